@@ -1,1 +1,18 @@
-//! placeholder
+//! What is asked: the one plan representation, plain data between SQL (or a fluent API) and the operators.
+//!
+//! A [`Plan`] is a tree of [`Node`]s, each with the schema of its output. SQL text and fluent calls produce it,
+//! rewrites improve it, `EXPLAIN` prints it and the engine's `render` turns it into operators. It knows no operator.
+//!
+//! Law: a plan means a function from collections to a collection, evaluated independently at every time. Rewrites
+//! keep that function. Columns are referred to by position ([`usize`], into the input's columns) wherever a node
+//! needs a plain column, and by DataFusion [`Expr`](datafusion_expr::Expr), resolved against the input's schema,
+//! wherever it needs a computation; only [`Node::Stage`] and join residuals compute.
+//!
+//! Reading order: [`ir`] (the nodes), [`explain`] (how a plan is shown).
+
+pub mod explain;
+pub mod ir;
+
+pub use ir::{
+    AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK,
+};

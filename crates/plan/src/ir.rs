@@ -1,0 +1,249 @@
+//! The nodes of a plan.
+//!
+//! Equality and hashing are structural: two equal plans denote the same collection, and the engine renders them once.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
+use datafusion_expr::Expr;
+
+/// A collection as asked for: a node and the schema of the rows it yields.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// What produces the rows.
+    pub node: Node,
+    /// Columns of the rows, in order. Names are unique and carry no qualifier: expressions above refer to them as
+    /// `name`. They come from the columns' origin, not from aliases, so that equal parts of different queries are equal.
+    /// Only the root of a query has the names its user wrote.
+    pub schema: DFSchemaRef,
+}
+
+/// One step of a plan. Inputs are shared, so common parts of a plan may be common in memory too.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// The rows of a catalog relation (table, source, materialized view), some of its columns.
+    Scan {
+        /// Catalog name of the relation.
+        relation: String,
+        /// Positions in the relation's full schema, in output order.
+        columns: Vec<usize>,
+    },
+    /// Literal rows, present from the beginning of time. Zero columns with one row is `SELECT` without `FROM`.
+    Constant {
+        /// One entry a row; each has one value a column of the plan's schema.
+        rows: Vec<Vec<ScalarValue>>,
+    },
+    /// Keeps the rows for which every predicate is true, then computes the output columns. Fused into one pass.
+    Stage {
+        input: Arc<Plan>,
+        /// Conjuncts, evaluated in order; a row on which one is false or null is not shown to the next.
+        filter: Vec<Expr>,
+        /// One expression an output column, over the input's schema.
+        project: Vec<Expr>,
+    },
+    /// One output row for each element of a list column (`unnest`); the element replaces the list.
+    Unnest {
+        input: Arc<Plan>,
+        /// Position of the list column.
+        column: usize,
+        /// Whether a null or empty list yields one row with a null.
+        outer: bool,
+    },
+    /// Pairs (or keeps, or drops) rows whose keys are equal and which pass the residual predicate.
+    Join {
+        left: Arc<Plan>,
+        right: Arc<Plan>,
+        kind: JoinKind,
+        /// Key columns of the left input; empty means a single group (cross join).
+        left_key: Vec<usize>,
+        /// Key columns of the right input, pairwise of the same types as `left_key`.
+        right_key: Vec<usize>,
+        /// Whether NULL keys are equal to each other (set operations) or match nothing (SQL joins).
+        nulls: Nulls,
+        /// Further condition over [`Plan::join_schema`]: `left.name` and `right.name`, left columns first.
+        residual: Option<Expr>,
+        /// Output columns, as positions in left columns followed by right columns. Semi, anti: left columns only.
+        /// Mark: `left.len()` denotes the mark.
+        output: Vec<usize>,
+    },
+    /// One row per group: the key columns, then the calls' results. Without keys, exactly one row (SQL's global aggregate).
+    Aggregate {
+        input: Arc<Plan>,
+        /// Key columns of the input; NULLs form a group.
+        keys: Vec<usize>,
+        calls: Vec<AggregateCall>,
+    },
+    /// Each distinct row once.
+    Distinct { input: Arc<Plan> },
+    /// The first rows of each group in an order.
+    TopK { input: Arc<Plan>, top: TopK },
+    /// The rows of all inputs, with multiplicities added. Schemas agree in types.
+    Union { inputs: Vec<Arc<Plan>> },
+    /// `EXCEPT ALL`, `INTERSECT ALL` and their distinct forms.
+    SetOperation {
+        operation: SetOperation,
+        left: Arc<Plan>,
+        right: Arc<Plan>,
+    },
+}
+
+/// Which rows a join yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JoinKind {
+    Inner,
+    Left,
+    Right,
+    Full,
+    /// Left rows with at least one match, once each.
+    LeftSemi,
+    /// Left rows without a match.
+    LeftAnti,
+    /// `NOT IN`: like anti, but any NULL on the right yields nothing, and a NULL on the left only passes an empty right.
+    LeftAntiNullAware,
+    /// Every left row, and a boolean column: has it a match?
+    LeftMark,
+}
+
+/// How NULL keys compare in a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Nulls {
+    /// NULL matches nothing.
+    Differ,
+    /// NULL matches NULL.
+    Equal,
+}
+
+/// Position in an order: a column, its direction, and where its NULLs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SortKey {
+    pub column: usize,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// The first rows of each group. Ties beyond the order are broken by the remaining columns, ascending, so that the
+/// answer is a function of the contents.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TopK {
+    /// Grouping columns; empty means one group.
+    pub group: Vec<usize>,
+    pub order: Vec<SortKey>,
+    /// Rows skipped in each group.
+    pub offset: usize,
+    /// Rows kept in each group after `offset`; `None` keeps all.
+    pub limit: Option<usize>,
+    /// Whether a last column holds the row's number in its group, from 1, unsigned 64-bit.
+    pub row_number: bool,
+}
+
+/// A set operation that a join cannot express.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SetOperation {
+    /// Multiplicity max(left - right, 0).
+    ExceptAll,
+    /// Multiplicity min(left, right).
+    IntersectAll,
+    /// Distinct rows of left that right lacks.
+    Except,
+    /// Distinct rows that both have.
+    Intersect,
+}
+
+/// One aggregate of an [`Node::Aggregate`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AggregateCall {
+    pub function: AggregateFunction,
+    /// Input column; `None` for `count(*)`.
+    pub argument: Option<usize>,
+    /// Whether equal arguments of a group count once.
+    pub distinct: bool,
+    /// Boolean input column: rows on which it is not true are left out.
+    pub filter: Option<usize>,
+    /// Order of the elements, for `string_agg`, `array_agg`, `first_value`, `last_value`.
+    pub order: Vec<SortKey>,
+    /// Type of the result.
+    pub output_type: DataType,
+}
+
+/// The built-in aggregates.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AggregateFunction {
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+    BoolAnd,
+    BoolOr,
+    BitAnd,
+    BitOr,
+    BitXor,
+    VarianceSample,
+    VariancePopulation,
+    StddevSample,
+    StddevPopulation,
+    /// Concatenation with a separator.
+    StringAgg(String),
+    ArrayAgg,
+    FirstValue,
+    LastValue,
+    Median,
+}
+
+impl Plan {
+    /// The output columns as an Arrow schema.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        Arc::new(self.schema.as_arrow().clone())
+    }
+
+    /// The schema that a join's residual predicate is written against: the left columns qualified `left`, then the
+    /// right columns qualified `right`.
+    pub fn join_schema(left: &Plan, right: &Plan) -> DFSchemaRef {
+        let side = |plan: &Plan, name: &str| {
+            let qualifier = TableReference::bare(name);
+            plan.schema
+                .fields()
+                .iter()
+                .map(|field| (Some(qualifier.clone()), field.clone()))
+                .collect::<Vec<_>>()
+        };
+        let mut fields = side(left, "left");
+        fields.extend(side(right, "right"));
+        let schema = DFSchema::new_with_metadata(fields, Default::default())
+            .expect("names are unique within a side and qualifiers tell the sides apart");
+        Arc::new(schema)
+    }
+
+    /// The direct inputs, left to right.
+    pub fn inputs(&self) -> Vec<&Arc<Plan>> {
+        match &self.node {
+            Node::Scan { .. } | Node::Constant { .. } => vec![],
+            Node::Stage { input, .. }
+            | Node::Unnest { input, .. }
+            | Node::Aggregate { input, .. }
+            | Node::Distinct { input }
+            | Node::TopK { input, .. } => vec![input],
+            Node::Join { left, right, .. } | Node::SetOperation { left, right, .. } => vec![left, right],
+            Node::Union { inputs } => inputs.iter().collect(),
+        }
+    }
+
+    /// The relations this plan reads, each once, in order of first use.
+    pub fn relations(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.collect_relations(&mut names);
+        names
+    }
+
+    fn collect_relations(&self, names: &mut Vec<String>) {
+        if let Node::Scan { relation, .. } = &self.node
+            && !names.contains(relation)
+        {
+            names.push(relation.clone());
+        }
+        for input in self.inputs() {
+            input.collect_relations(names);
+        }
+    }
+}
