@@ -1,0 +1,27 @@
+//! What planning asks of a catalog.
+
+use arrow::datatypes::SchemaRef;
+
+use crate::statement::ObjectKind;
+
+/// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless quoted.
+pub trait Catalog {
+    /// The relation of that name.
+    fn relation(&self, name: &str) -> Option<Relation>;
+
+    /// All names, for "did you mean" hints.
+    fn names(&self) -> Vec<String>;
+}
+
+/// A relation as planning sees it.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    pub name: String,
+    /// Table, Source, View or MaterializedView.
+    pub kind: ObjectKind,
+    pub schema: SchemaRef,
+    /// Positions of the primary key's columns; empty without one.
+    pub primary_key: Vec<usize>,
+    /// For a plain view: the query to plan in its place, and the names of its columns.
+    pub view_query: Option<String>,
+}
