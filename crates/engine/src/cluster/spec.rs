@@ -1,0 +1,105 @@
+//! What a session tells its workers: plain data that can be sent to threads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, Time};
+use anabranch_plan::Plan;
+use arrow::array::ArrayRef;
+
+/// A set of rows that changes: an input or what a dataflow exports. Assigned by the session, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CollectionId(pub u64);
+
+/// An arrangement, the same on all workers (each holds its shard). Assigned by the session, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ArrangementId(pub u64);
+
+/// An installed dataflow. Assigned by the session, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DataflowId(pub u64);
+
+/// A dataflow to install.
+#[derive(Clone, Debug)]
+pub struct DataflowSpec {
+    pub dataflow: DataflowId,
+    /// For logs and errors.
+    pub name: String,
+    /// What it computes.
+    pub plan: Arc<Plan>,
+    /// How each relation that the plan scans is to be read.
+    pub reads: BTreeMap<String, Read>,
+    /// The history of what it reads is taken as of this time; its results are right from here on.
+    pub as_of: Time,
+    /// Arrangements of the plan's output that others may read.
+    pub exports: Vec<Export>,
+    /// Whether the changes of the plan's output are collected for [`Cluster::changes`](super::Cluster::changes).
+    pub subscribe: bool,
+}
+
+/// How a relation is read.
+#[derive(Clone, Debug)]
+pub struct Read {
+    pub collection: CollectionId,
+    /// Whether it was made by [`Cluster::create_input`](super::Cluster::create_input).
+    pub is_input: bool,
+    /// Arrangements of it that exist, each with its key columns (positions in the relation's schema). The first one is
+    /// read for the history. An input without any is read from here on only.
+    pub arrangements: Vec<(ArrangementId, Vec<usize>)>,
+    /// Positions of the enforced primary key; empty without one.
+    pub primary_key: Vec<usize>,
+}
+
+/// An arrangement to make of a plan's output.
+#[derive(Clone, Debug)]
+pub struct Export {
+    pub arrangement: ArrangementId,
+    /// Key columns, positions in the plan's schema.
+    pub key: Vec<usize>,
+}
+
+/// A question to an arrangement.
+#[derive(Clone, Debug)]
+pub struct Peek {
+    pub arrangement: ArrangementId,
+    /// The time of the contents wanted.
+    pub at: Time,
+    /// Key columns in the order of the export's key: only rows with one of these keys. `None` for all rows.
+    pub keys: Option<Vec<ArrayRef>>,
+}
+
+/// The contents of an arrangement at a time.
+#[derive(Clone, Debug, Default)]
+pub struct PeekResult {
+    /// Consolidated rows with their multiplicities; all columns of the collection.
+    pub batches: Vec<Batch>,
+    /// Row errors of the collection at that time, with multiplicities.
+    pub errors: Vec<(String, i64)>,
+}
+
+/// Changes of a subscribed plan.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Consolidated, in order of time, all before `upper`.
+    pub batches: Vec<Batch>,
+    pub errors: Vec<(Time, String, i64)>,
+    /// Complete before this time.
+    pub upper: Time,
+}
+
+/// What an arrangement holds, summed over workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrangementStats {
+    pub arrangement: ArrangementId,
+    /// Updates held.
+    pub rows: usize,
+    pub bytes: usize,
+    /// Immutable runs, the largest count of a worker.
+    pub runs: usize,
+    /// Readers on a worker, the session's own hold included.
+    pub readers: usize,
+    /// Readable from this time.
+    pub since: Time,
+    /// Complete before this time.
+    pub upper: Time,
+}

@@ -1,0 +1,52 @@
+//! What an operator does, apart from when: tactics are plain objects, batches in, batches out.
+//!
+//! Law: what a tactic has put out after `advance(t)`, accumulated at any time below `t`, depends only on the
+//! accumulated input up to that time, not on how it was cut into batches or in which order it was pushed.
+//!
+//! A tactic knows no runtime and is tested alone; the drivers in [`crate::drive`] give it frontiers and capabilities.
+
+use anabranch_batch::{Batch, Time};
+
+/// Receives what a tactic puts out.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Result rows, non-empty batches.
+    pub rows: Vec<Batch>,
+    /// Row errors: batches of one text column, the message.
+    pub errors: Vec<Batch>,
+}
+
+impl Output {
+    /// Adds result rows, unless there are none.
+    pub fn give_rows(&mut self, batch: Batch) {
+        if batch.len() > 0 {
+            self.rows.push(batch);
+        }
+    }
+
+    /// Adds row errors, unless there are none.
+    pub fn give_errors(&mut self, batch: Batch) {
+        if batch.len() > 0 {
+            self.errors.push(batch);
+        }
+    }
+}
+
+/// A tactic that works on complete times: aggregates, distinct, top-k, set operations.
+///
+/// Calls come as any number of [`push`](Timed::push), then [`advance`](Timed::advance), and again.
+pub trait Timed {
+    /// Takes updates of input `input` (0, or 1 for the second of two); their times are at or after the last `advance`.
+    /// Batches are flat (all rows present, no lifetimes).
+    fn push(&mut self, input: usize, batch: Batch);
+
+    /// No more updates before `upto` will come: puts out the changes of the result at all times before it. Updates at
+    /// or after `upto` stay pending.
+    fn advance(&mut self, upto: Time, out: &mut Output);
+
+    /// The least time among pending updates.
+    fn pending_from(&self) -> Option<Time>;
+
+    /// Bytes of state, roughly.
+    fn size_bytes(&self) -> usize;
+}
