@@ -1,0 +1,171 @@
+//! What can go wrong, told by who must act.
+//!
+//! Law: an error leaves the session as it was before the call: no object half made, no row half applied.
+//! `message` is lower case, factual, and names the object and its kind; `detail` and `hint` are sentences.
+
+use std::fmt;
+
+/// An error of a session. [`Display`](fmt::Display) prints the message alone; [`Error::render`] prints all of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// Who must act.
+    pub kind: ErrorKind,
+    /// What happened, in one line.
+    pub message: String,
+    /// More about this case.
+    pub detail: Option<String>,
+    /// What to do instead.
+    pub hint: Option<String>,
+    /// Byte offset into the script where the problem is.
+    pub position: Option<usize>,
+}
+
+/// Who must act on an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Change the statement or the argument.
+    Invalid,
+    /// Some rows are at fault: a value that does not parse, a division by zero, a broken constraint.
+    Data,
+    /// Something outside (a file, a network) did not answer; retry or repair it.
+    Unavailable,
+    /// The thing that was used is gone; open it anew.
+    Closed,
+    /// The statement was interrupted. Data and views are unharmed.
+    Cancelled,
+    /// Our bug; please report it.
+    Internal,
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ErrorKind::Invalid => "invalid",
+            ErrorKind::Data => "data",
+            ErrorKind::Unavailable => "unavailable",
+            ErrorKind::Closed => "closed",
+            ErrorKind::Cancelled => "cancelled",
+            ErrorKind::Internal => "internal",
+        })
+    }
+}
+
+impl Error {
+    /// An error of that kind, with a message only.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into(), detail: None, hint: None, position: None }
+    }
+
+    /// The statement or argument is wrong.
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Invalid, message)
+    }
+
+    /// Some rows are wrong.
+    pub fn data(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Data, message)
+    }
+
+    /// Something outside did not answer.
+    pub fn unavailable(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Unavailable, message)
+    }
+
+    /// The thing is gone.
+    pub fn closed(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Closed, message)
+    }
+
+    /// The statement was interrupted.
+    pub fn cancelled() -> Error {
+        Error::new(ErrorKind::Cancelled, "the statement was interrupted")
+    }
+
+    /// A broken invariant of ours.
+    pub fn internal(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Internal, message).with_hint("This is a bug in Anabranch; please report it with the statement.")
+    }
+
+    /// The same error with a detail.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Error {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// The same error with a hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error, placed at a byte offset of the script.
+    #[must_use]
+    pub fn at(mut self, position: usize) -> Error {
+        self.position = Some(position);
+        self
+    }
+
+    /// The whole error as PostgreSQL's shell prints it: message, the line of `script` with a caret, detail and hint.
+    ///
+    /// ```
+    /// use anabranch_engine::Error;
+    /// let error = Error::invalid("unknown column \"b\"").with_hint("Did you mean \"a\"?").at(7);
+    /// assert_eq!(
+    ///     error.render("select b from t"),
+    ///     "error: unknown column \"b\"\nLINE 1: select b from t\n               ^\nhint: Did you mean \"a\"?"
+    /// );
+    /// ```
+    pub fn render(&self, script: &str) -> String {
+        let mut out = format!("error: {}", self.message);
+        if let Some(position) = self.position.filter(|p| *p <= script.len() && script.is_char_boundary(*p)) {
+            let line_idx = script[..position].matches('\n').count();
+            let line_start = script[..position].rfind('\n').map_or(0, |i| i + 1);
+            let line = script[line_start..].lines().next().unwrap_or("");
+            let label = format!("LINE {}: ", line_idx + 1);
+            let column = script[line_start..position].chars().count();
+            out.push_str(&format!("\n{label}{line}\n{}^", " ".repeat(label.len() + column)));
+        }
+        if let Some(detail) = &self.detail {
+            out.push_str(&format!("\ndetail: {detail}"));
+        }
+        if let Some(hint) = &self.hint {
+            out.push_str(&format!("\nhint: {hint}"));
+        }
+        out
+    }
+}
+
+impl From<arrow::error::ArrowError> for Error {
+    /// Arrow's errors come from values: a cast that does not fit, a division by zero.
+    fn from(error: arrow::error::ArrowError) -> Error {
+        use arrow::error::ArrowError;
+        match error {
+            ArrowError::DivideByZero => Error::data("division by zero"),
+            ArrowError::ArithmeticOverflow(text)
+            | ArrowError::ComputeError(text)
+            | ArrowError::CastError(text)
+            | ArrowError::ParseError(text)
+            | ArrowError::InvalidArgumentError(text) => Error::data(text),
+            other => Error::data(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_points_into_the_right_line() {
+        let error = Error::invalid("unknown column").at(9);
+        assert_eq!(error.render("select\n  x"), "error: unknown column\nLINE 2:   x\n          ^");
+    }
+
+    #[test]
+    fn a_position_outside_the_script_is_left_out() {
+        assert_eq!(Error::invalid("x").at(99).render("select"), "error: x");
+    }
+}
