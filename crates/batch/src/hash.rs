@@ -1,0 +1,238 @@
+//! A stable 64-bit hash of each row: one function serves keying, routing and order.
+//!
+//! Law: equal rows have equal hashes, in every process and every version of one major release, whatever the physical form of their
+//! columns. [`route`] takes the low 32 bits; order by hash starts at the high bits; the two are independent.
+//!
+//! One integer-like column is hashed by a bijection of its 64-bit value (the finaliser of splitmix64), so hashes of non-null values are equal only if the
+//! values are: see [`is_exact`]. Integers of all widths, and floats of all widths, hash by value; all forms of text and bytes hash by content.
+//! Several columns fold from left to right, by a bijection of the last column's hash. Lists fold their elements and then their length,
+//! structs their fields.
+//!
+//! Cost: about 1 ns per row and integer column, 3 ns per short string.
+
+use arrow::array::{Array, ArrayRef, OffsetSizeTrait};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cells::{ByteCells, Cells, F16, Views, canonical, cells, is_integer_like, nulls};
+
+/// Hash of NULL of any type.
+const NULL: u64 = 0x9e6c_63d0_985b_6417;
+/// Hash of a row without columns, of an empty struct, and seed of lists.
+const EMPTY: u64 = 0x2545_f491_4f6c_dd1d;
+/// Odd constants with well spread bits (fractional digits of pi, and of the golden ratio).
+const K0: u64 = 0x243f_6a88_85a3_08d3;
+const K1: u64 = 0x1319_8a2e_0370_7345;
+const K2: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Bits of a hash that count; all but in tests that provoke collisions.
+static MASK: AtomicU64 = AtomicU64::new(!0);
+
+/// The hash of each row over `columns`, each of which has `rows` rows. Without columns every row has the same hash.
+///
+/// # Panics
+/// If a column is shorter than `rows`, or of a type that [`crate::types::check`] refuses.
+pub fn hash_columns(columns: &[ArrayRef], rows: usize) -> Vec<u64> {
+    let Some((first, rest)) = columns.split_first() else {
+        return masked(vec![EMPTY; rows]);
+    };
+    let mut hashes = vec![0; rows];
+    hash_into(first, &mut hashes, |_, hash| hash);
+    for column in rest {
+        hash_into(column, &mut hashes, combine);
+    }
+    masked(hashes)
+}
+
+/// Whether equal hashes imply equal rows for these columns: a single integer-like column without nulls, or no column.
+pub fn is_exact(columns: &[ArrayRef]) -> bool {
+    let exact = match columns {
+        [] => true,
+        [column] => is_integer_like(column.data_type()) && column.null_count() == 0,
+        _ => false,
+    };
+    exact && MASK.load(Ordering::Relaxed) == !0
+}
+
+/// The shard, of `shards`, that a hash belongs to. Uses the low 32 bits only.
+#[inline]
+pub fn route(hash: u64, shards: usize) -> usize {
+    ((u64::from(hash as u32) * shards as u64) >> 32) as usize
+}
+
+/// For tests: from now on, in the whole process, keep only the bits of `mask` in every hash, to provoke collisions.
+pub fn set_mask_for_tests(mask: u64) {
+    MASK.store(mask, Ordering::Relaxed);
+}
+
+fn masked(mut hashes: Vec<u64>) -> Vec<u64> {
+    let mask = MASK.load(Ordering::Relaxed);
+    if mask != !0 {
+        hashes.iter_mut().for_each(|hash| *hash &= mask);
+    }
+    hashes
+}
+
+/// The hash of a row so far and the next column's: a bijection of either when the other is fixed, and not symmetric.
+#[inline]
+fn combine(row: u64, column: u64) -> u64 {
+    let hash = (row.rotate_left(29) ^ column).wrapping_mul(K2);
+    hash ^ (hash >> 32)
+}
+
+/// Finaliser of splitmix64 (Steele, Lea, Flood 2014; variant 13 of Stafford), shifted so that 0 is nothing special.
+#[inline]
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(K2);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// The two halves of a 128-bit product, folded. (wyhash, Wang Yi 2019.)
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// A 128-bit integer. One that fits in 64 bits hashes as the 64-bit integer does.
+#[inline]
+fn mix_wide(low: u64, high: u64) -> u64 {
+    let excess = high ^ ((low as i64 >> 63) as u64);
+    mix(low ^ excess.wrapping_mul(K1))
+}
+
+fn hash_into(array: &dyn Array, hashes: &mut [u64], fold: impl Fn(u64, u64) -> u64 + Copy) {
+    macro_rules! each {
+        ($cells:expr, $hash:expr) => {
+            each_valid(array, hashes, fold, |row| $hash($cells[row]))
+        };
+    }
+    match cells(array) {
+        Cells::Null => hashes.iter_mut().for_each(|hash| *hash = fold(*hash, NULL)),
+        Cells::Bool(bits) => each_valid(array, hashes, fold, |row| mix(u64::from(bits.value(row)))),
+        Cells::I8(values) => each!(values, |value| mix(i64::from(value) as u64)),
+        Cells::I16(values) => each!(values, |value| mix(i64::from(value) as u64)),
+        Cells::I32(values) => each!(values, |value| mix(i64::from(value) as u64)),
+        Cells::I64(values) => each!(values, |value| mix(value as u64)),
+        Cells::U8(values) => each!(values, |value| mix(u64::from(value))),
+        Cells::U16(values) => each!(values, |value| mix(u64::from(value))),
+        Cells::U32(values) => each!(values, |value| mix(u64::from(value))),
+        Cells::U64(values) => each!(values, mix),
+        Cells::F16(values) => each!(values, |value| mix(canonical(F16::to_f64(value)).to_bits())),
+        Cells::F32(values) => each!(values, |value| mix(canonical(f64::from(value)).to_bits())),
+        Cells::F64(values) => each!(values, |value| mix(canonical(value).to_bits())),
+        Cells::I128(values) => each!(values, |value| mix_wide(value as u64, (value >> 64) as u64)),
+        Cells::I256(values) => each!(values, |value: arrow::datatypes::i256| {
+            let (low, high) = value.to_parts();
+            let excess = high ^ (low as i128 >> 127);
+            let excess = (excess as u64).wrapping_mul(K0) ^ ((excess >> 64) as u64).wrapping_mul(K2);
+            mix_wide(low as u64 ^ excess, (low >> 64) as u64)
+        }),
+        Cells::DayTime(values) => each!(values, |value: arrow::datatypes::IntervalDayTime| {
+            combine(mix(i64::from(value.days) as u64), mix(i64::from(value.milliseconds) as u64))
+        }),
+        Cells::MonthDayNano(values) => each!(values, |value: arrow::datatypes::IntervalMonthDayNano| {
+            let months_days = i64::from(value.months) << 32 | i64::from(value.days as u32);
+            combine(mix(months_days as u64), mix(value.nanoseconds as u64))
+        }),
+        Cells::Bytes(values) => each_valid(array, hashes, fold, |row| hash_bytes(values.bytes(row))),
+        Cells::LargeBytes(values) => each_valid(array, hashes, fold, |row| hash_bytes(values.bytes(row))),
+        Cells::Fixed(values) => each_valid(array, hashes, fold, |row| hash_bytes(values.bytes(row))),
+        Cells::Views(values) => each_valid(array, hashes, fold, |row| hash_view(values, row)),
+        Cells::List(offsets, elements) => hash_lists(array, offsets, elements, hashes, fold),
+        Cells::LargeList(offsets, elements) => hash_lists(array, offsets, elements, hashes, fold),
+        Cells::Struct(fields) => {
+            let mut own = vec![EMPTY; array.len()];
+            fields.iter().for_each(|field| hash_into(field, &mut own, combine));
+            each_valid(array, hashes, fold, |row| own[row]);
+        }
+    }
+}
+
+/// Folds `hash(row)`, or the hash of NULL, into each row's hash.
+#[inline]
+fn each_valid(array: &dyn Array, hashes: &mut [u64], fold: impl Fn(u64, u64) -> u64, hash: impl Fn(usize) -> u64) {
+    assert!(array.len() >= hashes.len(), "a column has a cell for each row");
+    match nulls(array) {
+        None => hashes.iter_mut().enumerate().for_each(|(row, slot)| *slot = fold(*slot, hash(row))),
+        Some(nulls) => hashes.iter_mut().enumerate().for_each(|(row, slot)| {
+            let hash = if nulls.is_valid(row) { hash(row) } else { NULL };
+            *slot = fold(*slot, hash);
+        }),
+    }
+}
+
+fn hash_lists<O: OffsetSizeTrait>(
+    array: &dyn Array,
+    offsets: &[O],
+    elements: &ArrayRef,
+    hashes: &mut [u64],
+    fold: impl Fn(u64, u64) -> u64,
+) {
+    let start = offsets[0].as_usize();
+    let used = elements.slice(start, offsets[offsets.len() - 1].as_usize() - start);
+    let mut own = vec![0; used.len()];
+    hash_into(&used, &mut own, |_, hash| hash);
+    each_valid(array, hashes, fold, |row| {
+        let elements = &own[offsets[row].as_usize() - start..offsets[row + 1].as_usize() - start];
+        mix(elements.iter().copied().fold(EMPTY, combine) ^ elements.len() as u64)
+    });
+}
+
+/// A string of at most 12 bytes in two words, as a view holds it.
+#[inline]
+fn hash_short(low: u64, high: u32, len: usize) -> u64 {
+    mix(fold(low ^ K0, (u64::from(high) << 32 | len as u64) ^ K1))
+}
+
+#[inline]
+fn hash_view(values: Views<'_>, row: usize) -> u64 {
+    let view = values.views[row];
+    match view as u32 as usize {
+        len @ 0..=12 => hash_short((view >> 32) as u64, (view >> 96) as u32, len),
+        _ => hash_long(values.bytes(row)),
+    }
+}
+
+#[inline]
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    let tail = |width: usize| u32_at(bytes, bytes.len() - 4) >> (8 * (width - bytes.len()));
+    match bytes.len() {
+        0..=3 => {
+            let low = bytes.iter().rev().fold(0, |low, &byte| low << 8 | u64::from(byte));
+            hash_short(low, 0, bytes.len())
+        }
+        4 => hash_short(u64::from(u32_at(bytes, 0)), 0, 4),
+        5..=8 => hash_short(u64::from(u32_at(bytes, 0)) | u64::from(tail(8)) << 32, 0, bytes.len()),
+        9..=12 => hash_short(u64_at(bytes, 0), tail(12), bytes.len()),
+        _ => hash_long(bytes),
+    }
+}
+
+/// A string longer than 12 bytes: 16 bytes a step, and the last 16 (or 13 .. 15 in two overlapping words).
+fn hash_long(bytes: &[u8]) -> u64 {
+    let mut seed = K2 ^ bytes.len() as u64;
+    let mut rest = bytes;
+    while rest.len() > 16 {
+        seed = fold(u64_at(rest, 0) ^ K0, u64_at(rest, 8) ^ seed);
+        rest = &rest[16..];
+    }
+    let last = bytes.len();
+    if last >= 16 {
+        seed = fold(u64_at(bytes, last - 16) ^ K1, u64_at(bytes, last - 8) ^ seed);
+    } else {
+        seed = fold(u64_at(bytes, 0) ^ K1, u64_at(bytes, last - 8) ^ seed);
+    }
+    mix(seed)
+}
+
+#[inline]
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("the slice has four bytes"))
+}
+
+#[inline]
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("the slice has eight bytes"))
+}

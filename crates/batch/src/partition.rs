@@ -1,0 +1,42 @@
+//! Cutting a keyed batch into shards by its key hash.
+//!
+//! Law: every present row lands in shard `route(hash, shards)` and rows of one shard keep their order. Cost: one counting sort
+//! over the hashes and one gather of the columns; the shards are slices of that gather.
+
+use crate::{Batch, hash};
+
+/// One batch a shard, possibly empty, each keyed as `batch` is. Absent rows are left out.
+///
+/// # Panics
+/// If `batch` is not keyed or `shards` is 0.
+pub fn partition(batch: &Batch, shards: usize) -> Vec<Batch> {
+    assert!(shards > 0, "a batch is partitioned into at least one shard");
+    let key = batch.key().expect("a batch is keyed before it is partitioned");
+    if shards == 1 {
+        return vec![batch.clone().compact()];
+    }
+    let routes: Vec<u32> = key.hashes.iter().map(|&hash| hash::route(hash, shards) as u32).collect();
+    let (rows, ends) = sort_by_route(batch, &routes, shards);
+    let sorted = batch.take(&rows).assume_present();
+    (0..shards).map(|shard| sorted.slice(ends[shard], ends[shard + 1] - ends[shard])).collect()
+}
+
+/// Present rows in order of their route, and the bounds of each route among them (`shards + 1` entries).
+fn sort_by_route(batch: &Batch, routes: &[u32], shards: usize) -> (Vec<u32>, Vec<usize>) {
+    let is_present = |row: usize| batch.present().is_none_or(|present| present.value(row));
+    let mut bounds = vec![0; shards + 1];
+    for row in (0..routes.len()).filter(|&row| is_present(row)) {
+        bounds[routes[row] as usize + 1] += 1;
+    }
+    for shard in 0..shards {
+        bounds[shard + 1] += bounds[shard];
+    }
+    let mut next = bounds.clone();
+    let mut rows = vec![0; bounds[shards]];
+    for row in (0..routes.len()).filter(|&row| is_present(row)) {
+        let slot = &mut next[routes[row] as usize];
+        rows[*slot] = row as u32;
+        *slot += 1;
+    }
+    (rows, bounds)
+}
