@@ -5,8 +5,8 @@
 
 use arrow::array::types::*;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, GenericByteArray, OffsetSizeTrait};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow::datatypes::{DataType, IntervalDayTime, IntervalMonthDayNano, IntervalUnit, TimeUnit, i256};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{ArrowNativeType, DataType, IntervalDayTime, IntervalMonthDayNano, IntervalUnit, TimeUnit, i256};
 use std::cmp::Ordering;
 
 /// Half-precision float.
@@ -191,6 +191,12 @@ pub(crate) fn cells(array: &dyn Array) -> Cells<'_> {
         D::Struct(_) => Cells::Struct(array.as_struct().columns()),
         other => panic!("columns of type {other} are converted by types::to_storage before they reach a kernel"),
     }
+}
+
+/// The values of a primitive (or the views of a view) array.
+pub(crate) fn scalars<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
+    let data = array.to_data();
+    ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
 }
 
 /// Nulls of `array`, `None` when there are none at all.

@@ -1,8 +1,135 @@
 //! Summing equal updates and dropping those that cancel.
+//!
+//! Law: the result means what the input means, has no two equal rows at one time, and no zero diff. It is the smallest batch of
+//! plain updates with that meaning: absent rows are gone and lifetimes are written out.
+//!
+//! Equal updates are brought together by sorting on (row hash, time), never on the columns themselves:
+//!
+//! ```text
+//!   rows    hash  time  diff          sorted             repeats        summed
+//!   ant      70     1    +1           bee  20  1  +1                    bee  1  +1
+//!   bee      20     1    +1    sort   ant  70  1  +1              sum
+//!   ant      70     2    -1   ----->  ant  70  1  +1     = above ---->  ant  1  +2
+//!   ant      70     1    +1           ant  70  2  -1                    ant  2  -1
+//! ```
+//!
+//! Two rows with one hash may still differ; neighbours in the sorted order are therefore compared on the columns, all at once. Only
+//! where they do differ is their little run sorted by value. A collision costs time, never an answer.
+//!
+//! Cost: one hash, one bucket sort, one comparison of the neighbours with equal hashes, and one gather: about 15 ns per row
+//! and integer column on uniform hashes. Sums wrap.
 
-use crate::Batch;
+use std::ops::Range;
 
-/// Sums equal (row, time), drops zeros. Order of the result: by (row hash, time).
+use crate::order::{Comparator, Direction, sort_by_hash};
+use crate::{Batch, Diffs, Times, equal, hash};
+
+/// Sums the diffs of equal (row, time) and drops zeros. The result is ordered by (row hash, time); among equal updates the
+/// first stands for all. A key stays.
+///
+/// ```
+/// use anabranch_batch::{Batch, Diffs, Times, consolidate::consolidate};
+/// use arrow::array::Int64Array;
+/// use std::sync::Arc;
+/// let column = Arc::new(Int64Array::from(vec![7, 8, 7]));
+/// let batch = Batch::new(vec![column], Times::Constant(1), Diffs::Column(vec![1, 1, -1].into()));
+/// let batch = consolidate(batch);
+/// assert_eq!((batch.len(), batch.diffs().get(0)), (1, 1));
+/// ```
 pub fn consolidate(batch: Batch) -> Batch {
-    batch.flatten()
+    let batch = batch.flatten();
+    let hashes = hash_rows(&batch);
+    let mut rows = sort_by_hash(&hashes);
+    sort_ties_by_time(&mut rows, &hashes, batch.times());
+    let repeats = find_repeats(&mut rows, &hashes, &batch);
+    let (kept, diffs) = sum_repeats(&rows, &repeats, batch.diffs());
+    batch.take(&kept).with_diffs(diffs.simplify())
 }
+
+/// The hash of each whole row, which is that of its key when all columns are the key.
+fn hash_rows(batch: &Batch) -> Vec<u64> {
+    match batch.key() {
+        Some(key) if key.columns.iter().copied().eq(0..batch.columns().len()) => key.hashes.to_vec(),
+        _ => hash::hash_columns(batch.columns(), batch.len()),
+    }
+}
+
+/// Orders each run of equal hashes by (time, row).
+fn sort_ties_by_time(rows: &mut [u32], hashes: &[u64], times: &Times) {
+    if let Times::Column(times) = times {
+        for ties in rows.chunk_by_mut(|&a, &b| hashes[a as usize] == hashes[b as usize]) {
+            if ties.len() > 1 {
+                ties.sort_unstable_by_key(|&row| (times[row as usize], row));
+            }
+        }
+    }
+}
+
+/// For each position in `rows`, whether the update there equals the one before it. Reorders rows of equal hash and time
+/// if that is what it takes to make equal rows neighbours.
+fn find_repeats(rows: &mut [u32], hashes: &[u64], batch: &Batch) -> Vec<bool> {
+    let ties = find_ties(rows, hashes, batch.times());
+    let mut equal = ties_equal(&ties, rows, batch);
+    if equal.contains(&false) {
+        separate_collisions(&ties, rows, batch);
+        equal = ties_equal(&ties, rows, batch);
+    }
+    let mut repeats = vec![false; rows.len()];
+    for (&position, equal) in ties.iter().zip(equal) {
+        repeats[position as usize] = equal;
+    }
+    repeats
+}
+
+/// Positions in `rows` with the hash and time of the position before.
+fn find_ties(rows: &[u32], hashes: &[u64], times: &Times) -> Vec<u32> {
+    let same_hash = |a: u32, b: u32| hashes[a as usize] == hashes[b as usize];
+    let same_time = |a: u32, b: u32| times.get(a as usize) == times.get(b as usize);
+    let pairs = rows.windows(2).zip(1..);
+    pairs.filter(|(pair, _)| same_hash(pair[0], pair[1]) && same_time(pair[0], pair[1])).map(|(_, at)| at).collect()
+}
+
+/// For each tie, whether it also has the row of the position before.
+fn ties_equal(ties: &[u32], rows: &[u32], batch: &Batch) -> Vec<bool> {
+    if hash::is_exact(batch.columns()) {
+        return vec![true; ties.len()];
+    }
+    let before: Vec<u32> = ties.iter().map(|&at| rows[at as usize - 1]).collect();
+    let here: Vec<u32> = ties.iter().map(|&at| rows[at as usize]).collect();
+    equal::rows_equal(batch.columns(), &before, batch.columns(), &here)
+}
+
+/// Sorts each run of ties by (row value, row), so that equal rows become neighbours.
+fn separate_collisions(ties: &[u32], rows: &mut [u32], batch: &Batch) {
+    let directions = vec![Direction::ASCENDING; batch.columns().len()];
+    let order = Comparator::new(batch.columns(), batch.columns(), &directions);
+    for run in ties.chunk_by(|&a, &b| a + 1 == b) {
+        let run: Range<usize> = run[0] as usize - 1..run[run.len() - 1] as usize + 1;
+        rows[run].sort_unstable_by(|&a, &b| order.compare(a as usize, b as usize).then(a.cmp(&b)));
+    }
+}
+
+/// The first row of each run of repeats whose diffs do not cancel, and the sums of those diffs.
+fn sum_repeats(rows: &[u32], repeats: &[bool], diffs: &Diffs) -> (Vec<u32>, Diffs) {
+    let (mut kept, mut sums) = (Vec::with_capacity(rows.len()), Vec::<i64>::with_capacity(rows.len()));
+    for (&row, &repeats) in rows.iter().zip(repeats) {
+        let diff = diffs.get(row as usize);
+        match sums.last_mut() {
+            Some(sum) if repeats => *sum = sum.wrapping_add(diff),
+            last => {
+                if last.is_some_and(|sum| *sum == 0) {
+                    (kept.pop(), sums.pop());
+                }
+                kept.push(row);
+                sums.push(diff);
+            }
+        }
+    }
+    if sums.last() == Some(&0) {
+        (kept.pop(), sums.pop());
+    }
+    (kept, Diffs::Column(sums.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,35 @@
 //! Moving rows: take, interleave, filter, concatenate.
 //!
-//! Views (Utf8View, BinaryView) move as 16-byte views and share their data buffers; [`compact_views`] rewrites columns that live
-//! long, so that a few rows do not keep large buffers alive.
+//! Law: the cells that come out are those that went in; physical forms may change. Views (Utf8View, BinaryView) move as 16-byte views and share their
+//! data buffers, so a few rows can keep large buffers alive: [`compact_views`] is for columns that live long.
+//!
+//! Cost per row: 1 ns an integer column, 2 ns a view column; other text and nested columns copy their contents.
 
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow::array::{
+    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray, UInt32Array, make_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::compute;
+use arrow::datatypes::{ArrowNativeType, DataType, i256};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::Columns;
+use crate::cells::{Cells, INLINE_BYTES_MAX, Views, cells, nulls, scalars};
 
-/// The rows `rows` of every column, in that order.
+/// Views are rewritten when their buffers hold more than this many times the bytes in use, and
+const COMPACT_RATIO_MIN: usize = 2;
+/// when at least this many bytes are gained.
+const COMPACT_BYTES_MIN: usize = 4096;
+
+/// The rows `rows` of every column, in that order; repeats are fine.
 ///
 /// # Panics
 /// If a row is out of bounds.
 pub fn take(columns: &[ArrayRef], rows: &[u32]) -> Columns {
+    if columns.is_empty() {
+        return Arc::from([]);
+    }
     let rows = UInt32Array::from(rows.to_vec());
     columns.iter().map(|column| compute::take(column, &rows, None).expect("rows are in bounds")).collect()
 }
@@ -20,18 +37,18 @@ pub fn take(columns: &[ArrayRef], rows: &[u32]) -> Columns {
 /// For each pick `(source, row)`, that row of that source. All sources have the same column types.
 ///
 /// # Panics
-/// If there is no source, the sources differ in types, or a pick is out of bounds.
+/// If there is no source for a pick, the sources differ in types, or a row is out of bounds.
 pub fn interleave(sources: &[&[ArrayRef]], picks: &[(u32, u32)]) -> Columns {
     let width = sources.first().map_or(0, |source| source.len());
-    let picks: Vec<(usize, usize)> = picks.iter().map(|&(source, row)| (source as usize, row as usize)).collect();
+    assert!(sources.iter().all(|source| source.len() == width), "sources have the same columns");
     let column = |column: usize| {
-        let arrays: Vec<&dyn Array> = sources.iter().map(|source| source[column].as_ref()).collect();
-        compute::interleave(&arrays, &picks).expect("sources have the same types")
+        let arrays: Vec<&ArrayRef> = sources.iter().map(|source| &source[column]).collect();
+        interleave_column(&arrays, picks)
     };
     (0..width).map(column).collect()
 }
 
-/// The rows of every column whose bit of `keep` is set; `keep` has no nulls.
+/// The rows of every column whose bit of `keep` is set; nulls of `keep` count as false.
 ///
 /// # Panics
 /// If lengths differ.
@@ -42,7 +59,7 @@ pub fn filter(columns: &[ArrayRef], keep: &BooleanArray) -> Columns {
 /// All rows of all sources in turn. All sources have the same column types.
 ///
 /// # Panics
-/// If there is no source or the sources differ in types.
+/// If the sources differ in types.
 pub fn concat(sources: &[&[ArrayRef]]) -> Columns {
     let width = sources.first().map_or(0, |source| source.len());
     let column = |column: usize| {
@@ -52,7 +69,146 @@ pub fn concat(sources: &[&[ArrayRef]]) -> Columns {
     (0..width).map(column).collect()
 }
 
-/// Rewrites view columns whose buffers are mostly unused, so that long-lived columns keep only their own bytes alive.
+/// Rewrites view columns whose buffers are mostly unused, so that long-lived columns keep little but their own bytes alive.
+/// Columns of other types, and views inside nested columns, stay as they are.
 pub fn compact_views(columns: Columns) -> Columns {
-    columns
+    if columns.iter().all(|column| !is_sparse(column)) {
+        return columns;
+    }
+    columns.iter().map(|column| if is_sparse(column) { rewrite_views(column) } else { column.clone() }).collect()
+}
+
+fn interleave_column(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
+    let data_type = arrays[0].data_type();
+    assert!(arrays.iter().all(|array| array.data_type() == data_type), "sources have the same column types");
+    let values = match (data_type, data_type.primitive_width()) {
+        (_, Some(1)) => pick_scalars::<u8>(arrays, picks),
+        (_, Some(2)) => pick_scalars::<u16>(arrays, picks),
+        (_, Some(4)) => pick_scalars::<u32>(arrays, picks),
+        (_, Some(8)) => pick_scalars::<u64>(arrays, picks),
+        (_, Some(16)) => pick_scalars::<u128>(arrays, picks),
+        (_, Some(32)) => pick_scalars::<i256>(arrays, picks),
+        (DataType::Utf8View | DataType::BinaryView, _) => return interleave_views(arrays, picks),
+        _ => return interleave_any(arrays, picks),
+    };
+    assemble(data_type, picks.len(), values, pick_nulls(arrays, picks))
+}
+
+/// Any type, by Arrow's kernel.
+fn interleave_any(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
+    let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
+    let picks: Vec<(usize, usize)> = picks.iter().map(|&(source, row)| (source as usize, row as usize)).collect();
+    compute::interleave(&arrays, &picks).expect("sources have the same types")
+}
+
+/// Views move as they are, but for the number of their buffer: the result has the distinct buffers of all sources.
+fn interleave_views(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
+    let mut merged = MergedBuffers::default();
+    let sources: Vec<(Views, Vec<u32>)> = arrays
+        .iter()
+        .map(|array| match cells(array) {
+            Cells::Views(views) => (views, views.buffers.iter().map(|buffer| merged.number(buffer)).collect()),
+            _ => unreachable!("the caller matched on view types"),
+        })
+        .collect();
+    let pick = |&(source, row): &(u32, u32)| {
+        let (views, numbers) = &sources[source as usize];
+        let view = views.views[row as usize];
+        match view as u32 as usize {
+            0..=INLINE_BYTES_MAX => view,
+            _ => ViewBuffer::replace(view, |buffer| numbers[buffer as usize]),
+        }
+    };
+    let views: ScalarBuffer<u128> = picks.iter().map(pick).collect();
+    assemble_views(arrays[0].data_type(), views, merged.buffers, pick_nulls(arrays, picks))
+}
+
+/// The distinct buffers of several view arrays.
+#[derive(Default)]
+struct MergedBuffers {
+    buffers: Vec<Buffer>,
+    numbers: HashMap<(*const u8, usize), u32>,
+}
+
+impl MergedBuffers {
+    /// The number of `buffer` in the merged list.
+    fn number(&mut self, buffer: &Buffer) -> u32 {
+        *self.numbers.entry((buffer.as_ptr(), buffer.len())).or_insert_with(|| {
+            self.buffers.push(buffer.clone());
+            self.buffers.len() as u32 - 1
+        })
+    }
+}
+
+/// The buffer number inside a view of more than 12 bytes: bits 64 .. 96.
+struct ViewBuffer;
+
+impl ViewBuffer {
+    #[inline]
+    fn replace(view: u128, number: impl Fn(u32) -> u32) -> u128 {
+        let old = (view >> 64) as u32;
+        view ^ u128::from(old ^ number(old)) << 64
+    }
+}
+
+/// A view array from parts of view arrays.
+#[allow(unsafe_code)]
+fn assemble_views(
+    data_type: &DataType,
+    views: ScalarBuffer<u128>,
+    buffers: Vec<Buffer>,
+    nulls: Option<NullBuffer>,
+) -> ArrayRef {
+    // SAFETY: every view was valid in its source array (Arrow checks that when an array is made), and `ViewBuffer::replace`
+    // points it to the same bytes in the merged list; `pick_nulls` gives one bit per view. Checking again would read all text:
+    // interleaving 18-byte strings takes 60 ns a row then, against 3 ns (examples/kernels.rs).
+    match data_type {
+        DataType::Utf8View => Arc::new(unsafe { StringViewArray::new_unchecked(views, buffers, nulls) }),
+        _ => Arc::new(unsafe { BinaryViewArray::new_unchecked(views, buffers, nulls) }),
+    }
+}
+
+/// The picked cells of fixed-width arrays, seen as plain integers of their width.
+fn pick_scalars<T: ArrowNativeType>(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Buffer {
+    let sources: Vec<ScalarBuffer<T>> = arrays.iter().map(|array| scalars(array)).collect();
+    let sources: Vec<&[T]> = sources.iter().map(|source| &source[..]).collect();
+    let values: Vec<T> = picks.iter().map(|&(source, row)| sources[source as usize][row as usize]).collect();
+    Buffer::from_vec(values)
+}
+
+/// The null bits of the picked cells; `None` when no source has nulls.
+fn pick_nulls(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Option<NullBuffer> {
+    let sources: Vec<Option<NullBuffer>> = arrays.iter().map(|array| nulls(array)).collect();
+    sources.iter().find(|nulls| nulls.is_some())?;
+    let is_valid = |pick: usize| {
+        let (source, row) = picks[pick];
+        sources[source as usize].as_ref().is_none_or(|nulls| nulls.is_valid(row as usize))
+    };
+    Some(NullBuffer::new(BooleanBuffer::collect_bool(picks.len(), is_valid)))
+}
+
+fn assemble(data_type: &DataType, len: usize, values: Buffer, nulls: Option<NullBuffer>) -> ArrayRef {
+    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(values).nulls(nulls);
+    make_array(data.build().expect("the buffer has one value per row"))
+}
+
+/// Whether a view column keeps much more alive than it uses.
+fn is_sparse(array: &ArrayRef) -> bool {
+    let Cells::Views(Views { views, buffers }) = cells(array) else { return false };
+    let mut held: Vec<(usize, usize)> = buffers.iter().map(|buffer| (buffer.data_ptr().as_ptr() as usize, buffer.capacity())).collect();
+    held.sort_unstable();
+    held.dedup_by_key(|(address, _)| *address);
+    let held: usize = held.iter().map(|(_, capacity)| capacity).sum();
+    if held < COMPACT_BYTES_MIN {
+        return false;
+    }
+    let used: usize = views.iter().map(|&view| view as u32 as usize).filter(|&len| len > INLINE_BYTES_MAX).sum();
+    held / COMPACT_RATIO_MIN > used && held - used >= COMPACT_BYTES_MIN
+}
+
+fn rewrite_views(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        _ => Arc::new(array.as_binary_view().gc()),
+    }
 }

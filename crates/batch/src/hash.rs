@@ -36,7 +36,7 @@ pub fn hash_columns(columns: &[ArrayRef], rows: usize) -> Vec<u64> {
         return masked(vec![EMPTY; rows]);
     };
     let mut hashes = vec![0; rows];
-    hash_into(first, &mut hashes, |_, hash| hash);
+    hash_into(first, &mut hashes, replace);
     for column in rest {
         hash_into(column, &mut hashes, combine);
     }
@@ -77,6 +77,12 @@ fn masked(mut hashes: Vec<u64>) -> Vec<u64> {
 fn combine(row: u64, column: u64) -> u64 {
     let hash = (row.rotate_left(29) ^ column).wrapping_mul(K2);
     hash ^ (hash >> 32)
+}
+
+/// The hash of a row whose first column this is.
+#[inline]
+fn replace(_row: u64, column: u64) -> u64 {
+    column
 }
 
 /// Finaliser of splitmix64 (Steele, Lea, Flood 2014; variant 13 of Stafford), shifted so that 0 is nothing special.
@@ -173,7 +179,7 @@ fn hash_lists<O: OffsetSizeTrait>(
     let start = offsets[0].as_usize();
     let used = elements.slice(start, offsets[offsets.len() - 1].as_usize() - start);
     let mut own = vec![0; used.len()];
-    hash_into(&used, &mut own, |_, hash| hash);
+    hash_into(&used, &mut own, replace);
     each_valid(array, hashes, fold, |row| {
         let elements = &own[offsets[row].as_usize() - start..offsets[row + 1].as_usize() - start];
         mix(elements.iter().copied().fold(EMPTY, combine) ^ elements.len() as u64)

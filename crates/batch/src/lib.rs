@@ -19,6 +19,8 @@ pub mod gather;
 pub mod hash;
 pub mod order;
 mod partition;
+#[cfg(test)]
+mod testing;
 pub mod types;
 pub mod wire;
 

@@ -1,0 +1,32 @@
+//! Order of rows: a total order column by column, and 64-bit prefixes that decide most comparisons.
+//!
+//! Law: the order agrees with [`crate::equal`] (equal rows compare as `Equal` and no others do). Within a column: false before true, numbers by
+//! value with NaN after all others, text by bytes, intervals by months, days, then the rest, lists and structs lexicographically
+//! with their own nulls last; each reversed by `descending`. NULLs stand first or last by `nulls_first`, whether descending or not.
+//!
+//! `compare` holds the order itself, `prefix` its first 64 bits as integers, `sort` the sort by hash that
+//! everything keyed rests on.
+
+mod compare;
+mod prefix;
+mod sort;
+
+pub use compare::Comparator;
+pub use prefix::prefixes;
+pub use sort::sort_by_hash;
+
+/// How one column orders.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Direction {
+    /// Largest first.
+    pub descending: bool,
+    /// NULLs before all values, else after them.
+    pub nulls_first: bool,
+}
+
+impl Direction {
+    /// Smallest first, NULLs last: what SQL says when nothing is said.
+    pub const ASCENDING: Direction = Direction { descending: false, nulls_first: false };
+    /// Largest first, NULLs first, as in PostgreSQL: the exact reverse of [`Direction::ASCENDING`].
+    pub const DESCENDING: Direction = Direction { descending: true, nulls_first: true };
+}
