@@ -1,0 +1,9 @@
+//! Random relations, their histories, and plans over them.
+//!
+//! Reading order: [`values`] (one value), [`history`] (what happens to relations over time), [`expressions`] and
+//! [`plans`] (what is asked).
+
+pub mod expressions;
+pub mod history;
+pub mod plans;
+pub mod values;

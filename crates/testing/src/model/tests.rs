@@ -1,0 +1,126 @@
+//! Answers checked by hand.
+
+use anabranch_plan::{AggregateFunction, JoinKind, TopK};
+use arrow::datatypes::DataType;
+
+use super::*;
+use crate::build::{Builder, JoinOn, Relation, ascending, call, col, descending};
+use crate::generator::expressions::lit;
+
+/// `r(a bigint, b text)`, one entry a row and how often it is there.
+fn two_relations(left: &[(Option<i64>, &str, i64)], right: &[(Option<i64>, &str, i64)]) -> (Relation, Relation, Inputs) {
+    let types = [DataType::Int64, DataType::Utf8View];
+    let (l, r) = (Relation::new("l", &types), Relation::new("r", &types));
+    let inputs = [(l.name.clone(), contents(left)), (r.name.clone(), contents(right))].into_iter().collect();
+    (l, r, inputs)
+}
+
+fn contents(rows: &[(Option<i64>, &str, i64)]) -> Contents {
+    rows.iter().map(|(a, b, count)| (Row::new([ScalarValue::Int64(*a), ScalarValue::from(*b)]), *count)).collect()
+}
+
+fn shown(answer: &Answer) -> Vec<String> {
+    answer.rows.iter().map(|(row, count)| format!("{count}{row:?}")).collect()
+}
+
+fn join_kinds(kind: JoinKind) -> Vec<String> {
+    let (l, r, inputs) = two_relations(
+        &[(Some(1), "p", 2), (Some(2), "q", 1), (None, "n", 1)],
+        &[(Some(1), "x", 3), (Some(3), "y", 1), (None, "z", 1)],
+    );
+    let mut b = Builder::new();
+    let (l, r) = (b.scan(&l), b.scan(&r));
+    shown(&evaluate(&b.join(&l, &r, JoinOn::new(kind, &[(0, 0)])), &inputs))
+}
+
+#[test]
+fn joins_multiply_and_null_keys_match_nothing() {
+    assert_eq!(join_kinds(JoinKind::Inner), ["6(1, p, 1, x)"]);
+    assert_eq!(join_kinds(JoinKind::Left), ["6(1, p, 1, x)", "1(2, q, NULL, NULL)", "1(NULL, n, NULL, NULL)"]);
+    assert_eq!(join_kinds(JoinKind::Right), ["6(1, p, 1, x)", "1(NULL, NULL, 3, y)", "1(NULL, NULL, NULL, z)"]);
+    assert_eq!(join_kinds(JoinKind::Full).len(), 5);
+}
+
+#[test]
+fn semi_and_anti_joins_keep_multiplicities_of_the_left() {
+    assert_eq!(join_kinds(JoinKind::LeftSemi), ["2(1, p)"]);
+    assert_eq!(join_kinds(JoinKind::LeftAnti), ["1(2, q)", "1(NULL, n)"]);
+    assert_eq!(join_kinds(JoinKind::LeftMark), ["2(1, p, true)", "1(2, q, false)", "1(NULL, n, false)"]);
+}
+
+#[test]
+fn not_in_yields_nothing_once_the_right_has_a_null() {
+    assert_eq!(join_kinds(JoinKind::LeftAntiNullAware), Vec::<String>::new());
+    let (l, r, inputs) = two_relations(&[(Some(1), "p", 2), (Some(2), "q", 1), (None, "n", 1)], &[(Some(1), "x", 1)]);
+    let mut b = Builder::new();
+    let (l, r) = (b.scan(&l), b.scan(&r));
+    let plan = b.join(&l, &r, JoinOn::new(JoinKind::LeftAntiNullAware, &[(0, 0)]));
+    assert_eq!(shown(&evaluate(&plan, &inputs)), ["1(2, q)"]);
+}
+
+#[test]
+fn a_global_aggregate_over_nothing_has_its_one_row() {
+    let (l, _, inputs) = two_relations(&[], &[]);
+    let mut b = Builder::new();
+    let l = b.scan(&l);
+    let calls = vec![call(AggregateFunction::Count, &l, None), call(AggregateFunction::Sum, &l, Some(0))];
+    assert_eq!(shown(&evaluate(&b.aggregate(&l, &[], calls.clone()), &inputs)), ["1(0, NULL)"]);
+    assert!(evaluate(&b.aggregate(&l, &[1], calls), &inputs).rows.is_empty());
+}
+
+#[test]
+fn nulls_group_together_and_are_left_out_of_sums() {
+    let (l, _, inputs) = two_relations(&[(None, "n", 2), (Some(4), "n", 1), (Some(5), "m", 2)], &[]);
+    let mut b = Builder::new();
+    let l = b.scan(&l);
+    let count_all = call(AggregateFunction::Count, &l, None);
+    let mut distinct = call(AggregateFunction::Sum, &l, Some(0));
+    distinct.distinct = true;
+    let calls = vec![count_all, call(AggregateFunction::Avg, &l, Some(0)), distinct];
+    assert_eq!(shown(&evaluate(&b.aggregate(&l, &[1], calls), &inputs)), ["1(m, 2, 5, 5)", "1(n, 3, 4, 4)"]);
+}
+
+#[test]
+fn the_first_rows_count_copies() {
+    let (l, _, inputs) = two_relations(&[(Some(1), "a", 2), (Some(2), "b", 2), (None, "c", 1)], &[]);
+    let mut b = Builder::new();
+    let l = b.scan(&l);
+    let top = |order, offset, row_number| TopK { group: vec![], order: vec![order], offset, limit: Some(2), row_number };
+    let plan = b.top(&l, top(ascending(0), 1, false));
+    assert_eq!(shown(&evaluate(&plan, &inputs)), ["1(1, a)", "1(2, b)"]);
+    let plan = b.top(&l, top(descending(0), 0, true));
+    assert_eq!(shown(&evaluate(&plan, &inputs)), ["1(2, b, 2)", "1(NULL, c, 1)"]);
+}
+
+#[test]
+fn set_operations_count_copies() {
+    let (l, r, inputs) = two_relations(&[(Some(1), "a", 3), (Some(2), "b", 1)], &[(Some(1), "a", 1)]);
+    let mut b = Builder::new();
+    let (l, r) = (b.scan(&l), b.scan(&r));
+    let mut of = |operation| shown(&evaluate(&b.set(operation, &l, &r), &inputs));
+    assert_eq!(of(SetOperation::ExceptAll), ["2(1, a)", "1(2, b)"]);
+    assert_eq!(of(SetOperation::IntersectAll), ["1(1, a)"]);
+    assert_eq!(of(SetOperation::Except), ["1(2, b)"]);
+    assert_eq!(of(SetOperation::Intersect), ["1(1, a)"]);
+}
+
+#[test]
+fn a_row_that_fails_is_an_error_and_not_a_row() {
+    let (l, _, inputs) = two_relations(&[(Some(0), "a", 2), (Some(2), "b", 1)], &[]);
+    let mut b = Builder::new();
+    let l = b.scan(&l);
+    let answer = evaluate(&b.stage(&l, vec![], vec![lit(6_i64) / col(&l, 0)]), &inputs);
+    assert_eq!(shown(&answer), ["1(3)"]);
+    assert_eq!(answer.errors.values().copied().collect::<Vec<_>>(), [2]);
+    let guarded = b.stage(&l, vec![col(&l, 0).not_eq(lit(0_i64))], vec![lit(6_i64) / col(&l, 0)]);
+    assert!(evaluate(&guarded, &inputs).errors.is_empty());
+}
+
+#[test]
+fn lists_come_apart_again() {
+    let (l, _, inputs) = two_relations(&[(Some(2), "a", 1), (Some(1), "a", 2)], &[]);
+    let mut b = Builder::new();
+    let l = b.scan(&l);
+    let lists = b.aggregate(&l, &[1], vec![call(AggregateFunction::ArrayAgg, &l, Some(0))]);
+    assert_eq!(shown(&evaluate(&b.unnest(&lists, 1, false), &inputs)), ["2(a, 1)", "1(a, 2)"]);
+}

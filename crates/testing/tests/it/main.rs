@@ -1,0 +1,4 @@
+//! Integration tests over the whole engine.
+
+mod arrows;
+mod laws;
