@@ -1,1 +1,64 @@
-//! placeholder
+//! The connector `file`: CSV, JSON lines, Parquet and TPC-H `tbl` files as bounded sources.
+//!
+//! Law: every row of every file is either delivered once, in file order and line order, or counted as skipped with the
+//! place and reason of the first one kept; nothing is dropped in silence. A bad value names file, line, column, value and
+//! the type that was expected. Memory is bounded by one block of a file (a few MiB) and one batch, whatever the file's
+//! size. Delimited text is split and parsed column by column without an allocation per value.
+//!
+//! Options of a source or `COPY`:
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `path` | a file, a folder, or a pattern with `*`, `?` and `[..]`; several files are read in name order |
+//! | `format` | `csv`, `json` (one object a line), `parquet`, `tbl`; else told by the file name's ending |
+//! | `header` | `true` or `false`; else found out from the first line (csv) |
+//! | `delimiter`, `quote` | one ASCII character each; `quote = ''` switches quoting off |
+//! | `null` | the unquoted text that means NULL; the empty text unless told |
+//! | `on_error` | `fail` (default): stop at the first bad row; `skip`: leave bad rows out and count them |
+//!
+//! Declared columns are found by name (csv with a header, json, parquet) or by position (tbl, csv without a header).
+//! Modules in reading order: [`options`], [`paths`], [`faults`], [`window`], [`delimited`], [`json`], [`columnar`].
+
+mod columnar;
+mod delimited;
+mod faults;
+mod json;
+mod names;
+mod options;
+mod paths;
+mod window;
+
+use anabranch_engine::{Connector, Error, SourceReader, SourceSpec};
+
+use crate::{
+    columnar::ParquetReader,
+    delimited::DelimitedReader,
+    json::JsonReader,
+    options::{Format, Options},
+};
+
+/// Opens files as sources. Stateless: one value serves all sources of a session.
+///
+/// ```
+/// use std::sync::Arc;
+/// let connector: Arc<dyn anabranch_engine::Connector> = Arc::new(anabranch_file::FileConnector);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileConnector;
+
+impl Connector for FileConnector {
+    fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error> {
+        let options = Options::parse(&spec.options)?;
+        let files = paths::expand(&options.path, options.format)?;
+        let format = match options.format {
+            Some(format) => format,
+            None => Format::of_file(&files[0])?,
+        };
+        options.check_for(format)?;
+        Ok(match format {
+            Format::Csv | Format::Tbl => Box::new(DelimitedReader::open(files, format, &spec.columns, &options)?),
+            Format::Json => Box::new(JsonReader::open(files, &spec.columns, &options)?),
+            Format::Parquet => Box::new(ParquetReader::open(files, &spec.columns, &options)?),
+        })
+    }
+}

@@ -1,0 +1,301 @@
+//! Parquet files.
+//!
+//! Law: rows come in file order; a declared column is found by name and cast to its type, a value that does not fit is a
+//! fault with file, row, column and value; only the columns asked for are read. Files must agree on their columns.
+//! Memory is bounded by one batch and the pages it needs.
+
+use std::{collections::VecDeque, fs::File, path::PathBuf, sync::Arc};
+
+use anabranch_batch::types;
+use anabranch_engine::{Error, Poll, ReadProgress, SourceReader, nearest::nearest};
+use arrow::{
+    array::{Array, ArrayRef, BooleanArray, RecordBatch},
+    compute::{CastOptions, can_cast_types, cast_with_options, filter_record_batch},
+    datatypes::{DataType, Field, Schema, SchemaRef},
+    util::display::array_value_to_string,
+};
+use parquet::arrow::{
+    ProjectionMask,
+    arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+};
+
+use crate::{
+    delimited::distinct,
+    faults::{Faults, OnError, invalid, malformed, unreadable},
+    names::{quoted, type_name},
+    options::Options,
+};
+
+/// Rows decoded at a time; smaller polls are served in slices.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// See the module.
+pub(crate) struct ParquetReader {
+    files: VecDeque<PathBuf>,
+    current: Option<Current>,
+    schema: SchemaRef,
+    /// For each column, its name in the files.
+    members: Vec<String>,
+    faults: Faults,
+    rows: u64,
+    /// Bytes of the files read to their end.
+    bytes_done: u64,
+    bytes_total: u64,
+}
+
+/// The file being read.
+struct Current {
+    path: PathBuf,
+    batches: ParquetRecordBatchReader,
+    /// Decoded and not yet delivered.
+    held: Option<RecordBatch>,
+    /// For each column, its position in decoded batches.
+    positions: Vec<usize>,
+    /// Rows taken out of `batches`, of how many.
+    rows: u64,
+    rows_total: u64,
+    bytes: u64,
+}
+
+impl ParquetReader {
+    pub(crate) fn open(files: Vec<PathBuf>, columns: &[Field], options: &Options) -> Result<ParquetReader, Error> {
+        let mut bytes_total = 0;
+        for path in &files {
+            bytes_total += path.metadata().map_err(|e| unreadable(path, e))?.len();
+        }
+        let first = open_file(&files[0])?;
+        let (fields, members) = if columns.is_empty() {
+            discover(&files[0], first.schema())?
+        } else {
+            declare(&files[0], columns, first.schema())?
+        };
+        let mut reader = ParquetReader {
+            files: files.into(),
+            current: None,
+            schema: Arc::new(Schema::new(fields)),
+            members,
+            faults: Faults::new(options.on_error),
+            rows: 0,
+            bytes_done: 0,
+            bytes_total,
+        };
+        reader.next_file()?;
+        Ok(reader)
+    }
+
+    /// Opens the next file; `current` is `None` after the last.
+    fn next_file(&mut self) -> Result<(), Error> {
+        if let Some(done) = self.current.take() {
+            self.bytes_done += done.bytes;
+        }
+        let Some(path) = self.files.pop_front() else { return Ok(()) };
+        let bytes = path.metadata().map_err(|e| unreadable(&path, e))?.len();
+        let builder = open_file(&path)?;
+        let mut roots = Vec::new();
+        for member in &self.members {
+            match builder.schema().index_of(member) {
+                Ok(root) => roots.push(root),
+                Err(_) => return Err(missing_column(&path, member, builder.schema())),
+            }
+        }
+        // Decoded columns keep the file's order, whatever order they were asked for in.
+        let mut decoded = roots.clone();
+        decoded.sort_unstable();
+        decoded.dedup();
+        let positions = roots.iter().map(|root| decoded.partition_point(|other| other < root)).collect();
+        let mask = ProjectionMask::roots(builder.parquet_schema(), decoded);
+        let rows_total = builder.metadata().file_metadata().num_rows().max(0) as u64;
+        let batches = builder
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+            .map_err(|problem| malformed(&path, problem))?;
+        self.current = Some(Current { path, batches, held: None, positions, rows: 0, rows_total, bytes });
+        Ok(())
+    }
+
+    /// The file's columns as the source's, with rows that do not fit taken out.
+    fn convert(&mut self, batch: &RecordBatch, first_row: u64) -> Result<Option<RecordBatch>, Error> {
+        let current = self.current.as_ref().expect("a batch comes from an open file");
+        let mut bad: Vec<(usize, usize)> = Vec::new();
+        let mut columns = Vec::with_capacity(self.members.len());
+        for (column, (field, &position)) in self.schema.fields().iter().zip(&current.positions).enumerate() {
+            let stored = batch.column(position);
+            let array = convert_column(stored, field.data_type()).map_err(|problem| malformed(&current.path, problem))?;
+            if array.null_count() > 0 && (array.null_count() > stored.null_count() || !field.is_nullable()) {
+                let lost = (0..array.len()).filter(|&row| array.is_null(row) && (!field.is_nullable() || stored.is_valid(row)));
+                bad.extend(lost.map(|row| (row, column)));
+            }
+            columns.push(array);
+        }
+        if bad.is_empty() {
+            return Ok(Some(RecordBatch::try_new(self.schema.clone(), columns)?));
+        }
+        bad.sort_unstable();
+        bad.dedup_by_key(|(row, _)| *row);
+        let mut keep = vec![true; batch.num_rows()];
+        if self.faults.skips() {
+            bad.iter().for_each(|(row, _)| keep[*row] = false);
+        } else {
+            keep[bad[0].0..].fill(false);
+        }
+        let mut faults = std::mem::replace(&mut self.faults, Faults::new(OnError::Fail));
+        for (row, column) in bad {
+            faults.note(|| self.describe(batch, first_row, row, column));
+        }
+        self.faults = faults;
+        let nullable: Vec<Field> = self.schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+        let all = RecordBatch::try_new(Arc::new(Schema::new(nullable)), columns)?;
+        let kept = filter_record_batch(&all, &BooleanArray::from(keep))?;
+        if kept.num_rows() == 0 {
+            return Ok(None);
+        }
+        Ok(Some(RecordBatch::try_new(self.schema.clone(), kept.columns().to_vec())?))
+    }
+
+    fn describe(&self, batch: &RecordBatch, first_row: u64, row: usize, column: usize) -> String {
+        let Some(current) = &self.current else { return String::new() };
+        let field = self.schema.field(column);
+        let place = format!("{}, row {}, column \"{}\"", current.path.display(), first_row + row as u64 + 1, field.name());
+        let stored = batch.column(current.positions[column]);
+        if stored.is_null(row) {
+            return format!("{place}: NULL, where the column is NOT NULL");
+        }
+        let shown = array_value_to_string(stored, row).unwrap_or_default();
+        format!("{place}: {} is not of type {}", quoted(&shown), type_name(field.data_type()))
+    }
+}
+
+/// Opens a file so that texts are decoded as views.
+fn open_file(path: &PathBuf) -> Result<ParquetRecordBatchReaderBuilder<File>, Error> {
+    let file = File::open(path).map_err(|e| unreadable(path, e))?;
+    let damaged = |problem: parquet::errors::ParquetError| {
+        let error = malformed(path, format!("its Parquet footer cannot be read: {}", clean(&problem.to_string())));
+        error.with_hint("The file may be cut short, or it is not a Parquet file.")
+    };
+    let plain = ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?;
+    let views: Vec<Field> = plain.schema().fields().iter().map(|field| {
+        let data_type = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            other => other.clone(),
+        };
+        field.as_ref().clone().with_data_type(data_type)
+    }).collect();
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(views)));
+    let file = File::open(path).map_err(|e| unreadable(path, e))?;
+    ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(damaged)
+}
+
+/// Parquet's messages repeat their kind in front.
+fn clean(problem: &str) -> &str {
+    problem.strip_prefix("Parquet error: ").unwrap_or(problem)
+}
+
+/// Every column that the engine can store, under lower-case names.
+fn discover(path: &PathBuf, found: &Schema) -> Result<(Vec<Field>, Vec<String>), Error> {
+    let members: Vec<String> = found.fields().iter().map(|field| field.name().clone()).collect();
+    let names = distinct(members.iter().map(|name| name.to_lowercase()));
+    let mut fields = Vec::new();
+    for (field, name) in found.fields().iter().zip(names) {
+        let data_type = types::storage_type(field.data_type());
+        if types::check(&data_type).is_err() {
+            return Err(invalid(format!("column \"{name}\" of file {} has type {data_type}, which is not supported", path.display()))
+                .with_hint("Declare the columns you need and leave this one out."));
+        }
+        fields.push(Field::new(name, data_type, true));
+    }
+    Ok((fields, members))
+}
+
+/// Declared columns and where they are: by exact name, else whatever the case.
+fn declare(path: &PathBuf, columns: &[Field], found: &Schema) -> Result<(Vec<Field>, Vec<String>), Error> {
+    let mut members = Vec::new();
+    for column in columns {
+        let exact = found.fields().iter().find(|field| field.name() == column.name());
+        let folded = found.fields().iter().find(|field| field.name().to_lowercase() == column.name().to_lowercase());
+        let Some(field) = exact.or(folded) else { return Err(missing_column(path, column.name(), found)) };
+        if !can_cast_types(field.data_type(), column.data_type()) {
+            return Err(invalid(format!(
+                "column \"{}\" is declared as {}, but file {} holds {}",
+                column.name(),
+                type_name(column.data_type()),
+                path.display(),
+                type_name(field.data_type())
+            )));
+        }
+        members.push(field.name().clone());
+    }
+    Ok((columns.to_vec(), members))
+}
+
+fn missing_column(path: &PathBuf, column: &str, found: &Schema) -> Error {
+    let names: Vec<&str> = found.fields().iter().map(|field| field.name().as_str()).collect();
+    let error = invalid(format!("file {} has no column \"{column}\"", path.display()))
+        .with_detail(format!("Its columns are: {}.", names.join(", ")));
+    match nearest(column, names.iter().copied()) {
+        Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+        None => error,
+    }
+}
+
+/// A cast in which values that do not fit become NULL.
+fn convert_column(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, arrow::error::ArrowError> {
+    if array.data_type() == data_type {
+        return Ok(array.clone());
+    }
+    cast_with_options(array, data_type, &CastOptions { safe: true, ..Default::default() })
+}
+
+impl SourceReader for ParquetReader {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn poll(&mut self, rows_max: usize) -> Result<Poll, Error> {
+        let rows_max = rows_max.max(1);
+        while let Some(current) = &mut self.current {
+            self.faults.check()?;
+            let whole = match current.held.take() {
+                Some(held) => held,
+                None => match current.batches.next() {
+                    Some(Ok(batch)) => batch,
+                    Some(Err(problem)) => {
+                        let problem = clean(&problem.to_string()).to_string();
+                        return Err(malformed(&current.path, format!("after row {}: {problem}", current.rows)));
+                    }
+                    None => {
+                        self.next_file()?;
+                        continue;
+                    }
+                },
+            };
+            let batch = whole.slice(0, whole.num_rows().min(rows_max));
+            if batch.num_rows() < whole.num_rows() {
+                current.held = Some(whole.slice(batch.num_rows(), whole.num_rows() - batch.num_rows()));
+            }
+            let first_row = current.rows;
+            current.rows += batch.num_rows() as u64;
+            if let Some(batch) = self.convert(&batch, first_row)? {
+                self.rows += batch.num_rows() as u64;
+                return Ok(Poll::Rows(batch));
+            }
+        }
+        self.faults.check()?;
+        Ok(Poll::Done)
+    }
+
+    fn progress(&self) -> ReadProgress {
+        let share = |current: &Current| match current.rows_total {
+            0 => current.bytes,
+            total => (current.bytes as u128 * u128::from(current.rows.min(total)) / u128::from(total)) as u64,
+        };
+        ReadProgress {
+            bytes_read: self.bytes_done + self.current.as_ref().map_or(0, share),
+            bytes_total: Some(self.bytes_total),
+            rows: self.rows,
+            skipped: self.faults.skipped,
+            first_skipped: self.faults.first.clone(),
+        }
+    }
+}

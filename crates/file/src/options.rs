@@ -1,0 +1,208 @@
+//! The `WITH (..)` options of a file source, checked.
+//!
+//! Unknown options and values are errors that name the nearest known one. Options of the session itself (`connector`,
+//! `rate`, `retain`) are let through unread.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anabranch_engine::{Error, connector::unknown_option, nearest::nearest};
+
+use crate::faults::{OnError, invalid};
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Csv,
+    /// One JSON object a line.
+    Json,
+    Parquet,
+    /// TPC-H's text: values end with `|`, no quotes, no header.
+    Tbl,
+}
+
+impl Format {
+    /// The format that a file name's ending stands for.
+    pub(crate) fn of_file(path: &Path) -> Result<Format, Error> {
+        Format::of_ending(path).ok_or_else(|| {
+            invalid(format!("cannot tell the format of file {}", path.display()))
+                .with_hint("Add format = 'csv', 'json', 'parquet' or 'tbl'.")
+        })
+    }
+
+    /// Same, as a question.
+    pub(crate) fn of_ending(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "csv" | "tsv" => Some(Format::Csv),
+            "json" | "jsonl" | "ndjson" => Some(Format::Json),
+            "parquet" | "pq" => Some(Format::Parquet),
+            "tbl" => Some(Format::Tbl),
+            _ => None,
+        }
+    }
+}
+
+/// All options, as written or defaulted.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub path: String,
+    /// `None`: tell by the file name.
+    pub format: Option<Format>,
+    /// `None`: find out.
+    pub header: Option<bool>,
+    /// `None`: the format's own.
+    pub delimiter: Option<u8>,
+    /// `Some(None)`: no quoting. `None`: the format's own.
+    pub quote: Option<Option<u8>>,
+    /// The unquoted text that means NULL.
+    pub null: String,
+    pub on_error: OnError,
+    /// Names of the options that only delimited text understands and that were given.
+    text_only: Vec<&'static str>,
+}
+
+/// Every name this connector reads.
+const KNOWN: [&str; 7] = ["path", "format", "header", "delimiter", "quote", "null", "on_error"];
+/// Names the session reads.
+const FOREIGN: [&str; 3] = ["connector", "rate", "retain"];
+
+impl Options {
+    /// Checks names and values.
+    pub(crate) fn parse(options: &BTreeMap<String, String>) -> Result<Options, Error> {
+        let mut path = None;
+        let mut out = Options {
+            path: String::new(),
+            format: None,
+            header: None,
+            delimiter: None,
+            quote: None,
+            null: String::new(),
+            on_error: OnError::Fail,
+            text_only: Vec::new(),
+        };
+        for (name, value) in options {
+            match name.as_str() {
+                "path" => path = Some(value.clone()),
+                "format" => out.format = Some(parse_format(value)?),
+                "header" => {
+                    out.header = Some(parse_flag(name, value)?);
+                    out.text_only.push("header");
+                }
+                "delimiter" => {
+                    out.delimiter = Some(parse_character(name, value)?);
+                    out.text_only.push("delimiter");
+                }
+                "quote" => {
+                    out.quote = Some(if value.is_empty() { None } else { Some(parse_character(name, value)?) });
+                    out.text_only.push("quote");
+                }
+                "null" => {
+                    out.null = value.clone();
+                    out.text_only.push("null");
+                }
+                "on_error" => out.on_error = parse_on_error(value)?,
+                name if FOREIGN.contains(&name) => {}
+                name => return Err(unknown_option("file", name, &KNOWN)),
+            }
+        }
+        match path {
+            Some(path) if !path.is_empty() => out.path = path,
+            _ => {
+                return Err(invalid("connector \"file\" needs the option \"path\"")
+                    .with_hint("Write WITH (connector = 'file', path = 'data/rows.csv')."));
+            }
+        }
+        if let (Some(delimiter), Some(Some(quote))) = (out.delimiter, out.quote)
+            && delimiter == quote
+        {
+            return Err(invalid("options \"delimiter\" and \"quote\" are the same character"));
+        }
+        Ok(out)
+    }
+
+    /// Refuses options that the format has no use for.
+    pub(crate) fn check_for(&self, format: Format) -> Result<(), Error> {
+        let name = match format {
+            Format::Csv | Format::Tbl => return Ok(()),
+            Format::Json => "json",
+            Format::Parquet => "parquet",
+        };
+        match self.text_only.first() {
+            None => Ok(()),
+            Some(option) => Err(invalid(format!("option \"{option}\" means nothing for format \"{name}\""))
+                .with_hint("Leave it out; it belongs to formats csv and tbl.")),
+        }
+    }
+}
+
+fn parse_format(value: &str) -> Result<Format, Error> {
+    match value.to_ascii_lowercase().as_str() {
+        "csv" | "tsv" => Ok(Format::Csv),
+        "json" | "jsonl" | "ndjson" => Ok(Format::Json),
+        "parquet" => Ok(Format::Parquet),
+        "tbl" => Ok(Format::Tbl),
+        _ => Err(bad_value("format", value, ["csv", "json", "parquet", "tbl"])),
+    }
+}
+
+fn parse_on_error(value: &str) -> Result<OnError, Error> {
+    match value.to_ascii_lowercase().as_str() {
+        "fail" | "stop" => Ok(OnError::Fail),
+        "skip" | "ignore" => Ok(OnError::Skip),
+        _ => Err(bad_value("on_error", value, ["fail", "skip"])),
+    }
+}
+
+fn parse_flag(name: &str, value: &str) -> Result<bool, Error> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" | "yes" | "" => Ok(true),
+        "false" | "off" | "0" | "no" => Ok(false),
+        _ => Err(bad_value(name, value, ["true", "false"])),
+    }
+}
+
+fn parse_character(name: &str, value: &str) -> Result<u8, Error> {
+    match value {
+        "\\t" | "tab" => return Ok(b'\t'),
+        _ => {}
+    }
+    match value.as_bytes() {
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(*byte),
+        _ => Err(invalid(format!("option \"{name}\" must be one ASCII character, not '{value}'"))
+            .with_hint("Write '\\t' or 'tab' for a tabulator.")),
+    }
+}
+
+fn bad_value<const N: usize>(name: &str, value: &str, known: [&'static str; N]) -> Error {
+    let error = invalid(format!("option \"{name}\" cannot be '{value}'"));
+    match nearest(&value.to_ascii_lowercase(), known) {
+        Some(near) => error.with_hint(format!("Did you mean '{near}'?")),
+        None => error.with_hint(format!("It is one of: {}.", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Options, Error> {
+        Options::parse(&pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
+    }
+
+    #[test]
+    fn unknown_options_name_the_nearest() {
+        let error = parse(&[("path", "x.csv"), ("delimeter", ";")]).unwrap_err();
+        assert_eq!(error.message, "connector \"file\" has no option \"delimeter\"");
+        assert!(error.hint.unwrap().starts_with("Did you mean \"delimiter\"?"));
+    }
+
+    #[test]
+    fn the_sessions_options_pass() {
+        let options = parse(&[("path", "x.csv"), ("connector", "file"), ("rate", "10"), ("delimiter", "\\t")]).unwrap();
+        assert_eq!(options.delimiter, Some(b'\t'));
+    }
+
+    #[test]
+    fn a_path_is_needed() {
+        assert_eq!(parse(&[]).unwrap_err().message, "connector \"file\" needs the option \"path\"");
+    }
+}

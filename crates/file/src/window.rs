@@ -1,0 +1,143 @@
+//! A moving window of bytes over a list of files.
+//!
+//! Law: `bytes()` starts at the first byte not yet consumed of the current file, and `line()` is that byte's line. Files do
+//! not run into each other: a file's last line ends with the file. Cost: each byte is copied once from the file, and once
+//! more for each refill that happens while it is unconsumed (a partial line, so a few hundred bytes).
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anabranch_engine::Error;
+
+use crate::faults::{malformed, unreadable};
+
+/// Bytes asked for in one read.
+const BLOCK_BYTES: usize = 4 << 20;
+/// The longest line or record, in bytes: beyond it a quote is taken to be left open.
+pub(crate) const RECORD_BYTES_MAX: usize = 16 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Window {
+    files: VecDeque<PathBuf>,
+    current: Option<(PathBuf, File)>,
+    buffer: Vec<u8>,
+    /// First unconsumed byte.
+    start: usize,
+    /// The current file has no bytes beyond the buffer.
+    at_end: bool,
+    /// Line of `start`, counted from one.
+    line: u64,
+    /// Bytes consumed of all files.
+    pub consumed: u64,
+    /// Bytes of all files when they were listed.
+    pub total: u64,
+}
+
+impl Window {
+    /// # Errors
+    /// A file whose size cannot be asked for.
+    pub(crate) fn new(files: &[PathBuf]) -> Result<Window, Error> {
+        let mut total = 0;
+        for path in files {
+            total += path.metadata().map_err(|e| unreadable(path, e))?.len();
+        }
+        Ok(Window {
+            files: files.iter().cloned().collect(),
+            current: None,
+            buffer: Vec::new(),
+            start: 0,
+            at_end: true,
+            line: 1,
+            consumed: 0,
+            total,
+        })
+    }
+
+    /// Opens the next file and reads its first block. `false` when there is none left.
+    pub(crate) fn next_file(&mut self) -> Result<bool, Error> {
+        let Some(path) = self.files.pop_front() else {
+            self.current = None;
+            return Ok(false);
+        };
+        let file = File::open(&path).map_err(|e| unreadable(&path, e))?;
+        self.current = Some((path, file));
+        self.buffer.clear();
+        self.start = 0;
+        self.at_end = false;
+        self.line = 1;
+        self.fill()?;
+        self.check_text()?;
+        if self.bytes().starts_with(b"\xEF\xBB\xBF") {
+            self.consume(3, 0);
+        }
+        Ok(true)
+    }
+
+    /// Whether a file is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// The open file.
+    pub(crate) fn path(&self) -> &Path {
+        self.current.as_ref().map_or(Path::new(""), |(path, _)| path)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    pub(crate) fn at_end(&self) -> bool {
+        self.at_end
+    }
+
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Moves on by `bytes` that hold `lines` ends of lines.
+    pub(crate) fn consume(&mut self, bytes: usize, lines: u64) {
+        self.start += bytes;
+        self.consumed += bytes as u64;
+        self.line += lines;
+    }
+
+    /// Reads another block behind the unconsumed bytes.
+    pub(crate) fn fill(&mut self) -> Result<(), Error> {
+        let Some((path, file)) = &mut self.current else { return Ok(()) };
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        let held = self.buffer.len();
+        let read = file.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut self.buffer).map_err(|e| unreadable(path, e))?;
+        debug_assert_eq!(self.buffer.len(), held + read);
+        self.at_end = read < BLOCK_BYTES;
+        Ok(())
+    }
+
+    /// Compressed and columnar files read as text give nonsense; say so instead.
+    fn check_text(&self) -> Result<(), Error> {
+        let kind = match self.bytes() {
+            [0x1f, 0x8b, ..] => "gzip-compressed",
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd-compressed",
+            [b'P', b'K', 3, 4, ..] => "a zip archive",
+            [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "text in UTF-16",
+            _ => return Ok(()),
+        };
+        Err(malformed(self.path(), format!("it is {kind}, where plain UTF-8 text was expected")).with_hint(match kind {
+            "a Parquet file" => "Read it with format = 'parquet'.",
+            "text in UTF-16" => "Convert it first, for example with iconv -f utf-16 -t utf-8.",
+            _ => "Unpack it first.",
+        }))
+    }
+}
+
+/// Ends of lines among `bytes`.
+pub(crate) fn count_lines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
