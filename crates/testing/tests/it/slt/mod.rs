@@ -1,0 +1,82 @@
+//! Runs `tests/slt/*.slt` (sqllogictest records) through a session, without threads and with one and two workers.
+//!
+//! Expectations come from PostgreSQL (`tools/slt_expect.py`), except where a record says `skipif postgresql`. Every record of a
+//! file is tried, so one run shows all that fails. `SLT_SHOW=n` prints more failures than the usual twelve a file.
+
+mod format;
+mod session;
+
+use std::path::{Path, PathBuf};
+
+use sqllogictest::{DefaultColumnType, Record, Runner, parse_file};
+
+use session::SessionThread;
+
+/// Failures of a file that are printed in full.
+const FAILURES_SHOWN: usize = 12;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slt")
+}
+
+/// Runs every record of a file in one session; panics with the records that failed.
+fn check(name: &str, workers: usize) {
+    let path = folder().join(format!("{name}.slt"));
+    let records = parse_file::<DefaultColumnType>(&path).expect("the file parses");
+    let mut runner = Runner::new(|| async move { SessionThread::start(workers) });
+    let (mut n_records, mut failures) = (0, Vec::new());
+    for record in records {
+        n_records += usize::from(matches!(record, Record::Query { .. } | Record::Statement { .. }));
+        if let Err(error) = runner.run(record) {
+            failures.push(error.display(false).to_string());
+        }
+    }
+    if failures.is_empty() {
+        return;
+    }
+    let shown = std::env::var("SLT_SHOW").ok().and_then(|text| text.parse().ok()).unwrap_or(FAILURES_SHOWN);
+    let texts: Vec<&str> = failures.iter().take(shown).map(String::as_str).collect();
+    panic!(
+        "{name}.slt with {workers} workers: {} of {n_records} records fail\n\n{}",
+        failures.len(),
+        texts.join("\n----------\n")
+    );
+}
+
+/// One test a file and number of workers, named after the file; and one that finds files without tests.
+macro_rules! files {
+    ($($name:ident),* $(,)?) => {
+        $(mod $name {
+            #[test]
+            fn without_threads() {
+                super::check(stringify!($name), 0);
+            }
+
+            #[test]
+            fn on_one_worker() {
+                super::check(stringify!($name), 1);
+            }
+
+            #[test]
+            fn on_two_workers() {
+                super::check(stringify!($name), 2);
+            }
+        })*
+
+        #[test]
+        fn every_file_has_its_tests() {
+            let mut found: Vec<String> = std::fs::read_dir(folder())
+                .expect("the folder is there")
+                .map(|entry| entry.expect("readable").path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
+                .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+                .collect();
+            found.sort();
+            assert_eq!(found, [$(stringify!($name)),*], "files in tests/slt, and tests in this module, by name");
+        }
+    };
+}
+
+files!(
+    aggregates, cte, dates, ddl, dml, errors, joins, nulls, numbers, queries, setops, subqueries, text, topk, types,
+);
