@@ -132,7 +132,7 @@ fn random_array(rng: &mut Rng, data_type: &DataType, rows: usize, nulls: usize) 
         other => {
             let width = other.primitive_width().expect("all other types are integers inside");
             let values: Vec<u8> = (0..rows).flat_map(|_| integer(rng).to_le_bytes()[..width].to_vec()).collect();
-            make_array(ArrayData::builder(other.clone()).len(rows).add_buffer(values.into()).nulls(validity).build().unwrap())
+            make_array(ArrayData::builder(other.clone()).len(rows).add_buffer(values.as_slice().into()).nulls(validity).build().unwrap())
         }
     }
 }
@@ -159,9 +159,12 @@ pub(crate) fn cell(array: &dyn Array, row: usize) -> String {
             let bytes = arrow::compute::cast(&array.slice(row, 1), &D::Binary).unwrap();
             format!("{:?}", bytes.as_binary::<i32>().value(0))
         }
-        _ => {
-            let data = array.slice(row, 1).to_data();
-            format!("{:?}", make_array(data))
+        D::Boolean => array.as_boolean().value(row).to_string(),
+        D::FixedSizeBinary(_) => format!("{:?}", array.as_fixed_size_binary().value(row)),
+        other => {
+            let width = other.primitive_width().expect("all other types have fixed width");
+            let data = array.to_data();
+            format!("{:?}", &data.buffers()[0][(data.offset() + row) * width..][..width])
         }
     }
 }

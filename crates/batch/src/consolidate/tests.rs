@@ -65,8 +65,8 @@ fn any_batch_keeps_its_meaning() {
         let n_columns = rng.below(4);
         let columns = (0..n_columns).map(|_| { let data_type = rng.pick(&types).clone(); random_column(&mut rng, &data_type, len) });
         let columns: Vec<ArrayRef> = columns.collect();
-        let batch = random_batch(&mut rng, columns, len);
-        println!("round {round}");
+        let batch = random_batch(&mut rng, columns.clone(), len);
+        println!("round {round}, {len} rows of {:?}", columns.iter().map(|c| c.data_type().to_string()).collect::<Vec<_>>());
         assert_consolidates(batch);
     }
 }

@@ -1,0 +1,131 @@
+use super::*;
+use crate::order::{Comparator, Direction};
+use crate::testing::{Rng, all_types, cell, random_column};
+use crate::{Diffs, END, Times, Until, equal, gather, hash};
+use arrow::array::{Array, ArrayRef, StringViewArray};
+use arrow::buffer::BooleanBuffer;
+use std::sync::Arc;
+
+fn to_bytes(batch: &Batch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(batch, &mut bytes).unwrap();
+    assert_eq!(bytes.len(), length_in_bytes(batch), "the length is exact");
+    assert_eq!(bytes.len() % 8, 0, "the length is a multiple of 8");
+    bytes
+}
+
+/// Everything one can see of a batch, as text.
+fn rows(batch: &Batch) -> Vec<String> {
+    let row = |row: usize| {
+        let cells: Vec<String> = batch.columns().iter().map(|column| cell(column, row)).collect();
+        let (time, diff) = (batch.times().get(row), batch.diffs().get(row));
+        let (until, present) = (batch.until().get(row, time), batch.present().is_none_or(|present| present.value(row)));
+        format!("{cells:?} {time} {diff} {until} {present} {:?}", batch.key().map(|key| key.hashes[row]))
+    };
+    (0..batch.len()).map(row).collect()
+}
+
+fn random_batch(rng: &mut Rng) -> Batch {
+    let len = rng.below(40);
+    let types = all_types();
+    let n_columns = rng.below(4);
+    let columns: Vec<ArrayRef> = (0..n_columns).map(|_| { let data_type = rng.pick(&types).clone(); random_column(rng, &data_type, len) }).collect();
+    let column = |rng: &mut Rng| (0..len).map(|_| rng.next() as i64 >> 8).collect();
+    let times = if rng.chance(50) { Times::Constant(-3) } else { Times::Column(column(rng)) };
+    let diffs = if rng.chance(50) { Diffs::Constant(1) } else { Diffs::Column(column(rng)) };
+    let until = match rng.below(3) {
+        0 => Until::Forever,
+        1 => Until::Duration(9),
+        _ => Until::Column((0..len).map(|_| END).collect()),
+    };
+    let mut batch = Batch::with_len(columns.into(), len, times, diffs).with_until(until);
+    if rng.chance(50) {
+        batch = batch.with_key(&(0..n_columns).rev().collect::<Vec<_>>());
+    }
+    if rng.chance(30) {
+        batch = batch.with_present(BooleanBuffer::collect_bool(len, |_| rng.chance(50)));
+    }
+    let start = rng.below(len + 1);
+    batch.slice(start, rng.below(len - start + 1))
+}
+
+#[test]
+fn every_type_survives_the_round_trip() {
+    let mut rng = Rng::from_env(3);
+    for data_type in all_types() {
+        for len in [0, 1, 7, 64, 100] {
+            let column = random_column(&mut rng, &data_type, len);
+            let batch = Batch::new(vec![column], Times::Constant(1), Diffs::Constant(1));
+            let back = read(&to_bytes(&batch)).unwrap();
+            assert_eq!(back.column(0).data_type(), &data_type);
+            assert_eq!(rows(&back), rows(&batch), "{data_type}");
+        }
+    }
+}
+
+#[test]
+fn every_control_column_survives_the_round_trip() {
+    let mut rng = Rng::from_env(4);
+    for _ in 0..300 {
+        let batch = random_batch(&mut rng);
+        let back = read(&to_bytes(&batch)).unwrap();
+        assert_eq!(rows(&back), rows(&batch));
+        assert_eq!(back.key().map(|key| &key.columns), batch.key().map(|key| &key.columns));
+    }
+}
+
+#[test]
+fn a_slice_of_views_sends_only_its_own_text() {
+    let text: Vec<String> = (0..1000).map(|i| format!("a long string that lies in a buffer, number {i}")).collect();
+    let column: ArrayRef = Arc::new(StringViewArray::from_iter_values(&text));
+    let batch = Batch::new(vec![column], Times::Constant(0), Diffs::Constant(1)).slice(500, 2);
+    assert!(length_in_bytes(&batch) < 500);
+    assert_eq!(rows(&read(&to_bytes(&batch)).unwrap()), rows(&batch));
+}
+
+/// Reading garbage gives an error, or a batch that kernels accept.
+fn assert_no_panic(bytes: &[u8]) {
+    let Ok(batch) = read(bytes) else { return };
+    let columns = batch.columns();
+    if batch.len() < 1000 {
+        let rows: Vec<u32> = (0..batch.len() as u32).collect();
+        hash::hash_columns(columns, batch.len());
+        equal::rows_equal(columns, &rows, columns, &rows);
+        gather::take(columns, &rows);
+        let order = Comparator::new(columns, columns, &vec![Direction::ASCENDING; columns.len()]);
+        (1..batch.len()).for_each(|row| drop(order.compare(row - 1, row)));
+        to_bytes(&batch);
+    }
+}
+
+#[test]
+fn corrupted_bytes_never_panic() {
+    let mut rng = Rng::from_env(5);
+    for _ in 0..400 {
+        let bytes = to_bytes(&random_batch(&mut rng));
+        for _ in 0..40 {
+            let mut corrupted = bytes.clone();
+            for _ in 0..1 + rng.below(3) {
+                let at = rng.below(corrupted.len());
+                let byte = rng.next() as u8;
+                corrupted[at] = *rng.pick(&[0, 1, 0x7f, 0x80, 0xff, byte]);
+            }
+            assert_no_panic(&corrupted);
+        }
+        let cut = rng.below(bytes.len());
+        assert!(read(&bytes[..cut]).is_err(), "a batch cut short is an error");
+        assert_no_panic(&(0..cut).map(|_| rng.next() as u8).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn other_versions_and_other_things_are_named() {
+    let batch = Batch::default();
+    let bytes = to_bytes(&batch);
+    let mut newer = bytes.clone();
+    newer[8] = 2;
+    assert_eq!(read(&newer).unwrap_err().to_string(), "batch has wire version 2, this build reads 1");
+    assert_eq!(read(&[b'x'; 64]).unwrap_err().to_string(), "bytes are not a batch");
+    assert_eq!(read(&[]).unwrap_err().to_string(), "batch of 32 bytes has 0 bytes");
+    assert_eq!(read(&bytes[..bytes.len() - 8]).unwrap_err(), WireError::Length { expected: bytes.len() as u64, actual: bytes.len() as u64 - 8 });
+}
