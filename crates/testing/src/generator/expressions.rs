@@ -1,7 +1,7 @@
 //! Random expressions of a wanted type over a plan's rows.
 //!
-//! Types are exact, as after SQL's coercion, because what is generated here is not coerced again. Numbers stay small
-//! enough never to overflow; what may fail (division, text as a number) fails on some rows only.
+//! Types are exact, as after SQL's coercion, because what is generated here is not coerced again. What may fail
+//! (division, text as a number) fails on some rows only; whole numbers rarely overflow.
 
 use anabranch_plan::Plan;
 use arrow::datatypes::DataType;
@@ -18,7 +18,7 @@ use crate::rng::Rng;
 pub enum Fallible {
     /// Now and then.
     Sometimes,
-    /// On no row.
+    /// On no row, overflow aside.
     Never,
 }
 

@@ -51,6 +51,7 @@ pub fn value(rng: &mut Rng, data_type: &DataType, pool: Pool) -> ScalarValue {
 pub fn present(rng: &mut Rng, data_type: &DataType, pool: Pool) -> ScalarValue {
     let number = if pool == Pool::Wide { rng.between(-400, 400) } else { rng.between(-2, 5) };
     match data_type {
+        DataType::Int64 if rng.below(150) == 0 => ScalarValue::Int64(Some(*rng.pick(&[i64::MIN, i64::MAX]))),
         DataType::Int64 => ScalarValue::Int64(Some(number)),
         DataType::Int32 => ScalarValue::Int32(Some(number as i32)),
         DataType::Utf8View => ScalarValue::Utf8View(Some(text(rng, number, pool))),

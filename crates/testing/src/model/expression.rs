@@ -1,16 +1,18 @@
 //! Expressions over one row.
 //!
-//! DataFusion's evaluator defines what a scalar expression means; here it sees batches of exactly one row, so no row
-//! can influence another.
+//! DataFusion's evaluator defines what a scalar expression means, except that integers do not wrap around: overflow is
+//! a row error, as in PostgreSQL. Here it sees batches of exactly one row, so no row can influence another.
 
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion_expr::{ColumnarValue, Expr};
+use datafusion_expr::{ColumnarValue, Expr, Operator};
+use datafusion_physical_expr::expressions::BinaryExpr;
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
 use crate::row::Row;
@@ -29,6 +31,7 @@ impl Evaluator {
     pub fn new(expr: &Expr, schema: &DFSchema) -> Evaluator {
         let context = PhysicalPlanningContext::default();
         let expression = create_physical_expr(expr, schema, &ExecutionProps::new(), &context)
+            .and_then(|expression| expression.transform_up(|part| Ok(without_wrapping(part))).data())
             .unwrap_or_else(|error| panic!("{expr} does not fit {schema}: {error}"));
         Evaluator { expression, schema: Arc::new(schema.as_arrow().clone()) }
     }
@@ -51,5 +54,15 @@ impl Evaluator {
     /// Whether a predicate is true on a row; NULL is not.
     pub fn is_true(&self, row: &Row) -> Result<bool, String> {
         Ok(matches!(self.value(row)?, ScalarValue::Boolean(Some(true))))
+    }
+}
+
+fn without_wrapping(part: Arc<dyn PhysicalExpr>) -> Transformed<Arc<dyn PhysicalExpr>> {
+    match part.downcast_ref::<BinaryExpr>() {
+        Some(binary) if matches!(binary.op(), Operator::Plus | Operator::Minus | Operator::Multiply) => {
+            let same = BinaryExpr::new(binary.left().clone(), *binary.op(), binary.right().clone());
+            Transformed::yes(Arc::new(same.with_fail_on_overflow(true)))
+        }
+        _ => Transformed::no(part),
     }
 }

@@ -124,3 +124,15 @@ fn lists_come_apart_again() {
     let lists = b.aggregate(&l, &[1], vec![call(AggregateFunction::ArrayAgg, &l, Some(0))]);
     assert_eq!(shown(&evaluate(&b.unnest(&lists, 1, false), &inputs)), ["2(a, 1)", "1(a, 2)"]);
 }
+
+#[test]
+fn whole_numbers_do_not_wrap_around() {
+    let (l, _, inputs) = two_relations(&[(Some(i64::MAX), "a", 1), (Some(1), "a", 1)], &[]);
+    let mut b = Builder::new();
+    let l = b.scan(&l);
+    let plus = evaluate(&b.stage(&l, vec![], vec![col(&l, 0) + lit(1_i64)]), &inputs);
+    assert_eq!((shown(&plus), plus.errors.len()), (vec!["1(2)".to_string()], 1));
+    let sum = b.aggregate(&l, &[], vec![call(AggregateFunction::Sum, &l, Some(0))]);
+    let sum = evaluate(&sum, &inputs);
+    assert_eq!((shown(&sum), sum.errors.len()), (vec![], 1));
+}
