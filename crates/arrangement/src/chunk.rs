@@ -1,0 +1,204 @@
+//! A chunk: a bounded piece of a sorted run, as columns.
+//!
+//! Law: rows are sorted by the layout's total order (see `layout`), no two rows are equal in all of key, value and time, no diff
+//! is zero. A constant time or diff stores no column. A chunk never changes; views of its tail share its memory.
+
+use std::rc::Rc;
+
+use anabranch_batch::{Columns, Diffs, Time, Times, gather};
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::ScalarBuffer;
+
+use crate::{Layout, ValueOrder};
+
+/// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
+/// the second-level cache, and that a pause for one chunk is a fraction of a millisecond.
+pub(crate) const CHUNK_ROWS: usize = 1 << 13;
+
+/// A bounded piece of a run: sorted, consolidated updates.
+#[derive(Debug)]
+pub struct Chunk {
+    /// All columns of the collection, in their original order.
+    columns: Columns,
+    /// The hash of each row's key, ascending.
+    key_hashes: ScalarBuffer<u64>,
+    /// The value word of each row; `None` where it is as cheap to compute again.
+    value_words: Option<ScalarBuffer<u64>>,
+    /// The time of each row.
+    times: Times,
+    /// The multiplicity of each row; never zero.
+    diffs: Diffs,
+    /// What is known about the rows.
+    facts: Facts,
+}
+
+/// What a chunk is made of; the fields are those of [`Chunk`].
+pub(crate) struct ChunkRows {
+    pub columns: Columns,
+    pub hashes: Vec<u64>,
+    pub words: Vec<u64>,
+    pub times: Times,
+    pub diffs: Diffs,
+    pub exact: Exact,
+    pub key_unique: bool,
+}
+
+/// Where one `u64` says all about the columns it stands for, also against rows of other chunks of which the same is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Exact {
+    /// Equal key hashes mean equal keys.
+    pub key: bool,
+    /// Equal value words mean equal values.
+    pub value: bool,
+}
+
+impl Exact {
+    /// What still holds when rows of both kinds meet.
+    pub fn and(self, other: Exact) -> Exact {
+        Exact { key: self.key && other.key, value: self.value && other.value }
+    }
+}
+
+/// What is known about the rows of a chunk; each fact saves comparisons of columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// Where hashes and words spare the columns.
+    pub exact: Exact,
+    /// Within this chunk, equal hashes mean equal keys.
+    pub key_unique: bool,
+    /// The earliest time.
+    pub time_min: Time,
+    /// The latest time.
+    pub time_max: Time,
+    /// Memory this chunk owns.
+    pub size_bytes: usize,
+}
+
+impl Chunk {
+    /// A chunk of sorted, consolidated rows.
+    ///
+    /// # Panics
+    /// If lengths differ.
+    pub(crate) fn new(layout: &Layout, rows: ChunkRows) -> Chunk {
+        let ChunkRows { columns, hashes, words, times, diffs, exact, key_unique } = rows;
+        assert!(columns.iter().all(|column| column.len() == hashes.len()), "a chunk's columns have one entry per row");
+        assert_eq!(words.len(), hashes.len(), "a chunk has one value word per row");
+        let are_words_cheap = exact.value && layout.values == ValueOrder::Hash;
+        let mut chunk = Chunk {
+            facts: Facts { exact, key_unique, time_min: times.min(), time_max: times.max(), size_bytes: 0 },
+            key_hashes: hashes.into(),
+            value_words: (!are_words_cheap).then(|| words.into()),
+            times,
+            diffs,
+            columns,
+        };
+        chunk.facts.size_bytes = chunk.measure_bytes();
+        chunk
+    }
+
+    /// All columns of the collection, in their original order.
+    pub fn columns(&self) -> &[ArrayRef] {
+        &self.columns
+    }
+
+    /// The hash of each row's key, ascending.
+    pub fn key_hashes(&self) -> &[u64] {
+        &self.key_hashes
+    }
+
+    /// The time of each row.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// The multiplicity of each row; never zero.
+    pub fn diffs(&self) -> &Diffs {
+        &self.diffs
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.key_hashes.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.key_hashes.is_empty()
+    }
+
+    /// Bytes of memory that this chunk owns. A view of a chunk's tail counts its rows only.
+    pub fn size_bytes(&self) -> usize {
+        self.facts.size_bytes
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(crate) fn shared_columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    pub(crate) fn hash_buffer(&self) -> &ScalarBuffer<u64> {
+        &self.key_hashes
+    }
+
+    /// The value word of each row. O(1), or O(rows) where they are not stored.
+    pub(crate) fn value_words(&self, layout: &Layout) -> ScalarBuffer<u64> {
+        match &self.value_words {
+            Some(words) => words.clone(),
+            None => layout.value_words(&self.columns, self.len()).0.into(),
+        }
+    }
+
+    /// The stored value words.
+    pub(crate) fn stored_words(&self) -> Option<&[u64]> {
+        self.value_words.as_deref()
+    }
+
+    /// The rows from `start` on, sharing memory with this chunk.
+    pub(crate) fn tail(self: &Rc<Chunk>, start: usize) -> Rc<Chunk> {
+        if start == 0 {
+            return Rc::clone(self);
+        }
+        let rows = self.len() - start;
+        Rc::new(Chunk {
+            columns: self.columns.iter().map(|column| column.slice(start, rows)).collect(),
+            key_hashes: self.key_hashes.slice(start, rows),
+            value_words: self.value_words.as_ref().map(|words| words.slice(start, rows)),
+            times: self.times.slice(start, rows),
+            diffs: self.diffs.slice(start, rows),
+            facts: Facts { size_bytes: self.facts.size_bytes * rows / self.len(), ..self.facts },
+        })
+    }
+
+    /// The rows with times up to `at`; `None` when there is none.
+    pub(crate) fn until(self: &Rc<Chunk>, layout: &Layout, at: Time) -> Option<Rc<Chunk>> {
+        if self.facts.time_max <= at {
+            return Some(Rc::clone(self));
+        }
+        let rows: Vec<u32> = (0..self.len()).filter(|&row| self.times.get(row) <= at).map(|row| row as u32).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let words = self.value_words(layout);
+        let rows = ChunkRows {
+            columns: gather::take(&self.columns, &rows),
+            hashes: rows.iter().map(|&row| self.key_hashes[row as usize]).collect(),
+            words: rows.iter().map(|&row| words[row as usize]).collect(),
+            times: self.times.take(&rows),
+            diffs: self.diffs.take(&rows),
+            exact: self.facts.exact,
+            key_unique: self.facts.key_unique,
+        };
+        Some(Rc::new(Chunk::new(layout, rows)))
+    }
+
+    fn measure_bytes(&self) -> usize {
+        let columns: usize = self.columns.iter().map(|column| column.get_buffer_memory_size()).sum();
+        let words = self.value_words.as_ref().map_or(0, |words| 8 * words.len());
+        let times = if matches!(self.times, Times::Column(_)) { 8 * self.len() } else { 0 };
+        let diffs = if matches!(self.diffs, Diffs::Column(_)) { 8 * self.len() } else { 0 };
+        columns + 8 * self.len() + words + times + diffs
+    }
+}

@@ -1,0 +1,215 @@
+//! Walking one key's values in order, over all runs: the base of min, max and top-k.
+//!
+//! Law: values come in the layout's order, each once; the updates of a value, over all runs, are summed by time. Values whose
+//! updates cancel are skipped.
+//!
+//! Cost: `new` O(chunks), `seek` two or three cache lines a run, `next_value` O(runs) comparisons of words plus the updates of the
+//! value. Columns are compared only where words tie and do not say it all. A walk that stops early costs only what it walked.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use anabranch_batch::order::Comparator;
+use anabranch_batch::{Diff, Time};
+
+use crate::layout::{ASCENDING, pick_columns};
+use crate::locate::locate_one;
+use crate::{Chunk, Keys, Layout, Run, ValueOrder};
+
+/// Walks values of one key after another. Legal order of calls: `seek`, then `next_value` as often as wanted, `seek` again.
+#[derive(Debug)]
+pub struct ValueCursor {
+    layout: Layout,
+    runs: Vec<Rc<Run>>,
+    /// All chunks of all runs.
+    chunks: Vec<Rc<Chunk>>,
+    /// One per part of a run that holds the key: the next row.
+    heads: Vec<Head>,
+    /// Updates at or after this time are not seen.
+    before: Time,
+    /// Value comparators of pairs of chunks.
+    comparators: HashMap<(u32, u32), Comparator>,
+}
+
+/// The next row of a part.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    /// Index in the cursor's `chunks`.
+    chunk: u32,
+    row: u32,
+    /// The end of the part in the cursor's `chunks`.
+    chunk_end: u32,
+    /// The hash of the key.
+    hash: u64,
+    /// The value word of the row.
+    word: u64,
+}
+
+/// Comparators kept; more are made again when needed.
+const COMPARATORS_MAX: usize = 1 << 12;
+
+impl ValueCursor {
+    /// A cursor over `runs`, which are laid out as `layout` says.
+    ///
+    /// # Panics
+    /// If the layout does not sort values.
+    pub fn new(layout: &Layout, runs: &[Rc<Run>]) -> ValueCursor {
+        assert!(matches!(layout.values, ValueOrder::Sorted(_)), "walking values in order needs values in order");
+        ValueCursor {
+            layout: layout.clone(),
+            runs: runs.to_vec(),
+            chunks: runs.iter().flat_map(|run| run.chunks().iter().cloned()).collect(),
+            heads: Vec::new(),
+            before: Time::MIN,
+            comparators: HashMap::new(),
+        }
+    }
+
+    /// Moves to the first value of key number `key`, looking at updates with times before `before`.
+    pub fn seek(&mut self, keys: &Keys, key: usize, before: Time) {
+        self.before = before;
+        self.heads.clear();
+        if self.comparators.len() > COMPARATORS_MAX {
+            self.comparators.clear();
+        }
+        let hash = keys.hashes()[key];
+        let mut offset = 0;
+        for run in &self.runs {
+            for part in run.parts() {
+                let Some(hit) = locate_one(part, hash) else { continue };
+                let start = offset + part.start as u32;
+                let chunk_end = start + part.hashes.len() as u32;
+                let head = Head { chunk: start + hit.chunk, row: hit.row, chunk_end, hash, word: 0 };
+                self.heads.extend(find_key(&self.layout, &self.chunks, head, keys, key));
+            }
+            offset += run.chunks().len() as u32;
+        }
+    }
+
+    /// The next value that has updates: where one of its rows lies (index in [`ValueCursor::chunks`], row); its updates, summed by
+    /// time and ascending, replace the contents of `history`. `None` after the last value.
+    pub fn next_value(&mut self, history: &mut Vec<(Time, Diff)>) -> Option<(u32, u32)> {
+        loop {
+            history.clear();
+            let first = *self.least_head()?;
+            let mut at = 0;
+            while at < self.heads.len() {
+                if self.take_updates(&first, at, history) {
+                    at += 1;
+                } else {
+                    self.heads.remove(at);
+                }
+            }
+            sum_by_time(history);
+            if !history.is_empty() {
+                return Some((first.chunk, first.row));
+            }
+        }
+    }
+
+    /// The chunks that positions refer to.
+    pub fn chunks(&self) -> &[Rc<Chunk>] {
+        &self.chunks
+    }
+
+    fn least_head(&mut self) -> Option<&Head> {
+        let mut least = 0;
+        for at in 1..self.heads.len() {
+            if self.compare(self.heads[at], self.heads[least]).is_lt() {
+                least = at;
+            }
+        }
+        self.heads.get(least)
+    }
+
+    /// Moves head `at` over the rows with the value of `first`, and appends their updates. Returns whether rows of the key remain.
+    fn take_updates(&mut self, first: &Head, at: usize, history: &mut Vec<(Time, Diff)>) -> bool {
+        let mut head = self.heads[at];
+        let is_first = (head.chunk, head.row) == (first.chunk, first.row);
+        let mut is_equal = is_first || self.compare(head, *first).is_eq();
+        while is_equal {
+            let chunk = &self.chunks[head.chunk as usize];
+            let time = chunk.times().get(head.row as usize);
+            if time < self.before {
+                history.push((time, chunk.diffs().get(head.row as usize)));
+            }
+            let Some(next) = next_row(&self.layout, &self.chunks, head) else { return false };
+            is_equal = self.compare(next, *first).is_eq();
+            head = next;
+        }
+        self.heads[at] = head;
+        true
+    }
+
+    /// Compares the values of two rows.
+    fn compare(&mut self, left: Head, right: Head) -> Ordering {
+        let by_word = left.word.cmp(&right.word);
+        let (a, b) = (&self.chunks[left.chunk as usize], &self.chunks[right.chunk as usize]);
+        if by_word.is_ne() || a.facts().exact.and(b.facts().exact).value {
+            return by_word;
+        }
+        let layout = &self.layout;
+        let comparator = self
+            .comparators
+            .entry((left.chunk, right.chunk))
+            .or_insert_with(|| layout.value_comparator(a.columns(), b.columns()));
+        comparator.compare(left.row as usize, right.row as usize)
+    }
+}
+
+/// The first row with the key, starting at the first row with its hash.
+fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key: usize) -> Option<Head> {
+    let mut head = with_word(chunks, head);
+    loop {
+        let chunk = &chunks[head.chunk as usize];
+        if keys.is_exact() && chunk.facts().exact.key {
+            return Some(head);
+        }
+        let columns = pick_columns(chunk.columns(), &layout.key);
+        let comparator = Comparator::new(keys.columns(), &columns, &vec![ASCENDING; layout.key.len()]);
+        let same_hash = chunk.key_hashes()[head.row as usize..].iter().take_while(|&&hash| hash == head.hash).count() as u32;
+        let found = (head.row..head.row + same_hash).find(|&row| comparator.compare(key, row as usize).is_eq());
+        if let Some(row) = found {
+            return Some(with_word(chunks, Head { row, ..head }));
+        }
+        head.row += same_hash - 1;
+        head = next_with_hash(chunks, head)?;
+    }
+}
+
+/// The row after, if it has the same key.
+fn next_row(layout: &Layout, chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
+    let next = next_with_hash(chunks, head)?;
+    let (a, b) = (&chunks[head.chunk as usize], &chunks[next.chunk as usize]);
+    let is_known = a.facts().exact.and(b.facts().exact).key || (head.chunk == next.chunk && a.facts().key_unique);
+    let is_same = is_known || layout.key_comparator(a.columns(), b.columns()).compare(head.row as usize, next.row as usize).is_eq();
+    is_same.then_some(next)
+}
+
+/// The row after, if its key has the same hash.
+fn next_with_hash(chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
+    let mut next = Head { row: head.row + 1, ..head };
+    if next.row as usize == chunks[head.chunk as usize].len() {
+        next = Head { row: 0, chunk: head.chunk + 1, ..head };
+    }
+    let has_hash = next.chunk < next.chunk_end && chunks[next.chunk as usize].key_hashes()[next.row as usize] == head.hash;
+    has_hash.then(|| with_word(chunks, next))
+}
+
+fn with_word(chunks: &[Rc<Chunk>], head: Head) -> Head {
+    let words = chunks[head.chunk as usize].stored_words().expect("sorted values store their words");
+    Head { word: words[head.row as usize], ..head }
+}
+
+fn sum_by_time(history: &mut Vec<(Time, Diff)>) {
+    history.sort_unstable_by_key(|&(time, _)| time);
+    history.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            earlier.1 += later.1;
+        }
+        is_same
+    });
+    history.retain(|&(_, diff)| diff != 0);
+}

@@ -1,0 +1,308 @@
+//! Sharing a spine: one writer, many readers, and listeners that are told of every new run.
+//!
+//! Law: a reader may accumulate at any time from its own `since` to the `upper`; times that some reader still holds are never
+//! advanced past it. A listener is told every update exactly once: what exists when it starts, then each run as it is sealed,
+//! without gaps and in order.
+//!
+//! Cost: attaching a listener is O(runs), nothing is copied or sorted; a cloned reader is O(log holds). Without readers the
+//! spine may forget all history up to its `upper`. When writer and readers are gone, so are the runs.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::{Rc, Weak};
+
+use anabranch_batch::{END, Time};
+
+use crate::{Layout, MergeEffort, Run, Spine};
+
+/// The one that appends to an arrangement.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Rc<RefCell<Shared>>,
+}
+
+/// One of those that read an arrangement. A clone inherits the hold; a dropped reader releases it.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Rc<RefCell<Shared>>,
+    layout: Rc<Layout>,
+    since: Time,
+}
+
+/// A way to a reader that keeps nothing alive.
+#[derive(Clone, Debug)]
+pub struct WeakReader {
+    shared: Weak<RefCell<Shared>>,
+}
+
+/// Receives the existing runs of an arrangement, then each new one.
+#[derive(Debug)]
+pub struct Listener {
+    queue: Rc<RefCell<Queue>>,
+}
+
+/// An interval of time that is complete, and its updates.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// The updates; may be empty.
+    pub run: Rc<Run>,
+    /// The start of the interval: the `upper` of the one before.
+    pub lower: Time,
+    /// The end of the interval: the arrangement is complete before this time.
+    pub upper: Time,
+}
+
+/// What an arrangement holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stats {
+    /// Rows in all runs.
+    pub rows: usize,
+    /// Bytes that the runs own.
+    pub bytes: usize,
+    /// Number of runs.
+    pub runs: usize,
+    /// Number of readers.
+    pub readers: usize,
+    /// Readable from this time on.
+    pub since: Time,
+    /// Complete before this time.
+    pub upper: Time,
+}
+
+#[derive(Debug)]
+struct Shared {
+    spine: Spine,
+    /// How many readers hold each `since`.
+    holds: BTreeMap<Time, usize>,
+    /// Where new runs go.
+    queues: Vec<Weak<RefCell<Queue>>>,
+}
+
+/// What a listener has not drained yet.
+struct Queue {
+    sealed: Vec<Sealed>,
+    upper: Time,
+    wake: Option<Rc<dyn Fn()>>,
+}
+
+/// An arrangement without updates, and its first reader, which holds every time.
+pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
+    let spine = Spine::new(Rc::clone(&layout), effort);
+    let holds = BTreeMap::from([(Time::MIN, 1)]);
+    let shared = Rc::new(RefCell::new(Shared { spine, holds, queues: Vec::new() }));
+    (Writer { shared: Rc::clone(&shared) }, Reader { shared, layout, since: Time::MIN })
+}
+
+impl Writer {
+    /// Appends a run and tells every listener; merges in proportion to its rows.
+    ///
+    /// # Panics
+    /// If the run does not start at `upper`.
+    pub fn seal(&mut self, run: Run) {
+        let run = Rc::new(run);
+        let sealed = Sealed { lower: run.lower(), upper: run.upper(), run: Rc::clone(&run) };
+        let mut shared = self.shared.borrow_mut();
+        shared.settle_since();
+        shared.spine.insert(run);
+        shared.settle_since();
+        shared.queues.retain(|queue| queue.strong_count() > 0);
+        let queues: Vec<_> = shared.queues.iter().filter_map(Weak::upgrade).collect();
+        drop(shared);
+        // Listeners may look at the arrangement when woken, so nothing is borrowed here.
+        for queue in queues {
+            Queue::push(&queue, sealed.clone());
+        }
+    }
+
+    /// Times are complete before this one.
+    pub fn upper(&self) -> Time {
+        self.shared.borrow().spine.upper()
+    }
+
+    /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is more to do.
+    pub fn exert(&mut self, fuel: &mut isize) -> bool {
+        self.shared.borrow_mut().spine.exert(fuel)
+    }
+
+    /// Declares the arrangement complete for ever. Closing twice is fine.
+    pub fn close(&mut self) {
+        let (layout, upper) = {
+            let shared = self.shared.borrow();
+            (Rc::clone(shared.spine.layout()), shared.spine.upper())
+        };
+        if upper < END {
+            self.seal(Run::new(layout, upper, END, Time::MIN, Vec::new()));
+        }
+    }
+
+    /// Whether anybody reads.
+    pub fn has_readers(&self) -> bool {
+        !self.shared.borrow().holds.is_empty()
+    }
+}
+
+impl Reader {
+    /// The time from which on this reader may accumulate.
+    pub fn since(&self) -> Time {
+        self.since
+    }
+
+    /// Gives up times before `since`. Going back is not possible and changes nothing.
+    pub fn set_since(&mut self, since: Time) {
+        if since > self.since {
+            let mut shared = self.shared.borrow_mut();
+            shared.hold(since);
+            shared.release(self.since);
+            self.since = since;
+        }
+    }
+
+    /// Times are complete before this one.
+    pub fn upper(&self) -> Time {
+        self.shared.borrow().spine.upper()
+    }
+
+    /// All updates, as sorted runs, oldest first. O(runs).
+    pub fn runs(&self) -> Vec<Rc<Run>> {
+        self.shared.borrow().spine.runs()
+    }
+
+    /// The layout of the rows.
+    pub fn layout(&self) -> &Rc<Layout> {
+        &self.layout
+    }
+
+    /// Sizes and frontiers. O(runs + holds).
+    pub fn stats(&self) -> Stats {
+        let shared = self.shared.borrow();
+        let spine = shared.spine.stats();
+        Stats {
+            rows: spine.rows,
+            bytes: spine.size_bytes,
+            runs: spine.runs,
+            readers: shared.holds.values().sum(),
+            since: shared.spine.since(),
+            upper: shared.spine.upper(),
+        }
+    }
+
+    /// Starts to listen: the existing runs are in the queue at once, each new run follows when it is sealed. `wake` is called after
+    /// something new was queued (not for what exists).
+    pub fn listen(&self, wake: Option<Box<dyn Fn()>>) -> Listener {
+        let mut shared = self.shared.borrow_mut();
+        let upper = shared.spine.upper();
+        let sealed = sealed_so_far(&shared.spine);
+        let queue = Rc::new(RefCell::new(Queue { sealed, upper, wake: wake.map(Rc::from) }));
+        shared.queues.push(Rc::downgrade(&queue));
+        Listener { queue }
+    }
+
+    /// A way to a reader that neither holds times nor keeps the arrangement alive.
+    pub fn downgrade(&self) -> WeakReader {
+        WeakReader { shared: Rc::downgrade(&self.shared) }
+    }
+}
+
+impl Clone for Reader {
+    fn clone(&self) -> Reader {
+        self.shared.borrow_mut().hold(self.since);
+        Reader { shared: Rc::clone(&self.shared), layout: Rc::clone(&self.layout), since: self.since }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.borrow_mut().release(self.since);
+    }
+}
+
+impl WeakReader {
+    /// A reader, which holds what is readable now. `None` when the arrangement is gone.
+    pub fn upgrade(&self) -> Option<Reader> {
+        let shared = self.shared.upgrade()?;
+        let (layout, since) = {
+            let mut shared = shared.borrow_mut();
+            let since = shared.spine.since();
+            shared.hold(since);
+            (Rc::clone(shared.spine.layout()), since)
+        };
+        Some(Reader { shared, layout, since })
+    }
+}
+
+impl Listener {
+    /// What was sealed since the last call, in order; intervals follow each other without gaps.
+    pub fn drain(&mut self) -> Vec<Sealed> {
+        std::mem::take(&mut self.queue.borrow_mut().sealed)
+    }
+
+    /// The end of the last interval drained or queued.
+    pub fn upper(&self) -> Time {
+        self.queue.borrow().upper
+    }
+}
+
+impl Shared {
+    fn hold(&mut self, since: Time) {
+        *self.holds.entry(since).or_insert(0) += 1;
+    }
+
+    fn release(&mut self, since: Time) {
+        let count = self.holds.get_mut(&since).expect("every reader's hold is counted");
+        *count -= 1;
+        if *count == 0 {
+            self.holds.remove(&since);
+        }
+        self.settle_since();
+    }
+
+    /// The slowest reader bounds compaction; without readers, nothing before `upper` is asked for. Never as far as `upper`, so that an
+    /// update sealed before `upper` keeps a time before it.
+    fn settle_since(&mut self) {
+        let latest = self.spine.upper().saturating_sub(1);
+        let slowest = self.holds.keys().next().copied().unwrap_or(latest);
+        self.spine.set_since(slowest.min(latest));
+    }
+}
+
+impl Queue {
+    fn push(queue: &RefCell<Queue>, sealed: Sealed) {
+        let wake = {
+            let mut queue = queue.borrow_mut();
+            assert_eq!(queue.upper, sealed.lower, "a listener is told every interval");
+            queue.upper = sealed.upper;
+            queue.sealed.push(sealed);
+            queue.wake.clone()
+        };
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("sealed", &self.sealed.len()).field("upper", &self.upper).finish_non_exhaustive()
+    }
+}
+
+/// The readable runs, and after them the time for which nothing was inserted.
+fn sealed_so_far(spine: &Spine) -> Vec<Sealed> {
+    let mut lower = Time::MIN;
+    let mut sealed = Vec::new();
+    let mut add = |run: Rc<Run>, upper: Time| {
+        sealed.push(Sealed { run, lower, upper });
+        lower = upper;
+    };
+    for run in spine.runs() {
+        let upper = run.upper();
+        add(run, upper);
+    }
+    let last = sealed.last().map_or(Time::MIN, |sealed: &Sealed| sealed.upper);
+    if last < spine.upper() {
+        let run = Run::new(Rc::clone(spine.layout()), last, spine.upper(), Time::MIN, Vec::new());
+        sealed.push(Sealed { run: Rc::new(run), lower: last, upper: spine.upper() });
+    }
+    sealed
+}

@@ -1,0 +1,220 @@
+//! Looking many keys up in many runs.
+//!
+//! Law: every update of a wanted key with a time before `before` is found, once; nothing else is. Matches come by key, then run, then
+//! the order of the run.
+//!
+//! Cost: see `locate` for finding; a match costs three words. Keys are compared on their columns (once per key, run and
+//! chunk, unless the chunk holds a collision), except where hashes say it all.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use anabranch_batch::order::Comparator;
+use anabranch_batch::{Columns, Diff, Time, gather};
+use arrow::array::{ArrayRef, new_empty_array};
+
+use crate::layout::{ASCENDING, pick_columns};
+use crate::locate::{BLOCK_KEYS, Hit, Place, locate};
+use crate::run::Part;
+use crate::{Chunk, Keys, Layout, Run};
+
+/// Matches of keys in runs, ordered by key, then run, then row.
+#[derive(Clone, Default, Debug)]
+pub struct Matches {
+    /// Index of the key, one entry per match; ascending.
+    pub key: Vec<u32>,
+    /// Index in `chunks` of the chunk that holds the row.
+    pub source: Vec<u32>,
+    /// The row of that chunk.
+    pub row: Vec<u32>,
+    /// The chunks with matches.
+    pub chunks: Vec<Rc<Chunk>>,
+    /// The layout of the rows, once a run was probed.
+    layout: Option<Rc<Layout>>,
+}
+
+/// Looks up the keys from index `from` on in every run, and appends the updates with times before `before` to `out`. Stops after
+/// a key when `fuel` matches were found (a key's matches are never divided). Returns the index of the next key to look for:
+/// `keys.len()` when done.
+///
+/// `key_columns` are the positions of the key in the rows of the runs.
+pub fn probe(runs: &[Rc<Run>], key_columns: &[usize], keys: &Keys, from: usize, before: Time, fuel: usize, out: &mut Matches) -> usize {
+    out.layout = runs.first().map(|run| Rc::clone(run.layout())).or(out.layout.take());
+    let wanted = keys.len().saturating_sub(from).max(1);
+    let parts = runs.iter().flat_map(|run| run.parts().iter().map(move |part| (run, part)));
+    let mut targets: Vec<Target> = parts.map(|(run, part)| Target::new(run, part, part.rows / wanted)).collect();
+    let limit = out.len().saturating_add(fuel);
+    let mut start = from;
+    while start < keys.len() {
+        let end = keys.len().min(start + BLOCK_KEYS);
+        for target in &mut targets {
+            target.locate(&keys.hashes()[start..end]);
+        }
+        for key in start..end {
+            for target in &mut targets {
+                target.emit(key_columns, keys, key, (key - start) as u32, before, out);
+            }
+            if out.len() >= limit {
+                return key + 1;
+            }
+        }
+        start = end;
+    }
+    keys.len()
+}
+
+impl Matches {
+    /// Number of matches.
+    pub fn len(&self) -> usize {
+        self.key.len()
+    }
+
+    /// Whether there are no matches.
+    pub fn is_empty(&self) -> bool {
+        self.key.is_empty()
+    }
+
+    /// Forgets all matches.
+    pub fn clear(&mut self) {
+        self.key.clear();
+        self.source.clear();
+        self.row.clear();
+        self.chunks.clear();
+    }
+
+    /// The columns at `columns` of the rows, one row per match. Before any run was probed the types are unknown and there are none.
+    pub fn gather(&self, columns: &[usize]) -> Columns {
+        if self.chunks.is_empty() {
+            let empty = |layout: &Rc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
+            return self.layout.as_ref().map_or_else(|| Columns::from([]), empty);
+        }
+        let picked: Vec<Columns> = self.chunks.iter().map(|chunk| pick_columns(chunk.columns(), columns)).collect();
+        let sources: Vec<&[ArrayRef]> = picked.iter().map(|columns| &**columns).collect();
+        let picks: Vec<(u32, u32)> = self.source.iter().copied().zip(self.row.iter().copied()).collect();
+        gather::interleave(&sources, &picks)
+    }
+
+    /// The time of each match.
+    pub fn times(&self) -> Vec<Time> {
+        self.rows().map(|(chunk, row)| chunk.times().get(row)).collect()
+    }
+
+    /// The multiplicity of each match.
+    pub fn diffs(&self) -> Vec<Diff> {
+        self.rows().map(|(chunk, row)| chunk.diffs().get(row)).collect()
+    }
+
+    /// The matches of a key.
+    pub fn range_of(&self, key: usize) -> Range<usize> {
+        let start = self.key.partition_point(|&other| (other as usize) < key);
+        let len = self.key[start..].partition_point(|&other| other as usize == key);
+        start..start + len
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&Rc<Chunk>, usize)> {
+        self.source.iter().zip(&self.row).map(|(&source, &row)| (&self.chunks[source as usize], row as usize))
+    }
+}
+
+/// A sorted part of a run that is searched.
+struct Target<'a> {
+    chunks: &'a [Rc<Chunk>],
+    part: &'a Part,
+    /// Rows of the part per wanted key.
+    rows_per_key: usize,
+    place: Place,
+    /// What was found of the current block, and how much of it is used up.
+    hits: Vec<Hit>,
+    used: usize,
+    /// The last chunk with matches, and its number in the matches.
+    source: Option<(usize, u32)>,
+    /// Compares keys with rows of this chunk.
+    comparator: Option<(usize, Comparator)>,
+}
+
+impl<'a> Target<'a> {
+    fn new(run: &'a Run, part: &'a Part, rows_per_key: usize) -> Target<'a> {
+        let chunks = &run.chunks()[part.start..part.start + part.hashes.len()];
+        Target { chunks, part, rows_per_key, place: Place::default(), hits: Vec::new(), used: 0, source: None, comparator: None }
+    }
+
+    fn locate(&mut self, hashes: &[u64]) {
+        self.hits.clear();
+        self.used = 0;
+        locate(self.part, hashes, self.rows_per_key, &mut self.place, &mut self.hits);
+    }
+
+    /// Appends the matches of a key, which is number `in_block` of the block.
+    #[inline]
+    fn emit(&mut self, key_columns: &[usize], keys: &Keys, key: usize, in_block: u32, before: Time, out: &mut Matches) {
+        let Some(&hit) = self.hits.get(self.used) else { return };
+        if hit.key != in_block {
+            return;
+        }
+        self.used += 1;
+        let hash = keys.hashes()[key];
+        let (mut chunk, mut row) = (hit.chunk as usize, hit.row as usize);
+        loop {
+            row = self.emit_from_chunk(key_columns, keys, key, hash, before, chunk, row, out);
+            chunk += 1;
+            let continues = row == self.part.hashes[chunk - 1].len() && self.part.firsts.get(chunk) == Some(&hash);
+            if !continues {
+                return;
+            }
+            row = 0;
+        }
+    }
+
+    /// Appends the matches in one chunk from row `start` on; returns the first row after those with this hash.
+    fn emit_from_chunk(&mut self, key_columns: &[usize], keys: &Keys, key: usize, hash: u64, before: Time, number: usize, start: usize, out: &mut Matches) -> usize {
+        let chunks = self.chunks;
+        let chunk = &chunks[number];
+        let facts = *chunk.facts();
+        let end = start + self.part.hashes[number][start..].iter().take_while(|&&other| other == hash).count();
+        let is_known = keys.is_exact() && facts.exact.key;
+        if is_known || facts.key_unique {
+            if !is_known && !self.is_key(key_columns, keys, key, number, start) {
+                return end;
+            }
+            if facts.time_max < before {
+                let source = self.source(number, out);
+                out.key.extend(std::iter::repeat_n(key as u32, end - start));
+                out.source.extend(std::iter::repeat_n(source, end - start));
+                out.row.extend(start as u32..end as u32);
+                return end;
+            }
+        }
+        for row in start..end {
+            let is_key = is_known || facts.key_unique || self.is_key(key_columns, keys, key, number, row);
+            if is_key && chunk.times().get(row) < before {
+                let source = self.source(number, out);
+                out.key.push(key as u32);
+                out.source.push(source);
+                out.row.push(row as u32);
+            }
+        }
+        end
+    }
+
+    fn is_key(&mut self, key_columns: &[usize], keys: &Keys, key: usize, chunk: usize, row: usize) -> bool {
+        if self.comparator.as_ref().is_none_or(|&(of, _)| of != chunk) {
+            let columns = pick_columns(self.chunks[chunk].columns(), key_columns);
+            self.comparator = Some((chunk, Comparator::new(keys.columns(), &columns, &vec![ASCENDING; key_columns.len()])));
+        }
+        self.comparator.as_ref().is_some_and(|(_, comparator)| comparator.compare(key, row).is_eq())
+    }
+
+    /// The number of a chunk in the matches.
+    #[inline]
+    fn source(&mut self, chunk: usize, out: &mut Matches) -> u32 {
+        match self.source {
+            Some((of, source)) if of == chunk => source,
+            _ => {
+                out.chunks.push(Rc::clone(&self.chunks[chunk]));
+                let source = out.chunks.len() as u32 - 1;
+                self.source = Some((chunk, source));
+                source
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A run: the sorted updates of an interval of time, as a list of chunks.
+//!
+//! Law: all updates lie in `[lower, upper)`, except that times before `since` may have been advanced to `since`. A run is sorted and
+//! consolidated, with one exception: a run that is *still being merged* is two sorted parts, of which the first holds what is
+//! already merged (see [`crate::Spine`]). Readers that look keys up never notice; readers that walk [`Run::chunks`] from end to
+//! end see the parts one after the other.
+//!
+//! Cost: making one is O(chunks). Fences (first and last hash of each chunk) find a chunk without touching it.
+
+use std::rc::Rc;
+
+use anabranch_batch::Time;
+use arrow::buffer::ScalarBuffer;
+
+use crate::{Chunk, Layout};
+
+/// The immutable, sorted updates of an interval of time.
+#[derive(Debug)]
+pub struct Run {
+    layout: Rc<Layout>,
+    lower: Time,
+    upper: Time,
+    since: Time,
+    /// Chunks of all parts, in order; none is empty.
+    chunks: Vec<Rc<Chunk>>,
+    /// Sorted parts: one, or two while being merged, or none when there are no rows.
+    parts: Vec<Part>,
+    rows: usize,
+    size_bytes: usize,
+}
+
+/// A sorted list of chunks, with what is needed to search it.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// Index of the first chunk in the run's list.
+    pub start: usize,
+    /// The first key hash of each chunk.
+    pub firsts: Vec<u64>,
+    /// The last key hash of each chunk.
+    pub lasts: Vec<u64>,
+    /// The key hashes of each chunk (shared with the chunk).
+    pub hashes: Vec<ScalarBuffer<u64>>,
+    /// Rows in all chunks.
+    pub rows: usize,
+}
+
+impl Run {
+    /// A run of one sorted list of chunks.
+    pub(crate) fn new(layout: Rc<Layout>, lower: Time, upper: Time, since: Time, chunks: Vec<Rc<Chunk>>) -> Run {
+        Run::from_parts(layout, lower, upper, since, vec![chunks])
+    }
+
+    /// A run of several sorted lists of chunks.
+    pub(crate) fn from_parts(layout: Rc<Layout>, lower: Time, upper: Time, since: Time, lists: Vec<Vec<Rc<Chunk>>>) -> Run {
+        assert!(lower <= upper, "a run covers an interval");
+        let mut run = Run { layout, lower, upper, since, chunks: Vec::new(), parts: Vec::new(), rows: 0, size_bytes: 0 };
+        for list in lists.into_iter().filter(|list| !list.is_empty()) {
+            let part = Part::new(run.chunks.len(), &list);
+            run.rows += part.rows;
+            run.size_bytes += list.iter().map(|chunk| chunk.size_bytes()).sum::<usize>();
+            run.parts.push(part);
+            run.chunks.extend(list);
+        }
+        run
+    }
+
+    /// The layout of the rows.
+    pub fn layout(&self) -> &Rc<Layout> {
+        &self.layout
+    }
+
+    /// The start of the interval.
+    pub fn lower(&self) -> Time {
+        self.lower
+    }
+
+    /// The end of the interval; updates lie before it.
+    pub fn upper(&self) -> Time {
+        self.upper
+    }
+
+    /// Times before this one may have been advanced to it.
+    pub fn since(&self) -> Time {
+        self.since
+    }
+
+    /// The earliest time of an update; [`anabranch_batch::END`] when there is none. O(chunks).
+    pub(crate) fn time_min(&self) -> Time {
+        self.chunks.iter().map(|chunk| chunk.facts().time_min).min().unwrap_or(Time::MAX)
+    }
+
+    /// The latest time of an update; `Time::MIN` when there is none. O(chunks).
+    pub(crate) fn time_max(&self) -> Time {
+        self.chunks.iter().map(|chunk| chunk.facts().time_max).max().unwrap_or(Time::MIN)
+    }
+
+    /// Number of rows in all chunks.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Bytes of memory that the chunks own.
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    /// All chunks, in order; none is empty.
+    pub fn chunks(&self) -> &[Rc<Chunk>] {
+        &self.chunks
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
+
+impl Part {
+    fn new(start: usize, chunks: &[Rc<Chunk>]) -> Part {
+        assert!(chunks.iter().all(|chunk| !chunk.is_empty()), "no chunk of a run is empty");
+        let hashes: Vec<ScalarBuffer<u64>> = chunks.iter().map(|chunk| chunk.hash_buffer().clone()).collect();
+        let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes[0]).collect();
+        let lasts: Vec<u64> = hashes.iter().map(|hashes| hashes[hashes.len() - 1]).collect();
+        debug_assert!(firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first), "chunks of a part are in order");
+        Part { start, rows: hashes.iter().map(|hashes| hashes.len()).sum(), firsts, lasts, hashes }
+    }
+}

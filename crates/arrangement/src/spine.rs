@@ -1,0 +1,237 @@
+//! The spine: the levels of a trace, and the schedule that merges them.
+//!
+//! Law: at every moment the runs of a spine follow each other without gaps up to `upper`, and together they accumulate, at
+//! every time from `since` on, to what was inserted. The schedule changes how many runs there are, never what they say.
+//!
+//! ```text
+//!   oldest                                            newest
+//!   [ run 6.4 M ] [ merging 1.6 M + 1.6 M ] [ run 0.8 M ] [ run 0.1 M ]      rows
+//!                        ^ fuel                              ^ insert
+//! ```
+//!
+//! Two neighbours merge when the older one is less than twice as large as the newer one. So sizes at least double from newest
+//! to oldest, there are O(log rows) runs, and every row is merged O(log rows) times. No insertion pays for a large merge: it brings
+//! fuel in proportion to its rows, to *every* unfinished merge. A merge of 2n rows started when n rows had come in, and the next merge
+//! of its level starts when n more have: with fuel 2 per row it would end just in time, with 4 (the default) it ends in half that time.
+//!
+//! Cost, per row: `insert` amortised O(log rows) rows of work, and never more than (fuel per row) x (unfinished merges); reading
+//! the list of runs O(1), or O(chunks) after a merge made a chunk. Memory: inputs of a merge are given back chunk by chunk.
+//!
+//! Times are advanced, and equal updates summed, only by merging: a spine of which nothing is inserted keeps what it has, until
+//! somebody offers fuel with [`Spine::exert`], which merges down to a single run.
+//!
+//! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are slots of powers of two; here, levels
+//! are whatever sizes runs have, since consolidation may shrink a run by any factor.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use anabranch_batch::Time;
+
+use crate::merge::Merge;
+use crate::{Layout, Run};
+
+/// The merging list of runs of one collection.
+#[derive(Debug)]
+pub struct Spine {
+    layout: Rc<Layout>,
+    effort: MergeEffort,
+    /// Neighbouring intervals of time, oldest first.
+    levels: Vec<Level>,
+    /// Times are complete before this one.
+    upper: Time,
+    /// Nobody asks for times before this one.
+    since: Time,
+    /// What readers see, oldest first; forgotten when it changes.
+    readable: OnceCell<Vec<Rc<Run>>>,
+}
+
+/// How much merging an insertion does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MergeEffort {
+    /// Rows of work, for every unfinished merge, per inserted row.
+    pub fuel_per_row: usize,
+}
+
+/// Sizes of a spine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpineStats {
+    /// Rows in all runs.
+    pub rows: usize,
+    /// Bytes that the runs own.
+    pub size_bytes: usize,
+    /// Number of runs.
+    pub runs: usize,
+}
+
+#[derive(Debug)]
+enum Level {
+    Settled(Rc<Run>),
+    Merging(Box<Merge>),
+}
+
+impl MergeEffort {
+    /// Every merge is done by the insertion that starts it: fewest runs, longest pauses.
+    pub const EAGER: MergeEffort = MergeEffort { fuel_per_row: usize::MAX };
+    /// Nothing is merged but by [`Spine::exert`]: no pauses, runs without bound.
+    pub const LAZY: MergeEffort = MergeEffort { fuel_per_row: 0 };
+}
+
+impl Default for MergeEffort {
+    /// Every merge is done in half the time until its level is needed again.
+    fn default() -> MergeEffort {
+        MergeEffort { fuel_per_row: 4 }
+    }
+}
+
+impl Spine {
+    /// A spine without updates, complete before no time.
+    pub fn new(layout: Rc<Layout>, effort: MergeEffort) -> Spine {
+        Spine { layout, effort, levels: Vec::new(), upper: Time::MIN, since: Time::MIN, readable: OnceCell::new() }
+    }
+
+    /// The layout of the rows.
+    pub fn layout(&self) -> &Rc<Layout> {
+        &self.layout
+    }
+
+    /// Times are complete before this one.
+    pub fn upper(&self) -> Time {
+        self.upper
+    }
+
+    /// Readable, as of any time, from this one on.
+    pub fn since(&self) -> Time {
+        self.since
+    }
+
+    /// Promises that nobody will ask for times before `since`. A time before an earlier promise changes nothing.
+    pub fn set_since(&mut self, since: Time) {
+        self.since = self.since.max(since);
+    }
+
+    /// Appends a run, and merges in proportion to its rows. An empty run only moves `upper`.
+    ///
+    /// # Panics
+    /// If the run does not start at `upper`, or has another layout.
+    pub fn insert(&mut self, run: Rc<Run>) {
+        assert_eq!(run.lower(), self.upper, "runs follow each other without gaps");
+        assert_eq!(run.layout(), &self.layout, "all runs of a spine have one layout");
+        self.upper = run.upper();
+        if run.is_empty() {
+            return;
+        }
+        let fuel = run.len().saturating_mul(self.effort.fuel_per_row);
+        let fuel = isize::try_from(fuel).unwrap_or(isize::MAX);
+        self.levels.push(Level::Settled(run));
+        self.readable.take();
+        self.feed_merges(fuel);
+    }
+
+    /// Merges in the background, using up `fuel` rows of work at most: first what is unfinished, then on until a single run is left.
+    /// Returns whether there is more to do.
+    pub fn exert(&mut self, fuel: &mut isize) -> bool {
+        while *fuel > 0 {
+            let unfinished = self.levels.iter().rposition(|level| matches!(level, Level::Merging(_)));
+            match unfinished.or_else(|| self.start_any()) {
+                Some(at) => self.work(at, fuel),
+                None => return false,
+            }
+        }
+        match self.levels.as_slice() {
+            [Level::Settled(_)] => self.has_history(),
+            levels => !levels.is_empty(),
+        }
+    }
+
+    /// What can be read now, oldest first. A merge that is not finished is one run of two parts.
+    pub fn runs(&self) -> Vec<Rc<Run>> {
+        self.readable().to_vec()
+    }
+
+    /// Sizes, as readers see them. O(runs).
+    pub fn stats(&self) -> SpineStats {
+        let runs = self.readable();
+        SpineStats {
+            rows: runs.iter().map(|run| run.len()).sum(),
+            size_bytes: runs.iter().map(|run| run.size_bytes()).sum(),
+            runs: runs.len(),
+        }
+    }
+
+    fn readable(&self) -> &[Rc<Run>] {
+        let view = |level: &Level| match level {
+            Level::Settled(run) => Rc::clone(run),
+            Level::Merging(merge) => merge.view(),
+        };
+        self.readable.get_or_init(|| self.levels.iter().map(view).collect())
+    }
+
+    /// Gives `fuel` to every unfinished merge, those included that can start now.
+    fn feed_merges(&mut self, fuel: isize) {
+        for at in (0..self.levels.len()).rev() {
+            self.work(at, &mut fuel.clone());
+        }
+        while let Some(at) = self.start_due() {
+            self.work(at, &mut fuel.clone());
+        }
+    }
+
+    /// Works on a merge; a finished one becomes a run, or nothing when everything cancelled.
+    fn work(&mut self, at: usize, fuel: &mut isize) {
+        let Level::Merging(merge) = &mut self.levels[at] else { return };
+        let progress = merge.progress();
+        if merge.work(fuel) {
+            let Level::Merging(merge) = self.levels.remove(at) else { unreachable!("it was a merge") };
+            let run = merge.into_run();
+            if !run.is_empty() {
+                self.levels.insert(at, Level::Settled(Rc::new(run)));
+            }
+            self.readable.take();
+        } else if merge.progress() != progress {
+            self.readable.take();
+        }
+    }
+
+    /// Starts to merge the newest two neighbours of which the older is less than twice as large.
+    fn start_due(&mut self) -> Option<usize> {
+        let is_due = |pair: &[Level]| match pair {
+            [Level::Settled(older), Level::Settled(newer)] => older.len() < 2 * newer.len(),
+            _ => false,
+        };
+        let at = self.levels.windows(2).rposition(is_due)?;
+        self.start(at);
+        Some(at)
+    }
+
+    /// Starts to merge the newest two neighbours, or the only run with itself when that forgets history.
+    fn start_any(&mut self) -> Option<usize> {
+        if self.levels.len() > 1 {
+            self.start(self.levels.len() - 2);
+            return Some(self.levels.len() - 1);
+        }
+        if !self.has_history() {
+            return None;
+        }
+        let Some(Level::Settled(run)) = self.levels.pop() else { unreachable!("the only level is a run") };
+        self.levels.push(Level::Merging(Box::new(Merge::alone(&run, self.since))));
+        self.readable.take();
+        Some(0)
+    }
+
+    /// The only run distinguishes times that nobody can tell apart any more.
+    fn has_history(&self) -> bool {
+        let is_history = |run: &Run| run.time_max() > run.since() && run.time_max() <= self.since && run.time_min() < run.time_max();
+        matches!(self.levels.as_slice(), [Level::Settled(run)] if is_history(run))
+    }
+
+    /// Replaces the runs at `at` and `at + 1` by their merge.
+    fn start(&mut self, at: usize) {
+        let (Level::Settled(older), Level::Settled(newer)) = (&self.levels[at], &self.levels[at + 1]) else {
+            unreachable!("only settled runs are merged")
+        };
+        let merge = Merge::new(older, newer, self.since);
+        self.levels.splice(at..at + 2, [Level::Merging(Box::new(merge))]);
+        self.readable.take();
+    }
+}

@@ -1,0 +1,137 @@
+//! Schedules, holds and memory.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anabranch_arrangement::{Builder, Layout, MergeEffort, ValueOrder, arrangement};
+use anabranch_batch::{Batch, Diffs, END, Time, Times};
+use arrow::datatypes::DataType;
+
+use crate::model::{Cell as Value, Rng, Row, to_columns};
+
+fn layout() -> Rc<Layout> {
+    Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64, DataType::Int64] })
+}
+
+fn batch(rng: &mut Rng, rows: usize, time: Time) -> Batch {
+    let rows: Vec<Row> = (0..rows).map(|_| vec![Value::Int(rng.below(1 << 30) as i64), Value::Int(rng.below(1 << 30) as i64)]).collect();
+    Batch::new(to_columns(&layout().types, &rows), Times::Constant(time), Diffs::Constant(1))
+}
+
+#[test]
+fn runs_stay_few_and_are_merged_down_by_exertion() {
+    let rng = &mut Rng::new(1);
+    let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
+    let mut builder = Builder::new(layout());
+    for time in 0..500 {
+        builder.push(batch(rng, 20, time));
+        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+        reader.set_since(time);
+        assert!(reader.runs().len() <= 16, "{} runs at {time}", reader.runs().len());
+    }
+    let mut rounds = 0;
+    while writer.exert(&mut 1000) {
+        rounds += 1;
+    }
+    assert!((1..100).contains(&rounds));
+    assert_eq!(reader.stats().runs, 1);
+    assert_eq!(reader.stats().rows, 10_000);
+    assert!(matches!(reader.runs()[0].chunks()[0].times(), Times::Constant(499)), "constant times store no column");
+    assert!(matches!(reader.runs()[0].chunks()[0].diffs(), Diffs::Constant(1)));
+    assert!(reader.stats().bytes < 10_000 * 28, "{} bytes", reader.stats().bytes);
+}
+
+#[test]
+fn what_is_retracted_is_freed_once_no_reader_holds_it() {
+    let rng = &mut Rng::new(2);
+    let (mut writer, reader) = arrangement(layout(), MergeEffort::default());
+    let mut builder = Builder::new(layout());
+    let rows = batch(rng, 20_000, 0);
+    builder.push(rows.clone());
+    writer.seal(builder.seal(Time::MIN, 1));
+    builder.push(rows.with_times(Times::Constant(5)).negate());
+    writer.seal(builder.seal(1, 6));
+    while writer.exert(&mut 10_000) {}
+    assert_eq!(reader.stats().rows, 40_000, "a reader holds the past");
+    let mut late = reader.clone();
+    drop(reader);
+    late.set_since(5);
+    while writer.exert(&mut 10_000) {}
+    assert_eq!((late.stats().rows, late.stats().bytes), (0, 0));
+}
+
+#[test]
+fn the_slowest_reader_bounds_compaction() {
+    let (mut writer, mut first) = arrangement(layout(), MergeEffort::EAGER);
+    let mut second = first.clone();
+    writer.seal(Builder::new(layout()).seal(Time::MIN, 100));
+    first.set_since(50);
+    assert_eq!(first.stats().since, Time::MIN);
+    second.set_since(20);
+    assert_eq!(first.stats().since, 20);
+    let weak = second.downgrade();
+    drop(second);
+    assert_eq!(first.stats().since, 50);
+    drop(first);
+    assert!(!writer.has_readers());
+    let third = weak.upgrade().expect("the writer keeps it alive");
+    assert_eq!((third.since(), third.stats().readers), (99, 1));
+    drop(third);
+    drop(writer);
+    assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn closing_completes_every_time_and_loses_nothing() {
+    let rng = &mut Rng::new(3);
+    let (mut writer, mut reader) = arrangement(layout(), MergeEffort::EAGER);
+    let mut builder = Builder::new(layout());
+    builder.push(batch(rng, 10, 7));
+    assert_eq!((builder.rows(), builder.min_time()), (10, Some(7)));
+    writer.seal(builder.seal(Time::MIN, 8));
+    writer.close();
+    writer.close();
+    assert_eq!(reader.upper(), END);
+    reader.set_since(END);
+    while writer.exert(&mut 1000) {}
+    assert!(reader.runs().iter().flat_map(|run| run.chunks().to_vec()).all(|chunk| chunk.times().max() < END));
+    assert_eq!(reader.stats().rows, 10);
+}
+
+#[test]
+fn listeners_are_woken_and_may_read_when_woken() {
+    let rng = &mut Rng::new(4);
+    let (mut writer, reader) = arrangement(layout(), MergeEffort::EAGER);
+    let mut builder = Builder::new(layout());
+    builder.push(batch(rng, 10, 0));
+    writer.seal(builder.seal(Time::MIN, 1));
+    let seen = Rc::new(Cell::new(0));
+    let (weak, count) = (reader.downgrade(), Rc::clone(&seen));
+    let wake = move || count.set(weak.upgrade().map_or(0, |reader| reader.stats().rows));
+    let mut listener = reader.listen(Some(Box::new(wake)));
+    assert_eq!(seen.get(), 0);
+    assert_eq!(listener.drain().len(), 1);
+    builder.push(batch(rng, 5, 1));
+    writer.seal(builder.seal(1, 4));
+    assert_eq!(seen.get(), 15);
+    writer.seal(builder.seal(4, 9));
+    let intervals: Vec<(Time, Time, usize)> = listener.drain().iter().map(|sealed| (sealed.lower, sealed.upper, sealed.run.len())).collect();
+    assert_eq!(intervals, [(1, 4, 5), (4, 9, 0)]);
+}
+
+#[test]
+fn a_listener_that_comes_late_hears_intervals_without_gaps() {
+    let rng = &mut Rng::new(5);
+    let (mut writer, reader) = arrangement(layout(), MergeEffort { fuel_per_row: 1 });
+    let mut builder = Builder::new(layout());
+    for time in 0..40 {
+        if time % 3 != 0 {
+            builder.push(batch(rng, 500, time));
+        }
+        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+        let sealed = reader.listen(None).drain();
+        assert!(sealed.first().is_some_and(|first| first.lower == Time::MIN) && sealed.last().is_some_and(|last| last.upper == time + 1));
+        assert!(sealed.windows(2).all(|pair| pair[0].upper == pair[1].lower));
+        assert_eq!(sealed.iter().map(|sealed| sealed.run.len()).sum::<usize>(), reader.stats().rows);
+    }
+}
