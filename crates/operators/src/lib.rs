@@ -1,1 +1,39 @@
-//! placeholder
+//! The verbs: what can be done to collections, one a file.
+//!
+//! Each verb is a *tactic*, a plain object that takes batches and gives batches, knows no runtime and is tested alone, inside
+//! a *driver* that gives it frontiers and capabilities. Operators run on timely: [`Parcel`] is its container, one timely
+//! message carries many logical times, so progress traffic is per batch and not per row.
+//!
+//! Law: for every operator the accumulated output at every time is a function of the accumulated input at that time,
+//! whatever the cut into batches, the order of arrival between two frontiers, the number of workers, and the schedule of merges.
+//!
+//! Times are totally ordered here (`i64` ticks), so an aggregate needs its present state only, not its history.
+//!
+//! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
+//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`drive`] (drivers), [`sink`] (how changes leave).
+#![forbid(unsafe_code)]
+
+pub mod aggregate;
+pub mod arrange;
+pub mod drive;
+pub mod exchange;
+pub mod expression;
+pub mod group_table;
+pub mod import;
+pub mod join;
+pub mod matched;
+pub mod multiplicity;
+pub mod parcel;
+pub mod relay;
+pub mod sink;
+pub mod stage;
+pub mod tactic;
+pub mod top_k;
+pub mod unnest;
+
+pub use parcel::Parcel;
+
+/// A stream of parcels: the rows and row errors of a collection on their way.
+pub type Stream<'s> = timely::dataflow::Stream<'s, anabranch_batch::Time, Parcel>;
+/// A place in a dataflow to put operators.
+pub type Scope<'s> = timely::dataflow::Scope<'s, anabranch_batch::Time>;

@@ -103,3 +103,15 @@ pub struct ArrangementStats {
     /// Complete before this time.
     pub upper: Time,
 }
+
+impl ArrangementStats {
+    /// Adds another worker's share.
+    pub(super) fn add(&mut self, other: &ArrangementStats) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.runs = self.runs.max(other.runs);
+        self.readers = self.readers.max(other.readers);
+        self.since = self.since.max(other.since);
+        self.upper = self.upper.min(other.upper);
+    }
+}

@@ -1,0 +1,262 @@
+//! The workers of a session: on the caller's thread, or on threads of their own; one interface.
+//!
+//! Law: all workers get the same commands in the same order, so they build the same dataflows with the same channels. Rows go to one
+//! worker each; operators exchange them by key. Every answer is collected from all workers.
+//!
+//! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N threads run timely's loop and are woken by commands.
+//! A worker that panics has broken an invariant: it marks the cluster as failed, and every later call says so.
+
+mod spec;
+mod threads;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+use anabranch_arrangement::MergeEffort;
+use anabranch_batch::{Batch, Time};
+
+pub use spec::{
+    ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Export, Peek, PeekResult, Read,
+};
+
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::render::prepare;
+use threads::Threads;
+use worker::{Command, Local, WorkerStats};
+
+/// A session's workers.
+pub struct Cluster {
+    workers: Workers,
+    n_workers: usize,
+    /// The worker that gets the next batch.
+    next_worker: usize,
+}
+
+enum Workers {
+    /// Stepped by the caller.
+    Local(Box<Local>),
+    Threads(Threads),
+}
+
+/// Rows above which a pushed batch is split among workers.
+const SPLIT_ROWS: usize = 4096;
+/// How often a waiting caller looks for interrupts and failed workers.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Cluster {
+    /// Starts the workers: 0 for one on the caller's thread.
+    ///
+    /// # Errors
+    /// `Unavailable` when threads cannot be started.
+    pub fn start(workers: usize, effort: MergeEffort) -> Result<Cluster, Error> {
+        let (workers, n_workers) = match workers {
+            0 => (Workers::Local(Box::new(Local::new(effort))), 1),
+            n => (Workers::Threads(Threads::start(n, effort)?), n),
+        };
+        Ok(Cluster { workers, n_workers, next_worker: 0 })
+    }
+
+    /// How many workers share the data; at least 1.
+    pub fn workers(&self) -> usize {
+        self.n_workers
+    }
+
+    /// Makes an input without rows, complete before `upper`.
+    pub fn create_input(&mut self, input: CollectionId, upper: Time) {
+        self.tell(|| Command::CreateInput { input, upper });
+    }
+
+    /// Forgets an input. Dataflows that read it hear no more.
+    pub fn drop_input(&mut self, input: CollectionId) {
+        self.tell(|| Command::DropInput { input });
+    }
+
+    /// Gives rows, with times at or after the input's frontier, to the workers in turn.
+    pub fn push(&mut self, input: CollectionId, batch: Batch) {
+        if batch.is_empty() {
+            return;
+        }
+        if self.n_workers == 1 {
+            return self.tell_one(0, Command::Push { input, batch });
+        }
+        let parts = if batch.len() > SPLIT_ROWS { self.n_workers } else { 1 };
+        for part in 0..parts {
+            let (start, end) = (batch.len() * part / parts, batch.len() * (part + 1) / parts);
+            let batch = batch.slice(start, end - start);
+            self.tell_one(self.next_worker, Command::Push { input, batch });
+            self.next_worker = (self.next_worker + 1) % self.n_workers;
+        }
+    }
+
+    /// Promises, for every input, that no update with a time before `upper` will be pushed.
+    pub fn advance(&mut self, upper: Time) {
+        self.tell(|| Command::Advance { upper });
+    }
+
+    /// Builds a dataflow on all workers.
+    ///
+    /// # Errors
+    /// `Invalid` when the plan cannot be run; nothing is left behind.
+    pub fn install(&mut self, spec: DataflowSpec) -> Result<(), Error> {
+        let physical = prepare(&spec.plan, &spec.reads, &spec.exports)?;
+        self.check()?;
+        self.tell(|| Command::Install {
+            dataflow: spec.dataflow,
+            name: spec.name.clone(),
+            physical: Box::new(physical.clone()),
+            as_of: spec.as_of,
+            subscribe: spec.subscribe,
+        });
+        Ok(())
+    }
+
+    /// Drops a dataflow and what it exports, unless others read it.
+    pub fn uninstall(&mut self, dataflow: DataflowId) {
+        self.tell(|| Command::Uninstall { dataflow });
+    }
+
+    /// The contents of an arrangement at a time, once they are complete.
+    ///
+    /// # Errors
+    /// `Cancelled` by the interrupt, `Internal` when a worker has failed.
+    pub fn peek(&mut self, peek: Peek, interrupt: &Interrupt) -> Result<PeekResult, Error> {
+        let (sender, receiver) = channel();
+        self.tell(|| Command::Peek { peek: peek.clone(), reply: sender.clone() });
+        let mut result = PeekResult::default();
+        let mut errors: BTreeMap<String, i64> = BTreeMap::new();
+        for part in self.collect(&receiver, interrupt)? {
+            result.batches.extend(part.batches);
+            for (message, diff) in part.errors {
+                *errors.entry(message).or_default() += diff;
+            }
+        }
+        result.errors = errors.into_iter().filter(|(_, diff)| *diff != 0).collect();
+        Ok(result)
+    }
+
+    /// Lets an arrangement forget which changes happened before `since`.
+    pub fn allow_compaction(&mut self, arrangement: ArrangementId, since: Time) {
+        self.tell(|| Command::AllowCompaction { arrangement, since });
+    }
+
+    /// Waits until everything that a dataflow exports is complete at `past`.
+    ///
+    /// # Errors
+    /// As [`peek`](Cluster::peek).
+    pub fn await_frontier(&mut self, dataflow: DataflowId, past: Time, interrupt: &Interrupt) -> Result<(), Error> {
+        let (sender, receiver) = channel();
+        self.tell(|| Command::Await { dataflow, past, reply: sender.clone() });
+        self.collect(&receiver, interrupt)?;
+        Ok(())
+    }
+
+    /// The changes of a subscribed dataflow since the last call; waits up to `timeout` for the first.
+    ///
+    /// # Errors
+    /// `Internal` when a worker has failed.
+    pub fn changes(&mut self, dataflow: DataflowId, timeout: Duration) -> Result<Changes, Error> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let (sender, receiver) = channel();
+            self.tell(|| Command::Fetch { dataflow, reply: sender.clone() });
+            let mut all = Changes { upper: anabranch_batch::END, ..Changes::default() };
+            for part in self.collect(&receiver, &Interrupt::new())? {
+                all.batches.extend(part.batches);
+                all.errors.extend(part.errors);
+                all.upper = all.upper.min(part.upper);
+            }
+            let now = Instant::now();
+            if !all.batches.is_empty() || !all.errors.is_empty() || now >= deadline {
+                return Ok(all);
+            }
+            if !self.step() {
+                std::thread::sleep((deadline - now).min(Duration::from_millis(1)));
+            }
+        }
+    }
+
+    /// Runs a turn of the worker on the caller's thread; true if there is more to do. Threads need no turn.
+    pub fn step(&mut self) -> bool {
+        match &mut self.workers {
+            Workers::Local(local) => local.step(),
+            Workers::Threads(_) => false,
+        }
+    }
+
+    /// What every arrangement holds, in order of their ids.
+    pub fn stats(&mut self) -> Vec<ArrangementStats> {
+        let (sender, receiver) = channel();
+        self.tell(|| Command::Stats { reply: sender.clone() });
+        let parts = self.collect(&receiver, &Interrupt::new()).unwrap_or_default();
+        let mut all: BTreeMap<ArrangementId, ArrangementStats> = BTreeMap::new();
+        for stats in parts.into_iter().flat_map(|WorkerStats(stats)| stats) {
+            match all.get_mut(&stats.arrangement) {
+                Some(sum) => sum.add(&stats),
+                None => {
+                    all.insert(stats.arrangement, stats);
+                }
+            }
+        }
+        all.into_values().collect()
+    }
+
+    /// Fails if a worker has.
+    fn check(&self) -> Result<(), Error> {
+        match &self.workers {
+            Workers::Threads(threads) => threads.check(),
+            Workers::Local(_) => Ok(()),
+        }
+    }
+
+    fn tell(&mut self, command: impl Fn() -> Command) {
+        for worker in 0..self.n_workers {
+            self.tell_one(worker, command());
+        }
+    }
+
+    fn tell_one(&mut self, worker: usize, command: Command) {
+        match &mut self.workers {
+            Workers::Local(local) => local.handle(command),
+            Workers::Threads(threads) => threads.send(worker, command),
+        }
+    }
+
+    /// One answer of every worker.
+    fn collect<T>(&mut self, receiver: &Receiver<T>, interrupt: &Interrupt) -> Result<Vec<T>, Error> {
+        let mut answers = Vec::with_capacity(self.n_workers);
+        while answers.len() < self.n_workers {
+            match &mut self.workers {
+                Workers::Local(local) => match receiver.try_recv() {
+                    Ok(answer) => answers.push(answer),
+                    Err(TryRecvError::Empty) => {
+                        local.step();
+                        interrupt.check()?;
+                    }
+                    Err(TryRecvError::Disconnected) => return Err(lost_answer()),
+                },
+                Workers::Threads(threads) => match receiver.recv_timeout(LOOK_EVERY) {
+                    Ok(answer) => answers.push(answer),
+                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                        threads.check()?;
+                        interrupt.check()?;
+                    }
+                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                        threads.check()?;
+                        return Err(lost_answer());
+                    }
+                },
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Where a worker sends its answer.
+type Reply<T> = Sender<T>;
+
+fn lost_answer() -> Error {
+    Error::internal("a worker let a question fall; what was asked for may have been dropped meanwhile")
+}

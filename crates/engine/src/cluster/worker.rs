@@ -1,0 +1,295 @@
+//! One worker: its inputs, arrangements and dataflows, and the questions that wait for an answer.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, probe, snapshot};
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
+use anabranch_operators::relay::Relay;
+use anabranch_operators::sink::CaptureRef;
+use arrow::array::{ArrayRef, AsArray};
+use timely::WorkerConfig;
+use timely::communication::Allocator;
+use timely::communication::allocator::thread::Thread;
+use timely::worker::Worker;
+
+use super::Reply;
+use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Peek, PeekResult};
+use crate::render::physical::Physical;
+use crate::render::{Exported, RenderOptions, Shared, render};
+
+/// What a worker is told.
+pub(super) enum Command {
+    CreateInput { input: CollectionId, upper: Time },
+    DropInput { input: CollectionId },
+    Push { input: CollectionId, batch: Batch },
+    Advance { upper: Time },
+    Install { dataflow: DataflowId, name: String, physical: Box<Physical>, as_of: Time, subscribe: bool },
+    Uninstall { dataflow: DataflowId },
+    Peek { peek: Peek, reply: Reply<PeekResult> },
+    Await { dataflow: DataflowId, past: Time, reply: Reply<()> },
+    Fetch { dataflow: DataflowId, reply: Reply<Changes> },
+    AllowCompaction { arrangement: ArrangementId, since: Time },
+    Stats { reply: Reply<WorkerStats> },
+}
+
+/// What the arrangements of one worker hold.
+pub(super) struct WorkerStats(pub Vec<ArrangementStats>);
+
+/// The state of a worker, beside timely's.
+pub(super) struct WorkerState {
+    effort: MergeEffort,
+    relays: HashMap<CollectionId, Relay>,
+    arrangements: HashMap<ArrangementId, Exported>,
+    dataflows: HashMap<DataflowId, Installed>,
+    waiting: Vec<Waiting>,
+}
+
+struct Installed {
+    /// Timely's number of the dataflow.
+    index: usize,
+    exports: Vec<ArrangementId>,
+    capture: Option<CaptureRef>,
+}
+
+/// A question whose time is not complete yet.
+enum Waiting {
+    Peek { peek: Peek, reply: Reply<PeekResult> },
+    Await { dataflow: DataflowId, past: Time, reply: Reply<()> },
+}
+
+impl WorkerState {
+    pub(super) fn new(effort: MergeEffort) -> WorkerState {
+        WorkerState {
+            effort,
+            relays: HashMap::new(),
+            arrangements: HashMap::new(),
+            dataflows: HashMap::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Obeys a command.
+    pub(super) fn handle(&mut self, worker: &mut Worker, command: Command) {
+        match command {
+            Command::CreateInput { input, upper } => {
+                self.relays.insert(input, Relay::new(upper));
+            }
+            Command::DropInput { input } => {
+                self.relays.remove(&input);
+            }
+            Command::Push { input, batch } => {
+                self.relays.get_mut(&input).expect("the session pushes to inputs that exist").push(&batch);
+            }
+            Command::Advance { upper } => {
+                self.relays.values_mut().for_each(|relay| relay.advance(upper));
+            }
+            Command::Install { dataflow, name, physical, as_of, subscribe } => {
+                self.install(worker, dataflow, &name, &physical, as_of, subscribe);
+            }
+            Command::Uninstall { dataflow } => self.uninstall(worker, dataflow),
+            Command::Peek { peek, reply } => {
+                self.waiting.push(Waiting::Peek { peek, reply });
+                self.answer();
+            }
+            Command::Await { dataflow, past, reply } => {
+                self.waiting.push(Waiting::Await { dataflow, past, reply });
+                self.answer();
+            }
+            Command::Fetch { dataflow, reply } => self.fetch(dataflow, &reply),
+            Command::AllowCompaction { arrangement, since } => {
+                if let Some(exported) = self.arrangements.get_mut(&arrangement) {
+                    allow_compaction(&mut exported.rows, since);
+                    allow_compaction(&mut exported.errors, since);
+                }
+            }
+            Command::Stats { reply } => {
+                let stats = self.arrangements.iter().map(|(id, exported)| arrangement_stats(*id, exported));
+                // Nobody listens any more: then nobody misses the answer. Likewise below.
+                let _ = reply.send(WorkerStats(stats.collect()));
+            }
+        }
+    }
+
+    fn install(
+        &mut self,
+        worker: &mut Worker,
+        dataflow: DataflowId,
+        name: &str,
+        physical: &Physical,
+        as_of: Time,
+        subscribe: bool,
+    ) {
+        let options = RenderOptions {
+            as_of,
+            effort: self.effort,
+            subscribe,
+            worker: worker.index(),
+            workers: worker.peers(),
+        };
+        let index = worker.next_dataflow_index();
+        let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
+        let rendered =
+            worker.dataflow_named::<Time, _, _>(name, |scope| render(*scope, physical, &mut shared, options));
+        let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
+        self.arrangements.extend(rendered.exports);
+        self.dataflows.insert(dataflow, Installed { index, exports, capture: rendered.capture });
+    }
+
+    fn uninstall(&mut self, worker: &mut Worker, dataflow: DataflowId) {
+        if let Some(installed) = self.dataflows.remove(&dataflow) {
+            worker.drop_dataflow(installed.index);
+            for arrangement in installed.exports {
+                self.arrangements.remove(&arrangement);
+            }
+        }
+        self.answer();
+    }
+
+    /// Answers what can be answered by now. Questions about what was dropped are let fall; their asker hears that.
+    pub(super) fn answer(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|question| match question {
+            Waiting::Peek { peek, reply } => self.try_peek(peek, reply),
+            Waiting::Await { dataflow, past, reply } => self.try_await(*dataflow, *past, reply),
+        });
+        self.waiting = waiting;
+    }
+
+    /// True while the question has to wait.
+    fn try_peek(&self, peek: &Peek, reply: &Reply<PeekResult>) -> bool {
+        let Some(exported) = self.arrangements.get(&peek.arrangement) else {
+            return false;
+        };
+        if exported.rows.upper() <= peek.at || exported.errors.upper() <= peek.at {
+            return true;
+        }
+        let batches = match &peek.keys {
+            None => snapshot(exported.rows.layout(), &exported.rows.runs(), peek.at),
+            Some(keys) => rows_of_keys(&exported.rows, keys, peek.at).into_iter().collect(),
+        };
+        let errors = snapshot(exported.errors.layout(), &exported.errors.runs(), peek.at);
+        let errors = errors.iter().flat_map(messages).map(|(_, message, diff)| (message, diff)).collect();
+        let _ = reply.send(PeekResult { batches, errors });
+        false
+    }
+
+    /// True while the question has to wait.
+    fn try_await(&self, dataflow: DataflowId, past: Time, reply: &Reply<()>) -> bool {
+        let Some(installed) = self.dataflows.get(&dataflow) else {
+            return false;
+        };
+        let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
+        let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
+        let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
+        if complete.chain(captured).min().unwrap_or(END) <= past {
+            return true;
+        }
+        let _ = reply.send(());
+        false
+    }
+
+    fn fetch(&mut self, dataflow: DataflowId, reply: &Reply<Changes>) {
+        let installed = self.dataflows.get(&dataflow);
+        let Some(capture) = installed.and_then(|installed| installed.capture.as_ref()) else {
+            return;
+        };
+        let mut captured = capture.borrow_mut();
+        let errors = std::mem::take(&mut captured.errors);
+        let changes = Changes {
+            batches: std::mem::take(&mut captured.rows),
+            errors: errors.iter().flat_map(messages).collect(),
+            upper: captured.upper,
+        };
+        let _ = reply.send(changes);
+    }
+
+    /// Drops every dataflow, so that the worker can end.
+    pub(super) fn shut_down(&mut self, worker: &mut Worker) {
+        self.waiting.clear();
+        self.arrangements.clear();
+        for (_, installed) in self.dataflows.drain() {
+            worker.drop_dataflow(installed.index);
+        }
+        self.relays.clear();
+    }
+}
+
+/// The worker on the caller's thread.
+pub(super) struct Local {
+    worker: Worker,
+    state: WorkerState,
+}
+
+impl Local {
+    pub(super) fn new(effort: MergeEffort) -> Local {
+        let allocator = Allocator::Thread(Thread::default());
+        let worker = Worker::new(WorkerConfig::default(), allocator, Some(Instant::now()));
+        Local { worker, state: WorkerState::new(effort) }
+    }
+
+    pub(super) fn handle(&mut self, command: Command) {
+        self.state.handle(&mut self.worker, command);
+    }
+
+    /// One turn; true if something was left to do.
+    pub(super) fn step(&mut self) -> bool {
+        let more = self.worker.step();
+        self.state.answer();
+        more
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.state.shut_down(&mut self.worker);
+    }
+}
+
+fn allow_compaction(reader: &mut Reader, since: Time) {
+    if since > reader.since() {
+        reader.set_since(since);
+    }
+}
+
+/// The consolidated rows under some keys at a time.
+fn rows_of_keys(reader: &Reader, key_columns: &[ArrayRef], at: Time) -> Option<Batch> {
+    let n_keys = key_columns.first().map_or(1, |column| column.len());
+    let hashes = hash::hash_columns(key_columns, n_keys);
+    let (keys, _) = Keys::from_columns(key_columns, &hashes, NullKeys::Match);
+    let runs = reader.runs();
+    let layout = reader.layout();
+    let mut matches = Matches::default();
+    let mut from = 0;
+    while from < keys.len() {
+        from = probe(&runs, &layout.key, &keys, from, at + 1, usize::MAX, &mut matches);
+    }
+    if matches.len() == 0 {
+        return None;
+    }
+    let columns: Vec<usize> = (0..layout.types.len()).collect();
+    let n_rows = matches.len();
+    let diffs = Diffs::Column(matches.diffs().into());
+    let rows = consolidate(Batch::with_len(matches.gather(&columns), n_rows, Times::Constant(at), diffs));
+    (!rows.is_empty()).then_some(rows)
+}
+
+/// The messages of a batch of row errors.
+fn messages(batch: &Batch) -> Vec<(Time, String, i64)> {
+    let texts = batch.column(0).as_string_view();
+    (0..batch.len()).map(|row| (batch.times().get(row), texts.value(row).to_owned(), batch.diffs().get(row))).collect()
+}
+
+fn arrangement_stats(arrangement: ArrangementId, exported: &Exported) -> ArrangementStats {
+    let stats = exported.rows.stats();
+    ArrangementStats {
+        arrangement,
+        rows: stats.rows,
+        bytes: stats.bytes,
+        runs: stats.runs,
+        readers: stats.readers,
+        since: stats.since,
+        upper: stats.upper,
+    }
+}

@@ -1,0 +1,221 @@
+//! From the planner's expressions to what operators evaluate.
+//!
+//! An [`Expr`] is resolved against the schema of its input, turned into DataFusion's vectorised form, made strict (integer
+//! overflow is an error, as in PostgreSQL), and bound to the columns that it really needs, so that a join gathers only those.
+//! Cost: once a query to compile; one `RecordBatch` of pointers a batch to evaluate.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anabranch_batch::Columns;
+use anabranch_operators::expression::{Column as PlainColumn, Expression, ExpressionRef};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::util::display::array_value_to_string;
+use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion_common::{DFSchema, DataFusionError};
+use datafusion_expr::execution_props::ExecutionProps;
+use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion_expr::{Expr, Operator};
+use datafusion_physical_expr::expressions::{BinaryExpr, Column};
+use datafusion_physical_expr::utils::collect_columns;
+use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
+
+use crate::error::Error;
+
+/// An expression over the columns of some input, by position.
+#[derive(Clone)]
+pub struct Compiled {
+    expr: Arc<dyn PhysicalExpr>,
+    /// Names and types of the input's columns.
+    input: SchemaRef,
+    output_type: DataType,
+}
+
+impl Compiled {
+    /// Resolves and compiles an expression.
+    ///
+    /// # Errors
+    /// `Invalid` when the planner knows no vectorised form of it.
+    pub fn new(expr: &Expr, schema: &DFSchema) -> Result<Compiled, Error> {
+        let context = PhysicalPlanningContext::default();
+        let compiled = create_physical_expr(expr, schema, &ExecutionProps::new(), &context)
+            .map_err(|error| Error::invalid(format!("cannot evaluate {expr}: {}", plain_message(&error))))?;
+        let input = nullable(schema.as_arrow());
+        let output_type = compiled
+            .data_type(&input)
+            .map_err(|error| Error::invalid(format!("cannot type {expr}: {}", plain_message(&error))))?;
+        let expr = compiled
+            .transform_up(strict)
+            .data()
+            .map_err(|error| Error::internal(plain_message(&error)))?;
+        Ok(Compiled { expr, input, output_type })
+    }
+
+    /// A plain column, among columns of the given types.
+    pub fn column(column: usize, types: &[DataType]) -> Compiled {
+        let fields = types.iter().enumerate().map(|(i, data_type)| Field::new(format!("#{i}"), data_type.clone(), true));
+        Compiled {
+            expr: Arc::new(Column::new(&format!("#{column}"), column)),
+            input: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            output_type: types[column].clone(),
+        }
+    }
+
+    /// The same expression with its values cast to a type, where they are of another.
+    pub fn typed(mut self, data_type: &DataType) -> Compiled {
+        self.output_type = data_type.clone();
+        self
+    }
+
+    /// Input columns that the expression reads.
+    pub fn columns(&self) -> BTreeSet<usize> {
+        collect_columns(&self.expr).iter().map(Column::index).collect()
+    }
+
+    /// The input column that the expression merely repeats.
+    pub fn as_column(&self) -> Option<usize> {
+        let column = self.expr.downcast_ref::<Column>()?.index();
+        (self.input.field(column).data_type() == &self.output_type).then_some(column)
+    }
+
+    /// The type of its values.
+    pub fn output_type(&self) -> &DataType {
+        &self.output_type
+    }
+
+    /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns of `types`.
+    pub fn moved(&self, types: &[DataType], position: &dyn Fn(usize) -> usize) -> Compiled {
+        let names: BTreeMap<usize, String> = self
+            .columns()
+            .into_iter()
+            .map(|column| (position(column), self.input.field(column).name().clone()))
+            .collect();
+        let fields = types.iter().enumerate().map(|(index, data_type)| {
+            let name = names.get(&index).cloned().unwrap_or_else(|| format!("#{index}"));
+            Field::new(name, data_type.clone(), true)
+        });
+        let input = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let expr = Arc::clone(&self.expr)
+            .transform_up(|expr| {
+                Ok(match expr.downcast_ref::<Column>() {
+                    Some(column) => {
+                        let moved = Column::new(column.name(), position(column.index()));
+                        Transformed::yes(Arc::new(moved) as Arc<dyn PhysicalExpr>)
+                    }
+                    None => Transformed::no(expr),
+                })
+            })
+            .data()
+            .expect("renumbering columns does not fail");
+        Compiled { expr, input, output_type: self.output_type.clone() }
+    }
+
+    /// For operators.
+    pub fn into_ref(self) -> ExpressionRef {
+        match self.as_column() {
+            Some(column) => Arc::new(PlainColumn(column)),
+            None => Arc::new(self),
+        }
+    }
+
+    /// The error, with the values of the single row it happened on.
+    fn describe(&self, error: &DataFusionError, columns: &Columns) -> String {
+        let message = row_error_message(error);
+        let values: Vec<String> = self
+            .columns()
+            .into_iter()
+            .map(|column| {
+                let value = &columns[column];
+                let text = if value.is_null(0) {
+                    "NULL".to_owned()
+                } else {
+                    array_value_to_string(value, 0).unwrap_or_else(|_| "?".to_owned())
+                };
+                format!("{} = {text}", self.input.field(column).name())
+            })
+            .collect();
+        if values.is_empty() { message } else { format!("{message} (where {})", values.join(", ")) }
+    }
+}
+
+impl Expression for Compiled {
+    fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.input), columns.to_vec(), &options)
+            .unwrap_or_else(|error| panic!("columns are of the planned types: {error}"));
+        let value = self.expr.evaluate(&batch).and_then(|value| value.into_array(rows)).map_err(|error| {
+            if rows == 1 { self.describe(&error, columns) } else { row_error_message(&error) }
+        })?;
+        if value.data_type() == &self.output_type {
+            return Ok(value);
+        }
+        cast(&value, &self.output_type).map_err(|error| error.to_string())
+    }
+
+    fn as_column(&self) -> Option<usize> {
+        Compiled::as_column(self)
+    }
+}
+
+/// NULL in every row.
+pub struct NullColumn(pub DataType);
+
+impl Expression for NullColumn {
+    fn evaluate(&self, _columns: &Columns, rows: usize) -> Result<ArrayRef, String> {
+        Ok(new_null_array(&self.0, rows))
+    }
+}
+
+/// The same fields, all of which may be NULL: whether they are is not a matter of evaluation.
+pub fn nullable(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| Field::new(field.name(), field.data_type().clone(), true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Integer arithmetic that overflows is an error instead of wrapping round.
+fn strict(expr: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>, DataFusionError> {
+    let Some(binary) = expr.downcast_ref::<BinaryExpr>() else {
+        return Ok(Transformed::no(expr));
+    };
+    if !matches!(binary.op(), Operator::Plus | Operator::Minus | Operator::Multiply) {
+        return Ok(Transformed::no(expr));
+    }
+    let strict = BinaryExpr::new(Arc::clone(binary.left()), *binary.op(), Arc::clone(binary.right()));
+    Ok(Transformed::yes(Arc::new(strict.with_fail_on_overflow(true))))
+}
+
+/// The first line of a DataFusion message, without the names of its layers.
+pub fn plain_message(error: &DataFusionError) -> String {
+    let text = error.strip_backtrace();
+    let mut text = text.lines().next().unwrap_or_default().trim();
+    loop {
+        let stripped = ["Error during planning: ", "Arrow error: ", "Execution error: ", "Schema error: ", "Cast error: ", "Invalid argument error: ", "Compute error: ", "Arithmetic overflow: ", "Parser error: ", "Optimizer rule ", "type_coercion\ncaused by\n"]
+            .iter()
+            .find_map(|layer| text.strip_prefix(layer));
+        match stripped {
+            Some(rest) => text = rest.trim(),
+            None => return text.to_owned(),
+        }
+    }
+}
+
+/// What went wrong with a row, in PostgreSQL's words where it has some.
+fn row_error_message(error: &DataFusionError) -> String {
+    let text = plain_message(error);
+    let lower = text.to_lowercase();
+    if lower.contains("divide by zero") || lower.contains("division by zero") {
+        return "division by zero".to_owned();
+    }
+    if lower.contains("overflow happened on") || lower.contains("overflow") {
+        return format!("value out of range: {text}");
+    }
+    if let Some(rest) = text.strip_prefix("Cannot cast string '")
+        && let Some((value, data_type)) = rest.split_once("' to value of ")
+    {
+        let data_type = data_type.trim_end_matches(" type");
+        return format!("invalid input for type {}: \"{value}\"", data_type.to_lowercase());
+    }
+    text
+}

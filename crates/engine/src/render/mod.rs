@@ -1,0 +1,274 @@
+//! From a plan to a running dataflow, in two moves.
+//!
+//! [`prepare`](prepare::prepare) decides and compiles on the session's side, and may fail; [`render`] builds the operators on a worker, and may not:
+//! every worker must build the same operators in the same order. Law: the dataflow computes the plan's meaning as of `as_of` and from then on.
+
+pub mod expression;
+mod join;
+pub mod physical;
+mod prepare;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
+use anabranch_batch::{Time, Times, hash};
+use anabranch_operators::aggregate::Aggregate;
+use anabranch_operators::arrange::{Arranged, arrange};
+use anabranch_operators::drive::{errors_as_rows, stateless, timed, union};
+use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream};
+use anabranch_operators::join::{JoinSpec, join};
+use anabranch_operators::matched::{MatchedSpec, matched};
+use anabranch_operators::multiplicity::Multiplicity;
+use anabranch_operators::relay::Relay;
+use anabranch_operators::sink::{CaptureRef, capture};
+use anabranch_operators::top_k::TopK;
+use anabranch_operators::{Parcel, Scope, Stream};
+use arrow::datatypes::DataType;
+use timely::container::NoopBuilder;
+use timely::dataflow::operators::generic::operator::source;
+
+use crate::cluster::{ArrangementId, CollectionId};
+use physical::{Physical, Step, StepId};
+pub use prepare::prepare;
+
+/// What a worker has that dataflows may read.
+pub(crate) struct Shared<'a> {
+    pub relays: &'a mut HashMap<CollectionId, Relay>,
+    pub arrangements: &'a HashMap<ArrangementId, Exported>,
+}
+
+/// An arrangement of a worker, as others see it: its rows, and the row errors of its collection (by message).
+#[derive(Clone)]
+pub(crate) struct Exported {
+    pub rows: Reader,
+    pub errors: Reader,
+}
+
+/// What rendering hands back to the worker.
+pub(crate) struct Rendered {
+    pub exports: Vec<(ArrangementId, Exported)>,
+    pub capture: Option<CaptureRef>,
+}
+
+/// How to build a dataflow, apart from its steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RenderOptions {
+    pub as_of: Time,
+    pub effort: MergeEffort,
+    pub subscribe: bool,
+    /// This worker's number, and how many there are.
+    pub worker: usize,
+    pub workers: usize,
+}
+
+/// Builds the operators of a dataflow in a scope.
+pub(crate) fn render<'s>(
+    scope: Scope<'s>,
+    physical: &Physical,
+    shared: &mut Shared<'_>,
+    options: RenderOptions,
+) -> Rendered {
+    let mut renderer = Renderer { scope, shared, options, built: Vec::new() };
+    for step in &physical.steps {
+        let built = renderer.step(step);
+        renderer.built.push(built);
+    }
+    let exports = renderer.export(physical);
+    let capture = options.subscribe.then(|| capture(renderer.stream(physical.root), physical.types.len()));
+    Rendered { exports, capture }
+}
+
+enum Built<'s> {
+    Stream(Stream<'s>),
+    Arranged(Arranged<'s>),
+}
+
+struct Renderer<'s, 'a, 'b> {
+    scope: Scope<'s>,
+    shared: &'b mut Shared<'a>,
+    options: RenderOptions,
+    built: Vec<Built<'s>>,
+}
+
+impl<'s> Renderer<'s, '_, '_> {
+    fn stream(&self, step: StepId) -> Stream<'s> {
+        match &self.built[step.0] {
+            Built::Stream(stream) => stream.clone(),
+            Built::Arranged(_) => unreachable!("a stream was prepared here"),
+        }
+    }
+
+    fn arranged(&self, step: StepId) -> Arranged<'s> {
+        match &self.built[step.0] {
+            Built::Arranged(arranged) => arranged.clone(),
+            Built::Stream(_) => unreachable!("an arrangement was prepared here"),
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Built<'s> {
+        let as_of = self.options.as_of;
+        Built::Stream(match step {
+            Step::ImportArranged { name, arrangement } => return Built::Arranged(self.import(name, *arrangement)),
+            Step::Arrange { input, key, types } => {
+                let layout = layout(key, types);
+                let stream = self.stream(*input);
+                return Built::Arranged(arrange(stream, "join input", layout, self.options.effort, as_of));
+            }
+            Step::ImportStream { name, input, history, columns } => {
+                self.import_changes(name, *input, *history, columns)
+            }
+            Step::Constant { rows } => self.constant(rows),
+            Step::Stage { input, stage } => {
+                let stage = stage.clone();
+                stateless(self.stream(*input), "Stage", move |batch, out| stage.apply(batch, out))
+            }
+            Step::Unnest { input, unnest } => {
+                let unnest = *unnest;
+                stateless(self.stream(*input), "Unnest", move |batch, out| unnest.apply(batch, out))
+            }
+            Step::Union { inputs } => {
+                let inputs = inputs.iter().map(|input| self.stream(*input)).collect();
+                union(self.scope, inputs)
+            }
+            Step::Join { left, right, join: step } => {
+                let spec = JoinSpec {
+                    left_key: step.left_key.clone(),
+                    right_key: step.right_key.clone(),
+                    nulls: step.nulls,
+                    gather_left: step.gather_left.clone(),
+                    gather_right: step.gather_right.clone(),
+                    stage: step.stage.clone(),
+                    as_of,
+                };
+                join(self.arranged(*left), self.arranged(*right), "", spec)
+            }
+            Step::Matched { left, right, matched: step } => {
+                let spec = MatchedSpec {
+                    left_key: step.left_key.clone(),
+                    right_key: step.right_key.clone(),
+                    nulls: step.nulls,
+                    keep: step.keep,
+                    residual: step.residual.clone(),
+                    gather: step.gather.clone(),
+                    stage: step.stage.clone(),
+                    as_of,
+                };
+                matched(self.arranged(*left), self.arranged(*right), "", spec)
+            }
+            Step::Aggregate { input, aggregate } => {
+                let mut spec = aggregate.clone();
+                spec.effort = self.options.effort;
+                let keys = spec.keys.clone();
+                let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
+                let tactic = Aggregate::new(spec, over_nothing);
+                timed(vec![(self.stream(*input), keys)], "Aggregate", as_of, Box::new(tactic))
+            }
+            Step::Multiplicity { inputs, operation, types } => {
+                let tactic = Multiplicity::new(*operation, types.clone());
+                let key: Vec<usize> = (0..types.len()).collect();
+                let inputs = inputs.iter().map(|input| (self.stream(*input), key.clone())).collect();
+                timed(inputs, "Multiplicity", as_of, Box::new(tactic))
+            }
+            Step::TopK { input, top } => {
+                let mut spec = top.clone();
+                spec.effort = self.options.effort;
+                let group = spec.group.clone();
+                timed(vec![(self.stream(*input), group)], "TopK", as_of, Box::new(TopK::new(spec)))
+            }
+        })
+    }
+
+    /// Whether rows without a key come to this worker.
+    fn owns_single_group(&self) -> bool {
+        let hash = hash::hash_columns(&[], 1)[0];
+        hash::route(hash, self.options.workers) == self.options.worker
+    }
+
+    fn exported(&self, arrangement: ArrangementId) -> &Exported {
+        self.shared.arrangements.get(&arrangement).expect("the session imports arrangements that exist")
+    }
+
+    fn import(&mut self, name: &str, arrangement: ArrangementId) -> Arranged<'s> {
+        let exported = self.exported(arrangement).clone();
+        let sealed = import_runs(self.scope, name, &exported.rows, self.options.as_of);
+        Arranged { sealed, errors: Some(self.import_errors(name, &exported)), reader: exported.rows }
+    }
+
+    fn import_changes(
+        &mut self,
+        name: &str,
+        input: Option<CollectionId>,
+        history: Option<ArrangementId>,
+        columns: &[usize],
+    ) -> Stream<'s> {
+        let exported = history.map(|history| self.exported(history).clone());
+        let live = input.map(|input| {
+            self.shared.relays.get_mut(&input).expect("the session imports inputs that exist").subscribe()
+        });
+        let errors = match (&exported, &live) {
+            (Some(exported), None) => Some(self.import_errors(name, exported)),
+            // The rows of an input cause no errors.
+            _ => None,
+        };
+        let import = StreamImport {
+            name: name.to_owned(),
+            as_of: self.options.as_of,
+            history: exported.map(|exported| exported.rows),
+            live,
+            columns: columns.to_vec(),
+            content: Content::Rows,
+        };
+        let rows = import_stream(self.scope, import);
+        match errors {
+            Some(errors) => union(self.scope, vec![rows, errors]),
+            None => rows,
+        }
+    }
+
+    fn import_errors(&self, name: &str, exported: &Exported) -> Stream<'s> {
+        let import = StreamImport {
+            name: format!("{name} errors"),
+            as_of: self.options.as_of,
+            history: Some(exported.errors.clone()),
+            live: None,
+            columns: vec![0],
+            content: Content::Errors,
+        };
+        import_stream(self.scope, import)
+    }
+
+    /// Literal rows come from worker 0, once.
+    fn constant(&self, rows: &anabranch_batch::Batch) -> Stream<'s> {
+        let as_of = self.options.as_of;
+        let mut rows = (self.options.worker == 0).then(|| rows.clone().with_times(Times::Constant(as_of)));
+        source::<_, NoopBuilder<Parcel>, _, _>(self.scope, "Constant", move |mut capability, _info| {
+            capability.downgrade(&as_of);
+            let mut capability = Some(capability);
+            move |output| {
+                if let (Some(capability), Some(rows)) = (capability.take(), rows.take()) {
+                    output.session_with_builder(&capability).give_container(&mut Parcel::Rows(rows));
+                }
+            }
+        })
+    }
+
+    fn export(&self, physical: &Physical) -> Vec<(ArrangementId, Exported)> {
+        let Some((_, first)) = physical.exports.first() else {
+            return vec![];
+        };
+        let errors = self.arranged(*first).errors.expect("what is exported is arranged here");
+        let messages = layout(&[0], &[DataType::Utf8View]);
+        let errors =
+            arrange(errors_as_rows(errors), "errors", messages, self.options.effort, self.options.as_of).reader;
+        let exported = physical.exports.iter().map(|(arrangement, step)| {
+            let rows = self.arranged(*step).reader;
+            (*arrangement, Exported { rows, errors: errors.clone() })
+        });
+        exported.collect()
+    }
+}
+
+fn layout(key: &[usize], types: &[DataType]) -> Rc<Layout> {
+    Rc::new(Layout { key: key.to_vec(), values: ValueOrder::Hash, types: types.to_vec() })
+}

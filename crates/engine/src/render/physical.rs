@@ -1,0 +1,88 @@
+//! The steps of a dataflow, decided and compiled: plain data that can be sent to every worker.
+//!
+//! A [`Physical`] is a list of steps in order; a step refers to earlier ones by number. Each step yields a stream or an arrangement. Everything that can
+//! fail has been done when it exists, so workers render it without failing, and all the same.
+
+use anabranch_arrangement::NullKeys;
+use anabranch_batch::Batch;
+use anabranch_operators::aggregate::AggregateSpec;
+use anabranch_operators::matched::{Keep, Residual};
+use anabranch_operators::multiplicity::Operation;
+use anabranch_operators::stage::Stage;
+use anabranch_operators::top_k::TopKSpec;
+use anabranch_operators::unnest::Unnest;
+use arrow::datatypes::DataType;
+
+use crate::cluster::{ArrangementId, CollectionId};
+
+/// Number of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId(pub usize);
+
+/// A dataflow's steps.
+#[derive(Clone)]
+pub struct Physical {
+    /// Inputs come before users.
+    pub steps: Vec<Step>,
+    /// The step that yields the plan's rows, as a stream.
+    pub root: StepId,
+    /// Types of the root's columns.
+    pub types: Vec<DataType>,
+    /// Steps that yield the exported arrangements, in order of the exports.
+    pub exports: Vec<(ArrangementId, StepId)>,
+}
+
+/// One step.
+#[derive(Clone)]
+pub enum Step {
+    /// The history of a relation and its changes, as a stream.
+    ImportStream {
+        name: String,
+        /// Where the changes of an input come from; `None` listens to the arrangement.
+        input: Option<CollectionId>,
+        /// Where the history is.
+        history: Option<ArrangementId>,
+        columns: Vec<usize>,
+    },
+    /// An existing arrangement, shared.
+    ImportArranged { name: String, arrangement: ArrangementId },
+    /// Literal rows.
+    Constant { rows: Batch },
+    /// Filter and project.
+    Stage { input: StepId, stage: Stage },
+    Unnest { input: StepId, unnest: Unnest },
+    Union { inputs: Vec<StepId> },
+    /// A stream becomes an arrangement by key.
+    Arrange { input: StepId, key: Vec<usize>, types: Vec<DataType> },
+    /// Two arrangements; yields a stream.
+    Join { left: StepId, right: StepId, join: JoinStep },
+    /// Two arrangements; yields a stream.
+    Matched { left: StepId, right: StepId, matched: MatchedStep },
+    Aggregate { input: StepId, aggregate: AggregateSpec },
+    /// Distinct and the set operations: one or two inputs.
+    Multiplicity { inputs: Vec<StepId>, operation: Operation, types: Vec<DataType> },
+    TopK { input: StepId, top: TopKSpec },
+}
+
+/// As [`anabranch_operators::join::JoinSpec`], without the time.
+#[derive(Clone)]
+pub struct JoinStep {
+    pub left_key: Vec<usize>,
+    pub right_key: Vec<usize>,
+    pub nulls: NullKeys,
+    pub gather_left: Vec<usize>,
+    pub gather_right: Vec<usize>,
+    pub stage: Stage,
+}
+
+/// As [`anabranch_operators::matched::MatchedSpec`], without the time.
+#[derive(Clone)]
+pub struct MatchedStep {
+    pub left_key: Vec<usize>,
+    pub right_key: Vec<usize>,
+    pub nulls: NullKeys,
+    pub keep: Keep,
+    pub residual: Option<Residual>,
+    pub gather: Vec<usize>,
+    pub stage: Stage,
+}

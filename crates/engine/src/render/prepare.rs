@@ -1,0 +1,342 @@
+//! From a plan to steps: what is imported, what is arranged and by which key, what is fused, and the compiled expressions.
+//!
+//! Law: equal sub-plans become one step, and equal (sub-plan, key) pairs one arrangement. An arrangement that exists is used
+//! wherever its key is the key that is needed, in any order of its columns.
+//!
+//! Cost: once a query, linear in the plan (structural hashing makes it quadratic in its depth).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use anabranch_arrangement::MergeEffort;
+use anabranch_batch::order::Direction;
+use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
+use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
+use anabranch_operators::multiplicity::Operation;
+use anabranch_operators::stage::Stage;
+use anabranch_operators::top_k::TopKSpec;
+use anabranch_operators::unnest::Unnest;
+use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SetOperation, SortKey, TopK};
+use arrow::array::ArrayRef;
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_expr::Expr;
+
+use super::expression::Compiled;
+use super::physical::{Physical, Step, StepId};
+use crate::cluster::{ArrangementId, Export, Read};
+use crate::error::Error;
+
+/// Decides and compiles the steps of a plan.
+///
+/// # Errors
+/// `Invalid` for expressions that cannot be evaluated and joins that are not supported.
+pub fn prepare(plan: &Arc<Plan>, reads: &BTreeMap<String, Read>, exports: &[Export]) -> Result<Physical, Error> {
+    let mut preparer = Preparer::new(reads);
+    let root = preparer.stream(plan)?;
+    let types = types_of(&plan.schema);
+    let mut exported = Vec::new();
+    for export in exports {
+        exported.push((export.arrangement, preparer.arrange_step(root, &export.key, &types)));
+    }
+    Ok(Physical { steps: preparer.steps, root, types, exports: exported })
+}
+
+/// The types of a schema's columns.
+pub(super) fn types_of(schema: &DFSchema) -> Vec<DataType> {
+    schema.fields().iter().map(|field| field.data_type().clone()).collect()
+}
+
+pub(super) struct Preparer<'a> {
+    reads: &'a BTreeMap<String, Read>,
+    pub(super) steps: Vec<Step>,
+    streams: HashMap<Arc<Plan>, StepId>,
+    arrangements: HashMap<(StepId, Vec<usize>), StepId>,
+    imports: HashMap<ArrangementId, StepId>,
+}
+
+/// A side of a join: an arrangement, and where the plan's columns are in it.
+pub(super) struct ArrangedSide {
+    pub step: StepId,
+    /// Position in the arrangement's rows of each column of the plan.
+    pub columns: Vec<usize>,
+}
+
+impl ArrangedSide {
+    pub fn place(&self, columns: &[usize]) -> Vec<usize> {
+        columns.iter().map(|column| self.columns[*column]).collect()
+    }
+}
+
+impl<'a> Preparer<'a> {
+    fn new(reads: &'a BTreeMap<String, Read>) -> Preparer<'a> {
+        Preparer {
+            reads,
+            steps: Vec::new(),
+            streams: HashMap::new(),
+            arrangements: HashMap::new(),
+            imports: HashMap::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, step: Step) -> StepId {
+        self.steps.push(step);
+        StepId(self.steps.len() - 1)
+    }
+
+    /// The step that yields a plan's rows as a stream.
+    pub(super) fn stream(&mut self, plan: &Arc<Plan>) -> Result<StepId, Error> {
+        if let Some(step) = self.streams.get(plan) {
+            return Ok(*step);
+        }
+        let step = self.new_stream(plan)?;
+        self.streams.insert(Arc::clone(plan), step);
+        Ok(step)
+    }
+
+    fn new_stream(&mut self, plan: &Arc<Plan>) -> Result<StepId, Error> {
+        match &plan.node {
+            Node::Scan { relation, columns } => self.scan(relation, columns),
+            Node::Constant { rows } => self.constant(plan, rows),
+            Node::Stage { input, filter, project } => self.stage(plan, input, filter, project),
+            Node::Unnest { input, column, outer } => {
+                let input = self.stream(input)?;
+                Ok(self.push(Step::Unnest { input, unnest: Unnest { column: *column, outer: *outer } }))
+            }
+            Node::Join { .. } => self.join(plan, None),
+            Node::Aggregate { input, keys, calls } => {
+                let aggregate = aggregate_spec(keys, calls, types_of(&input.schema))?;
+                let input = self.stream(input)?;
+                Ok(self.push(Step::Aggregate { input, aggregate }))
+            }
+            Node::Distinct { input } => {
+                let types = types_of(&input.schema);
+                let inputs = vec![self.stream(input)?];
+                Ok(self.push(Step::Multiplicity { inputs, operation: Operation::Distinct, types }))
+            }
+            Node::TopK { input, top } => {
+                let top = top_k_spec(top, types_of(&input.schema));
+                let input = self.stream(input)?;
+                Ok(self.push(Step::TopK { input, top }))
+            }
+            Node::Union { inputs } => {
+                let inputs = inputs.iter().map(|input| self.stream(input)).collect::<Result<Vec<_>, _>>()?;
+                Ok(self.push(Step::Union { inputs }))
+            }
+            Node::SetOperation { operation, left, right } => {
+                let types = types_of(&left.schema);
+                let inputs = vec![self.stream(left)?, self.stream(right)?];
+                let operation = match operation {
+                    SetOperation::ExceptAll => Operation::ExceptAll,
+                    SetOperation::IntersectAll => Operation::IntersectAll,
+                    SetOperation::Except => Operation::Except,
+                    SetOperation::Intersect => Operation::Intersect,
+                };
+                Ok(self.push(Step::Multiplicity { inputs, operation, types }))
+            }
+        }
+    }
+
+    fn read(&self, relation: &str) -> Result<&'a Read, Error> {
+        self.reads
+            .get(relation)
+            .ok_or_else(|| Error::internal(format!("the plan scans \"{relation}\", which it was not bound to")))
+    }
+
+    fn scan(&mut self, relation: &str, columns: &[usize]) -> Result<StepId, Error> {
+        let read = self.read(relation)?;
+        Ok(self.push(Step::ImportStream {
+            name: relation.to_owned(),
+            input: read.is_input.then_some(read.collection),
+            history: read.arrangements.first().map(|(arrangement, _)| *arrangement),
+            columns: columns.to_vec(),
+        }))
+    }
+
+    fn constant(&mut self, plan: &Plan, rows: &[Vec<ScalarValue>]) -> Result<StepId, Error> {
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        for (index, data_type) in types_of(&plan.schema).iter().enumerate() {
+            let values = rows.iter().map(|row| row[index].clone());
+            columns.push(constant_column(values, data_type)?);
+        }
+        let times = Times::Constant(Time::MIN);
+        let rows = Batch::with_len(Columns::from(columns), rows.len(), times, Diffs::Constant(1));
+        Ok(self.push(Step::Constant { rows }))
+    }
+
+    fn stage(
+        &mut self,
+        plan: &Plan,
+        input: &Arc<Plan>,
+        filter: &[Expr],
+        project: &[Expr],
+    ) -> Result<StepId, Error> {
+        let filter = filter.iter().map(|e| Compiled::new(e, &input.schema)).collect::<Result<Vec<_>, _>>()?;
+        let types = types_of(&plan.schema);
+        let project = project.iter().zip(&types);
+        let project = project
+            .map(|(e, data_type)| Ok(Compiled::new(e, &input.schema)?.typed(data_type)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        if matches!(input.node, Node::Join { .. }) && !self.streams.contains_key(input) {
+            return self.join(input, Some((filter, project)));
+        }
+        let n_columns = input.schema.fields().len();
+        let input = self.stream(input)?;
+        let columns = project.iter().map(Compiled::as_column).collect::<Option<Vec<_>>>();
+        if filter.is_empty() && columns.is_some_and(|columns| columns.iter().copied().eq(0..n_columns)) {
+            return Ok(input);
+        }
+        let stage = Stage {
+            filter: filter.into_iter().map(Compiled::into_ref).collect(),
+            project: Some(project.into_iter().map(Compiled::into_ref).collect()),
+        };
+        Ok(self.push(Step::Stage { input, stage }))
+    }
+
+    /// The arrangement of a plan's rows by key: one that exists, or a new one.
+    pub(super) fn arranged(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<ArrangedSide, Error> {
+        if let Some((relation, columns)) = as_scan(plan) {
+            let wanted: Vec<usize> = key.iter().map(|column| columns[*column]).collect();
+            let read = self.read(&relation)?;
+            if let Some((arrangement, _)) = read.arrangements.iter().find(|(_, key)| *key == wanted) {
+                let step = match self.imports.get(arrangement) {
+                    Some(step) => *step,
+                    None => {
+                        let step = self.push(Step::ImportArranged { name: relation, arrangement: *arrangement });
+                        self.imports.insert(*arrangement, step);
+                        step
+                    }
+                };
+                return Ok(ArrangedSide { step, columns });
+            }
+        }
+        let types = types_of(&plan.schema);
+        let stream = self.stream(plan)?;
+        let step = self.arrange_step(stream, key, &types);
+        Ok(ArrangedSide { step, columns: (0..types.len()).collect() })
+    }
+
+    /// The order of a join key's columns in which an arrangement of the plan exists.
+    pub(super) fn existing_key_order(&self, plan: &Arc<Plan>, key: &[usize]) -> Option<Vec<usize>> {
+        let (relation, columns) = as_scan(plan)?;
+        let read = self.reads.get(&relation)?;
+        read.arrangements.iter().find_map(|(_, existing)| {
+            if existing.len() != key.len() {
+                return None;
+            }
+            let places = existing.iter().map(|wanted| key.iter().position(|column| columns[*column] == *wanted));
+            let places = places.collect::<Option<Vec<_>>>()?;
+            let mut seen = places.clone();
+            seen.sort_unstable();
+            seen.iter().copied().eq(0..key.len()).then_some(places)
+        })
+    }
+
+    pub(super) fn arrange_step(&mut self, input: StepId, key: &[usize], types: &[DataType]) -> StepId {
+        if let Some(step) = self.arrangements.get(&(input, key.to_vec())) {
+            return *step;
+        }
+        let step = self.push(Step::Arrange { input, key: key.to_vec(), types: types.to_vec() });
+        self.arrangements.insert((input, key.to_vec()), step);
+        step
+    }
+}
+
+/// A relation of which the plan shows some columns and all rows.
+fn as_scan(plan: &Plan) -> Option<(String, Vec<usize>)> {
+    match &plan.node {
+        Node::Scan { relation, columns } => Some((relation.clone(), columns.clone())),
+        Node::Stage { input, filter, project } if filter.is_empty() => {
+            let (relation, columns) = as_scan(input)?;
+            let picks = project.iter().map(|expr| match expr {
+                Expr::Column(column) => input.schema.maybe_index_of_column(column),
+                Expr::Alias(alias) => match alias.expr.as_ref() {
+                    Expr::Column(column) => input.schema.maybe_index_of_column(column),
+                    _ => None,
+                },
+                _ => None,
+            });
+            let picks = picks.collect::<Option<Vec<_>>>()?;
+            Some((relation, picks.into_iter().map(|pick| columns[pick]).collect()))
+        }
+        _ => None,
+    }
+}
+
+fn constant_column(values: impl Iterator<Item = ScalarValue>, data_type: &DataType) -> Result<ArrayRef, Error> {
+    let values: Vec<ScalarValue> = values.collect();
+    let internal = |error: &dyn std::fmt::Display| Error::internal(format!("cannot make a column of literals: {error}"));
+    if values.is_empty() {
+        return Ok(arrow::array::new_empty_array(data_type));
+    }
+    let values = values
+        .into_iter()
+        .map(|value| value.cast_to(data_type))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| Error::invalid(super::expression::plain_message(&error)))?;
+    let column = ScalarValue::iter_to_array(values).map_err(|error| internal(&error))?;
+    let column = types::to_storage(&column).map_err(|error| internal(&error))?;
+    if column.data_type() == data_type {
+        return Ok(column);
+    }
+    cast(&column, data_type).map_err(|error| internal(&error))
+}
+
+fn direction(key: &SortKey) -> (usize, Direction) {
+    (key.column, Direction { descending: key.descending, nulls_first: key.nulls_first })
+}
+
+pub(super) fn aggregate_spec(
+    keys: &[usize],
+    calls: &[AggregateCall],
+    input_types: Vec<DataType>,
+) -> Result<AggregateSpec, Error> {
+    let calls = calls
+        .iter()
+        .map(|call| Call {
+            function: function(&call.function),
+            argument: call.argument,
+            distinct: call.distinct,
+            filter: call.filter,
+            order: call.order.iter().map(direction).collect(),
+            output_type: call.output_type.clone(),
+        })
+        .collect();
+    Ok(AggregateSpec { keys: keys.to_vec(), calls, input_types, effort: MergeEffort::default() })
+}
+
+fn function(function: &AggregateFunction) -> Function {
+    match function {
+        AggregateFunction::Count => Function::Count,
+        AggregateFunction::Sum => Function::Sum,
+        AggregateFunction::Avg => Function::Avg,
+        AggregateFunction::Min => Function::Min,
+        AggregateFunction::Max => Function::Max,
+        AggregateFunction::BoolAnd => Function::BoolAnd,
+        AggregateFunction::BoolOr => Function::BoolOr,
+        AggregateFunction::BitAnd => Function::BitAnd,
+        AggregateFunction::BitOr => Function::BitOr,
+        AggregateFunction::BitXor => Function::BitXor,
+        AggregateFunction::VarianceSample => Function::VarianceSample,
+        AggregateFunction::VariancePopulation => Function::VariancePopulation,
+        AggregateFunction::StddevSample => Function::StddevSample,
+        AggregateFunction::StddevPopulation => Function::StddevPopulation,
+        AggregateFunction::StringAgg(separator) => Function::StringAgg(separator.clone()),
+        AggregateFunction::ArrayAgg => Function::ArrayAgg,
+        AggregateFunction::FirstValue => Function::FirstValue,
+        AggregateFunction::LastValue => Function::LastValue,
+        AggregateFunction::Median => Function::Median,
+    }
+}
+
+fn top_k_spec(top: &TopK, input_types: Vec<DataType>) -> TopKSpec {
+    TopKSpec {
+        group: top.group.clone(),
+        order: top.order.iter().map(direction).collect(),
+        offset: top.offset,
+        limit: top.limit,
+        row_number: top.row_number,
+        input_types,
+    }
+}

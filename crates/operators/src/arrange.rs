@@ -1,0 +1,138 @@
+//! Arrange: a stream becomes an arrangement, indexed by key, shared by whoever asks.
+//!
+//! Law: when the frontier has passed a time, the arrangement holds exactly the updates up to it; each run covers the interval
+//! between two frontiers. Rows with equal keys are on one worker.
+//!
+//! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow is dropped and no reader is left.
+//! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in.
+//! Source: shared arrangements (VLDB 2020), section 4.
+
+use std::rc::Rc;
+
+use anabranch_arrangement::{Builder, Layout, Listener, MergeEffort, Reader, Sealed, Writer, arrangement};
+use anabranch_batch::{Batch, END, Time, Times};
+use timely::container::NoopBuilder;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+
+use crate::drive::frontier_of;
+use crate::exchange::by_key;
+use crate::parcel::Parcel;
+use crate::Stream;
+
+/// The runs of an arrangement as they are sealed; empty ones show in the frontier only.
+pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Vec<Sealed>>;
+
+/// An arrangement inside a dataflow.
+pub struct Arranged<'s> {
+    /// Reads what is arranged so far.
+    pub reader: Reader,
+    /// Its runs: first those that exist, then each new one.
+    pub sealed: SealedStream<'s>,
+    /// Row errors of the collection; they are not arranged here.
+    pub errors: Option<Stream<'s>>,
+}
+
+impl Clone for Arranged<'_> {
+    fn clone(&self) -> Self {
+        Arranged { reader: self.reader.clone(), sealed: self.sealed.clone(), errors: self.errors.clone() }
+    }
+}
+
+/// Arranges a stream of rows; times before `as_of` are advanced to it.
+pub fn arrange<'s>(
+    stream: Stream<'s>,
+    name: &str,
+    layout: Rc<Layout>,
+    effort: MergeEffort,
+    as_of: Time,
+) -> Arranged<'s> {
+    let mut operator = OperatorBuilder::new(format!("Arrange {name}"), stream.scope());
+    let mut input = operator.new_input(stream, by_key(layout.key.clone()));
+    let (sealed_output, sealed) = operator.new_output::<Vec<Sealed>>();
+    let (errors_output, errors) = operator.new_output::<Parcel>();
+    let mut sealed_output = OutputBuilder::<_, NoopBuilder<Vec<Sealed>>>::from(sealed_output);
+    let mut errors_output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(errors_output);
+
+    let (writer, reader) = arrangement(Rc::clone(&layout), effort);
+    let listener = reader.listen(None);
+    operator.build(move |capabilities| {
+        drop(capabilities);
+        let mut sealer = Sealer::new(layout, writer, listener, as_of);
+        move |frontiers| {
+            let mut errors = errors_output.activate();
+            input.for_each(|capability, parcel| match std::mem::take(parcel) {
+                Parcel::Empty => {}
+                Parcel::Rows(batch) => {
+                    sealer.push(batch);
+                    sealer.hold(capability.retain_least(0).expect("a message has a time"));
+                }
+                mut other => errors.session_with_builder(&capability).give_container(&mut other),
+            });
+            let mut output = sealed_output.activate();
+            if let Some((capability, sealed)) = sealer.seal_before(frontier_of(&frontiers[0])) {
+                output.session_with_builder(&capability).give_container(&mut vec![sealed]);
+            }
+        }
+    });
+    Arranged { reader, sealed, errors: Some(errors) }
+}
+
+/// Collects rows until the frontier has passed them, then seals a run.
+struct Sealer {
+    builder: Builder,
+    writer: Writer,
+    /// Hears the runs as they become part of the arrangement.
+    listener: Listener,
+    as_of: Time,
+    /// Least of the capabilities that the waiting rows came with.
+    held: Option<Capability<Time>>,
+}
+
+impl Sealer {
+    fn new(layout: Rc<Layout>, writer: Writer, listener: Listener, as_of: Time) -> Sealer {
+        Sealer { builder: Builder::new(layout), writer, listener, as_of, held: None }
+    }
+
+    fn push(&mut self, batch: Batch) {
+        self.builder.push(advanced_to(batch.flatten(), self.as_of));
+    }
+
+    fn hold(&mut self, capability: Capability<Time>) {
+        if self.held.as_ref().is_none_or(|held| capability.time() < held.time()) {
+            self.held = Some(capability);
+        }
+    }
+
+    /// Seals everything before `upper`. A run that is not empty comes with the capability to send it at.
+    fn seal_before(&mut self, upper: Time) -> Option<(Capability<Time>, Sealed)> {
+        let lower = self.writer.upper();
+        if upper <= lower {
+            return None;
+        }
+        self.writer.seal(self.builder.seal(lower, upper));
+        let sealed = self.listener.drain().pop().expect("a run was just sealed");
+        let mut held = self.held.take()?;
+        let message = (sealed.run.len() > 0).then(|| (held.clone(), sealed));
+        if self.builder.rows() > 0 {
+            if upper > *held.time() && upper != END {
+                held.downgrade(&upper);
+            }
+            self.held = Some(held);
+        }
+        message
+    }
+}
+
+/// The same updates with times before `as_of` moved to it.
+pub(crate) fn advanced_to(batch: Batch, as_of: Time) -> Batch {
+    if batch.times().min() >= as_of || batch.is_empty() {
+        return batch;
+    }
+    let times = match batch.times() {
+        Times::Constant(_) => Times::Constant(as_of),
+        Times::Column(times) => Times::Column(times.iter().map(|time| *time.max(&as_of)).collect()),
+    };
+    batch.with_times(times)
+}

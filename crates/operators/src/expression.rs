@@ -1,0 +1,45 @@
+//! What operators ask of expressions: a column for a batch.
+//!
+//! Expressions come from the planner; this crate knows no planner, so it names only this trait. One dynamic call a batch.
+
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, Columns};
+use arrow::array::ArrayRef;
+
+/// A computation over the columns of a batch, one value a row.
+pub trait Expression: Send + Sync {
+    /// The value of each of the `rows` rows.
+    ///
+    /// # Errors
+    /// The message of the error that some row caused. When that happens the operator evaluates smaller parts until it
+    /// has found each row in error, so the message must depend on the row alone.
+    fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String>;
+
+    /// The input column that this expression merely repeats, if it does.
+    fn as_column(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// Shared by the dataflows of one worker thread.
+pub type ExpressionRef = Arc<dyn Expression>;
+
+/// An input column as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Column(pub usize);
+
+impl Expression for Column {
+    fn evaluate(&self, columns: &Columns, _rows: usize) -> Result<ArrayRef, String> {
+        Ok(columns[self.0].clone())
+    }
+
+    fn as_column(&self) -> Option<usize> {
+        Some(self.0)
+    }
+}
+
+/// Evaluates over a whole batch.
+pub fn evaluate(expression: &ExpressionRef, batch: &Batch) -> Result<ArrayRef, String> {
+    expression.evaluate(batch.columns(), batch.len())
+}

@@ -1,0 +1,197 @@
+//! Sources of a dataflow: what other dataflows and inputs already hold, and then what they get.
+//!
+//! Law: an import as of time `t` yields updates that accumulate, at every time from `t` on, to the collection it reads; all its times are at
+//! least `t`. History comes consolidated, as one snapshot at `t`, and everything after `t` follows once.
+//!
+//! A *stream* import is for operators that look at each change. An *arranged* import shares the runs themselves: nothing is copied or sorted,
+//! the cost is one pointer a run (shared arrangements, section 5). Both hold the arrangement's compaction only until the history is read.
+
+use std::rc::Rc;
+
+use anabranch_arrangement::{Listener, Reader, Sealed, snapshot};
+use anabranch_batch::{Batch, Columns, END, Time, Times};
+use arrow::array::BooleanArray;
+use timely::container::NoopBuilder;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::operator::source;
+use timely::scheduling::Activator;
+
+use crate::parcel::Parcel;
+use crate::relay::Subscriber;
+use crate::{Scope, Stream, arrange::SealedStream};
+
+/// What to import as a stream.
+pub struct StreamImport {
+    pub name: String,
+    /// History is read as of this time.
+    pub as_of: Time,
+    /// Where the history is; `None` starts without any.
+    pub history: Option<Reader>,
+    /// Where what follows comes from; `None` listens to the `history` arrangement.
+    pub live: Option<Subscriber>,
+    /// Positions of the columns wanted, in output order.
+    pub columns: Vec<usize>,
+    /// Whether the rows are a collection's rows or its row errors.
+    pub content: Content,
+}
+
+/// What the rows of an imported arrangement mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    Rows,
+    Errors,
+}
+
+impl Content {
+    fn parcel(self, batch: Batch) -> Parcel {
+        match self {
+            Content::Rows => Parcel::Rows(batch),
+            Content::Errors => Parcel::Errors(batch),
+        }
+    }
+}
+
+/// Brings a collection into a dataflow as a stream of parcels.
+pub fn import_stream<'s>(scope: Scope<'s>, import: StreamImport) -> Stream<'s> {
+    let name = format!("Import {}", import.name);
+    source::<_, NoopBuilder<Parcel>, _, _>(scope, &name, move |capability, info| {
+        let mut state = ImportState::new(import, capability, &|| scope.activator_for(Rc::clone(&info.address)));
+        move |output| {
+            let Some(capability) = state.capability.take() else { return };
+            let (parcels, upper) = state.pull();
+            let mut session = output.session_with_builder(&capability);
+            for mut parcel in parcels {
+                session.give_container(&mut parcel);
+            }
+            drop(session);
+            state.capability = downgraded(capability, upper);
+        }
+    })
+}
+
+/// `None` once nothing more can come.
+fn downgraded(mut capability: Capability<Time>, upper: Time) -> Option<Capability<Time>> {
+    if upper == END {
+        return None;
+    }
+    if upper > *capability.time() {
+        capability.downgrade(&upper);
+    }
+    Some(capability)
+}
+
+struct ImportState {
+    capability: Option<Capability<Time>>,
+    as_of: Time,
+    /// Until it has been read.
+    history: Option<Reader>,
+    /// Wakes us when the history is complete, and feeds us afterwards unless there is a relay.
+    listener: Option<Listener>,
+    relay: Option<Subscriber>,
+    columns: Vec<usize>,
+    content: Content,
+}
+
+impl ImportState {
+    fn new(import: StreamImport, mut capability: Capability<Time>, activator: &dyn Fn() -> Activator) -> ImportState {
+        capability.downgrade(&import.as_of);
+        let listener = import.history.as_ref().map(|history| {
+            let activator = activator();
+            history.listen(Some(Box::new(move || activator.activate())))
+        });
+        if let Some(relay) = &import.live {
+            relay.wake_with(activator());
+        }
+        ImportState {
+            capability: Some(capability),
+            as_of: import.as_of,
+            history: import.history,
+            listener,
+            relay: import.live,
+            columns: import.columns,
+            content: import.content,
+        }
+    }
+
+    /// What can be sent now, and the frontier behind it.
+    fn pull(&mut self) -> (Vec<Parcel>, Time) {
+        let mut batches = Vec::new();
+        if let Some(history) = &self.history {
+            if history.upper() <= self.as_of {
+                return (vec![], self.as_of);
+            }
+            batches.extend(snapshot(history.layout(), &history.runs(), self.as_of));
+            self.history = None;
+        }
+        let upper = match (&mut self.relay, &mut self.listener) {
+            (Some(relay), _) => {
+                self.listener = None;
+                let (live, upper) = relay.drain();
+                batches.extend(live.into_iter().map(|batch| after(batch, self.as_of)));
+                upper
+            }
+            (None, Some(listener)) => {
+                for sealed in listener.drain() {
+                    batches.extend(changes_after(&sealed, self.as_of));
+                }
+                listener.upper()
+            }
+            (None, None) => END,
+        };
+        let parcels = batches.into_iter().filter(|batch| !batch.is_empty());
+        let parcels = parcels.map(|batch| self.content.parcel(batch.project(&self.columns))).collect();
+        (parcels, upper)
+    }
+}
+
+/// The updates of a sealed run after a time, as batches.
+pub(crate) fn changes_after(sealed: &Sealed, as_of: Time) -> Vec<Batch> {
+    if sealed.upper <= as_of.saturating_add(1) {
+        return vec![];
+    }
+    let chunks = sealed.run.chunks().iter();
+    chunks
+        .map(|chunk| {
+            let columns = Columns::from(chunk.columns().to_vec());
+            let batch = Batch::with_len(columns, chunk.len(), chunk.times().clone(), chunk.diffs().clone());
+            after(batch, as_of)
+        })
+        .collect()
+}
+
+/// The updates of a batch with times after `as_of`.
+fn after(batch: Batch, as_of: Time) -> Batch {
+    match batch.times() {
+        times if times.min() > as_of => batch,
+        Times::Constant(_) => batch.slice(0, 0),
+        Times::Column(times) => {
+            let keep: BooleanArray = times.iter().map(|time| Some(*time > as_of)).collect();
+            batch.filter(&keep)
+        }
+    }
+}
+
+/// Brings the runs of an arrangement into a dataflow, without copying them.
+pub fn import_runs<'s>(scope: Scope<'s>, name: &str, reader: &Reader, as_of: Time) -> SealedStream<'s> {
+    let name = format!("Import {name}");
+    let reader = reader.clone();
+    source::<_, NoopBuilder<Vec<Sealed>>, _, _>(scope, &name, move |mut capability, info| {
+        capability.downgrade(&as_of);
+        let activator = scope.activator_for(Rc::clone(&info.address));
+        let mut listener = reader.listen(Some(Box::new(move || activator.activate())));
+        drop(reader);
+        let mut capability = Some(capability);
+        move |output| {
+            // Until the whole history up to `as_of` is there it is not shown: readers acknowledge it in one piece, because
+            // compaction may have moved its times up to `as_of`.
+            if listener.upper() <= as_of {
+                return;
+            }
+            let Some(held) = capability.take() else { return };
+            let mut sealed = listener.drain();
+            sealed.retain(|sealed| sealed.run.len() > 0);
+            output.session_with_builder(&held).give_container(&mut sealed);
+            capability = downgraded(held, listener.upper());
+        }
+    })
+}

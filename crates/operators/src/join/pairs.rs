@@ -1,0 +1,172 @@
+//! The pairs of one run with the runs of the other side: probe, cross, gather, in portions.
+
+use std::rc::Rc;
+
+use anabranch_arrangement::{Keys, Matches, Run, probe};
+use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather};
+use arrow::array::ArrayRef;
+
+use super::{JoinSpec, Side};
+use crate::stage::Stage;
+use crate::tactic::Output;
+
+/// Rows of one gathered batch.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// A join in progress: the rows of `run` against those of `others` before a time.
+pub(super) struct RunPairs {
+    run: Rc<Run>,
+    side: Side,
+    others: Vec<Rc<Run>>,
+    other_key: Vec<usize>,
+    before: Time,
+    as_of: Time,
+    keys: Keys,
+    /// Rows of key `k` are `rows[starts[k]..starts[k + 1]]`.
+    starts: Vec<u32>,
+    /// (chunk, row), grouped by key.
+    rows: Vec<(u32, u32)>,
+    next_key: usize,
+    gather_run: Vec<usize>,
+    gather_other: Vec<usize>,
+}
+
+impl RunPairs {
+    pub(super) fn left_run(spec: &JoinSpec, run: &Rc<Run>, others: Vec<Rc<Run>>, before: Time) -> RunPairs {
+        let keys = (spec.left_key.as_slice(), spec.right_key.as_slice());
+        RunPairs::new(spec, Side::Left, run, others, before, keys, (&spec.gather_left, &spec.gather_right))
+    }
+
+    pub(super) fn right_run(spec: &JoinSpec, run: &Rc<Run>, others: Vec<Rc<Run>>, before: Time) -> RunPairs {
+        let keys = (spec.right_key.as_slice(), spec.left_key.as_slice());
+        RunPairs::new(spec, Side::Right, run, others, before, keys, (&spec.gather_right, &spec.gather_left))
+    }
+
+    fn new(
+        spec: &JoinSpec,
+        side: Side,
+        run: &Rc<Run>,
+        others: Vec<Rc<Run>>,
+        before: Time,
+        (run_key, other_key): (&[usize], &[usize]),
+        (gather_run, gather_other): (&[usize], &[usize]),
+    ) -> RunPairs {
+        let (keys, of_row) = Keys::from_run(run, run_key, spec.nulls);
+        let (starts, rows) = rows_by_key(&of_row, keys.len());
+        RunPairs {
+            run: Rc::clone(run),
+            side,
+            others,
+            other_key: other_key.to_vec(),
+            before,
+            as_of: spec.as_of,
+            keys,
+            starts,
+            rows,
+            next_key: 0,
+            gather_run: gather_run.to_vec(),
+            gather_other: gather_other.to_vec(),
+        }
+    }
+
+    /// Goes on until the fuel is used up; true at the end.
+    pub(super) fn work(&mut self, stage: &Stage, fuel: &mut isize, out: &mut Output) -> bool {
+        while self.next_key < self.keys.len() {
+            if *fuel <= 0 {
+                return false;
+            }
+            let mut matches = Matches::default();
+            let from = self.next_key;
+            let window = (*fuel as usize).min(BATCH_ROWS);
+            self.next_key = probe(&self.others, &self.other_key, &self.keys, from, self.before, window, &mut matches);
+            *fuel -= (self.next_key - from) as isize;
+            self.cross(&matches, stage, fuel, out);
+        }
+        true
+    }
+
+    /// All pairs of the run's rows with the matches, gathered in batches.
+    fn cross(&self, matches: &Matches, stage: &Stage, fuel: &mut isize, out: &mut Output) {
+        let mut run_picks: Vec<(u32, u32)> = Vec::with_capacity(matches.len());
+        let mut match_picks: Vec<u32> = Vec::with_capacity(matches.len());
+        for (index, key) in matches.key.iter().enumerate() {
+            let rows = self.starts[*key as usize] as usize..self.starts[*key as usize + 1] as usize;
+            for row in rows {
+                run_picks.push(self.rows[row]);
+                match_picks.push(index as u32);
+                if run_picks.len() == BATCH_ROWS {
+                    *fuel -= BATCH_ROWS as isize;
+                    stage.apply(self.gather(matches, &run_picks, &match_picks), out);
+                    run_picks.clear();
+                    match_picks.clear();
+                }
+            }
+        }
+        *fuel -= run_picks.len() as isize;
+        if !run_picks.is_empty() {
+            stage.apply(self.gather(matches, &run_picks, &match_picks), out);
+        }
+    }
+
+    fn gather(&self, matches: &Matches, run_picks: &[(u32, u32)], match_picks: &[u32]) -> Batch {
+        let chunks = self.run.chunks();
+        let run_columns = gather_chunks(chunks.iter().map(|chunk| chunk.columns()), &self.gather_run, run_picks);
+        let other_picks: Vec<(u32, u32)> =
+            match_picks.iter().map(|m| (matches.source[*m as usize], matches.row[*m as usize])).collect();
+        let others = matches.chunks.iter().map(|chunk| chunk.columns());
+        let other_columns = gather_chunks(others, &self.gather_other, &other_picks);
+
+        let mut times = Vec::with_capacity(run_picks.len());
+        let mut diffs = Vec::with_capacity(run_picks.len());
+        for ((chunk, row), (source, other_row)) in run_picks.iter().zip(&other_picks) {
+            let mine = &chunks[*chunk as usize];
+            let other = &matches.chunks[*source as usize];
+            let time = mine.times().get(*row as usize).max(other.times().get(*other_row as usize));
+            times.push(time.max(self.as_of));
+            diffs.push(mine.diffs().get(*row as usize) * other.diffs().get(*other_row as usize));
+        }
+        let (left, right) = match self.side {
+            Side::Left => (run_columns, other_columns),
+            Side::Right => (other_columns, run_columns),
+        };
+        let columns: Columns = left.iter().chain(right.iter()).cloned().collect();
+        let times = Times::Column(times.into()).simplify();
+        let diffs = Diffs::Column(diffs.into()).simplify();
+        Batch::with_len(columns, run_picks.len(), times, diffs)
+    }
+}
+
+/// Some columns of picked rows of several chunks.
+pub(crate) fn gather_chunks<'a>(
+    chunks: impl Iterator<Item = &'a [ArrayRef]>,
+    columns: &[usize],
+    picks: &[(u32, u32)],
+) -> Columns {
+    if columns.is_empty() {
+        return Columns::from(vec![]);
+    }
+    let sources: Vec<Vec<ArrayRef>> =
+        chunks.map(|chunk| columns.iter().map(|column| chunk[*column].clone()).collect()).collect();
+    let sources: Vec<&[ArrayRef]> = sources.iter().map(Vec::as_slice).collect();
+    gather::interleave(&sources, picks)
+}
+
+/// Groups the rows of a run by key index; rows without a key are left out.
+fn rows_by_key(of_row: &[Vec<u32>], n_keys: usize) -> (Vec<u32>, Vec<(u32, u32)>) {
+    let mut starts = vec![0u32; n_keys + 1];
+    for key in of_row.iter().flatten().filter(|key| **key != u32::MAX) {
+        starts[*key as usize + 1] += 1;
+    }
+    for key in 0..n_keys {
+        starts[key + 1] += starts[key];
+    }
+    let mut next = starts.clone();
+    let mut rows = vec![(0u32, 0u32); starts[n_keys] as usize];
+    for (chunk, keys) in of_row.iter().enumerate() {
+        for (row, key) in keys.iter().enumerate().filter(|(_, key)| **key != u32::MAX) {
+            rows[next[*key as usize] as usize] = (chunk as u32, row as u32);
+            next[*key as usize] += 1;
+        }
+    }
+    (starts, rows)
+}

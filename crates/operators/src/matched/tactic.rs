@@ -1,0 +1,330 @@
+//! The tactic of semi, anti and mark joins: one interval of complete times at a go.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anabranch_arrangement::{Keys, Matches, NullKeys, Run, Sealed, probe};
+use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
+use arrow::array::{ArrayRef, BooleanArray};
+
+use super::transitions::FlipLists;
+use super::{Keep, MatchedSpec, Residual};
+use crate::join::gather_chunks;
+use crate::sink::split_at_time;
+use crate::stage::evaluate_mask;
+use crate::tactic::Output;
+
+/// Pairs evaluated at once.
+const PAIRS_MAX: usize = 1 << 16;
+
+/// The tactic; it keeps nothing between intervals.
+pub struct Matched {
+    spec: MatchedSpec,
+}
+
+/// Left rows whose answer is wanted.
+struct Candidates {
+    rows: Batch,
+    /// Index of each row's key, `u32::MAX` without one.
+    key: Vec<u32>,
+}
+
+/// Output under construction: picked left rows with times, diffs and marks.
+#[derive(Default)]
+struct Emission {
+    rows: Vec<u32>,
+    times: Vec<Time>,
+    diffs: Vec<Diff>,
+    marks: Vec<bool>,
+}
+
+/// The updates of sealed runs in `[from, upto)`, all columns; `None` for none.
+pub(super) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> {
+    let mut parts = Vec::new();
+    for sealed in runs.iter().filter(|sealed| sealed.lower < upto && sealed.upper > from) {
+        for chunk in sealed.run.chunks() {
+            let columns = Columns::from(chunk.columns().to_vec());
+            let batch = Batch::with_len(columns, chunk.len(), chunk.times().clone(), chunk.diffs().clone());
+            let (before, _) = split_at_time(batch, upto);
+            let (_, wanted) = split_at_time(before, from);
+            if !wanted.is_empty() {
+                parts.push(wanted);
+            }
+        }
+    }
+    Batch::concat(&parts)
+}
+
+impl Matched {
+    pub fn new(spec: MatchedSpec) -> Matched {
+        Matched { spec }
+    }
+
+    /// Puts out the changes of the result at times in `[done, upto)`.
+    ///
+    /// `left` and `right` are the changes of the inputs in that interval; the runs hold at least everything before `upto`,
+    /// and tell times before `done` from later ones.
+    #[expect(clippy::too_many_arguments, reason = "two sides of three things each, and the interval")]
+    pub fn advance(
+        &mut self,
+        left: Option<Batch>,
+        right: Option<Batch>,
+        left_runs: &[Rc<Run>],
+        right_runs: &[Rc<Run>],
+        done: Time,
+        upto: Time,
+        out: &mut Output,
+    ) {
+        if let Some(left) = left {
+            let (keys, of_row) = self.keys_of(&left, &self.spec.left_key);
+            let candidates = Candidates { rows: left, key: of_row };
+            self.answer(candidates, &keys, right_runs, upto, Time::MIN, out);
+        }
+        if let Some(right) = right {
+            let (keys, _) = self.keys_of(&right, &self.spec.right_key);
+            let (keys, candidates) = self.old_left_rows(keys, left_runs, right_runs, done, upto);
+            if !candidates.rows.is_empty() {
+                self.answer(candidates, &keys, right_runs, upto, done, out);
+            }
+        }
+    }
+
+    fn keys_of(&self, batch: &Batch, key: &[usize]) -> (Keys, Vec<u32>) {
+        let columns: Vec<ArrayRef> = key.iter().map(|column| batch.column(*column).clone()).collect();
+        let hashes = hash::hash_columns(&columns, batch.len());
+        Keys::from_columns(&columns, &hashes, self.spec.nulls)
+    }
+
+    /// Left rows from before `done` under the keys, of which only those are kept that may flip in the interval.
+    fn old_left_rows(
+        &self,
+        keys: Keys,
+        left_runs: &[Rc<Run>],
+        right_runs: &[Rc<Run>],
+        done: Time,
+        upto: Time,
+    ) -> (Keys, Candidates) {
+        let keys = if self.spec.residual.is_some() { keys } else { self.flipping(keys, right_runs, done, upto) };
+        let matches = probe_all(left_runs, &self.spec.left_key, &keys, done);
+        let all: Vec<usize> = matches.chunks.first().map_or(vec![], |chunk| (0..chunk.columns().len()).collect());
+        let picks: Vec<(u32, u32)> = matches.source.iter().copied().zip(matches.row.iter().copied()).collect();
+        let needed = self.needed_left_columns();
+        let columns = if picks.is_empty() {
+            Columns::from(vec![])
+        } else {
+            // Columns nobody asks for are stood in for by a needed one (or the first), so that positions stay.
+            let gathered = gather_chunks(matches.chunks.iter().map(|chunk| chunk.columns()), &needed, &picks);
+            let mut columns: Vec<ArrayRef> = Vec::with_capacity(all.len());
+            for column in all {
+                let place = needed.iter().position(|needed| *needed == column);
+                columns.push(match place {
+                    Some(place) => gathered[place].clone(),
+                    None => Arc::new(arrow::array::NullArray::new(picks.len())),
+                });
+            }
+            Columns::from(columns)
+        };
+        let times = Times::Column(matches.times().into()).simplify();
+        let diffs = Diffs::Column(matches.diffs().into()).simplify();
+        let rows = Batch::with_len(columns, picks.len(), times, diffs);
+        (keys, Candidates { rows, key: matches.key })
+    }
+
+    fn needed_left_columns(&self) -> Vec<usize> {
+        let mut needed = self.spec.gather.clone();
+        if let Some(residual) = &self.spec.residual {
+            needed.extend(&residual.gather_left);
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        needed
+    }
+
+    /// The keys whose answer flips at or after `done`; for joins without a residual.
+    fn flipping(&self, keys: Keys, right_runs: &[Rc<Run>], done: Time, upto: Time) -> Keys {
+        let matches = probe_all(right_runs, &self.spec.right_key, &keys, upto);
+        let lists = key_flips(&matches, keys.len());
+        let keep: Vec<u32> = (0..keys.len() as u32)
+            .filter(|key| lists.of(*key as usize).last().is_some_and(|(time, _)| *time >= done))
+            .collect();
+        if keep.len() == keys.len() {
+            return keys;
+        }
+        let columns = gather::take(keys.columns(), &keep);
+        let hashes: Vec<u64> = keep.iter().map(|key| keys.hashes()[*key as usize]).collect();
+        Keys::from_columns(&columns, &hashes, NullKeys::Match).0
+    }
+
+    /// Emits what the candidates contribute at times from `from` on.
+    fn answer(
+        &self,
+        candidates: Candidates,
+        keys: &Keys,
+        right_runs: &[Rc<Run>],
+        upto: Time,
+        from: Time,
+        out: &mut Output,
+    ) {
+        let matches = probe_all(right_runs, &self.spec.right_key, keys, upto);
+        let mut emission = Emission::default();
+        match &self.spec.residual {
+            None => {
+                let lists = key_flips(&matches, keys.len());
+                for row in 0..candidates.rows.len() {
+                    let key = candidates.key[row];
+                    let flips = if key == u32::MAX { &[] } else { lists.of(key as usize) };
+                    self.emit(&candidates.rows, row, flips, from, &mut emission);
+                }
+            }
+            Some(residual) => self.answer_pairs(residual, &candidates, &matches, from, &mut emission, out),
+        }
+        self.give(&candidates.rows, emission, out);
+    }
+
+    /// With a residual: flips of each candidate, from the pairs that pass.
+    fn answer_pairs(
+        &self,
+        residual: &Residual,
+        candidates: &Candidates,
+        matches: &Matches,
+        from: Time,
+        emission: &mut Emission,
+        out: &mut Output,
+    ) {
+        let ranges = match_ranges(matches);
+        let range_of = |row: usize| match candidates.key[row] {
+            u32::MAX => 0..0,
+            key => ranges.get(key as usize).cloned().unwrap_or(0..0),
+        };
+        let (match_times, match_diffs) = (matches.times(), matches.diffs());
+        let mut first = 0;
+        while first < candidates.rows.len() {
+            let (mut left, mut right) = (Vec::new(), Vec::new());
+            let mut last = first;
+            while last < candidates.rows.len() && (left.is_empty() || left.len() + range_of(last).len() <= PAIRS_MAX) {
+                for index in range_of(last) {
+                    left.push(last as u32);
+                    right.push(index as u32);
+                }
+                last += 1;
+            }
+            let pairs = pair_batch(residual, &candidates.rows, matches, &left, &right);
+            let (mask, errors) = if left.is_empty() {
+                (BooleanArray::from(Vec::<bool>::new()), vec![])
+            } else {
+                evaluate_mask(&residual.predicate, &pairs)
+            };
+            for error in errors {
+                give_pair_errors(error, from, self.spec.as_of, out);
+            }
+            let passed = (0..left.len()).filter(|pair| mask.value(*pair)).map(|pair| {
+                let index = right[pair] as usize;
+                (left[pair] - first as u32, match_times[index], match_diffs[index])
+            });
+            let lists = FlipLists::new(last - first, passed);
+            for row in first..last {
+                self.emit(&candidates.rows, row, lists.of(row - first), from, emission);
+            }
+            first = last;
+        }
+    }
+
+    /// The join of one left update with the flips of its answer, at times from `from` on.
+    fn emit(&self, rows: &Batch, row: usize, flips: &[(Time, Diff)], from: Time, emission: &mut Emission) {
+        let (time, diff) = (rows.times().get(row), rows.diffs().get(row));
+        let keep = self.spec.keep;
+        if keep != Keep::Semi && time >= from {
+            emission.push(row, time, diff, false);
+        }
+        for (flip, sign) in flips {
+            let at = time.max(*flip);
+            if at < from {
+                continue;
+            }
+            if keep != Keep::Anti {
+                emission.push(row, at, diff * sign, true);
+            }
+            if keep != Keep::Semi {
+                emission.push(row, at, -diff * sign, false);
+            }
+        }
+    }
+
+    fn give(&self, rows: &Batch, emission: Emission, out: &mut Output) {
+        if emission.rows.is_empty() {
+            return;
+        }
+        let wanted: Vec<ArrayRef> = self.spec.gather.iter().map(|column| rows.column(*column).clone()).collect();
+        let mut columns = gather::take(&wanted, &emission.rows).to_vec();
+        if self.spec.keep == Keep::Mark {
+            columns.push(Arc::new(BooleanArray::from(emission.marks)));
+        }
+        let times: Vec<Time> = emission.times.into_iter().map(|time| time.max(self.spec.as_of)).collect();
+        let times = Times::Column(times.into()).simplify();
+        let diffs = Diffs::Column(emission.diffs.into()).simplify();
+        let batch = Batch::with_len(Columns::from(columns), emission.rows.len(), times, diffs);
+        self.spec.stage.apply(batch, out);
+    }
+}
+
+impl Emission {
+    fn push(&mut self, row: usize, time: Time, diff: Diff, mark: bool) {
+        self.rows.push(row as u32);
+        self.times.push(time);
+        self.diffs.push(diff);
+        self.marks.push(mark);
+    }
+}
+
+fn probe_all(runs: &[Rc<Run>], key: &[usize], keys: &Keys, before: Time) -> Matches {
+    let mut matches = Matches::default();
+    let mut from = 0;
+    while from < keys.len() {
+        from = probe(runs, key, keys, from, before, usize::MAX, &mut matches);
+    }
+    matches
+}
+
+fn key_flips(matches: &Matches, n_keys: usize) -> FlipLists {
+    let (times, diffs) = (matches.times(), matches.diffs());
+    FlipLists::new(n_keys, matches.key.iter().zip(times).zip(diffs).map(|((key, time), diff)| (*key, time, diff)))
+}
+
+/// Where the matches of each key lie; keys beyond the last match are left out.
+fn match_ranges(matches: &Matches) -> Vec<std::ops::Range<usize>> {
+    let n_keys = matches.key.last().map_or(0, |key| *key as usize + 1);
+    let mut ranges = vec![0..0; n_keys];
+    let mut start = 0;
+    while start < matches.key.len() {
+        let key = matches.key[start];
+        let end = start + matches.key[start..].iter().take_while(|other| **other == key).count();
+        ranges[key as usize] = start..end;
+        start = end;
+    }
+    ranges
+}
+
+/// The pairs as rows for the predicate, at the later of the two times and with the product of the diffs.
+fn pair_batch(residual: &Residual, rows: &Batch, matches: &Matches, left: &[u32], right: &[u32]) -> Batch {
+    let left_columns: Vec<ArrayRef> = residual.gather_left.iter().map(|column| rows.column(*column).clone()).collect();
+    let left_columns = gather::take(&left_columns, left);
+    let picks: Vec<(u32, u32)> =
+        right.iter().map(|index| (matches.source[*index as usize], matches.row[*index as usize])).collect();
+    let right_columns =
+        gather_chunks(matches.chunks.iter().map(|chunk| chunk.columns()), &residual.gather_right, &picks);
+    let columns: Columns = left_columns.iter().chain(right_columns.iter()).cloned().collect();
+    let mut times = Vec::with_capacity(left.len());
+    let mut diffs = Vec::with_capacity(left.len());
+    for (row, (source, index)) in left.iter().zip(&picks) {
+        let chunk = &matches.chunks[*source as usize];
+        times.push(rows.times().get(*row as usize).max(chunk.times().get(*index as usize)));
+        diffs.push(rows.diffs().get(*row as usize) * chunk.diffs().get(*index as usize));
+    }
+    Batch::with_len(columns, left.len(), Times::Column(times.into()), Diffs::Column(diffs.into()))
+}
+
+/// Errors of pairs, each once: those from before `from` were given when their pair was first met.
+fn give_pair_errors(errors: Batch, from: Time, as_of: Time, out: &mut Output) {
+    let (_, new) = split_at_time(errors, from);
+    out.give_errors(crate::arrange::advanced_to(new, as_of));
+}
