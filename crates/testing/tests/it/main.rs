@@ -1,4 +1,5 @@
-//! Integration tests over the whole engine.
+//! What no single crate can test: the layout of the crates, the five laws over the whole engine, and SQL from text to rows.
 
 mod arrows;
 mod laws;
+mod slt;

@@ -1,0 +1,65 @@
+# Two commands matter: `make demo` and `make test`. The others are parts of them.
+#
+#   make demo                     build, then watch standing queries over the flights of New York 2013
+#   make test                     everything CI runs (.ci/run)
+#   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
+#   make laws | slt | tpch | flights      one family of tests
+#   make lint                     formatting and clippy
+#   make expectations             fill in tests/slt from PostgreSQL 15 (needs its binaries and `pip install psycopg[binary]`)
+
+CARGO_TARGET_DIR ?= $(CURDIR)/target
+export CARGO_TARGET_DIR
+CARGO ?= cargo
+VENV ?= $(CARGO_TARGET_DIR)/venv
+BIN := $(CARGO_TARGET_DIR)/release
+
+.PHONY: help demo build test laws slt tpch flights lint fmt expectations doc
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#  *make/make/p' Makefile
+
+build:
+	$(CARGO) build --release --bin anabranch
+
+demo: build
+	$(BIN)/anabranch demo
+
+ifdef NAME
+test:
+	$(CARGO) test --release --workspace --no-fail-fast -- $(NAME)
+else
+test:
+	.ci/run
+endif
+
+laws:
+	$(CARGO) test --release -p anabranch-testing --test it laws
+
+slt:
+	$(CARGO) test --release -p anabranch-testing --test it slt
+
+flights: build $(VENV)/ready
+	$(VENV)/bin/python tests/compare/flights.py --anabranch $(BIN)/anabranch
+
+tpch: $(VENV)/ready
+	$(CARGO) build --release -p anabranch-testing --bin tpch-check
+	$(VENV)/bin/python tests/compare/tpch.py --program $(BIN)/tpch-check
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+
+fmt:
+	$(CARGO) fmt --all
+
+expectations: $(VENV)/ready
+	$(VENV)/bin/python tools/slt_expect.py
+
+doc:
+	$(CARGO) doc --workspace --no-deps
+
+$(VENV)/ready: tests/compare/requirements.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
