@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, BooleanArray};
 use super::transitions::FlipLists;
 use super::{Keep, MatchedSpec, Residual};
 use crate::join::gather_chunks;
-use crate::sink::split_at_time;
+use crate::pending::split_at;
 use crate::stage::evaluate_mask;
 use crate::tactic::Output;
 
@@ -45,8 +45,8 @@ pub(super) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> 
         for chunk in sealed.run.chunks() {
             let columns = Columns::from(chunk.columns().to_vec());
             let batch = Batch::with_len(columns, chunk.len(), chunk.times().clone(), chunk.diffs().clone());
-            let (before, _) = split_at_time(batch, upto);
-            let (_, wanted) = split_at_time(before, from);
+            let (before, _) = split_at(&batch, upto);
+            let (_, wanted) = split_at(&before, from);
             if !wanted.is_empty() {
                 parts.push(wanted);
             }
@@ -325,6 +325,6 @@ fn pair_batch(residual: &Residual, rows: &Batch, matches: &Matches, left: &[u32]
 
 /// Errors of pairs, each once: those from before `from` were given when their pair was first met.
 fn give_pair_errors(errors: Batch, from: Time, as_of: Time, out: &mut Output) {
-    let (_, new) = split_at_time(errors, from);
+    let (_, new) = split_at(&errors, from);
     out.give_errors(crate::arrange::advanced_to(new, as_of));
 }
