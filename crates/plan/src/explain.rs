@@ -1,1 +1,418 @@
 //! How a plan is shown to people: `EXPLAIN`.
+//!
+//! A tree, one node a line, inputs indented below; columns by name. The text is a function of the plan alone, so golden
+//! files hold it.
+
+use std::fmt::Write as _;
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_expr::{BinaryExpr, Expr, Operator};
+
+use crate::ir::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
+
+/// Literal rows shown before the rest is counted.
+const ROWS_SHOWN_MAX: usize = 3;
+
+/// The plan as an indented tree. `annotate` may add a remark to a node's line, such as the arrangement it shares.
+pub fn explain(plan: &Plan, annotate: &dyn Fn(&Plan) -> Option<String>) -> String {
+    let mut out = String::new();
+    write_tree(plan, annotate, 0, &mut out);
+    out
+}
+
+fn write_tree(plan: &Plan, annotate: &dyn Fn(&Plan) -> Option<String>, depth: usize, out: &mut String) {
+    let remark = annotate(plan).map(|text| format!("  -- {text}")).unwrap_or_default();
+    out.push_str(&format!("{:indent$}{}{remark}\n", "", line(plan), indent = depth * 2));
+    for input in plan.inputs() {
+        write_tree(input, annotate, depth + 1, out);
+    }
+}
+
+/// One node, without its inputs.
+pub fn line(plan: &Plan) -> String {
+    match &plan.node {
+        Node::Scan { relation, .. } => format!("Scan {relation} [{}]", names(&plan.schema)),
+        Node::Constant { rows } => format!("Constant {} [{}]", constant(rows), names(&plan.schema)),
+        Node::Stage { input, filter, project } => stage(plan, input, filter, project),
+        Node::Unnest { input, column, outer } => {
+            let outer = if *outer { " outer" } else { "" };
+            format!("Unnest{outer} {}", name(&input.schema, *column))
+        }
+        Node::Join { .. } => join(plan),
+        Node::Aggregate { input, keys, calls } => aggregate(plan, input, keys, calls),
+        Node::Distinct { .. } => format!("Distinct [{}]", names(&plan.schema)),
+        Node::TopK { input, top } => top_k(&input.schema, top),
+        Node::Union { inputs } => format!("Union of {} [{}]", inputs.len(), names(&plan.schema)),
+        Node::SetOperation { operation, .. } => {
+            let word = match operation {
+                SetOperation::Except => "Except",
+                SetOperation::ExceptAll => "Except all",
+                SetOperation::Intersect => "Intersect",
+                SetOperation::IntersectAll => "Intersect all",
+            };
+            format!("{word} [{}]", names(&plan.schema))
+        }
+    }
+}
+
+fn name(schema: &DFSchema, at: usize) -> String {
+    schema.field(at).name().clone()
+}
+
+fn names(schema: &DFSchema) -> String {
+    list(schema.fields().iter().map(|field| field.name().clone()))
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}
+
+fn constant(rows: &[Vec<ScalarValue>]) -> String {
+    let shown = list(rows.iter().take(ROWS_SHOWN_MAX).map(|row| format!("({})", list(row.iter().map(literal)))));
+    match rows.len() {
+        0 => "no rows".into(),
+        n if n > ROWS_SHOWN_MAX => format!("{shown}, .. {n} rows"),
+        _ => shown,
+    }
+}
+
+fn stage(plan: &Plan, input: &Plan, filter: &[Expr], project: &[Expr]) -> String {
+    let mut out = String::from("Stage");
+    if !filter.is_empty() {
+        let parts: Vec<String> = filter.iter().map(|e| operand(e, precedence(Operator::And))).collect();
+        let _ = write!(out, " where {}", parts.join(" and "));
+    }
+    let columns = project.iter().zip(plan.schema.fields()).map(|(expr, field)| {
+        let text = expression(expr);
+        if text == *field.name() { text } else { format!("{text} as {}", field.name()) }
+    });
+    let same = project.len() == input.schema.fields().len()
+        && project.iter().enumerate().all(|(n, e)| matches!(e, Expr::Column(c) if c.name == name(&input.schema, n)));
+    if !same || filter.is_empty() {
+        let _ = write!(out, " [{}]", list(columns));
+    }
+    out
+}
+
+fn join(plan: &Plan) -> String {
+    let Node::Join { left, right, kind, left_key, right_key, nulls, residual, .. } = &plan.node else {
+        return String::new();
+    };
+    let kind = match kind {
+        JoinKind::Inner if left_key.is_empty() && residual.is_none() => "cross",
+        JoinKind::Inner => "inner",
+        JoinKind::Left => "left",
+        JoinKind::Right => "right",
+        JoinKind::Full => "full",
+        JoinKind::LeftSemi => "semi",
+        JoinKind::LeftAnti => "anti",
+        JoinKind::LeftAntiNullAware => "anti, null aware,",
+        JoinKind::LeftMark => "mark",
+    };
+    let mut out = format!("Join {kind}");
+    let equals = match nulls {
+        Nulls::Differ => "=",
+        Nulls::Equal => "is not distinct from",
+    };
+    let keys: Vec<String> = left_key
+        .iter()
+        .zip(right_key)
+        .map(|(l, r)| format!("{} {equals} {}", name(&left.schema, *l), name(&right.schema, *r)))
+        .collect();
+    if !keys.is_empty() {
+        let _ = write!(out, " on {}", keys.join(" and "));
+    }
+    if let Some(residual) = residual {
+        let _ = write!(out, " where {}", expression(residual));
+    }
+    let _ = write!(out, " [{}]", names(&plan.schema));
+    out
+}
+
+fn aggregate(plan: &Plan, input: &Plan, keys: &[usize], calls: &[AggregateCall]) -> String {
+    let mut out = String::from("Aggregate");
+    if !keys.is_empty() {
+        let _ = write!(out, " by {}", list(keys.iter().map(|at| name(&input.schema, *at))));
+    }
+    let calls = calls.iter().zip(plan.schema.fields().iter().skip(keys.len())).map(|(call, field)| {
+        let text = aggregate_call(&input.schema, call);
+        if text == *field.name() { text } else { format!("{text} as {}", field.name()) }
+    });
+    let _ = write!(out, " [{}]", list(calls));
+    out
+}
+
+fn aggregate_call(input: &DFSchema, call: &AggregateCall) -> String {
+    let mut inside = String::new();
+    if call.distinct {
+        inside.push_str("distinct ");
+    }
+    inside.push_str(&call.argument.map_or("*".to_string(), |at| name(input, at)));
+    if let AggregateFunction::StringAgg(separator) = &call.function {
+        let _ = write!(inside, ", {}", quoted(separator));
+    }
+    if !call.order.is_empty() {
+        let _ = write!(inside, " order by {}", order(input, &call.order));
+    }
+    let mut out = format!("{}({inside})", aggregate_name(&call.function));
+    if let Some(filter) = call.filter {
+        let _ = write!(out, " filter ({})", name(input, filter));
+    }
+    out
+}
+
+/// The SQL name of an aggregate.
+pub fn aggregate_name(function: &AggregateFunction) -> &'static str {
+    match function {
+        AggregateFunction::Count => "count",
+        AggregateFunction::Sum => "sum",
+        AggregateFunction::Avg => "avg",
+        AggregateFunction::Min => "min",
+        AggregateFunction::Max => "max",
+        AggregateFunction::BoolAnd => "bool_and",
+        AggregateFunction::BoolOr => "bool_or",
+        AggregateFunction::BitAnd => "bit_and",
+        AggregateFunction::BitOr => "bit_or",
+        AggregateFunction::BitXor => "bit_xor",
+        AggregateFunction::VarianceSample => "var_samp",
+        AggregateFunction::VariancePopulation => "var_pop",
+        AggregateFunction::StddevSample => "stddev_samp",
+        AggregateFunction::StddevPopulation => "stddev_pop",
+        AggregateFunction::StringAgg(_) => "string_agg",
+        AggregateFunction::ArrayAgg => "array_agg",
+        AggregateFunction::FirstValue => "first_value",
+        AggregateFunction::LastValue => "last_value",
+        AggregateFunction::Median => "median",
+    }
+}
+
+fn top_k(input: &DFSchema, top: &TopK) -> String {
+    let mut out = String::from("TopK");
+    if let Some(limit) = top.limit {
+        let _ = write!(out, " {limit}");
+    }
+    if top.offset > 0 {
+        let _ = write!(out, " offset {}", top.offset);
+    }
+    if !top.group.is_empty() {
+        let _ = write!(out, " by {}", list(top.group.iter().map(|at| name(input, *at))));
+    }
+    if !top.order.is_empty() {
+        let _ = write!(out, " order by {}", order(input, &top.order));
+    }
+    if top.row_number {
+        out.push_str(" numbered");
+    }
+    out
+}
+
+/// Sort keys by name; what SQL takes for granted is left out.
+pub fn order(input: &DFSchema, keys: &[SortKey]) -> String {
+    list(keys.iter().map(|key| {
+        let direction = if key.descending { " desc" } else { "" };
+        let nulls = match (key.nulls_first, key.descending) {
+            (true, false) => " nulls first",
+            (false, true) => " nulls last",
+            _ => "",
+        };
+        format!("{}{direction}{nulls}", name(input, key.column))
+    }))
+}
+
+/// An expression as SQL, with only the parentheses it needs.
+pub fn expression(expr: &Expr) -> String {
+    match expr {
+        Expr::Column(column) => match &column.relation {
+            Some(side) => format!("{side}.{}", column.name),
+            None => column.name.clone(),
+        },
+        Expr::Literal(value, _) => literal(value),
+        Expr::Alias(alias) => expression(&alias.expr),
+        Expr::BinaryExpr(binary) => binary_expr(binary),
+        Expr::Not(inner) => format!("not {}", operand(inner, NOT)),
+        Expr::Negative(inner) => format!("-{}", operand(inner, TIGHT)),
+        Expr::IsNull(inner) => format!("{} is null", operand(inner, IS)),
+        Expr::IsNotNull(inner) => format!("{} is not null", operand(inner, IS)),
+        Expr::IsTrue(inner) => format!("{} is true", operand(inner, IS)),
+        Expr::IsFalse(inner) => format!("{} is false", operand(inner, IS)),
+        Expr::IsUnknown(inner) => format!("{} is unknown", operand(inner, IS)),
+        Expr::IsNotTrue(inner) => format!("{} is not true", operand(inner, IS)),
+        Expr::IsNotFalse(inner) => format!("{} is not false", operand(inner, IS)),
+        Expr::IsNotUnknown(inner) => format!("{} is not unknown", operand(inner, IS)),
+        Expr::Like(like) | Expr::SimilarTo(like) => {
+            let not = if like.negated { "not " } else { "" };
+            let word = match (expr, like.case_insensitive) {
+                (Expr::SimilarTo(_), _) => "similar to",
+                (_, true) => "ilike",
+                _ => "like",
+            };
+            format!("{} {not}{word} {}", operand(&like.expr, IS), operand(&like.pattern, IS))
+        }
+        Expr::Between(between) => {
+            let not = if between.negated { "not " } else { "" };
+            format!(
+                "{} {not}between {} and {}",
+                operand(&between.expr, IS),
+                operand(&between.low, IS),
+                operand(&between.high, IS)
+            )
+        }
+        Expr::InList(in_list) => {
+            let not = if in_list.negated { "not " } else { "" };
+            format!("{} {not}in ({})", operand(&in_list.expr, IS), list(in_list.list.iter().map(expression)))
+        }
+        Expr::Case(case) => {
+            let mut out = String::from("case");
+            if let Some(base) = &case.expr {
+                let _ = write!(out, " {}", expression(base));
+            }
+            for (when, then) in &case.when_then_expr {
+                let _ = write!(out, " when {} then {}", expression(when), expression(then));
+            }
+            if let Some(other) = &case.else_expr {
+                let _ = write!(out, " else {}", expression(other));
+            }
+            out + " end"
+        }
+        Expr::Cast(cast) => format!("{}::{}", operand(&cast.expr, TIGHT), type_name(cast.field.data_type())),
+        Expr::TryCast(cast) => {
+            format!("try_cast({} as {})", expression(&cast.expr), type_name(cast.field.data_type()))
+        }
+        Expr::ScalarFunction(call) => format!("{}({})", call.name(), list(call.args.iter().map(expression))),
+        other => other.to_string(),
+    }
+}
+
+const NOT: u8 = 15;
+const IS: u8 = 20;
+const TIGHT: u8 = 100;
+
+fn precedence(operator: Operator) -> u8 {
+    operator.precedence()
+}
+
+fn binary_expr(binary: &BinaryExpr) -> String {
+    let level = precedence(binary.op);
+    let word = match binary.op {
+        Operator::And => "and".to_string(),
+        Operator::Or => "or".to_string(),
+        Operator::NotEq => "<>".to_string(),
+        Operator::IsDistinctFrom => "is distinct from".to_string(),
+        Operator::IsNotDistinctFrom => "is not distinct from".to_string(),
+        other => other.to_string().to_lowercase(),
+    };
+    // Operators of one level associate to the left.
+    format!("{} {word} {}", operand(&binary.left, level), operand(&binary.right, level + 1))
+}
+
+/// An operand, in parentheses if it binds less tightly than `level`.
+fn operand(expr: &Expr, level: u8) -> String {
+    let own = match expr {
+        Expr::BinaryExpr(binary) => precedence(binary.op),
+        Expr::Not(_) => NOT,
+        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Like(_) | Expr::SimilarTo(_) | Expr::Between(_) | Expr::InList(_) => {
+            IS
+        }
+        Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsNotUnknown(_) => IS,
+        _ => TIGHT + 1,
+    };
+    let text = expression(expr);
+    if own < level { format!("({text})") } else { text }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A literal as SQL writes it.
+pub fn literal(value: &ScalarValue) -> String {
+    if value.is_null() {
+        return "null".into();
+    }
+    match value {
+        ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
+            quoted(text)
+        }
+        ScalarValue::Boolean(Some(value)) => value.to_string(),
+        ScalarValue::Decimal128(Some(value), _, scale) => decimal(*value, *scale),
+        ScalarValue::Date32(_) => format!("date '{value}'"),
+        ScalarValue::TimestampMicrosecond(_, None) => format!("timestamp '{}'", shown(value)),
+        ScalarValue::TimestampMicrosecond(_, Some(_)) => format!("timestamptz '{}'", shown(value)),
+        ScalarValue::IntervalMonthDayNano(_) | ScalarValue::IntervalDayTime(_) | ScalarValue::IntervalYearMonth(_) => {
+            format!("interval '{}'", shown(value))
+        }
+        other => shown(other),
+    }
+}
+
+fn shown(value: &ScalarValue) -> String {
+    let printed = value.to_array().ok().and_then(|array| {
+        arrow::util::display::array_value_to_string(&array, 0).ok()
+    });
+    printed.unwrap_or_else(|| value.to_string())
+}
+
+fn decimal(value: i128, scale: i8) -> String {
+    let Ok(places) = usize::try_from(scale) else {
+        return value.to_string();
+    };
+    if places == 0 {
+        return value.to_string();
+    }
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{whole}.{fraction}")
+}
+
+/// The SQL name of a type.
+fn type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => "text".into(),
+        DataType::Int16 => "smallint".into(),
+        DataType::Int32 => "integer".into(),
+        DataType::Int64 => "bigint".into(),
+        DataType::Float32 => "real".into(),
+        DataType::Float64 => "double".into(),
+        DataType::Boolean => "boolean".into(),
+        DataType::Date32 => "date".into(),
+        DataType::BinaryView | DataType::Binary | DataType::LargeBinary => "bytea".into(),
+        DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
+        DataType::Time64(TimeUnit::Microsecond) => "time".into(),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => "timestamp".into(),
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => "timestamptz".into(),
+        DataType::Interval(IntervalUnit::MonthDayNano) => "interval".into(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion_expr::{col, lit};
+
+    use super::*;
+
+    #[test]
+    fn parentheses_stand_where_precedence_asks_for_them() {
+        let sum = (col("a") + col("b")) * col("c");
+        assert_eq!(expression(&sum), "(a + b) * c");
+        let difference = col("a") - (col("b") - col("c"));
+        assert_eq!(expression(&difference), "a - (b - c)");
+        let logic = col("a").or(col("b")).and(col("c").eq(lit(1i64)));
+        assert_eq!(expression(&logic), "(a or b) and c = 1");
+    }
+
+    #[test]
+    fn literals_are_sql() {
+        assert_eq!(literal(&ScalarValue::Decimal128(Some(-5), 3, 2)), "-0.05");
+        assert_eq!(literal(&ScalarValue::Utf8View(Some("it's".into()))), "'it''s'");
+        assert_eq!(literal(&ScalarValue::Int64(None)), "null");
+        assert_eq!(literal(&ScalarValue::Date32(Some(0))), "date '1970-01-01'");
+    }
+}

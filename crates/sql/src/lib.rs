@@ -1,1 +1,34 @@
-//! placeholder
+//! Text to plan: SQL is parsed, resolved against a catalog, and planned.
+//!
+//! DataFusion's planner crates resolve names, coerce types, decorrelate and optimise; what they yield is translated
+//! into the plan of `anabranch-plan`. The dialect is PostgreSQL's. What DataFusion plans otherwise than PostgreSQL
+//! means it (set operations with multiplicities, `DISTINCT ON`, dates minus dates ..) is rewritten on the way.
+//!
+//! Law: a plan means what PostgreSQL says the text means, or planning fails with an error that says what to write.
+//!
+//! Reading order: [`statement`], [`mod@parse`], [`catalog`], [`planner`], then the private modules it is made of:
+//! `rewrite` (on the syntax tree), `context` (names and functions for DataFusion), `translate` (its plan to ours),
+//! `change` (INSERT, UPDATE, DELETE).
+
+pub mod catalog;
+mod context;
+mod distinct_on;
+mod error;
+mod functions;
+mod nearest;
+pub mod parse;
+mod place;
+pub mod planner;
+mod rewrite;
+mod setop;
+mod split;
+pub mod statement;
+mod translate;
+mod types;
+
+pub use catalog::{Catalog, Relation};
+pub use error::{ErrorKind, Result, SqlError};
+pub use parse::{Parsed, parse};
+pub use planner::{Finish, Planned, Planner, plan_query, plan_view};
+pub use split::{Split, is_complete, split};
+pub use types::{arrow_type, sql_name};

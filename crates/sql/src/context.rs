@@ -1,0 +1,236 @@
+//! What DataFusion's planner may ask of us: relations, functions, types, options.
+//!
+//! Plain views are planned in place from their text; a view that reaches itself is refused.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{Column, Result as DfResult, TableReference};
+use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
+use datafusion_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
+use datafusion_expr::sqlparser::ast;
+use datafusion_expr::{AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
+
+use crate::catalog::{Catalog, Relation};
+use crate::error::{ErrorKind, SqlError};
+use crate::functions::{FUNCTIONS, expr_planners};
+use crate::nearest::nearest;
+use crate::parse::parse_query;
+use crate::rewrite::rewrite;
+use crate::setop::SetPlanner;
+use crate::types::Types;
+
+/// Views within views, at most.
+const VIEW_DEPTH_MAX: usize = 64;
+
+/// One planning run.
+pub(crate) struct Context<'a> {
+    catalog: &'a dyn Catalog,
+    options: Arc<ConfigOptions>,
+    expr_planners: Vec<Arc<dyn ExprPlanner>>,
+    relation_planners: Vec<Arc<dyn RelationPlanner>>,
+    types: Arc<dyn TypePlanner>,
+    /// Views being planned, outermost first.
+    views: RefCell<Vec<String>>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(catalog: &'a dyn Catalog) -> Self {
+        let mut options = ConfigOptions::default();
+        options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+        options.optimizer.filter_null_join_keys = false;
+        options.optimizer.skip_failed_rules = false;
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.map_string_types_to_utf8view = true;
+        options.sql_parser.enable_subquery_sort_elimination = false;
+        Self {
+            catalog,
+            options: Arc::new(options),
+            expr_planners: expr_planners(),
+            relation_planners: vec![Arc::new(SetPlanner)],
+            types: Arc::new(Types),
+            views: RefCell::new(vec![]),
+        }
+    }
+
+    pub(crate) fn catalog(&self) -> &'a dyn Catalog {
+        self.catalog
+    }
+
+    pub(crate) fn config(&self) -> Arc<ConfigOptions> {
+        self.options.clone()
+    }
+
+    /// DataFusion's planner over this context.
+    pub(crate) fn planner(&self) -> SqlToRel<'_, Context<'a>> {
+        let options = ParserOptions {
+            parse_float_as_decimal: true,
+            enable_ident_normalization: true,
+            support_varchar_with_length: true,
+            enable_options_value_normalization: false,
+            collect_spans: true,
+            map_string_types_to_utf8view: true,
+            default_null_ordering: NullOrdering::NullsMax,
+        };
+        SqlToRel::new_with_options(self, options)
+    }
+
+    /// DataFusion's first plan of a rewritten query.
+    pub(crate) fn logical(&self, query: ast::Query) -> DfResult<LogicalPlan> {
+        self.planner().sql_statement_to_plan(ast::Statement::Query(Box::new(query)))
+    }
+
+    /// The relation of that name.
+    pub(crate) fn relation(&self, name: &str) -> Result<Relation, SqlError> {
+        self.catalog.relation(name).ok_or_else(|| {
+            let names = self.catalog.names();
+            let hint = nearest(name, names.iter().map(String::as_str))
+                .map(|name| format!("Perhaps you meant \"{name}\"."))
+                .unwrap_or_default();
+            SqlError::new(ErrorKind::UnknownName, format!("relation \"{name}\" does not exist")).with_hint(hint)
+        })
+    }
+
+    fn view_plan(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
+        let mut views = self.views.borrow_mut();
+        if views.contains(&relation.name) || views.len() >= VIEW_DEPTH_MAX {
+            return Err(SqlError::new(
+                ErrorKind::Invalid,
+                format!("view \"{}\" refers to itself", relation.name),
+            )
+            .with_detail(format!("It is reached through {}.", views.join(", then ")))
+            .into());
+        }
+        views.push(relation.name.clone());
+        drop(views);
+        let plan = self.view_body(relation, text);
+        self.views.borrow_mut().pop();
+        plan.map_err(|error| {
+            let mut error = SqlError::from(error);
+            error.line_column = None;
+            error.position = None;
+            error.detail.get_or_insert(format!("This is in the view \"{}\".", relation.name));
+            error.into()
+        })
+    }
+
+    fn view_body(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
+        let query = rewrite(&*parse_query(text)?)?;
+        let plan = self.logical(query)?;
+        let names = relation.schema.fields();
+        if plan.schema().fields().len() != names.len() {
+            return Err(SqlError::new(
+                ErrorKind::Invalid,
+                format!("view \"{}\" no longer has the columns it was created with", relation.name),
+            )
+            .with_hint("DROP the view and CREATE it anew.")
+            .into());
+        }
+        let columns: Vec<Expr> = plan
+            .schema()
+            .iter()
+            .zip(names)
+            .map(|(field, name)| Expr::Column(Column::from(field)).alias(name.name()))
+            .collect();
+        LogicalPlanBuilder::from(plan).project(columns)?.build()
+    }
+}
+
+impl ContextProvider for Context<'_> {
+    fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn TableSource>> {
+        if let Some(schema) = name.schema()
+            && schema != "public"
+        {
+            return Err(SqlError::new(ErrorKind::UnknownName, format!("schema \"{schema}\" does not exist"))
+                .with_hint("There is one schema, named public: write the name without a schema.")
+                .into());
+        }
+        let relation = self.relation(name.table())?;
+        let plan = match &relation.view_query {
+            Some(text) => Some(self.view_plan(&relation, text)?),
+            None => None,
+        };
+        Ok(Arc::new(RelationSource { schema: relation.schema, plan }))
+    }
+
+    fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> DfResult<Arc<dyn TableSource>> {
+        let hint = match name {
+            "generate_series" | "range" => "Write FROM (SELECT unnest(generate_series(1, 10)) AS n) AS s.",
+            "unnest" => "Write SELECT unnest(list) in the select list.",
+            _ => "Name a table or a view, or write a query in parentheses.",
+        };
+        Err(SqlError::unsupported(format!("table function {name}"), hint).into())
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.expr_planners
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.relation_planners
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(self.types.clone())
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        FUNCTIONS.scalar.get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        FUNCTIONS.aggregate.get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        FUNCTIONS.window.get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        FUNCTIONS.scalar.keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        vec![]
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        FUNCTIONS.aggregate.keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        FUNCTIONS.window.keys().cloned().collect()
+    }
+}
+
+/// A relation as DataFusion scans it; a plain view brings its plan.
+struct RelationSource {
+    schema: SchemaRef,
+    plan: Option<LogicalPlan>,
+}
+
+impl TableSource for RelationSource {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        self.plan.as_ref().map(Cow::Borrowed)
+    }
+}

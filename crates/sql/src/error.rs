@@ -1,0 +1,397 @@
+//! What goes wrong between text and plan, in PostgreSQL's manner: a message, the place, and the way out.
+//!
+//! A message is lower case, factual and names the object; `detail` says more; `hint` says what to write instead.
+//! Places are byte offsets into the text that was given to [`parse`](crate::parse()); planning knows lines and columns
+//! only and leaves the offset to [`SqlError::place`], which needs the text.
+
+use std::fmt;
+
+use datafusion_common::{Column, DataFusionError, SchemaError};
+use datafusion_expr::sqlparser::parser::ParserError;
+use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
+
+use crate::nearest::nearest;
+
+/// Result of the functions of this crate.
+pub type Result<T> = std::result::Result<T, SqlError>;
+
+/// Who must do what about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The text is not SQL.
+    Syntax,
+    /// A table, column, function or type that does not exist.
+    UnknownName,
+    /// Operands or columns of types that do not fit.
+    Type,
+    /// Valid SQL that this engine does not run; the hint says what to write instead.
+    Unsupported,
+    /// A name that exists already or twice.
+    Duplicate,
+    /// A statement that contradicts itself or the rules of SQL.
+    Invalid,
+    /// A defect of the planner.
+    Internal,
+}
+
+/// An error of parsing or planning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError {
+    /// What kind of error.
+    pub kind: ErrorKind,
+    /// One line, lower case, names the object.
+    pub message: String,
+    /// More about the cause, as a sentence.
+    pub detail: Option<String>,
+    /// What to do, as a sentence.
+    pub hint: Option<String>,
+    /// Byte offset into the text given to `parse`.
+    pub position: Option<usize>,
+    /// Line and column (both from 1, columns in characters) in that text, when only these are known.
+    pub line_column: Option<(u64, u64)>,
+}
+
+impl SqlError {
+    /// An error without place, detail and hint.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            line_column: None,
+        }
+    }
+
+    /// A valid construct that is not supported.
+    pub fn unsupported(construct: impl fmt::Display, hint: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, format!("{construct} is not supported")).with_hint(hint)
+    }
+
+    /// A defect of the planner.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+            .with_hint("This is a defect of Anabranch: please report it with the statement.")
+    }
+
+    /// Adds a hint; an empty one is none.
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        let hint = hint.into();
+        self.hint = (!hint.is_empty()).then_some(hint);
+        self
+    }
+
+    /// Adds a detail.
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds the place, unless one is known.
+    pub fn at(mut self, location: Location) -> Self {
+        if self.line_column.is_none() && location.line > 0 {
+            self.line_column = Some((location.line, location.column));
+        }
+        self
+    }
+
+    /// The byte offset of the error in `text`, the text that was parsed.
+    pub fn place(&self, text: &str) -> Option<usize> {
+        self.position
+            .or_else(|| self.line_column.map(|(line, column)| offset_of(text, line, column)))
+            .map(|offset| floor_char_boundary(text, offset))
+    }
+
+    /// The error as a terminal shows it: message, the line with a caret under the place, detail and hint.
+    pub fn render(&self, text: &str) -> String {
+        let mut out = format!("error: {}", self.message);
+        if let Some(offset) = self.place(text) {
+            out.push_str(&render_place(text, offset));
+        }
+        if let Some(detail) = &self.detail {
+            out.push_str(&format!("\ndetail: {detail}"));
+        }
+        if let Some(hint) = &self.hint {
+            out.push_str(&format!("\nhint: {hint}"));
+        }
+        out
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+impl From<SqlError> for DataFusionError {
+    fn from(error: SqlError) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+impl From<TokenizerError> for SqlError {
+    fn from(error: TokenizerError) -> Self {
+        SqlError::new(ErrorKind::Syntax, lower_first(&error.message)).at(error.location)
+    }
+}
+
+impl From<ParserError> for SqlError {
+    fn from(error: ParserError) -> Self {
+        let message = match error {
+            ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+            ParserError::RecursionLimitExceeded => {
+                return SqlError::new(ErrorKind::Unsupported, "the statement is nested too deeply")
+                    .with_hint("Name parts of it with WITH or CREATE VIEW.");
+            }
+        };
+        let (message, location) = split_location(&message);
+        let error = match message.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found: ")) {
+            Some((expected, "EOF")) => SqlError::new(ErrorKind::Syntax, "syntax error at end of input")
+                .with_detail(format!("Expected {expected}.")),
+            Some((expected, found)) => SqlError::new(ErrorKind::Syntax, format!("syntax error at or near \"{found}\""))
+                .with_detail(format!("Expected {expected}.")),
+            None => SqlError::new(ErrorKind::Syntax, lower_first(message)),
+        };
+        match location {
+            Some((line, column)) => error.at(Location { line, column }),
+            None => error,
+        }
+    }
+}
+
+impl From<DataFusionError> for SqlError {
+    fn from(error: DataFusionError) -> Self {
+        match error {
+            DataFusionError::Context(_, inner) => SqlError::from(*inner),
+            DataFusionError::Diagnostic(diagnostic, inner) => {
+                let error = SqlError::from(*inner);
+                match diagnostic.span {
+                    Some(span) => error.at(Location {
+                        line: span.start.line,
+                        column: span.start.column,
+                    }),
+                    None => error,
+                }
+            }
+            DataFusionError::Collection(errors) => match errors.into_iter().next() {
+                Some(first) => SqlError::from(first),
+                None => SqlError::internal("planning failed without a reason"),
+            },
+            DataFusionError::Shared(inner) => from_message(&inner.strip_backtrace()),
+            DataFusionError::SchemaError(inner, _) => from_schema(*inner),
+            DataFusionError::SQL(inner, _) => SqlError::from(*inner),
+            DataFusionError::NotImplemented(message) => {
+                SqlError::new(ErrorKind::Unsupported, lower_first(first_line(&message)))
+            }
+            DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message),
+            DataFusionError::ArrowError(inner, _) => SqlError::new(ErrorKind::Invalid, lower_first(&inner.to_string())),
+            DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
+                Ok(error) => *error,
+                Err(other) => SqlError::new(ErrorKind::Invalid, other.to_string()),
+            },
+            DataFusionError::Internal(message) => SqlError::internal(first_line(&message)),
+            other => SqlError::new(ErrorKind::Invalid, lower_first(first_line(&other.strip_backtrace()))),
+        }
+    }
+}
+
+fn from_schema(error: SchemaError) -> SqlError {
+    match error {
+        SchemaError::AmbiguousReference { field } => SqlError::new(
+            ErrorKind::Invalid,
+            format!("column reference \"{}\" is ambiguous", field.name),
+        )
+        .with_hint("Write the table's name or alias before the column."),
+        SchemaError::DuplicateQualifiedField { qualifier, name } => {
+            SqlError::new(ErrorKind::Duplicate, format!("column \"{qualifier}.{name}\" appears twice"))
+                .with_hint("Give each use of the table its own alias.")
+        }
+        SchemaError::DuplicateUnqualifiedField { name } => {
+            SqlError::new(ErrorKind::Duplicate, format!("column \"{name}\" appears twice"))
+                .with_hint("Give each expression its own name with AS.")
+        }
+        SchemaError::FieldNotFound { field, valid_fields } => unknown_column(&field, &valid_fields),
+    }
+}
+
+fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
+    let mut message = match &field.relation {
+        Some(relation) => format!("column \"{}.{}\" does not exist", relation.table(), field.name),
+        None => format!("column \"{}\" does not exist", field.name),
+    };
+    let known_relation = |name: &str| valid.iter().any(|c| c.relation.as_ref().is_some_and(|r| r.table() == name));
+    if let Some(relation) = &field.relation
+        && !known_relation(relation.table())
+    {
+        message = format!("missing FROM-clause entry for table \"{}\"", relation.table());
+        let relations: Vec<&str> = valid.iter().filter_map(|c| c.relation.as_ref()).map(|r| r.table()).collect();
+        let hint = nearest(relation.table(), relations.iter().copied())
+            .map(|name| format!("Perhaps you meant \"{name}\"."))
+            .unwrap_or_default();
+        return SqlError::new(ErrorKind::UnknownName, message).with_hint(hint);
+    }
+    let mut names: Vec<&str> = valid.iter().map(|c| c.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let hint = match nearest(&field.name, names.iter().copied()) {
+        Some(name) => format!("Perhaps you meant the column \"{name}\"."),
+        None if !names.is_empty() && names.len() <= 20 => format!("Columns in reach: {}.", names.join(", ")),
+        None => String::new(),
+    };
+    SqlError::new(ErrorKind::UnknownName, message).with_hint(hint)
+}
+
+/// Sorts a planner message into our kinds by its words.
+fn from_message(message: &str) -> SqlError {
+    let line = first_line(message);
+    if let Some(rest) = line.strip_prefix("Invalid function '") {
+        let name = rest.split('\'').next().unwrap_or(rest);
+        return SqlError::new(ErrorKind::UnknownName, format!("function {name} does not exist"));
+    }
+    if line.contains("No function matches") || line.contains("Function '") {
+        let mut words = line.split('\'');
+        let call = words.nth(1).unwrap_or(line);
+        return SqlError::new(ErrorKind::Type, format!("function {} does not take these arguments", sql_types(call)))
+            .with_detail(sql_types(line).to_string())
+            .with_hint("An explicit cast, such as x::bigint, may help.");
+    }
+    let lower = line.to_lowercase();
+    let kind = if ["coerc", "cast", "common argument type", "boolean type", "data type", "type mismatch", "types"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
+        ErrorKind::Type
+    } else if lower.contains("not supported") || lower.contains("unsupported") || lower.contains("not implemented") {
+        ErrorKind::Unsupported
+    } else {
+        ErrorKind::Invalid
+    };
+    let error = SqlError::new(kind, sql_types(&lower_first(line)));
+    if kind == ErrorKind::Type {
+        return error.with_hint("An explicit cast, such as x::bigint, may help.");
+    }
+    if line.contains("must be in the GROUP BY") || line.contains("must appear in the GROUP BY") {
+        return SqlError::new(ErrorKind::Invalid, grouping_message(line))
+            .with_hint("Add it to GROUP BY, or wrap it in an aggregate such as min().");
+    }
+    error
+}
+
+fn grouping_message(line: &str) -> String {
+    match line.split('"').nth(1) {
+        Some(name) => format!("column \"{name}\" must appear in GROUP BY or be used in an aggregate"),
+        None => lower_first(line),
+    }
+}
+
+/// Arrow's names of types, replaced by SQL's.
+fn sql_types(message: &str) -> String {
+    let mut out = message.to_string();
+    for (arrow, sql) in [
+        ("Utf8View", "text"),
+        ("LargeUtf8", "text"),
+        ("Utf8", "text"),
+        ("Int16", "smallint"),
+        ("Int32", "integer"),
+        ("UInt64", "bigint"),
+        ("Int64", "bigint"),
+        ("Float32", "real"),
+        ("Float64", "double precision"),
+        ("Boolean", "boolean"),
+        ("Date32", "date"),
+        ("Decimal128", "numeric"),
+        ("Timestamp(µs)", "timestamp"),
+        ("BinaryView", "bytea"),
+    ] {
+        out = out.replace(arrow, sql);
+    }
+    out
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or(message)
+}
+
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if first.is_uppercase() && !second.is_uppercase() => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => message.to_string(),
+    }
+}
+
+/// Takes ` at Line: 1, Column: 5` off the end of a parser message.
+fn split_location(message: &str) -> (&str, Option<(u64, u64)>) {
+    let Some((head, place)) = message.rsplit_once(" at Line: ") else {
+        return (message, None);
+    };
+    let Some((line, column)) = place.split_once(", Column: ") else {
+        return (message, None);
+    };
+    match (line.trim().parse(), column.trim().parse()) {
+        (Ok(line), Ok(column)) => (head, Some((line, column))),
+        _ => (message, None),
+    }
+}
+
+/// Byte offset of a line and a column, both from 1; the end of the text when beyond it.
+pub(crate) fn offset_of(text: &str, line: u64, column: u64) -> usize {
+    let mut start = 0;
+    for _ in 1..line {
+        match text[start..].find('\n') {
+            Some(at) => start += at + 1,
+            None => return text.len(),
+        }
+    }
+    let in_line = text[start..]
+        .char_indices()
+        .nth(column.saturating_sub(1) as usize)
+        .map(|(at, _)| at);
+    in_line.map_or(text.len(), |at| start + at)
+}
+
+fn floor_char_boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+fn render_place(text: &str, offset: usize) -> String {
+    let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[offset..].find('\n').map_or(text.len(), |at| offset + at);
+    let line_no = text[..offset].matches('\n').count() + 1;
+    let prefix = format!("LINE {line_no}: ");
+    let caret = prefix.chars().count() + text[start..offset].chars().count();
+    let line = text[start..end].replace('\t', " ");
+    format!("\n{prefix}{line}\n{:caret$}^", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caret_stands_under_the_place() {
+        let mut error = SqlError::new(ErrorKind::Syntax, "syntax error at or near \"frm\"");
+        error.position = Some(9);
+        assert_eq!(
+            error.render("select *\nfrm t"),
+            "error: syntax error at or near \"frm\"\nLINE 2: frm t\n        ^"
+        );
+    }
+
+    #[test]
+    fn offsets_count_bytes_and_columns_count_characters() {
+        assert_eq!(offset_of("é x", 1, 3), 3);
+        assert_eq!(offset_of("a\nbc", 2, 2), 3);
+        assert_eq!(offset_of("a", 5, 1), 1);
+    }
+}

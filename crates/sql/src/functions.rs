@@ -1,0 +1,145 @@
+//! The functions that SQL may call, and the operators that PostgreSQL types otherwise than DataFusion.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, IntervalUnit};
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWindowExpr};
+use datafusion_expr::sqlparser::ast::BinaryOperator;
+use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast};
+
+/// All functions by name and alias.
+pub(crate) struct Functions {
+    pub(crate) scalar: BTreeMap<String, Arc<ScalarUDF>>,
+    pub(crate) aggregate: BTreeMap<String, Arc<AggregateUDF>>,
+    pub(crate) window: BTreeMap<String, Arc<WindowUDF>>,
+}
+
+/// The built-in functions, collected once.
+pub(crate) static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::new);
+
+/// Names of PostgreSQL that DataFusion lacks, with its own name for the same.
+const SCALAR_ALIASES: [(&str, &str); 6] = [
+    ("ceiling", "ceil"),
+    ("sign", "signum"),
+    ("char_length", "character_length"),
+    ("date_bin", "date_bin"),
+    ("position", "strpos"),
+    ("array_length", "array_length"),
+];
+
+const AGGREGATE_ALIASES: [(&str, &str); 2] = [("every", "bool_and"), ("variance", "var_samp")];
+
+impl Functions {
+    fn new() -> Self {
+        let mut scalar = BTreeMap::new();
+        let scalars = datafusion_functions::all_default_functions()
+            .into_iter()
+            .chain(datafusion_functions_nested::all_default_nested_functions());
+        for function in scalars {
+            insert(&mut scalar, function.name(), function.aliases(), &function);
+        }
+        let mut aggregate = BTreeMap::new();
+        for function in datafusion_functions_aggregate::all_default_aggregate_functions() {
+            insert(&mut aggregate, function.name(), function.aliases(), &function);
+        }
+        let mut window = BTreeMap::new();
+        for function in datafusion_functions_window::all_default_window_functions() {
+            insert(&mut window, function.name(), function.aliases(), &function);
+        }
+        SCALAR_ALIASES.iter().for_each(|(alias, name)| add_alias(&mut scalar, alias, name));
+        AGGREGATE_ALIASES.iter().for_each(|(alias, name)| add_alias(&mut aggregate, alias, name));
+        Self { scalar, aggregate, window }
+    }
+
+    /// All names, for hints.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.scalar
+            .keys()
+            .chain(self.aggregate.keys())
+            .chain(self.window.keys())
+            .map(String::as_str)
+    }
+}
+
+fn insert<F>(map: &mut BTreeMap<String, Arc<F>>, name: &str, aliases: &[String], function: &Arc<F>) {
+    map.insert(name.to_lowercase(), function.clone());
+    for alias in aliases {
+        map.entry(alias.to_lowercase()).or_insert_with(|| function.clone());
+    }
+}
+
+fn add_alias<F>(map: &mut BTreeMap<String, Arc<F>>, alias: &str, name: &str) {
+    if let Some(function) = map.get(name).cloned() {
+        map.entry(alias.to_string()).or_insert(function);
+    }
+}
+
+/// DataFusion's planners of special syntax, ours first.
+pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    vec![
+        Arc::new(PostgresPlanner),
+        Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
+        Arc::new(datafusion_functions::datetime::planner::DatetimeFunctionPlanner),
+        Arc::new(datafusion_functions::unicode::planner::UnicodeFunctionPlanner),
+        Arc::new(datafusion_functions_nested::planner::NestedFunctionPlanner),
+        Arc::new(datafusion_functions_nested::planner::FieldAccessPlanner),
+        Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
+        Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
+    ]
+}
+
+/// Operators on dates and times, and the type of `row_number()`, as in PostgreSQL.
+#[derive(Debug)]
+struct PostgresPlanner;
+
+impl ExprPlanner for PostgresPlanner {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        match date_arithmetic(&expr, &left, &right) {
+            Some(planned) => Ok(PlannerResult::Planned(planned)),
+            None => Ok(PlannerResult::Original(expr)),
+        }
+    }
+
+    fn plan_window(&self, raw: RawWindowExpr) -> DfResult<PlannerResult<RawWindowExpr>> {
+        if raw.func_def.name() != "row_number" {
+            return Ok(PlannerResult::Original(raw));
+        }
+        let function = Expr::from(WindowFunction {
+            fun: raw.func_def,
+            params: WindowFunctionParams {
+                args: raw.args,
+                partition_by: raw.partition_by,
+                order_by: raw.order_by,
+                window_frame: raw.window_frame,
+                filter: raw.filter,
+                null_treatment: raw.null_treatment,
+                distinct: raw.distinct,
+            },
+        });
+        Ok(PlannerResult::Planned(cast(function, DataType::Int64)))
+    }
+}
+
+/// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the difference of two
+/// timestamps is an interval.
+fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+    let days = |e: &Expr| cast(e.clone(), DataType::Int32);
+    let date = |e: Expr| Some(cast(e, DataType::Date32));
+    match (&expr.op, left, right) {
+        (BinaryOperator::Plus, DataType::Date32, n) if n.is_integer() => date(days(&expr.left) + days(&expr.right)),
+        (BinaryOperator::Plus, n, DataType::Date32) if n.is_integer() => date(days(&expr.left) + days(&expr.right)),
+        (BinaryOperator::Minus, DataType::Date32, n) if n.is_integer() => date(days(&expr.left) - days(&expr.right)),
+        (BinaryOperator::Minus, DataType::Date32, DataType::Date32) => Some(days(&expr.left) - days(&expr.right)),
+        (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => Some(cast(
+            expr.left.clone() - expr.right.clone(),
+            DataType::Interval(IntervalUnit::MonthDayNano),
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! Where an unknown name stands: the planner's messages say which name, the syntax tree knows where.
+
+use std::ops::ControlFlow;
+
+use datafusion_expr::sqlparser::ast::{self, Expr, Query, Spanned, Visit, Visitor};
+use datafusion_expr::sqlparser::tokenizer::Location;
+
+use crate::error::{ErrorKind, SqlError};
+use crate::functions::FUNCTIONS;
+use crate::nearest::nearest;
+use crate::parse::fold;
+
+/// Adds the place of the name that an error is about, and a hint for unknown functions.
+pub(crate) fn complete(mut error: SqlError, query: &Query) -> SqlError {
+    if error.kind == ErrorKind::UnknownName
+        && error.hint.is_none()
+        && let Some(name) = error.message.strip_prefix("function ").and_then(|m| m.split(' ').next())
+        && let Some(known) = nearest(name, FUNCTIONS.names())
+    {
+        error.hint = Some(format!("Perhaps you meant {known}()."));
+    }
+    let named = matches!(
+        error.kind,
+        ErrorKind::UnknownName | ErrorKind::Type | ErrorKind::Invalid | ErrorKind::Unsupported
+    );
+    if !named || error.line_column.is_some() || error.position.is_some() {
+        return error;
+    }
+    match name_in(&error.message).and_then(|name| find(query, &name)) {
+        Some(location) => error.at(location),
+        None => error,
+    }
+}
+
+/// The name a message is about: in double quotes, or after the word `function`.
+fn name_in(message: &str) -> Option<String> {
+    let quoted = message.split('"').nth(1);
+    let function = message.split("function ").nth(1).and_then(|rest| rest.split([' ', '(']).next());
+    let name = quoted.or(function)?;
+    Some(name.rsplit('.').next().unwrap_or(name).to_string())
+}
+
+fn find(query: &Query, name: &str) -> Option<Location> {
+    let mut finder = Finder { name };
+    match query.visit(&mut finder) {
+        ControlFlow::Break(location) => Some(location),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+struct Finder<'a> {
+    name: &'a str,
+}
+
+impl Finder<'_> {
+    fn check(&self, ident: &ast::Ident) -> ControlFlow<Location> {
+        if ident.span.start.line > 0 && (fold(ident) == self.name || ident.value == self.name) {
+            return ControlFlow::Break(ident.span.start);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn check_name(&self, name: &ast::ObjectName) -> ControlFlow<Location> {
+        match name.0.last().and_then(|part| part.as_ident()) {
+            Some(ident) => self.check(ident),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Visitor for Finder<'_> {
+    type Break = Location;
+
+    fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<Location> {
+        self.check_name(relation)
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Location> {
+        match expr {
+            Expr::Identifier(ident) => self.check(ident),
+            Expr::CompoundIdentifier(parts) => {
+                for part in parts {
+                    if self.check(part).is_break() {
+                        return ControlFlow::Break(expr.span().start);
+                    }
+                }
+                ControlFlow::Continue(())
+            }
+            Expr::Function(function) => self.check_name(&function.name),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}

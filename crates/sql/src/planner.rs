@@ -1,0 +1,223 @@
+//! From a syntax tree to a plan.
+//!
+//! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, rewrite `DISTINCT ON`, let DataFusion
+//! optimise, translate. A panic of the planner crates becomes an `Internal` error.
+//!
+//! Cost: milliseconds a query, once; nothing here runs per row.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anabranch_plan::{Plan, SortKey};
+use arrow::temporal_conversions::timestamp_us_to_datetime;
+use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::sqlparser::ast;
+use datafusion_optimizer::analyzer::Analyzer;
+use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
+
+use crate::catalog::Catalog;
+use crate::context::Context;
+use crate::distinct_on;
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::place;
+use crate::rewrite::{output_names, rewrite};
+use crate::translate::{Clock, Translator};
+
+/// A query, planned.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The rows asked for. Its first `visible` columns are the query's, under the names its user wrote; further ones
+    /// only serve `finish.order`.
+    pub plan: Arc<Plan>,
+    /// What is left to do with a finished answer.
+    pub finish: Finish,
+    /// Number of columns to show.
+    pub visible: usize,
+}
+
+/// The top `ORDER BY`, `OFFSET` and `LIMIT` of a query, to be applied to its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finish {
+    /// Order of the answer, by columns of the plan; empty leaves it open.
+    pub order: Vec<SortKey>,
+    /// Rows left out at the front.
+    pub offset: usize,
+    /// Rows kept after these; `None` keeps all.
+    pub limit: Option<usize>,
+}
+
+impl Finish {
+    /// Whether there is nothing to do.
+    pub fn is_trivial(&self) -> bool {
+        self.order.is_empty() && self.offset == 0 && self.limit.is_none()
+    }
+}
+
+/// Plans queries against a catalog, as of a moment.
+pub struct Planner<'a> {
+    catalog: &'a dyn Catalog,
+    /// What `now()` means in one-time statements, in microseconds since the epoch.
+    now_micros: i64,
+}
+
+impl<'a> Planner<'a> {
+    /// A planner whose `now()` is the machine's present.
+    pub fn new(catalog: &'a dyn Catalog) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::as_of(catalog, now.as_micros() as i64)
+    }
+
+    /// A planner whose `now()` is the given moment, in microseconds since the epoch.
+    pub fn as_of(catalog: &'a dyn Catalog, now_micros: i64) -> Self {
+        Self { catalog, now_micros }
+    }
+
+    /// Plans a query whose answer is wanted once: the top `ORDER BY` and `LIMIT` are left to the reader.
+    ///
+    /// # Errors
+    /// Any [`ErrorKind`] but `Syntax`; placed where the unknown name stands, if one is the cause.
+    pub fn plan_query(&self, query: &ast::Query) -> Result<Planned> {
+        self.guarded(query, |context| {
+            let (names, plan) = self.prepare(context, query, Clock::Fixed(self.now_micros))?;
+            let planned = Translator::new().query(&plan)?;
+            Ok(Planned {
+                plan: named(&planned.plan, &names),
+                ..planned
+            })
+        })
+    }
+
+    /// Plans a query that is to be kept current: a top `LIMIT` stays in the plan, and an `ORDER BY` alone means nothing.
+    ///
+    /// # Errors
+    /// As [`plan_query`](Self::plan_query); also `Unsupported` for `now()` and `random()`, and `Duplicate` for two
+    /// columns of one name.
+    pub fn plan_view(&self, query: &ast::Query) -> Result<Planned> {
+        self.guarded(query, |context| {
+            let (names, plan) = self.prepare(context, query, Clock::Running)?;
+            let plan = Translator::new().view(&plan)?;
+            for (n, name) in names.iter().enumerate() {
+                if names[..n].contains(name) {
+                    return Err(SqlError::new(
+                        ErrorKind::Duplicate,
+                        format!("column \"{name}\" specified more than once"),
+                    )
+                    .with_hint("Give each column its own name with AS."));
+                }
+            }
+            Ok(Planned {
+                visible: names.len(),
+                plan: named(&plan, &names),
+                finish: Finish::default(),
+            })
+        })
+    }
+
+    /// Runs a planning step, turning panics into errors and looking up the place of unknown names.
+    pub(crate) fn guarded<T>(
+        &self,
+        query: &ast::Query,
+        plan: impl FnOnce(&Context<'a>) -> Result<T>,
+    ) -> Result<T> {
+        let context = Context::new(self.catalog);
+        match catch_unwind(AssertUnwindSafe(|| plan(&context))) {
+            Ok(result) => result.map_err(|error| place::complete(error, query)),
+            Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
+        }
+    }
+
+    /// Column names and the optimised plan of DataFusion.
+    fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
+        let rewritten = rewrite(query)?;
+        let plan = context.logical(rewritten)?;
+        let names = column_names(query, &plan);
+        Ok((names, optimise(context, plan, clock)?))
+    }
+
+    pub(crate) fn now_micros(&self) -> i64 {
+        self.now_micros
+    }
+}
+
+/// Plans a query whose answer is wanted once. See [`Planner::plan_query`].
+///
+/// # Errors
+/// Of planning.
+pub fn plan_query(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
+    Planner::new(catalog).plan_query(query)
+}
+
+/// Plans a query that is to be kept current. See [`Planner::plan_view`].
+///
+/// # Errors
+/// Of planning.
+pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
+    Planner::new(catalog).plan_view(query)
+}
+
+/// Resolves types, decorrelates and optimises.
+pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
+    let config = context.config();
+    let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
+    clock.check(&plan)?;
+    let plan = distinct_on::replace(plan)?;
+    let settings = OptimizerContext::new_with_config_options(config);
+    let settings = match clock {
+        Clock::Fixed(micros) => match timestamp_us_to_datetime(micros) {
+            Some(now) => settings.with_query_execution_start_time(now.and_utc()),
+            None => settings,
+        },
+        Clock::Running => settings.without_query_execution_start_time(),
+    };
+    Ok(Optimizer::with_rules(rules()).optimize(plan, &settings, |_, _| {})?)
+}
+
+/// DataFusion's rules, without those that our operators make worse.
+fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    // - count(DISTINCT) is one operator here, not two.
+    // - A limit pushed below joins and unions would keep more state, not less; and our LIMIT is deterministic.
+    // - Leaf projections only pay for sources that read parts of a struct.
+    // - Filtering NULL keys before a join is the join's own business.
+    let dropped = [
+        "single_distinct_aggregation_to_group_by",
+        "push_down_limit",
+        "extract_leaf_expressions",
+        "push_down_leaf_projections",
+        "filter_null_join_keys",
+    ];
+    let mut rules = Optimizer::new().rules;
+    rules.retain(|rule| !dropped.contains(&rule.name()));
+    rules
+}
+
+/// The names PostgreSQL gives to the columns of a query.
+fn column_names(query: &ast::Query, plan: &LogicalPlan) -> Vec<String> {
+    let fields = plan.schema().fields();
+    let mut names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+    let (front, back) = output_names(query);
+    let n = names.len();
+    for (i, name) in front.into_iter().enumerate().take(n) {
+        names[i] = name.unwrap_or_else(|| names[i].clone());
+    }
+    for (i, name) in back.into_iter().enumerate().take(n) {
+        names[n - 1 - i] = name.unwrap_or_else(|| names[n - 1 - i].clone());
+    }
+    names
+}
+
+/// The plan with its first columns renamed.
+fn named(plan: &Arc<Plan>, names: &[String]) -> Arc<Plan> {
+    Arc::new(Plan {
+        node: plan.node.clone(),
+        schema: crate::translate::schema::rename(&plan.schema, names),
+    })
+}
+
+fn panic_message(panic: &Box<dyn std::any::Any + Send>) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("unknown").lines().next().unwrap_or("unknown").to_string()
+}

@@ -1,0 +1,199 @@
+//! `EXCEPT` and `INTERSECT` inside DataFusion's plans: an extension node that its optimiser passes by.
+//!
+//! The node's inputs have the same number of columns, of the same types, without qualifiers.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use anabranch_plan::SetOperation;
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion_common::{Column, DFSchema, DFSchemaRef, Result as DfResult};
+use datafusion_expr::logical_plan::{Extension, LogicalPlan, LogicalPlanBuilder};
+use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion_expr::sqlparser::ast::TableFactor;
+use datafusion_expr::{Expr, UserDefinedLogicalNodeCore, cast};
+
+use crate::error::{ErrorKind, SqlError};
+use crate::rewrite::SET_MARK;
+
+/// A set operation between two plans.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SetNode {
+    pub(crate) operation: SetOperation,
+    pub(crate) left: LogicalPlan,
+    pub(crate) right: LogicalPlan,
+    schema: DFSchemaRef,
+}
+
+impl SetNode {
+    fn try_new(operation: SetOperation, left: LogicalPlan, right: LogicalPlan) -> DfResult<Self> {
+        let fields: Fields = left
+            .schema()
+            .fields()
+            .iter()
+            .zip(right.schema().fields())
+            .map(|(l, r)| Field::new(l.name(), l.data_type().clone(), l.is_nullable() || r.is_nullable()))
+            .collect();
+        let schema = Arc::new(DFSchema::from_unqualified_fields(fields, Default::default())?);
+        Ok(Self { operation, left, right, schema })
+    }
+}
+
+impl PartialOrd for SetNode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match self.left.partial_cmp(&other.left) {
+            Some(Ordering::Equal) => self.right.partial_cmp(&other.right),
+            order => order,
+        }
+    }
+}
+
+impl UserDefinedLogicalNodeCore for SetNode {
+    fn name(&self) -> &str {
+        "SetOperation"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.left, &self.right]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        vec![]
+    }
+
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:?}", self.operation)
+    }
+
+    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> DfResult<Self> {
+        match <[LogicalPlan; 2]>::try_from(inputs) {
+            Ok([left, right]) => Self::try_new(self.operation, left, right),
+            Err(_) => Err(SqlError::internal("a set operation has two inputs").into()),
+        }
+    }
+
+    fn necessary_children_exprs(&self, _output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        Some(vec![all.clone(), all])
+    }
+}
+
+/// Plans the joins that [`rewrite`](crate::rewrite) marked.
+#[derive(Debug)]
+pub(crate) struct SetPlanner;
+
+impl RelationPlanner for SetPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> DfResult<RelationPlanning> {
+        let Some(operation) = marked(&relation) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let TableFactor::NestedJoin { table_with_joins, .. } = relation else {
+            return Err(SqlError::internal("a set operation is marked on a join").into());
+        };
+        let Some(join) = table_with_joins.joins.into_iter().next() else {
+            return Err(SqlError::internal("a set operation has two sides").into());
+        };
+        let left = context.plan(table_with_joins.relation)?;
+        let right = context.plan(join.relation)?;
+        let plan = set_operation(operation, left, right)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
+
+fn marked(relation: &TableFactor) -> Option<SetOperation> {
+    let TableFactor::NestedJoin { alias: Some(alias), .. } = relation else {
+        return None;
+    };
+    match alias.name.value.strip_prefix(SET_MARK)? {
+        "except" => Some(SetOperation::Except),
+        "except_all" => Some(SetOperation::ExceptAll),
+        "intersect" => Some(SetOperation::Intersect),
+        "intersect_all" => Some(SetOperation::IntersectAll),
+        _ => None,
+    }
+}
+
+fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan) -> DfResult<LogicalPlan> {
+    let name = match operation {
+        SetOperation::Except | SetOperation::ExceptAll => "EXCEPT",
+        SetOperation::Intersect | SetOperation::IntersectAll => "INTERSECT",
+    };
+    let (n, m) = (left.schema().fields().len(), right.schema().fields().len());
+    if n != m {
+        return Err(SqlError::new(
+            ErrorKind::Invalid,
+            format!("each {name} query must have the same number of columns"),
+        )
+        .with_detail(format!("The left one has {n}, the right one {m}."))
+        .into());
+    }
+    let mut types = Vec::with_capacity(n);
+    for (l, r) in left.schema().fields().iter().zip(right.schema().fields()) {
+        types.push(common_type(l.data_type(), r.data_type()).ok_or_else(|| {
+            SqlError::new(
+                ErrorKind::Type,
+                format!(
+                    "{name} types {} and {} cannot be matched",
+                    crate::sql_name(l.data_type()),
+                    crate::sql_name(r.data_type())
+                ),
+            )
+            .with_hint("Cast one side, as in x::text.")
+        })?);
+    }
+    let names = unique_names(left.schema());
+    let node = SetNode::try_new(operation, conform(left, &types, &names)?, conform(right, &types, &names)?)?;
+    Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+}
+
+/// The type that both convert to without loss.
+pub(crate) fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
+    if left == right {
+        return Some(left.clone());
+    }
+    datafusion_expr::type_coercion::binary::type_union_coercion(left, right)
+}
+
+fn unique_names(schema: &DFSchema) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for field in schema.fields() {
+        let mut name = field.name().clone();
+        let mut n = 0;
+        while names.contains(&name) {
+            n += 1;
+            name = format!("{}_{n}", field.name());
+        }
+        names.push(name);
+    }
+    names
+}
+
+fn conform(plan: LogicalPlan, types: &[DataType], names: &[String]) -> DfResult<LogicalPlan> {
+    let exprs: Vec<Expr> = plan
+        .schema()
+        .iter()
+        .zip(types)
+        .zip(names)
+        .map(|((field, data_type), name)| {
+            let same = field.1.data_type() == data_type;
+            let column = Expr::Column(Column::from(field));
+            let expr = if same { column } else { cast(column, data_type.clone()) };
+            expr.alias(name)
+        })
+        .collect();
+    LogicalPlanBuilder::from(plan).project(exprs)?.build()
+}

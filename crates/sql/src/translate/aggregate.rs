@@ -1,0 +1,325 @@
+//! Grouping and aggregates.
+//!
+//! Keys, arguments and filters become plain columns of a stage below. `GROUPING SETS` become a union of aggregates, one
+//! for each set. A grouping without aggregates is a distinct.
+
+use std::sync::Arc;
+
+use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SortKey};
+use arrow::datatypes::DataType;
+use datafusion_common::ScalarValue;
+use datafusion_expr::expr::{AggregateFunction as Call, AggregateFunctionParams, GroupingSet, NullTreatment};
+use datafusion_expr::logical_plan::Aggregate;
+use datafusion_expr::utils::grouping_set_to_exprlist;
+use datafusion_expr::{Expr, cast, lit};
+
+use super::Translator;
+use super::expr::{column, resolve};
+use super::schema::{Draft, schema};
+use super::stage::{Column, stage};
+use super::{distinct, rows};
+use crate::error::{Result, SqlError};
+use crate::types::canonical;
+
+impl Translator {
+    pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Arc<Plan>> {
+        let input = self.node(&aggregate.input)?;
+        let group: Vec<&Expr> = grouping_set_to_exprlist(&aggregate.group_expr)?;
+        let from = aggregate.input.schema();
+        let keys = group
+            .iter()
+            .map(|e| resolve(e, from, &input.schema))
+            .collect::<Result<Vec<_>>>()?;
+        let mut calls = Vec::new();
+        let grouping = usize::from(aggregate.group_expr.len() == 1 && is_sets(&aggregate.group_expr[0]));
+        for (n, expr) in aggregate.aggr_expr.iter().enumerate() {
+            let field = aggregate.schema.field(group.len() + grouping + n);
+            calls.push(Wanted::new(expr, field.data_type(), &|e| resolve(e, from, &input.schema))?);
+        }
+        match aggregate.group_expr.as_slice() {
+            [Expr::GroupingSet(sets)] => {
+                let id_type = aggregate.schema.field(group.len()).data_type();
+                grouping_sets(input, &expanded(sets), &group, keys, calls, id_type)
+            }
+            _ => grouped(input, keys, calls),
+        }
+    }
+}
+
+/// An aggregate call over expressions of the input.
+#[derive(Clone)]
+pub(super) struct Wanted {
+    function: AggregateFunction,
+    argument: Option<Expr>,
+    distinct: bool,
+    filter: Option<Expr>,
+    order: Vec<(Expr, bool, bool)>,
+    output_type: DataType,
+}
+
+impl Wanted {
+    /// Reads an aggregate expression; `resolve` writes its parts over the input's plan.
+    pub(super) fn new(expr: &Expr, output_type: &DataType, resolve: &dyn Fn(&Expr) -> Result<Expr>) -> Result<Self> {
+        let Expr::AggregateFunction(Call { func, params }) = unaliased(expr) else {
+            return Err(SqlError::internal(format!("{expr} is not an aggregate")));
+        };
+        Self::of(func.name(), params, output_type, resolve)
+    }
+
+    /// Reads a call by the function's name and parameters.
+    pub(super) fn of(
+        name: &str,
+        params: &AggregateFunctionParams,
+        output_type: &DataType,
+        resolve: &dyn Fn(&Expr) -> Result<Expr>,
+    ) -> Result<Self> {
+        let name = name.to_lowercase();
+        let (function, args) = function_of(&name, &params.args)?;
+        let distinct = params.distinct || name == "approx_distinct";
+        if matches!(params.null_treatment, Some(NullTreatment::IgnoreNulls)) {
+            return Err(SqlError::unsupported(
+                format!("{name}() IGNORE NULLS"),
+                "Write FILTER (WHERE x IS NOT NULL).",
+            ));
+        }
+        let argument = match args {
+            [] => None,
+            [Expr::Literal(value, _)] if function == AggregateFunction::Count && !value.is_null() => None,
+            [argument] => Some(resolve(argument)?),
+            _ => {
+                return Err(SqlError::unsupported(
+                    format!("{name}() of several arguments"),
+                    "Aggregate one expression: concatenate the parts, or write ROW-wise conditions in FILTER.",
+                ));
+            }
+        };
+        let distinct = distinct && argument.is_some();
+        let order = params
+            .order_by
+            .iter()
+            .map(|key| Ok((resolve(&key.expr)?, !key.asc, key.nulls_first)))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            order: if takes_order(&function) { order } else { vec![] },
+            function,
+            argument,
+            distinct,
+            filter: params.filter.as_ref().map(|e| resolve(e)).transpose()?,
+            output_type: canonical(output_type),
+        })
+    }
+
+    fn name(&self) -> String {
+        let function = function_name(&self.function);
+        let argument = self.argument.as_ref().map_or("*".to_string(), anabranch_plan::explain::expression);
+        let distinct = if self.distinct { "distinct " } else { "" };
+        format!("{function}({distinct}{argument})")
+    }
+
+    /// Whether the result is never null.
+    fn never_null(&self) -> bool {
+        self.function == AggregateFunction::Count
+    }
+}
+
+fn unaliased(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => unaliased(&alias.expr),
+        other => other,
+    }
+}
+
+fn takes_order(function: &AggregateFunction) -> bool {
+    use AggregateFunction::*;
+    matches!(function, StringAgg(_) | ArrayAgg | FirstValue | LastValue)
+}
+
+/// Our function for a name, and the arguments that are columns.
+fn function_of<'e>(name: &str, args: &'e [Expr]) -> Result<(AggregateFunction, &'e [Expr])> {
+    use AggregateFunction::*;
+    let function = match name {
+        "count" | "approx_distinct" => Count,
+        "sum" => Sum,
+        "avg" | "mean" => Avg,
+        "min" | "any_value" => Min,
+        "max" => Max,
+        "bool_and" => BoolAnd,
+        "bool_or" => BoolOr,
+        "bit_and" => BitAnd,
+        "bit_or" => BitOr,
+        "bit_xor" => BitXor,
+        "var" | "var_samp" | "var_sample" => VarianceSample,
+        "var_pop" | "var_population" => VariancePopulation,
+        "stddev" | "stddev_samp" => StddevSample,
+        "stddev_pop" => StddevPopulation,
+        "array_agg" => ArrayAgg,
+        "first_value" => FirstValue,
+        "last_value" => LastValue,
+        "median" => Median,
+        "string_agg" => return Ok((StringAgg(separator(&args[1..])?), &args[..1])),
+        _ => {
+            let hint = match name {
+                "corr" | "covar_samp" | "covar_pop" | "regr_slope" | "regr_intercept" | "regr_r2" => {
+                    "Write it with sum(x * y), sum(x), sum(y) and count(*)."
+                }
+                "percentile_cont" | "approx_percentile_cont" | "approx_median" | "quantile_cont" => {
+                    "median(x) gives the middle; other percentiles come with a later version."
+                }
+                _ => "The aggregates are count, sum, avg, min, max, bool_and, bool_or, bit_and, bit_or, bit_xor, variance, stddev, string_agg, array_agg, median.",
+            };
+            return Err(SqlError::unsupported(format!("aggregate {name}()"), hint));
+        }
+    };
+    Ok((function, args))
+}
+
+fn separator(args: &[Expr]) -> Result<String> {
+    match args.first().map(unaliased) {
+        Some(Expr::Literal(value, _)) => match value {
+            ScalarValue::Utf8(text) | ScalarValue::Utf8View(text) | ScalarValue::LargeUtf8(text) => {
+                Ok(text.clone().unwrap_or_default())
+            }
+            ScalarValue::Null => Ok(String::new()),
+            other => Ok(other.to_string()),
+        },
+        _ => Err(SqlError::unsupported(
+            "string_agg() with a computed separator",
+            "Write the separator as a literal.",
+        )),
+    }
+}
+
+fn function_name(function: &AggregateFunction) -> &'static str {
+    anabranch_plan::explain::aggregate_name(function)
+}
+
+/// One row per group of `keys`; a global aggregate without keys.
+pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> Result<Arc<Plan>> {
+    let width = keys.len();
+    let mut columns: Vec<Column> = Vec::new();
+    let mut at = |expr: Expr| {
+        columns.iter().position(|(e, _)| *e == expr).unwrap_or_else(|| {
+            columns.push((expr, None));
+            columns.len() - 1
+        })
+    };
+    let all_keys: Vec<usize> = keys.into_iter().map(&mut at).collect();
+    let mut key_columns: Vec<usize> = all_keys.clone();
+    key_columns.sort_unstable();
+    key_columns.dedup();
+    let names: Vec<String> = calls.iter().map(Wanted::name).collect();
+    let nullable: Vec<bool> = calls.iter().map(|call| !call.never_null()).collect();
+    let calls: Vec<AggregateCall> = calls
+        .into_iter()
+        .map(|call| AggregateCall {
+            function: call.function,
+            argument: call.argument.map(&mut at),
+            distinct: call.distinct,
+            filter: call.filter.map(&mut at),
+            order: call
+                .order
+                .into_iter()
+                .map(|(expr, descending, nulls_first)| SortKey {
+                    column: at(expr),
+                    descending,
+                    nulls_first,
+                })
+                .collect(),
+            output_type: call.output_type,
+        })
+        .collect();
+    let input = stage(input, vec![], columns)?;
+    if calls.is_empty() {
+        return Ok(super::stage::take(distinct(input), &all_keys));
+    }
+    let mut drafts: Vec<Draft> = key_columns
+        .iter()
+        .map(|at| {
+            let field = input.schema.field(*at);
+            (field.name().clone(), field.data_type().clone(), field.is_nullable())
+        })
+        .collect();
+    for ((name, nullable), call) in names.into_iter().zip(nullable).zip(&calls) {
+        drafts.push((name, call.output_type.clone(), nullable));
+    }
+    let n_calls = calls.len();
+    let n_keys = key_columns.len();
+    let plan = Arc::new(Plan {
+        node: Node::Aggregate { input, keys: key_columns, calls },
+        schema: schema(drafts),
+    });
+    if n_keys == width {
+        return Ok(plan);
+    }
+    // A key that was written twice is one key, shown twice. Keys come first in the stage, so they are 0..n_keys.
+    let positions: Vec<usize> = all_keys.into_iter().chain((0..n_calls).map(|n| n_keys + n)).collect();
+    Ok(super::stage::take(plan, &positions))
+}
+
+fn is_sets(expr: &Expr) -> bool {
+    matches!(expr, Expr::GroupingSet(_))
+}
+
+/// The sets that a grouping stands for.
+fn expanded(sets: &GroupingSet) -> Vec<Vec<Expr>> {
+    match sets {
+        GroupingSet::GroupingSets(sets) => sets.clone(),
+        GroupingSet::Rollup(exprs) => (0..=exprs.len()).rev().map(|n| exprs[..n].to_vec()).collect(),
+        GroupingSet::Cube(exprs) => (0..1usize << exprs.len())
+            .map(|mask| {
+                let kept = exprs.iter().enumerate().filter(|(n, _)| mask >> n & 1 == 0);
+                kept.map(|(_, e)| e.clone()).collect()
+            })
+            .collect(),
+    }
+}
+
+/// The union of one aggregate for each set; keys outside of a set are NULL, and a number tells the sets apart: a bit for
+/// each key (the last key's is the lowest) that is set where the key is left out, and above these a counter of equal sets.
+fn grouping_sets(
+    input: Arc<Plan>,
+    sets: &[Vec<Expr>],
+    group: &[&Expr],
+    keys: Vec<Expr>,
+    calls: Vec<Wanted>,
+    id_type: &DataType,
+) -> Result<Arc<Plan>> {
+    let key_types: Vec<DataType> = keys
+        .iter()
+        .map(|key| Ok(super::expr::carried(key.clone(), &input.schema)?.1))
+        .collect::<Result<_>>()?;
+    let mut parts = Vec::with_capacity(sets.len());
+    let mut ids: Vec<u64> = Vec::new();
+    for set in sets {
+        let kept: Vec<bool> = group.iter().map(|key| set.contains(key)).collect();
+        let mask = kept.iter().fold(0u64, |mask, kept| mask << 1 | u64::from(!kept));
+        let ordinal = ids.iter().filter(|id| **id == mask).count() as u64;
+        ids.push(mask);
+        let id = ordinal << group.len() | mask;
+
+        let set_keys = keys.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(key, _)| key.clone()).collect();
+        let part = grouped(input.clone(), set_keys, calls.clone())?;
+        let mut columns: Vec<Column> = Vec::new();
+        let mut next = 0;
+        for ((kept, data_type), key) in kept.iter().zip(&key_types).zip(&keys) {
+            let name = Some(anabranch_plan::explain::expression(key));
+            if *kept {
+                columns.push((column(&part.schema, next), name));
+                next += 1;
+            } else {
+                columns.push((Expr::Literal(ScalarValue::try_from(data_type)?, None), name));
+            }
+        }
+        columns.push((cast_literal(id, id_type)?, Some("grouping_id".into())));
+        columns.extend((0..calls.len()).map(|n| (column(&part.schema, next + n), None)));
+        parts.push(stage(part, vec![], columns)?);
+    }
+    rows::union(parts)
+}
+
+fn cast_literal(id: u64, id_type: &DataType) -> Result<Expr> {
+    match ScalarValue::UInt64(Some(id)).cast_to(id_type) {
+        Ok(value) => Ok(Expr::Literal(value, None)),
+        Err(_) => Ok(cast(lit(id), id_type.clone())),
+    }
+}

@@ -1,0 +1,125 @@
+//! Expressions: resolved by position, then written with our unqualified names.
+
+use arrow::datatypes::DataType;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Column, DFSchema, ScalarValue};
+use datafusion_expr::utils::split_conjunction;
+use datafusion_expr::{Expr, ExprSchemable, cast};
+
+use crate::error::{Result, SqlError};
+use crate::types::canonical;
+
+/// What stands for a column: an expression, the type that has, and the type the column had for the planner.
+pub(crate) struct Stand {
+    pub(crate) expr: Expr,
+    pub(crate) is: DataType,
+    pub(crate) was: DataType,
+}
+
+/// Writes an expression over `from` (DataFusion's schema of a node) as one over `to` (ours, the same columns in order).
+///
+/// # Errors
+/// `Unsupported` for subqueries that could not be made joins.
+pub(crate) fn resolve(expr: &Expr, from: &DFSchema, to: &DFSchema) -> Result<Expr> {
+    resolve_with(expr, &|name| {
+        let at = from.index_of_column(name)?;
+        Ok(Stand {
+            expr: column(to, at),
+            is: to.field(at).data_type().clone(),
+            was: from.field(at).data_type().clone(),
+        })
+    })
+}
+
+/// As [`resolve`], with the caller saying what stands for a column.
+pub(crate) fn resolve_with(expr: &Expr, stand: &dyn Fn(&Column) -> Result<Stand>) -> Result<Expr> {
+    let resolved = expr.clone().transform_up(|e| match e {
+        Expr::Column(name) => {
+            let Stand { expr, is, was } = stand(&name)?;
+            Ok(Transformed::yes(if was == is { expr } else { cast(expr, was) }))
+        }
+        Expr::Alias(alias) => Ok(Transformed::yes(*alias.expr)),
+        Expr::ScalarSubquery(_)
+        | Expr::Exists(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::OuterReferenceColumn(..) => Err(correlated(&e).into()),
+        Expr::Placeholder(_) => Err(SqlError::unsupported("a parameter ($1)", "Write the value itself.").into()),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(resolved.data)
+}
+
+fn correlated(expr: &Expr) -> SqlError {
+    let construct = match expr {
+        Expr::ScalarSubquery(_) => "this correlated scalar subquery",
+        Expr::Exists(_) => "this correlated EXISTS",
+        Expr::InSubquery(_) | Expr::SetComparison(_) => "this correlated IN, ANY or ALL",
+        _ => "this reference to an outer query",
+    };
+    SqlError::unsupported(
+        construct,
+        "Correlate by equality (inner.x = outer.x) and without LIMIT; or join with a grouped query; or number the rows with row_number() and filter.",
+    )
+}
+
+/// The column at a position.
+pub(crate) fn column(schema: &DFSchema, at: usize) -> Expr {
+    Expr::Column(Column::from_name(schema.field(at).name()))
+}
+
+/// The position of an expression that is a plain column.
+pub(crate) fn position(expr: &Expr, schema: &DFSchema) -> Option<usize> {
+    match expr {
+        Expr::Column(column) => schema.index_of_column_by_name(column.relation.as_ref(), &column.name),
+        _ => None,
+    }
+}
+
+/// The parts of a conjunction, in order.
+pub(crate) fn conjuncts(predicate: &Expr) -> Vec<Expr> {
+    split_conjunction(predicate).into_iter().cloned().collect()
+}
+
+/// The expression with the type that a column may have, and that type.
+pub(crate) fn carried(expr: Expr, schema: &DFSchema) -> Result<(Expr, DataType)> {
+    if let Expr::Literal(ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text), _) = expr {
+        return Ok((Expr::Literal(ScalarValue::Utf8View(text), None), DataType::Utf8View));
+    }
+    let is = expr.get_type(schema)?;
+    let wanted = canonical(&is);
+    if is == wanted {
+        return Ok((expr, wanted));
+    }
+    if let Expr::Literal(value, _) = &expr
+        && let Ok(value) = value.cast_to(&wanted)
+    {
+        return Ok((Expr::Literal(value, None), wanted));
+    }
+    let expr = match expr {
+        // Text cast to another form of text and back is the text.
+        Expr::Cast(inner) if wanted == DataType::Utf8View && inner.expr.get_type(schema)? == wanted => *inner.expr,
+        other => cast(other, wanted.clone()),
+    };
+    Ok((expr, wanted))
+}
+
+/// How often each column of the schema is used in an expression.
+pub(crate) fn count_uses(expr: &Expr, schema: &DFSchema, uses: &mut [usize]) {
+    let walked = expr.apply(|e| {
+        if let Some(at) = position(e, schema) {
+            uses[at] += 1;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    debug_assert!(walked.is_ok(), "the closure does not fail");
+}
+
+/// Replaces the columns of `schema` by the expressions at their positions.
+pub(crate) fn substitute(expr: Expr, schema: &DFSchema, by: &[Expr]) -> Result<Expr> {
+    let replaced = expr.transform_up(|e| match position(&e, schema) {
+        Some(at) => Ok(Transformed::yes(by[at].clone())),
+        None => Ok(Transformed::no(e)),
+    })?;
+    Ok(replaced.data)
+}

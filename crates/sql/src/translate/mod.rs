@@ -1,0 +1,342 @@
+//! DataFusion's optimised plan to ours.
+//!
+//! A translated node has exactly the columns of its origin, in order; columns are resolved by position, so qualifiers
+//! and aliases end here and equal parts of different queries become equal plans. Column types become the ones that
+//! batches carry (`types::canonical`); an expression that was typed on another type sees it through a cast.
+//!
+//! Reading order: this file (the walk, order and limit), `schema`, `expr`, `stage` (fusion), then one file for each
+//! family of nodes: `join`, `aggregate`, `window`, `rows`.
+
+mod aggregate;
+mod expr;
+mod join;
+mod rows;
+pub(crate) mod schema;
+mod stage;
+mod window;
+
+use std::sync::Arc;
+
+use anabranch_plan::{Node, Plan, SetOperation, SortKey, TopK};
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::logical_plan::{Distinct, FetchType, Limit, LogicalPlan, SkipType, Sort};
+use datafusion_expr::{Expr, Volatility};
+
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::planner::{Finish, Planned};
+use crate::setop::SetNode;
+use expr::{conjuncts, resolve};
+use stage::stage;
+
+/// What the present time is to a query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock {
+    /// The query runs once, at this moment (microseconds since the epoch).
+    Fixed(i64),
+    /// The query stands: its answer must be a function of its inputs.
+    Running,
+}
+
+impl Clock {
+    /// Refuses functions of the clock and of chance in standing queries.
+    pub(crate) fn check(self, plan: &LogicalPlan) -> Result<()> {
+        if let Clock::Fixed(_) = self {
+            return Ok(());
+        }
+        let mut found: Option<(String, Volatility)> = None;
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                expr.apply(|e| {
+                    if let Expr::ScalarFunction(call) = e
+                        && call.func.signature().volatility != Volatility::Immutable
+                        && is_unsteady(call.name())
+                    {
+                        found.get_or_insert((call.name().to_string(), call.func.signature().volatility));
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        match found {
+            None => Ok(()),
+            Some((name, Volatility::Volatile)) => Err(SqlError::unsupported(
+                format!("function {name}() in a view"),
+                "A view's rows are a function of its inputs: compute the value in INSERT and keep it in a column.",
+            )),
+            Some((name, _)) => Err(SqlError::unsupported(
+                format!("function {name}() in a view"),
+                "Compare with now() when you SELECT from the view; views that follow the clock come with a later version.",
+            )),
+        }
+    }
+}
+
+/// Whether a function that is not immutable depends on more than its arguments and settings we fix.
+fn is_unsteady(name: &str) -> bool {
+    matches!(
+        name,
+        "now" | "current_timestamp" | "current_date" | "current_time" | "today" | "random" | "uuid" | "rand"
+    )
+}
+
+/// A plan, the order its rows are in, and how many of its columns are visible.
+struct Ordered {
+    plan: Arc<Plan>,
+    order: Vec<SortKey>,
+    visible: usize,
+}
+
+/// Translates plans.
+pub(crate) struct Translator {
+    _private: (),
+}
+
+impl Translator {
+    pub(crate) fn new() -> Self {
+        Self { _private: () }
+    }
+
+    /// A query whose top order and limit are left to its reader.
+    pub(crate) fn query(&self, plan: &LogicalPlan) -> Result<Planned> {
+        let (offset, limit, input) = match plan {
+            LogicalPlan::Limit(top) => {
+                let (offset, limit) = bounds(top)?;
+                (offset, limit, top.input.as_ref())
+            }
+            other => (0, None, other),
+        };
+        let Ordered { plan, order, visible } = self.ordered(input)?;
+        Ok(Planned {
+            plan,
+            visible,
+            finish: Finish { order, offset, limit },
+        })
+    }
+
+    /// A query to be kept current.
+    pub(crate) fn view(&self, plan: &LogicalPlan) -> Result<Arc<Plan>> {
+        self.node(plan)
+    }
+
+    /// Any node; the rows only, in no order.
+    fn node(&self, plan: &LogicalPlan) -> Result<Arc<Plan>> {
+        match plan {
+            LogicalPlan::Projection(projection) => {
+                let input = self.node(&projection.input)?;
+                self.project(&projection.expr, projection.input.schema(), input)
+            }
+            LogicalPlan::Filter(filter) => self.filter(&filter.predicate, &filter.input),
+            LogicalPlan::SubqueryAlias(alias) => self.node(&alias.input),
+            LogicalPlan::TableScan(scan) => rows::scan(scan),
+            LogicalPlan::Values(values) => rows::values(values),
+            LogicalPlan::EmptyRelation(empty) => Ok(rows::empty(empty)),
+            LogicalPlan::Join(join) => self.join(join),
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
+            LogicalPlan::Distinct(Distinct::All(input)) => Ok(distinct(self.node(input)?)),
+            LogicalPlan::Sort(sort) if sort.fetch.is_some() => {
+                let ordered = self.ordered(plan)?;
+                Ok(top(ordered, 0, sort.fetch))
+            }
+            LogicalPlan::Sort(sort) => self.node(&sort.input),
+            LogicalPlan::Limit(limit) => {
+                let (offset, count) = bounds(limit)?;
+                Ok(top(self.ordered(&limit.input)?, offset, count))
+            }
+            LogicalPlan::Union(union) => {
+                let inputs = union.inputs.iter().map(|input| self.node(input)).collect::<Result<Vec<_>>>()?;
+                rows::union(inputs)
+            }
+            LogicalPlan::Window(window) => self.window(window),
+            LogicalPlan::Unnest(unnest) => rows::unnest(unnest, self.node(&unnest.input)?),
+            LogicalPlan::Extension(extension) => match extension.node.as_any().downcast_ref::<SetNode>() {
+                Some(node) => self.set_operation(node),
+                None => Err(SqlError::internal("an unknown extension node is in the plan")),
+            },
+            LogicalPlan::Repartition(repartition) => self.node(&repartition.input),
+            other => Err(leftover(other)),
+        }
+    }
+
+    fn project(&self, exprs: &[Expr], schema: &DFSchema, input: Arc<Plan>) -> Result<Arc<Plan>> {
+        let columns = exprs
+            .iter()
+            .map(|e| Ok((resolve(e, schema, &input.schema)?, schema::alias_of(e))))
+            .collect::<Result<Vec<_>>>()?;
+        stage(input, vec![], columns)
+    }
+
+    fn filter(&self, predicate: &Expr, input: &LogicalPlan) -> Result<Arc<Plan>> {
+        if let Some(plan) = self.filtered_window(predicate, input)? {
+            return Ok(plan);
+        }
+        let plan = self.node(input)?;
+        let filters = conjuncts(predicate)
+            .into_iter()
+            .map(|e| resolve(&e, input.schema(), &plan.schema))
+            .collect::<Result<Vec<_>>>()?;
+        stage::filter(plan, filters)
+    }
+
+    /// A node with the order its rows come in; columns needed for the order only are appended, invisible.
+    fn ordered(&self, plan: &LogicalPlan) -> Result<Ordered> {
+        match plan {
+            LogicalPlan::Sort(sort) => self.sorted(sort),
+            LogicalPlan::SubqueryAlias(alias) => self.ordered(&alias.input),
+            LogicalPlan::Projection(projection) if leads_to_sort(&projection.input) => {
+                let input = self.ordered(&projection.input)?;
+                let mut columns = projection
+                    .expr
+                    .iter()
+                    .map(|e| Ok((resolve(e, projection.input.schema(), &input.plan.schema)?, schema::alias_of(e))))
+                    .collect::<Result<Vec<_>>>()?;
+                let visible = columns.len();
+                let order = input
+                    .order
+                    .iter()
+                    .map(|key| {
+                        let column = expr::column(&input.plan.schema, key.column);
+                        let known = columns.iter().position(|(e, _)| *e == column);
+                        let at = known.unwrap_or_else(|| {
+                            columns.push((column, None));
+                            columns.len() - 1
+                        });
+                        SortKey { column: at, ..*key }
+                    })
+                    .collect();
+                Ok(Ordered {
+                    plan: stage(input.plan, vec![], columns)?,
+                    order,
+                    visible,
+                })
+            }
+            other => {
+                let plan = self.node(other)?;
+                Ok(Ordered {
+                    visible: plan.schema.fields().len(),
+                    order: vec![],
+                    plan,
+                })
+            }
+        }
+    }
+
+    fn sorted(&self, sort: &Sort) -> Result<Ordered> {
+        let input = self.node(&sort.input)?;
+        let visible = input.schema.fields().len();
+        let exprs = sort
+            .expr
+            .iter()
+            .map(|key| resolve(&key.expr, sort.input.schema(), &input.schema))
+            .collect::<Result<Vec<_>>>()?;
+        let (plan, columns) = stage::with_columns(input, exprs)?;
+        let mut order: Vec<SortKey> = Vec::new();
+        for (key, column) in sort.expr.iter().zip(columns) {
+            if !order.iter().any(|known| known.column == column) {
+                order.push(SortKey {
+                    column,
+                    descending: !key.asc,
+                    nulls_first: key.nulls_first,
+                });
+            }
+        }
+        Ok(Ordered { plan, order, visible })
+    }
+
+    fn set_operation(&self, node: &SetNode) -> Result<Arc<Plan>> {
+        let mut sides = rows::align(vec![self.node(&node.left)?, self.node(&node.right)?])?;
+        let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else {
+            return Err(SqlError::internal("a set operation has two sides"));
+        };
+        let nullable_right = matches!(node.operation, SetOperation::Except | SetOperation::ExceptAll);
+        let schema = if nullable_right { left.schema.clone() } else { schema::either_null(&left.schema, &right.schema) };
+        Ok(Arc::new(Plan {
+            node: Node::SetOperation {
+                operation: node.operation,
+                left,
+                right,
+            },
+            schema,
+        }))
+    }
+}
+
+fn leads_to_sort(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+        LogicalPlan::Projection(projection) => leads_to_sort(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => leads_to_sort(&alias.input),
+        _ => false,
+    }
+}
+
+/// Each distinct row once; a plan whose rows are distinct already stays as it is.
+fn distinct(input: Arc<Plan>) -> Arc<Plan> {
+    let already = match &input.node {
+        Node::Distinct { .. } | Node::Aggregate { .. } => true,
+        Node::SetOperation { operation, .. } => matches!(operation, SetOperation::Except | SetOperation::Intersect),
+        _ => false,
+    };
+    if already {
+        return input;
+    }
+    let schema = input.schema.clone();
+    Arc::new(Plan {
+        node: Node::Distinct { input },
+        schema,
+    })
+}
+
+/// The first rows in an order, without the columns that only served it.
+fn top(ordered: Ordered, offset: usize, limit: Option<usize>) -> Arc<Plan> {
+    let Ordered { plan, order, visible } = ordered;
+    if offset == 0 && limit.is_none() {
+        return stage::take(plan, &(0..visible).collect::<Vec<_>>());
+    }
+    let schema = plan.schema.clone();
+    let top = TopK {
+        group: vec![],
+        order,
+        offset,
+        limit,
+        row_number: false,
+    };
+    let plan = Arc::new(Plan {
+        node: Node::TopK { input: plan, top },
+        schema,
+    });
+    stage::take(plan, &(0..visible).collect::<Vec<_>>())
+}
+
+fn bounds(limit: &Limit) -> Result<(usize, Option<usize>)> {
+    let constant = |word: &str| {
+        SqlError::unsupported(format!("{word} of an expression"), "Write a whole number.")
+    };
+    let skip: DfResult<SkipType> = limit.get_skip_type();
+    let offset = match skip? {
+        SkipType::Literal(n) => n,
+        SkipType::UnsupportedExpr => return Err(constant("OFFSET")),
+    };
+    match limit.get_fetch_type()? {
+        FetchType::Literal(count) => Ok((offset, count)),
+        FetchType::UnsupportedExpr => Err(constant("LIMIT")),
+    }
+}
+
+/// The error for a node that no operator runs.
+fn leftover(plan: &LogicalPlan) -> SqlError {
+    match plan {
+        LogicalPlan::Subquery(_) => SqlError::unsupported(
+            "this LATERAL subquery",
+            "For the first rows of each group, number them with row_number() OVER (PARTITION BY .. ORDER BY ..) and filter.",
+        ),
+        LogicalPlan::RecursiveQuery(_) => SqlError::unsupported(
+            "WITH RECURSIVE",
+            "Recursive queries come with a later version; a fixed number of steps can be written as joins.",
+        ),
+        LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Ddl(_) | LogicalPlan::Copy(_) => {
+            SqlError::new(ErrorKind::Invalid, "only a query can stand here")
+        }
+        other => SqlError::unsupported(format!("plan node {}", other.display()), ""),
+    }
+}

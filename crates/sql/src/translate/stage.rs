@@ -1,0 +1,219 @@
+//! Stages: filters and projections, fused with what lies below.
+//!
+//! A stage over a stage is one stage, unless that would compute something twice. A stage that only chooses columns
+//! becomes the choice of its input where that can choose (scans, joins), and disappears where it chooses all.
+
+use std::sync::Arc;
+
+use anabranch_plan::{Node, Plan, explain};
+use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_expr::{Expr, ExprSchemable};
+
+use super::expr::{carried, column, count_uses, position, substitute};
+use super::schema::{Draft, schema};
+use crate::error::Result;
+
+/// A column to be computed, and the name its user gave.
+pub(crate) type Column = (Expr, Option<String>);
+
+/// Filters `input`, then computes `columns` (over `input`'s schema).
+pub(crate) fn stage(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -> Result<Arc<Plan>> {
+    let (input, filter, columns) = merged(input, filter, columns)?;
+    let filter: Vec<Expr> = filter.into_iter().filter(|e| !is_true(e)).collect();
+    let input = pruned(input, &filter, &columns);
+    if filter.is_empty() {
+        let positions: Option<Vec<usize>> = columns.iter().map(|(e, _)| position(e, &input.schema)).collect();
+        if let Some(chosen) = positions.and_then(|positions| chosen(&input, &positions)) {
+            return Ok(chosen);
+        }
+        if let Some(constant) = constant(&input, &columns)? {
+            return Ok(constant);
+        }
+    }
+    let mut project = Vec::with_capacity(columns.len());
+    let mut drafts: Vec<Draft> = Vec::with_capacity(columns.len());
+    for (expr, alias) in columns {
+        let name = name_of(&expr, alias);
+        let (expr, data_type) = carried(expr, &input.schema)?;
+        let nullable = expr.nullable(input.schema.as_ref())?;
+        drafts.push((name, data_type, nullable));
+        project.push(expr);
+    }
+    Ok(Arc::new(Plan {
+        node: Node::Stage { input, filter, project },
+        schema: schema(drafts),
+    }))
+}
+
+/// Keeps the rows for which all of `filter` holds.
+pub(crate) fn filter(input: Arc<Plan>, filter: Vec<Expr>) -> Result<Arc<Plan>> {
+    if filter.iter().all(is_true) {
+        return Ok(input);
+    }
+    let columns = all_columns(&input.schema);
+    stage(input, filter, columns)
+}
+
+/// The columns at these positions, in this order.
+pub(crate) fn take(input: Arc<Plan>, positions: &[usize]) -> Arc<Plan> {
+    if let Some(plan) = chosen(&input, positions) {
+        return plan;
+    }
+    let columns: Vec<Column> = positions.iter().map(|at| (column(&input.schema, *at), None)).collect();
+    stage(input, vec![], columns).expect("columns of the input have types")
+}
+
+/// Appends what of `exprs` is not a plain column; returns where each is.
+pub(crate) fn with_columns(input: Arc<Plan>, exprs: Vec<Expr>) -> Result<(Arc<Plan>, Vec<usize>)> {
+    let mut columns = all_columns(&input.schema);
+    let width = columns.len();
+    let mut positions = Vec::with_capacity(exprs.len());
+    for expr in exprs {
+        let at = position(&expr, &input.schema).or_else(|| columns.iter().position(|(e, _)| *e == expr));
+        positions.push(at.unwrap_or_else(|| {
+            columns.push((expr, None));
+            columns.len() - 1
+        }));
+    }
+    if columns.len() == width {
+        return Ok((input, positions));
+    }
+    Ok((stage(input, vec![], columns)?, positions))
+}
+
+/// Every column of a schema.
+pub(crate) fn all_columns(schema: &DFSchema) -> Vec<Column> {
+    (0..schema.fields().len()).map(|at| (column(schema, at), None)).collect()
+}
+
+fn name_of(expr: &Expr, alias: Option<String>) -> String {
+    match expr {
+        Expr::Column(column) => column.name.clone(),
+        other => alias.unwrap_or_else(|| explain::expression(other)),
+    }
+}
+
+fn is_true(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
+}
+
+/// Drops below a stage into this one if each of its computations is used at most once here.
+fn merged(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -> Result<(Arc<Plan>, Vec<Expr>, Vec<Column>)> {
+    let Node::Stage { input: below, filter: filter_below, project } = &input.node else {
+        return Ok((input, filter, columns));
+    };
+    let mut uses = vec![0; project.len()];
+    let exprs = filter.iter().chain(columns.iter().map(|(e, _)| e));
+    exprs.for_each(|e| count_uses(e, &input.schema, &mut uses));
+    let cheap = |e: &Expr| matches!(e, Expr::Column(_) | Expr::Literal(..));
+    if project.iter().zip(&uses).any(|(e, n)| *n > 1 && !cheap(e)) {
+        return Ok((input, filter, columns));
+    }
+    let mut all = filter_below.clone();
+    for expr in filter {
+        all.push(substitute(expr, &input.schema, project)?);
+    }
+    let columns = columns
+        .into_iter()
+        .map(|(expr, alias)| {
+            let alias = match &expr {
+                Expr::Column(column) => Some(column.name.clone()),
+                _ => alias,
+            };
+            Ok((substitute(expr, &input.schema, project)?, alias))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    merged(below.clone(), all, columns)
+}
+
+/// The input without the columns that nobody here uses, if it can do without them.
+fn pruned(input: Arc<Plan>, filter: &[Expr], columns: &[Column]) -> Arc<Plan> {
+    if !matches!(input.node, Node::Join { .. } | Node::TopK { .. }) {
+        return input;
+    }
+    let mut uses = vec![0; input.schema.fields().len()];
+    let exprs = filter.iter().chain(columns.iter().map(|(e, _)| e));
+    exprs.for_each(|e| count_uses(e, &input.schema, &mut uses));
+    let used: Vec<usize> = (0..uses.len()).filter(|at| uses[*at] > 0).collect();
+    match &input.node {
+        Node::TopK { top, .. } if top.row_number && uses.last() == Some(&0) => without_number(&input),
+        Node::Join { .. } if used.len() < uses.len() => chosen(&input, &used).unwrap_or(input),
+        _ => input,
+    }
+}
+
+/// A top-k that does not number its rows.
+fn without_number(plan: &Arc<Plan>) -> Arc<Plan> {
+    let Node::TopK { input, top } = &plan.node else {
+        return plan.clone();
+    };
+    if top.offset == 0 && top.limit.is_none() {
+        return input.clone();
+    }
+    let mut top = top.clone();
+    top.row_number = false;
+    Arc::new(Plan {
+        node: Node::TopK { input: input.clone(), top },
+        schema: input.schema.clone(),
+    })
+}
+
+/// The input yielding only the columns at these positions, if it can choose by itself.
+fn chosen(input: &Arc<Plan>, positions: &[usize]) -> Option<Arc<Plan>> {
+    let width = input.schema.fields().len();
+    if positions.len() == width && positions.iter().enumerate().all(|(n, at)| n == *at) {
+        return Some(input.clone());
+    }
+    let distinct = positions.iter().enumerate().all(|(n, at)| !positions[..n].contains(at));
+    let node = match &input.node {
+        Node::Scan { relation, columns } if distinct => Node::Scan {
+            relation: relation.clone(),
+            columns: positions.iter().map(|at| columns[*at]).collect(),
+        },
+        Node::Join { left, right, kind, left_key, right_key, nulls, residual, output } if distinct => Node::Join {
+            left: left.clone(),
+            right: right.clone(),
+            kind: *kind,
+            left_key: left_key.clone(),
+            right_key: right_key.clone(),
+            nulls: *nulls,
+            residual: residual.clone(),
+            output: positions.iter().map(|at| output[*at]).collect(),
+        },
+        _ => return None,
+    };
+    let drafts = positions
+        .iter()
+        .map(|at| {
+            let field = input.schema.field(*at);
+            (field.name().clone(), field.data_type().clone(), field.is_nullable())
+        })
+        .collect();
+    Some(Arc::new(Plan {
+        node,
+        schema: schema(drafts),
+    }))
+}
+
+/// Literals over literal rows are literal rows.
+fn constant(input: &Arc<Plan>, columns: &[Column]) -> Result<Option<Arc<Plan>>> {
+    let Node::Constant { rows } = &input.node else {
+        return Ok(None);
+    };
+    let mut row = Vec::with_capacity(columns.len());
+    let mut drafts: Vec<Draft> = Vec::with_capacity(columns.len());
+    for (expr, alias) in columns {
+        let (expr, data_type) = carried(expr.clone(), &input.schema)?;
+        let Expr::Literal(value, _) = &expr else {
+            return Ok(None);
+        };
+        drafts.push((name_of(&expr, alias.clone()), data_type, value.is_null()));
+        row.push(value.clone());
+    }
+    Ok(Some(Arc::new(Plan {
+        node: Node::Constant {
+            rows: vec![row; rows.len()],
+        },
+        schema: schema(drafts),
+    })))
+}

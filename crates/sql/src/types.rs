@@ -1,0 +1,186 @@
+//! SQL types as Arrow types, in one place for tables, casts and functions.
+//!
+//! | SQL | Arrow |
+//! |---|---|
+//! | `smallint`, `integer`, `bigint` | `Int16`, `Int32`, `Int64` |
+//! | `real`, `double precision`, `float(n)` | `Float32`, `Float64` |
+//! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `Decimal128(38, 10)`, since Arrow has no numeric without a scale |
+//! | `text`, `varchar(n)`, `char(n)`, `uuid`, `json`, `jsonb` | `Utf8View`; lengths are not enforced |
+//! | `bytea` | `BinaryView` |
+//! | `date`, `time`, `timestamp`, `timestamptz` | `Date32`, `Time64(us)`, `Timestamp(us)`, `Timestamp(us, "UTC")` |
+//! | `interval` | `Interval(MonthDayNano)` |
+//! | `t[]` | `List(t)` |
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
+use datafusion_common::DataFusionError;
+use datafusion_expr::planner::TypePlanner;
+use datafusion_expr::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, TimezoneInfo};
+
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::nearest::nearest;
+
+/// Precision and scale of `numeric` without arguments.
+const NUMERIC: DataType = DataType::Decimal128(38, 10);
+
+/// The one zone of `timestamptz` values.
+pub(crate) const UTC: &str = "UTC";
+
+/// The Arrow type of an SQL type.
+///
+/// # Errors
+/// `Unsupported` or `UnknownName`, naming the type.
+pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
+    Ok(match sql {
+        SqlType::Bool | SqlType::Boolean => DataType::Boolean,
+        SqlType::TinyInt(_) => DataType::Int8,
+        SqlType::SmallInt(_) | SqlType::Int2(_) | SqlType::Int16 => DataType::Int16,
+        SqlType::Int(_) | SqlType::Integer(_) | SqlType::Int4(_) | SqlType::Int32 | SqlType::MediumInt(_) => {
+            DataType::Int32
+        }
+        SqlType::BigInt(_) | SqlType::Int8(_) | SqlType::Int64 => DataType::Int64,
+        SqlType::UInt8 | SqlType::UTinyInt => DataType::UInt8,
+        SqlType::UInt16 | SqlType::USmallInt => DataType::UInt16,
+        SqlType::UInt32 => DataType::UInt32,
+        SqlType::UInt64 | SqlType::UBigInt => DataType::UInt64,
+        SqlType::Real | SqlType::Float4 | SqlType::Float32 => DataType::Float32,
+        SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => DataType::Float32,
+        SqlType::Float(_) | SqlType::Double(_) | SqlType::DoublePrecision | SqlType::Float8 | SqlType::Float64 => {
+            DataType::Float64
+        }
+        SqlType::Numeric(info) | SqlType::Decimal(info) | SqlType::Dec(info) => decimal(info)?,
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::CharacterVarying(_)
+        | SqlType::CharVarying(_)
+        | SqlType::Char(_)
+        | SqlType::Character(_)
+        | SqlType::Nvarchar(_)
+        | SqlType::String(_)
+        | SqlType::Clob(_)
+        | SqlType::Uuid
+        | SqlType::JSON
+        | SqlType::JSONB => DataType::Utf8View,
+        SqlType::Bytea | SqlType::Blob(_) | SqlType::Binary(_) | SqlType::Varbinary(_) | SqlType::Bytes(_) => {
+            DataType::BinaryView
+        }
+        SqlType::Date | SqlType::Date32 => DataType::Date32,
+        SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time64(TimeUnit::Microsecond),
+        SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))
+        }
+        SqlType::Timestamp(..) | SqlType::Datetime(_) | SqlType::TimestampNtz(_) => {
+            DataType::Timestamp(TimeUnit::Microsecond, None)
+        }
+        SqlType::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
+        SqlType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => DataType::List(Arc::new(Field::new_list_field(arrow_type(element)?, true))),
+        SqlType::Custom(name, _) => return custom(&name.to_string()),
+        other => return Err(unsupported(&other.to_string())),
+    })
+}
+
+fn decimal(info: &ExactNumberInfo) -> Result<DataType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => return Ok(NUMERIC),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if precision == 0 || precision > 38 || scale < 0 || scale as u64 > precision {
+        return Err(SqlError::new(
+            ErrorKind::Invalid,
+            format!("numeric({precision}, {scale}) is out of range"),
+        )
+        .with_detail("The precision is 1 to 38, and the scale is 0 to the precision."));
+    }
+    Ok(DataType::Decimal128(precision as u8, scale as i8))
+}
+
+fn custom(name: &str) -> Result<DataType> {
+    match name.to_lowercase().as_str() {
+        "timestamptz" => Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))),
+        "string" | "citext" | "name" | "bpchar" => Ok(DataType::Utf8View),
+        "serial" | "bigserial" | "smallserial" => Err(SqlError::unsupported(
+            format!("type {name}"),
+            "Write bigint and give the values in INSERT.",
+        )),
+        other => {
+            let known = [
+                "smallint", "integer", "bigint", "real", "double precision", "numeric", "decimal", "text", "varchar",
+                "char", "uuid", "json", "jsonb", "bytea", "date", "time", "timestamp", "timestamptz", "interval",
+                "boolean",
+            ];
+            let hint = nearest(other, known.into_iter())
+                .map(|name| format!("Perhaps you meant {name}."))
+                .unwrap_or_default();
+            Err(SqlError::new(ErrorKind::UnknownName, format!("type \"{other}\" does not exist")).with_hint(hint))
+        }
+    }
+}
+
+fn unsupported(name: &str) -> SqlError {
+    let hint = match name.to_uppercase() {
+        name if name.starts_with("TIME") => "Use timestamptz, or time without a zone.",
+        _ => "Use one of the types that docs/semantics.md lists, for example text.",
+    };
+    SqlError::unsupported(format!("type {name}"), hint)
+}
+
+/// The type that a column of a plan has in place of `data_type`: the planner's functions yield more types than
+/// batches carry.
+pub(crate) fn canonical(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
+        DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Timestamp(_, Some(_)) => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
+        DataType::Duration(_) | DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            DataType::Decimal128(*precision, *scale)
+        }
+        DataType::Decimal256(_, scale) => DataType::Decimal128(38, *scale),
+        DataType::Float16 => DataType::Float32,
+        DataType::Dictionary(_, value) => canonical(value),
+        other => other.clone(),
+    }
+}
+
+/// The SQL name of an Arrow type, for messages and `DESCRIBE`.
+pub fn sql_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Boolean => "boolean".into(),
+        DataType::Int8 => "tinyint".into(),
+        DataType::Int16 => "smallint".into(),
+        DataType::Int32 => "integer".into(),
+        DataType::Int64 => "bigint".into(),
+        DataType::Float32 => "real".into(),
+        DataType::Float64 => "double precision".into(),
+        DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => "text".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".into(),
+        DataType::Date32 | DataType::Date64 => "date".into(),
+        DataType::Time32(_) | DataType::Time64(_) => "time".into(),
+        DataType::Timestamp(_, None) => "timestamp".into(),
+        DataType::Timestamp(_, Some(_)) => "timestamptz".into(),
+        DataType::Interval(_) | DataType::Duration(_) => "interval".into(),
+        DataType::List(field) => format!("{}[]", sql_name(field.data_type())),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// Hands [`arrow_type`] to DataFusion's planner.
+#[derive(Debug)]
+pub(crate) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, sql: &SqlType) -> std::result::Result<Option<FieldRef>, DataFusionError> {
+        let data_type = arrow_type(sql)?;
+        Ok(Some(Arc::new(Field::new("", data_type, true))))
+    }
+}
