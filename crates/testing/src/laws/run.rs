@@ -176,15 +176,13 @@ impl<'a> Run<'a> {
         self.cluster
             .await_frontier(PLAN, self.completed, &interrupt)
             .map_err(|error| format!("await_frontier: {error:?}"))?;
-        loop {
-            let changes = self.cluster.changes(PLAN, Duration::from_secs(20));
-            changes.batches.iter().for_each(|batch| read_updates(batch, &mut self.changes));
-            let errors = changes.errors.into_iter().map(|(time, message, diff)| (message, time, diff));
-            self.errors.extend(errors);
-            if changes.upper > self.completed {
-                return Ok(());
-            }
+        let changes = self.cluster.changes(PLAN, Duration::ZERO).map_err(|error| format!("changes: {error:?}"))?;
+        if changes.upper <= self.completed {
+            return Err(format!("changes are complete before {} only, not up to {}", changes.upper, self.completed));
         }
+        changes.batches.iter().for_each(|batch| read_updates(batch, &mut self.changes));
+        self.errors.extend(changes.errors.into_iter().map(|(time, message, diff)| (message, time, diff)));
+        Ok(())
     }
 
     /// The exported arrangement as of now, whole, and the rows with some of its keys.
