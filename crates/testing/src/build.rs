@@ -113,8 +113,16 @@ impl Builder {
         let types: Vec<DataType> = output.iter().map(|&column| all[column].clone()).collect();
         let (left_key, right_key) = on.key.into_iter().unzip();
         let (left, right) = (left.clone(), right.clone());
-        let node =
-            Node::Join { left, right, kind: on.kind, left_key, right_key, nulls: on.nulls, residual: on.residual, output };
+        let node = Node::Join {
+            left,
+            right,
+            kind: on.kind,
+            left_key,
+            right_key,
+            nulls: on.nulls,
+            residual: on.residual,
+            output,
+        };
         self.plan(node, &types)
     }
 

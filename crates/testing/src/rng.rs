@@ -89,9 +89,9 @@ pub fn cases(name: &str, count: usize, body: impl Fn(&mut Rng)) {
 
 fn cases_all(name: &str, count: usize, body: &dyn Fn(&mut Rng)) {
     let rounds = number_from_env("ROUNDS").unwrap_or(1) as usize;
-    let base = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let base = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     for case in 0..count * rounds {
         let seed = mix(base.wrapping_add(case as u64)) >> 16;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(&mut Rng::new(seed)))) {

@@ -32,9 +32,11 @@ impl Row {
 
     /// Row `index` of some columns.
     pub fn of_columns(columns: &[ArrayRef], index: usize) -> Row {
-        Row::new(columns.iter().map(|column| {
-            ScalarValue::try_from_array(column, index).expect("every supported type has a scalar form")
-        }))
+        Row::new(
+            columns.iter().map(|column| {
+                ScalarValue::try_from_array(column, index).expect("every supported type has a scalar form")
+            }),
+        )
     }
 
     /// The value in a column.

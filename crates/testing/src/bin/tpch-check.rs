@@ -127,7 +127,8 @@ fn alone(arguments: &Arguments) -> Result<(), Failure> {
         eprint!("query {query}: ");
         arguments.load(&mut session, &tables)?;
         for phase in PHASES {
-            let concerned = |statement: &&&str| tables.iter().any(|table| statement.contains(&format!(" {} ", table.name)));
+            let concerned =
+                |statement: &&&str| tables.iter().any(|table| statement.contains(&format!(" {} ", table.name)));
             let statements: Vec<&str> = phase.statements.iter().filter(concerned).copied().collect();
             change(&mut session, &statements)?;
             write_view(&mut session, query, &arguments.result_path(phase.name, query))?;
@@ -174,9 +175,8 @@ fn change(session: &mut Session, statements: &[&str]) -> Result<(), Failure> {
 }
 
 fn write_view(session: &mut Session, query: usize, path: &Path) -> Result<(), Failure> {
-    let rows = session
-        .query(&format!("select * from q{query:02}"))
-        .map_err(|error| format!("query {query}: {error:?}"))?;
+    let rows =
+        session.query(&format!("select * from q{query:02}")).map_err(|error| format!("query {query}: {error:?}"))?;
     write_rows(&rows, path)
 }
 
@@ -208,10 +208,8 @@ fn write_tables(arguments: &Arguments) -> Result<(), Failure> {
 
 /// What the peer has to do to give the expected answers.
 fn write_manifest(arguments: &Arguments) -> Result<(), Failure> {
-    let phases: Vec<_> = PHASES
-        .iter()
-        .map(|phase| serde_json::json!({ "name": phase.name, "statements": phase.statements }))
-        .collect();
+    let phases: Vec<_> =
+        PHASES.iter().map(|phase| serde_json::json!({ "name": phase.name, "statements": phase.statements })).collect();
     let queries: serde_json::Map<String, serde_json::Value> =
         arguments.queries.iter().map(|&n| (format!("q{n:02}"), queries::query(n, arguments.scale).into())).collect();
     let manifest = serde_json::json!({ "scale": arguments.scale, "phases": phases, "queries": queries });

@@ -129,13 +129,7 @@ impl<'a> Plans<'a> {
     }
 
     /// The rows of `left` against the number and the maximum of `right`'s rows.
-    pub fn against_one_row(
-        &mut self,
-        rng: &mut Rng,
-        left: &Arc<Plan>,
-        right: &Arc<Plan>,
-        kind: JoinKind,
-    ) -> Arc<Plan> {
+    pub fn against_one_row(&mut self, rng: &mut Rng, left: &Arc<Plan>, right: &Arc<Plan>, kind: JoinKind) -> Arc<Plan> {
         let scalar = self.one_row(right);
         let residual = Some(self.residual(rng, left, &scalar));
         self.builder.join(left, &scalar, JoinOn { residual, ..JoinOn::new(kind, &[]) })
@@ -149,12 +143,7 @@ impl<'a> Plans<'a> {
     }
 
     /// Groups, and calls of the given functions only.
-    pub fn aggregate_with(
-        &mut self,
-        rng: &mut Rng,
-        input: &Arc<Plan>,
-        functions: &[AggregateFunction],
-    ) -> Arc<Plan> {
+    pub fn aggregate_with(&mut self, rng: &mut Rng, input: &Arc<Plan>, functions: &[AggregateFunction]) -> Arc<Plan> {
         let (keys, wanted) = (self.group(rng, input), rng.between(1, 3));
         let calls = (0..wanted).map(|_| self.call(rng, input, functions)).collect();
         self.builder.aggregate(input, &keys, calls)

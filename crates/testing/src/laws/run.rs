@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_batch::Batch;
-use anabranch_engine::cluster::{
-    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Export, Peek, Read,
-};
+use anabranch_engine::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Export, Peek, Read};
 use anabranch_engine::{Error, Interrupt};
 use anabranch_plan::Plan;
 
@@ -252,7 +250,7 @@ fn read_updates(batch: &Batch, into: &mut Vec<(Row, i64, i64)>) {
 }
 
 fn same(what: &str, found: &Contents, failed: bool, expected: &Answer) -> Result<(), String> {
-    if failed != !expected.errors.is_empty() {
+    if failed == expected.errors.is_empty() {
         return Err(format!("{what}: row errors: {failed}, but the model has {:?}", expected.errors));
     }
     if !found.is_close(&expected.rows, TOLERANCE) {

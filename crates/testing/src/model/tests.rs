@@ -8,7 +8,10 @@ use crate::build::{Builder, JoinOn, Relation, ascending, call, col, descending};
 use crate::generator::expressions::lit;
 
 /// `r(a bigint, b text)`, one entry a row and how often it is there.
-fn two_relations(left: &[(Option<i64>, &str, i64)], right: &[(Option<i64>, &str, i64)]) -> (Relation, Relation, Inputs) {
+fn two_relations(
+    left: &[(Option<i64>, &str, i64)],
+    right: &[(Option<i64>, &str, i64)],
+) -> (Relation, Relation, Inputs) {
     let types = [DataType::Int64, DataType::Utf8View];
     let (l, r) = (Relation::new("l", &types), Relation::new("r", &types));
     let inputs = [(l.name.clone(), contents(left)), (r.name.clone(), contents(right))].into_iter().collect();
@@ -85,7 +88,8 @@ fn the_first_rows_count_copies() {
     let (l, _, inputs) = two_relations(&[(Some(1), "a", 2), (Some(2), "b", 2), (None, "c", 1)], &[]);
     let mut b = Builder::new();
     let l = b.scan(&l);
-    let top = |order, offset, row_number| TopK { group: vec![], order: vec![order], offset, limit: Some(2), row_number };
+    let top =
+        |order, offset, row_number| TopK { group: vec![], order: vec![order], offset, limit: Some(2), row_number };
     let plan = b.top(&l, top(ascending(0), 1, false));
     assert_eq!(shown(&evaluate(&plan, &inputs)), ["1(1, a)", "1(2, b)"]);
     let plan = b.top(&l, top(descending(0), 0, true));

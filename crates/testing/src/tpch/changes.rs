@@ -15,10 +15,7 @@ pub const PHASES: [Phase; 4] = [
     Phase { name: "loaded", statements: &[] },
     Phase {
         name: "deleted",
-        statements: &[
-            "delete from lineitem where l_orderkey % 10 = 3",
-            "delete from orders where o_orderkey % 10 = 3",
-        ],
+        statements: &["delete from lineitem where l_orderkey % 10 = 3", "delete from orders where o_orderkey % 10 = 3"],
     },
     Phase {
         name: "updated",

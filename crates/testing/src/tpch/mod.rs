@@ -127,9 +127,7 @@ impl Table {
     pub fn batches(&self, scale: f64, batch_rows: usize) -> Batches {
         macro_rules! batches {
             ($columns:ident, $generator:ident) => {
-                boxed(
-                    columns::$columns::new(gens::$generator::new(scale, 1, 1)).with_batch_size(batch_rows),
-                )
+                boxed(columns::$columns::new(gens::$generator::new(scale, 1, 1)).with_batch_size(batch_rows))
             };
         }
         match self.name {
