@@ -1,0 +1,306 @@
+//! From a call's description to its state, and from a batch to the rows that the call sees.
+//!
+//! Law: a call sees the rows on which its filter is true, with its argument; a DISTINCT call sees the values that come into being
+//! and cease to be ([`super::distinct`]). A call that sees all rows copies nothing.
+
+use anabranch_arrangement::{Keys, MergeEffort};
+use anabranch_batch::{Batch, Diff, Diffs, Time, gather};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+
+use super::bits::{BitVerb, Bits};
+use super::boolean::Boolean;
+use super::count::Count;
+use super::distinct::Distinct;
+use super::float::FloatTotal;
+use super::ordered::Ordered;
+use super::output::Outcome;
+use super::spec::{AggregateSpec, Call, Function, Unsupported};
+use super::state::{Input, Linear, State};
+use super::sum::{ExactSum, SumVerb};
+use super::variance::{Divisor, Report, Variance};
+use crate::segments::Segments;
+
+/// What all calls of one turn share.
+pub(crate) struct Turn<'a> {
+    /// All rows: the used columns.
+    pub(crate) batch: &'a Batch,
+    pub(crate) segments: &'a Segments,
+    /// Sum of diffs of each segment.
+    pub(crate) multiplicities: &'a [Diff],
+    /// Keys of the touched groups and the number of each group's key; for ordered calls.
+    pub(crate) keys: Option<&'a (Keys, Vec<u32>)>,
+    /// Slots in use.
+    pub(crate) n_slots: usize,
+    /// All times of rows are before this one.
+    pub(crate) upto: Time,
+}
+
+/// A call at work. Columns are positions among the used ones.
+pub(crate) struct CallState {
+    argument: Option<usize>,
+    /// The type that the state takes, if it is not the argument's own.
+    argument_type: Option<DataType>,
+    filter: Option<usize>,
+    order: Vec<usize>,
+    n_keys: usize,
+    keeps_nulls: bool,
+    distinct: Option<Distinct>,
+    kind: Kind,
+}
+
+enum Kind {
+    Linear(Box<dyn State>),
+    Ordered(Box<Ordered>),
+}
+
+/// The input columns that an aggregate uses: keys, then those of the calls.
+pub(crate) fn columns(spec: &AggregateSpec) -> Vec<usize> {
+    let mut columns = spec.keys.clone();
+    for call in &spec.calls {
+        let order = call.order.iter().map(|&(column, _)| column);
+        for column in call.argument.into_iter().chain(call.filter).chain(order) {
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+    }
+    columns
+}
+
+/// The state of every call.
+pub(crate) fn states(spec: &AggregateSpec) -> Result<Vec<CallState>, Unsupported> {
+    let columns = columns(spec);
+    let types: Vec<DataType> = columns.iter().map(|&column| spec.input_types[column].clone()).collect();
+    let state = |call: &Call| CallState::new(call, &columns, &types, spec.keys.len(), spec.effort);
+    spec.calls.iter().map(state).collect()
+}
+
+impl CallState {
+    /// The state of `call`, whose columns are those of the input; `columns` are the used ones, of these types.
+    fn new(
+        call: &Call,
+        columns: &[usize],
+        types: &[DataType],
+        n_keys: usize,
+        effort: MergeEffort,
+    ) -> Result<CallState, Unsupported> {
+        let position = |column: usize| columns.iter().position(|&used| used == column).expect("columns of calls are used");
+        let argument = call.argument.map(position);
+        let order: Vec<usize> = call.order.iter().map(|&(column, _)| position(column)).collect();
+        if argument.is_none() && call.function != Function::Count {
+            return Err(Unsupported::types(&call.function, None, &call.output_type));
+        }
+        let keys = || types[..n_keys].iter().cloned();
+        let (kind, argument_type) = match argument {
+            Some(argument) if call.function.is_ordered() => {
+                let values = std::iter::once(argument).chain(order.iter().copied()).map(|column| types[column].clone());
+                (Kind::Ordered(Box::new(Ordered::new(call, keys().chain(values).collect(), n_keys, effort)?)), None)
+            }
+            _ => {
+                let (state, argument_type) = linear(call, argument.map(|argument| &types[argument]))?;
+                (Kind::Linear(state), argument_type)
+            }
+        };
+        let is_distinct = call.distinct && !call.function.ignores_duplicates() && matches!(kind, Kind::Linear(_));
+        let distinct = argument.filter(|_| is_distinct).map(|argument| {
+            let types: Vec<DataType> = keys().chain([types[argument].clone()]).collect();
+            Distinct::new(&types)
+        });
+        let keeps_nulls = call.function.keeps_nulls();
+        Ok(CallState { argument, argument_type, filter: call.filter.map(position), order, n_keys, keeps_nulls, distinct, kind })
+    }
+
+    /// Merges a turn's rows; returns pairs of results.
+    pub(crate) fn step(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+        match self.kind {
+            Kind::Ordered(_) => self.step_ordered(turn, outcome),
+            Kind::Linear(_) if self.filter.is_none() && self.distinct.is_none() => self.step_all(turn, outcome),
+            Kind::Linear(_) => self.step_some(turn, outcome),
+        }
+    }
+
+    /// A turn without input.
+    pub(crate) fn idle(&mut self) {
+        if let Kind::Ordered(ordered) = &mut self.kind {
+            ordered.idle();
+        }
+    }
+
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self.kind, Kind::Ordered(_))
+    }
+
+    /// Leaves in `slots` only those of which nothing is remembered.
+    pub(crate) fn retain_zero(&self, slots: &mut Vec<u32>) {
+        if let Kind::Linear(state) = &self.kind {
+            state.retain_zero(slots);
+        }
+    }
+
+    /// Slot `i` is from now on what slot `old_of_new[i]` was.
+    pub(crate) fn renumber(&mut self, old_of_new: &[u32]) {
+        if let Kind::Linear(state) = &mut self.kind {
+            state.renumber(old_of_new);
+        }
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        let distinct = self.distinct.as_ref().map_or(0, Distinct::size_bytes);
+        distinct
+            + match &self.kind {
+                Kind::Linear(state) => state.size_bytes(),
+                Kind::Ordered(ordered) => ordered.size_bytes(),
+            }
+    }
+
+    /// A linear call that sees all rows.
+    fn step_all(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+        let argument = self.argument.map(|argument| self.convert(turn.batch.column(argument)));
+        let input = Input {
+            argument,
+            segment: &turn.segments.of_row,
+            diffs: turn.batch.diffs(),
+            multiplicities: Some(turn.multiplicities),
+        };
+        step_linear(&mut self.kind, &input, turn, outcome)
+    }
+
+    /// A linear call with a filter, or DISTINCT.
+    fn step_some(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+        let mut rows = self.rows_seen(turn.batch, self.distinct.is_some());
+        let mut diffs = turn.batch.diffs().take(&rows);
+        if let (Some(distinct), Some(argument)) = (&mut self.distinct, self.argument) {
+            let columns = (0..self.n_keys).chain([argument]).map(|column| turn.batch.column(column).clone());
+            let columns = gather::take(&columns.collect::<Vec<_>>(), &rows);
+            let (picked, changes) = distinct.step(&columns, &turn.batch.times().take(&rows), &diffs);
+            rows = picked.into_iter().map(|row| rows[row as usize]).collect();
+            diffs = Diffs::Column(changes.into());
+        }
+        let segment: Vec<u32> = rows.iter().map(|&row| turn.segments.of_row[row as usize]).collect();
+        let argument = self.argument.map(|argument| {
+            let taken = gather::take(&[turn.batch.column(argument).clone()], &rows);
+            self.convert(&taken[0])
+        });
+        let input = Input { argument, segment: &segment, diffs: &diffs, multiplicities: None };
+        step_linear(&mut self.kind, &input, turn, outcome)
+    }
+
+    fn step_ordered(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+        let argument = self.argument.expect("ordered calls have an argument");
+        let columns: Vec<usize> = (0..self.n_keys).chain([argument]).chain(self.order.iter().copied()).collect();
+        let has_nulls = !self.keeps_nulls && turn.batch.column(argument).logical_null_count() > 0;
+        let rows = turn.batch.project(&columns);
+        let rows = match self.filter.is_some() || has_nulls {
+            true => rows.take(&self.rows_seen(turn.batch, !self.keeps_nulls)),
+            false => rows,
+        };
+        let (keys, key_of_group) = turn.keys.expect("keys are made when there is an ordered call");
+        match &mut self.kind {
+            Kind::Ordered(ordered) => ordered.step(rows, turn.upto, turn.segments, (keys, key_of_group), outcome),
+            Kind::Linear(_) => unreachable!("the caller has matched the kind"),
+        }
+    }
+
+    /// Rows on which the filter is true and, if `skip_nulls`, the argument is not NULL.
+    fn rows_seen(&self, batch: &Batch, skip_nulls: bool) -> Vec<u32> {
+        let nulls = self.argument.filter(|_| skip_nulls).and_then(|argument| batch.column(argument).logical_nulls());
+        let filter = self.filter.map(|filter| batch.column(filter).as_boolean());
+        let passes = |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+        let is_there = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        (0..batch.len() as u32).filter(|&row| passes(row as usize) && is_there(row as usize)).collect()
+    }
+
+    fn convert(&self, argument: &ArrayRef) -> ArrayRef {
+        match &self.argument_type {
+            Some(data_type) => cast(argument, data_type).expect("the conversion was chosen for the argument's type"),
+            None => argument.clone(),
+        }
+    }
+}
+
+fn step_linear(kind: &mut Kind, input: &Input, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+    match kind {
+        Kind::Linear(state) => {
+            state.resize(turn.n_slots);
+            state.step(input, turn.segments, outcome)
+        }
+        Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
+    }
+}
+
+/// The state of a linear call, and the type it takes its argument as, if not its own.
+fn linear(call: &Call, argument: Option<&DataType>) -> Result<(Box<dyn State>, Option<DataType>), Unsupported> {
+    let unsupported = || Unsupported::types(&call.function, argument, &call.output_type);
+    let output = &call.output_type;
+    let state: (Box<dyn State>, Option<DataType>) = match (&call.function, argument) {
+        (Function::Count, _) if matches!(output, DataType::Int64 | DataType::UInt64) => {
+            (Box::new(Linear::new(Count { output_type: output.clone() })), None)
+        }
+        (Function::Sum, Some(argument)) => sum(SumVerb::Sum, argument, output).ok_or_else(unsupported)?,
+        (Function::Avg, Some(argument)) => sum(SumVerb::Avg, argument, output).ok_or_else(unsupported)?,
+        (Function::BoolAnd, Some(DataType::Boolean)) => (Box::new(Linear::new(Boolean::And)), None),
+        (Function::BoolOr, Some(DataType::Boolean)) => (Box::new(Linear::new(Boolean::Or)), None),
+        (Function::BitAnd, Some(argument)) => bits(BitVerb::And, argument, output).ok_or_else(unsupported)?,
+        (Function::BitOr, Some(argument)) => bits(BitVerb::Or, argument, output).ok_or_else(unsupported)?,
+        (Function::BitXor, Some(argument)) => bits(BitVerb::Xor, argument, output).ok_or_else(unsupported)?,
+        (function, Some(argument)) if *output == DataType::Float64 => variance(function, argument).ok_or_else(unsupported)?,
+        _ => return Err(unsupported()),
+    };
+    Ok(state)
+}
+
+type LinearState = Option<(Box<dyn State>, Option<DataType>)>;
+
+fn sum(verb: SumVerb, argument: &DataType, output_type: &DataType) -> LinearState {
+    use DataType::*;
+    let output_type = output_type.clone();
+    if argument.is_floating() {
+        let is_double = *argument == Float64;
+        return output_type.is_floating().then(|| -> (Box<dyn State>, _) {
+            (Box::new(Linear::new(FloatTotal { verb, output_type })), (!is_double).then_some(Float64))
+        });
+    }
+    let fits = match (argument, verb, &output_type) {
+        (Duration(from), _, Duration(to)) => from == to,
+        (Duration(_), ..) => false,
+        (_, SumVerb::Sum, Int64 | UInt64) => argument.is_integer(),
+        (_, _, Float64 | Decimal128(..) | Decimal256(..)) => true,
+        _ => false,
+    };
+    let is_native = matches!(argument, Int32 | Int64 | UInt64 | Decimal128(..) | Decimal256(..));
+    let argument_type = (!is_native).then_some(Int64);
+    let state: Box<dyn State> = match argument {
+        _ if !fits => return None,
+        Decimal256(_, input_scale) => Box::new(Linear::new(ExactSum::<5> { verb, input_scale: *input_scale, output_type })),
+        Decimal128(_, input_scale) => Box::new(Linear::new(ExactSum::<3> { verb, input_scale: *input_scale, output_type })),
+        _ if argument.is_integer() || matches!(argument, Duration(_)) => {
+            Box::new(Linear::new(ExactSum::<3> { verb, input_scale: 0, output_type }))
+        }
+        _ => return None,
+    };
+    Some((state, argument_type))
+}
+
+fn bits(verb: BitVerb, argument: &DataType, output_type: &DataType) -> LinearState {
+    let data_type = argument.clone();
+    let fits = argument.is_integer() && argument == output_type;
+    fits.then(|| -> (Box<dyn State>, _) { (Box::new(Linear::new(Bits { verb, data_type })), None) })
+}
+
+fn variance(function: &Function, argument: &DataType) -> LinearState {
+    let (divisor, report) = match function {
+        Function::VarianceSample => (Divisor::Sample, Report::Variance),
+        Function::VariancePopulation => (Divisor::Population, Report::Variance),
+        Function::StddevSample => (Divisor::Sample, Report::Deviation),
+        Function::StddevPopulation => (Divisor::Population, Report::Deviation),
+        _ => return None,
+    };
+    let argument_type = match argument {
+        DataType::Float64 => None,
+        _ if argument.is_numeric() => Some(DataType::Float64),
+        _ => return None,
+    };
+    Some((Box::new(Linear::new(Variance { divisor, report, scratch: Default::default() })), argument_type))
+}

@@ -1,0 +1,260 @@
+//! Aggregates: one row a group, kept current.
+//!
+//! ```text
+//! sum(x) by k:   in    (k: a, x: 5) +1 at 1    (a, 7) +1 at 2              (a, 5) -1, (a, 7) -1 at 3
+//!                out   (a, 5) +1 at 1          (a, 5) -1, (a, 12) +1 at 2  (a, 12) -1 at 3
+//! ```
+//!
+//! Law: at every time the output is, for each group of the input with positive multiplicity, its key and the results of the calls
+//! over its rows, as PostgreSQL defines them; without keys it is one row always. NULL keys form a group. A result that does not
+//! exist (out of range) makes the row an error, retracted when the result exists again.
+//!
+//! State: a dense slot a group ([`crate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
+//! for ordered calls, which keep their arguments in order. All state is a linear function of the input, so the order of updates
+//! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back.
+//!
+//! Cost: one pass over a batch for the slots, one per call, column by column; then work by touched group and time. Nothing is
+//! sorted when all rows have one time.
+//!
+//! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed`), `float` (on
+//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `ordered`; `calls`, which puts them together.
+
+mod bits;
+mod boolean;
+mod calls;
+mod count;
+mod distinct;
+mod fixed;
+mod float;
+mod float_sum;
+mod limbs;
+mod ordered;
+mod output;
+mod spec;
+mod state;
+mod sum;
+mod variance;
+
+pub use float_sum::FloatSum;
+pub use spec::{AggregateSpec, Call, Function, Unsupported};
+
+use anabranch_arrangement::{Keys, NullKeys};
+use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather, hash};
+use arrow::array::{ArrayRef, new_empty_array};
+use arrow::datatypes::DataType;
+
+use crate::group_table::{GroupTable, Touched};
+use crate::pending::Pending;
+use crate::segments::Segments;
+use crate::tactic::{Output, Timed};
+use calls::{CallState, Turn};
+use output::{Outcome, assemble};
+
+/// The tactic. See the module's page.
+pub struct Aggregate {
+    /// Input columns that are used: keys first.
+    columns: Vec<usize>,
+    /// Types of `columns`.
+    types: Vec<DataType>,
+    n_keys: usize,
+    rows: Rows,
+    pending: Pending,
+    groups: GroupTable,
+    /// Sum of diffs of each slot.
+    multiplicities: Vec<Diff>,
+    calls: Vec<CallState>,
+}
+
+/// Which groups have a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rows {
+    /// Those with positive multiplicity.
+    Grouped,
+    /// The single group of a global aggregate, from this time on; `is_out` once the row was put out.
+    Global { from: Time, is_out: bool },
+    /// The single group belongs to another worker.
+    Elsewhere,
+}
+
+impl Aggregate {
+    /// An aggregate over nothing. Without keys, `global` is the time from which on there is a row, for the worker that owns the
+    /// single group (to which all rows must go), and `None` for the others. With keys it is ignored.
+    ///
+    /// # Panics
+    /// If [`AggregateSpec::check`] refuses `spec`.
+    pub fn new(spec: AggregateSpec, global: Option<Time>) -> Aggregate {
+        let calls = calls::states(&spec).expect("calls are checked before a query is built");
+        let columns = calls::columns(&spec);
+        let types: Vec<DataType> = columns.iter().map(|&column| spec.input_types[column].clone()).collect();
+        let n_keys = spec.keys.len();
+        let rows = match global {
+            _ if n_keys > 0 => Rows::Grouped,
+            Some(from) => Rows::Global { from, is_out: false },
+            None => Rows::Elsewhere,
+        };
+        Aggregate {
+            calls,
+            groups: GroupTable::new(&types[..n_keys]),
+            pending: Pending::default(),
+            multiplicities: Vec::new(),
+            columns,
+            types,
+            n_keys,
+            rows,
+        }
+    }
+
+    /// Groups in memory.
+    pub fn n_groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn no_rows(&self) -> Batch {
+        let columns: Vec<ArrayRef> = self.types.iter().map(new_empty_array).collect();
+        Batch::with_len(columns.into(), 0, Times::Constant(0), Diffs::Constant(1))
+    }
+
+    /// The time of the row over nothing, if it is due.
+    fn first_row_due(&self, upto: Time) -> Option<Time> {
+        match self.rows {
+            Rows::Global { from, is_out: false } if from < upto => Some(from),
+            _ => None,
+        }
+    }
+
+    fn segments(&mut self, batch: &Batch, hashes: &[u64], due: Option<Time>) -> Segments {
+        let keys = &batch.columns()[..self.n_keys];
+        if self.rows == Rows::Grouped {
+            return Segments::new(self.groups.touch(keys, hashes), batch.times());
+        }
+        let touched = match batch.len() {
+            0 => Touched::default(),
+            len => Touched { of_row: vec![0; len], slot: vec![0], first_row: vec![0] },
+        };
+        let mut segments = Segments::new(touched, batch.times());
+        if let Some(time) = due {
+            segments.insert_time(time);
+        }
+        segments
+    }
+
+    /// Whether the group has a row, before and after each segment. Adds `deltas` to the groups' multiplicities.
+    fn count_rows(&mut self, segments: &Segments, deltas: &[Diff]) -> Vec<[bool; 2]> {
+        let n_slots = if self.rows == Rows::Grouped { self.groups.n_slots() } else { 1 };
+        if self.multiplicities.len() < n_slots {
+            self.multiplicities.resize(n_slots, 0);
+        }
+        let slots = segments.slot.iter().zip(deltas).enumerate();
+        let alive = slots.map(|(segment, (&slot, delta))| {
+            let multiplicity = &mut self.multiplicities[slot as usize];
+            let before = *multiplicity > 0;
+            *multiplicity += delta;
+            match self.rows {
+                Rows::Grouped => [before, *multiplicity > 0],
+                Rows::Global { from, .. } => [segments.times.get(segment) > from, segments.times.get(segment) >= from],
+                Rows::Elsewhere => [false, false],
+            }
+        });
+        alive.collect()
+    }
+
+    /// The keys of the touched groups, and the number of each group's key.
+    fn touched_keys(&self, batch: &Batch, hashes: &[u64], segments: &Segments) -> (Keys, Vec<u32>) {
+        if self.n_keys == 0 {
+            let groups = segments.by_slot().count();
+            return Keys::from_columns(&[], &hash::hash_columns(&[], groups), NullKeys::Match);
+        }
+        let first_rows: Vec<u32> = segments.by_slot().map(|range| segments.first_row[range.start]).collect();
+        let columns = gather::take(&batch.columns()[..self.n_keys], &first_rows);
+        let hashes: Vec<u64> = first_rows.iter().map(|&row| hashes[row as usize]).collect();
+        Keys::from_columns(&columns, &hashes, NullKeys::Match)
+    }
+
+    /// Gives back the groups of which nothing is left.
+    fn release(&mut self, segments: &Segments, hashes: &[u64]) {
+        if self.rows != Rows::Grouped {
+            return;
+        }
+        let is_empty = |slot: u32| self.multiplicities[slot as usize] == 0;
+        let ranges = segments.by_slot().filter(|range| is_empty(segments.slot[range.start]));
+        let hash_of: Vec<(u32, u64)> =
+            ranges.map(|range| (segments.slot[range.start], hashes[segments.first_row[range.start] as usize])).collect();
+        if hash_of.is_empty() {
+            return;
+        }
+        let mut zero: Vec<u32> = hash_of.iter().map(|&(slot, _)| slot).collect();
+        self.calls.iter().for_each(|call| call.retain_zero(&mut zero));
+        let mut zero = zero.into_iter().peekable();
+        for (slot, hash) in hash_of {
+            if zero.next_if_eq(&slot).is_some() {
+                self.groups.release(slot, hash);
+            }
+        }
+        if let Some(old_of_new) = self.groups.shrink() {
+            self.multiplicities = old_of_new.iter().map(|&old| self.multiplicities[old as usize]).collect();
+            self.calls.iter_mut().for_each(|call| call.renumber(&old_of_new));
+        }
+    }
+}
+
+impl Timed for Aggregate {
+    fn push(&mut self, input: usize, batch: Batch) {
+        assert_eq!(input, 0, "an aggregate has one input");
+        assert!(self.rows != Rows::Elsewhere || batch.is_empty(), "rows of a global aggregate go to the owner of its group");
+        self.pending.push(batch.project(&self.columns));
+    }
+
+    fn advance(&mut self, upto: Time, out: &mut Output) {
+        let due = self.first_row_due(upto);
+        let batch = match self.pending.take_before(upto) {
+            Some(batch) => batch,
+            None if due.is_some() => self.no_rows(),
+            None => return self.calls.iter_mut().for_each(CallState::idle),
+        };
+        let key: Vec<usize> = (0..self.n_keys).collect();
+        let batch = batch.with_key(&key);
+        let hashes = batch.key().expect("the batch was just keyed").hashes.clone();
+
+        let segments = self.segments(&batch, &hashes, due);
+        let multiplicities = sum_diffs(&segments, batch.diffs());
+        let alive = self.count_rows(&segments, &multiplicities);
+        let is_ordered = self.calls.iter().any(CallState::is_ordered);
+        let keys = is_ordered.then(|| self.touched_keys(&batch, &hashes, &segments));
+        let n_slots = self.multiplicities.len();
+        let turn = Turn { batch: &batch, segments: &segments, multiplicities: &multiplicities, keys: keys.as_ref(), n_slots, upto };
+
+        let mut outcome = Outcome::new(segments.len());
+        let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
+        assemble(&batch.columns()[..self.n_keys], results, &segments, &alive, &outcome, out);
+        if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
+            self.rows = Rows::Global { from, is_out: true };
+        }
+        self.release(&segments, &hashes);
+    }
+
+    fn pending_from(&self) -> Option<Time> {
+        let first_row = match self.rows {
+            Rows::Global { from, is_out: false } => Some(from),
+            _ => None,
+        };
+        self.pending.pending_from().into_iter().chain(first_row).min()
+    }
+
+    fn size_bytes(&self) -> usize {
+        let calls: usize = self.calls.iter().map(CallState::size_bytes).sum();
+        let multiplicities = self.multiplicities.capacity() * size_of::<Diff>();
+        self.pending.size_bytes() + self.groups.size_bytes() + multiplicities + calls
+    }
+}
+
+/// Sum of diffs of each segment.
+fn sum_diffs(segments: &Segments, diffs: &Diffs) -> Vec<Diff> {
+    let mut sums = vec![0; segments.len()];
+    match diffs {
+        Diffs::Constant(diff) => segments.of_row.iter().for_each(|&segment| sums[segment as usize] += diff),
+        Diffs::Column(diffs) => {
+            segments.of_row.iter().zip(diffs.iter()).for_each(|(&segment, diff)| sums[segment as usize] += diff);
+        }
+    }
+    sums
+}

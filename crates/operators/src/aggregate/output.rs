@@ -1,0 +1,188 @@
+//! From results before and after each segment to output rows.
+//!
+//! Law: for each segment, the old row leaves and the new row comes at the segment's time, unless they are equal; a row exists while
+//! its group is alive; in place of a row one of whose results is an error, the error leaves or comes.
+//!
+//! Results come as *pairs*: arrays with two entries a segment, before and after. Cost: one filter a column, none when all
+//! pairs are put out.
+
+use anabranch_batch::{Batch, Columns, Diffs, Times, equal, gather};
+use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray};
+use arrow::compute::FilterBuilder;
+use arrow::datatypes::{ArrowNativeTypeOp, ArrowPrimitiveType, DataType};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::segments::Segments;
+use crate::tactic::Output;
+
+/// A result: a value, NULL, or the message of an error.
+pub(crate) type Value<T> = Result<Option<T>, String>;
+
+/// What is known of the pairs beside the result arrays.
+pub(crate) struct Outcome {
+    /// For each segment, whether something differs between before and after.
+    changed: Vec<bool>,
+    /// For entries of pairs without a result, why.
+    errors: BTreeMap<usize, String>,
+}
+
+impl Outcome {
+    /// Nothing has changed yet in `n_segments` segments.
+    pub(crate) fn new(n_segments: usize) -> Outcome {
+        Outcome { changed: vec![false; n_segments], errors: BTreeMap::new() }
+    }
+
+    /// Says that before and after differ in `segment`.
+    #[inline]
+    pub(crate) fn mark_if(&mut self, segment: usize, differs: bool) {
+        self.changed[segment] |= differs;
+    }
+
+    /// Says where the pairs of an array differ.
+    pub(crate) fn mark_pairs(&mut self, pairs: &ArrayRef) {
+        let before: Vec<u32> = (0..self.changed.len() as u32).map(|segment| 2 * segment).collect();
+        let after: Vec<u32> = before.iter().map(|entry| entry + 1).collect();
+        let pairs = std::slice::from_ref(pairs);
+        let equal = equal::rows_equal(pairs, &before, pairs, &after);
+        equal.iter().enumerate().for_each(|(segment, &equal)| self.mark_if(segment, !equal));
+    }
+
+    /// The value, and NULL in place of an error, which is noted. The first call with an error names it.
+    #[inline]
+    fn note_error<T>(&mut self, entry: usize, value: Value<T>) -> Option<T> {
+        match value {
+            Ok(value) => value,
+            Err(message) => {
+                self.errors.entry(entry).or_insert(message);
+                None
+            }
+        }
+    }
+}
+
+/// Collects pairs of a primitive type.
+pub(crate) struct Pairs<T: ArrowPrimitiveType> {
+    values: Vec<T::Native>,
+    nulls: NullBufferBuilder,
+}
+
+impl<T: ArrowPrimitiveType> Pairs<T> {
+    /// Room for the pairs of `n_segments`.
+    pub(crate) fn with_capacity(n_segments: usize) -> Pairs<T> {
+        Pairs { values: Vec::with_capacity(2 * n_segments), nulls: NullBufferBuilder::new(2 * n_segments) }
+    }
+
+    /// Adds the pair of the next segment.
+    #[inline]
+    pub(crate) fn push(&mut self, outcome: &mut Outcome, segment: usize, before: Value<T::Native>, after: Value<T::Native>) {
+        let is_same_kind = before.is_ok() == after.is_ok();
+        let before = outcome.note_error(2 * segment, before);
+        let after = outcome.note_error(2 * segment + 1, after);
+        let is_same = match (before, after) {
+            (Some(before), Some(after)) => before.is_eq(after),
+            (None, None) => is_same_kind,
+            _ => false,
+        };
+        outcome.mark_if(segment, !is_same);
+        for value in [before, after] {
+            self.values.push(value.unwrap_or_default());
+            self.nulls.append(value.is_some());
+        }
+    }
+
+    /// The pairs, as this type.
+    pub(crate) fn finish(mut self, data_type: &DataType) -> ArrayRef {
+        Arc::new(PrimitiveArray::<T>::new(self.values.into(), self.nulls.finish()).with_data_type(data_type.clone()))
+    }
+}
+
+/// Puts out the rows and errors that leave and come.
+///
+/// `keys` are the key columns of the batch, `alive` says for each segment whether the group has a row before and after.
+pub(crate) fn assemble(
+    keys: &[ArrayRef],
+    results: Vec<ArrayRef>,
+    segments: &Segments,
+    alive: &[[bool; 2]],
+    outcome: &Outcome,
+    output: &mut Output,
+) {
+    let kept = Kept::new(alive, outcome);
+    if !kept.entries.is_empty() {
+        let first_rows: Vec<u32> = kept.entries.iter().map(|&entry| segments.first_row[entry as usize / 2]).collect();
+        let mut columns = gather::take(keys, &first_rows).to_vec();
+        columns.extend(kept.filter(results));
+        let columns = Columns::from(columns);
+        let len = kept.entries.len();
+        output.give_rows(Batch::with_len(columns, len, kept.times(segments), kept.diffs()));
+    }
+    give_errors(segments, alive, outcome, output);
+}
+
+/// Entries of pairs that are put out.
+struct Kept {
+    entries: Vec<u32>,
+    mask: BooleanArray,
+}
+
+impl Kept {
+    fn new(alive: &[[bool; 2]], outcome: &Outcome) -> Kept {
+        let mut mask = BooleanBufferBuilder::new(2 * alive.len());
+        let mut entries = Vec::with_capacity(2 * alive.len());
+        for (segment, &[before, after]) in alive.iter().enumerate() {
+            let differs = before != after || outcome.changed[segment];
+            for (entry, is_alive) in [(2 * segment, before), (2 * segment + 1, after)] {
+                let keep = differs && is_alive && !(outcome.has_errors() && outcome.errors.contains_key(&entry));
+                mask.append(keep);
+                if keep {
+                    entries.push(entry as u32);
+                }
+            }
+        }
+        Kept { entries, mask: BooleanArray::new(mask.finish(), None) }
+    }
+
+    fn filter(&self, results: Vec<ArrayRef>) -> Vec<ArrayRef> {
+        if self.entries.len() == self.mask.len() {
+            return results;
+        }
+        let filter = FilterBuilder::new(&self.mask).optimize().build();
+        let filtered = results.iter().map(|result| filter.filter(result).expect("a result has two entries per segment"));
+        filtered.collect()
+    }
+
+    fn times(&self, segments: &Segments) -> Times {
+        match &segments.times {
+            Times::Constant(time) => Times::Constant(*time),
+            Times::Column(times) => Times::Column(self.entries.iter().map(|&entry| times[entry as usize / 2]).collect()),
+        }
+    }
+
+    fn diffs(&self) -> Diffs {
+        let diffs = self.entries.iter().map(|entry| if entry % 2 == 0 { -1 } else { 1 });
+        Diffs::Column(diffs.collect()).simplify()
+    }
+}
+
+impl Outcome {
+    #[inline]
+    fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+}
+
+fn give_errors(segments: &Segments, alive: &[[bool; 2]], outcome: &Outcome, output: &mut Output) {
+    let (mut messages, mut times, mut diffs) = (Vec::new(), Vec::new(), Vec::new());
+    for (&entry, message) in &outcome.errors {
+        let (segment, side) = (entry / 2, entry % 2);
+        let is_in_both = alive[segment] == [true, true] && outcome.errors.get(&(entry ^ 1)) == Some(message);
+        if alive[segment][side] && !is_in_both {
+            messages.push(message.as_str());
+            times.push(segments.times.get(segment));
+            diffs.push(if side == 0 { -1 } else { 1 });
+        }
+    }
+    let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(messages));
+    output.give_errors(Batch::new(vec![messages], Times::Column(times.into()), Diffs::Column(diffs.into())));
+}

@@ -1,0 +1,169 @@
+//! State by slot: what a call remembers of each group.
+//!
+//! Law: the state of a slot is a linear function of the updates it has seen (sums and counts), so it depends neither on
+//! their order nor on updates that cancelled; the state of nothing is [`Accumulator::is_zero`]. Results are computed from
+//! state alone.
+//!
+//! A [`Kernel`] has two loops: one scatters the rows of a batch into one delta a segment, the other walks the segments, merges
+//! each delta into its slot and yields the result before and after. Dispatch is once per call and batch.
+
+use anabranch_batch::{Diff, Diffs};
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::NullBuffer;
+
+use crate::aggregate::output::Outcome;
+use crate::segments::Segments;
+
+/// The rows of a batch that a call sees.
+pub(crate) struct Input<'a> {
+    /// The argument of each row; `None` if the call has none.
+    pub(crate) argument: Option<ArrayRef>,
+    /// The segment of each row.
+    pub(crate) segment: &'a [u32],
+    /// The multiplicity of each row.
+    pub(crate) diffs: &'a Diffs,
+    /// Sum of diffs of each segment, when the call sees all rows.
+    pub(crate) multiplicities: Option<&'a [Diff]>,
+}
+
+/// A call's memory of all groups.
+pub(crate) trait State {
+    /// Merges a batch. Returns the result before and after each segment, alternating: two entries a segment.
+    fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef;
+    /// Makes room for slots below `n_slots`.
+    fn resize(&mut self, n_slots: usize);
+    /// Leaves in `slots` only those whose state is that of nothing.
+    fn retain_zero(&self, slots: &mut Vec<u32>);
+    /// Slot `i` is from now on what slot `old_of_new[i]` was.
+    fn renumber(&mut self, old_of_new: &[u32]);
+    /// Bytes, those owned by slots included.
+    fn size_bytes(&self) -> usize;
+}
+
+/// What is remembered of one group.
+pub(crate) trait Accumulator: Clone + Default {
+    /// Whether this is what is remembered of nothing.
+    fn is_zero(&self) -> bool;
+    /// Bytes owned beyond the accumulator itself.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// The two loops of a call. See the module's page.
+pub(crate) trait Kernel {
+    /// State of a slot.
+    type Slot: Accumulator;
+    /// What a segment changes.
+    type Delta;
+    /// One delta a segment.
+    fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Self::Delta>;
+    /// Adds a delta.
+    fn merge(slot: &mut Self::Slot, delta: &Self::Delta);
+    /// Merges all deltas, and computes results.
+    fn walk(&self, walk: Walk<'_, Self>, outcome: &mut Outcome) -> ArrayRef
+    where
+        Self: Sized;
+}
+
+/// Segments about to be merged into slots.
+pub(crate) struct Walk<'a, K: Kernel> {
+    slots: &'a mut [K::Slot],
+    slot_of_segment: &'a [u32],
+    deltas: &'a [K::Delta],
+}
+
+impl<K: Kernel> Walk<'_, K> {
+    /// Number of segments.
+    pub(crate) fn len(&self) -> usize {
+        self.slot_of_segment.len()
+    }
+
+    /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before and after it.
+    #[inline]
+    pub(crate) fn each<V>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
+        for (segment, (&slot, delta)) in self.slot_of_segment.iter().zip(self.deltas).enumerate() {
+            let state = &mut self.slots[slot as usize];
+            let before = value(state);
+            K::merge(state, delta);
+            pair(segment, before, value(state));
+        }
+    }
+}
+
+/// The state of a kernel: one accumulator a slot.
+pub(crate) struct Linear<K: Kernel> {
+    kernel: K,
+    slots: Vec<K::Slot>,
+}
+
+impl<K: Kernel> Linear<K> {
+    pub(crate) fn new(kernel: K) -> Linear<K> {
+        Linear { kernel, slots: Vec::new() }
+    }
+}
+
+impl<K: Kernel> State for Linear<K> {
+    fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef {
+        let deltas = self.kernel.scatter(input, segments.len());
+        let walk = Walk { slots: &mut self.slots, slot_of_segment: &segments.slot, deltas: &deltas };
+        self.kernel.walk(walk, outcome)
+    }
+
+    fn resize(&mut self, n_slots: usize) {
+        if self.slots.len() < n_slots {
+            self.slots.resize(n_slots, K::Slot::default());
+        }
+    }
+
+    fn retain_zero(&self, slots: &mut Vec<u32>) {
+        slots.retain(|&slot| self.slots[slot as usize].is_zero());
+    }
+
+    fn renumber(&mut self, old_of_new: &[u32]) {
+        self.slots = old_of_new.iter().map(|&old| std::mem::take(&mut self.slots[old as usize])).collect();
+    }
+
+    fn size_bytes(&self) -> usize {
+        let heap: usize = self.slots.iter().map(K::Slot::heap_bytes).sum();
+        self.slots.capacity() * size_of::<K::Slot>() + heap
+    }
+}
+
+impl Input<'_> {
+    /// Validity of the argument, if it has NULLs.
+    pub(crate) fn nulls(&self) -> Option<NullBuffer> {
+        let nulls = self.argument.as_ref()?.logical_nulls()?;
+        (nulls.null_count() > 0).then_some(nulls)
+    }
+
+    /// Calls `visit(row, segment, diff)` for each row whose argument is not NULL.
+    #[inline]
+    pub(crate) fn each_valid(&self, mut visit: impl FnMut(usize, usize, Diff)) {
+        let rows = self.segment.iter().enumerate().map(|(row, &segment)| (row, segment as usize));
+        match (self.nulls(), self.diffs) {
+            (None, Diffs::Constant(1)) => rows.for_each(|(row, segment)| visit(row, segment, 1)),
+            (None, diffs) => rows.for_each(|(row, segment)| visit(row, segment, diffs.get(row))),
+            (Some(nulls), diffs) => {
+                let valid = rows.filter(|&(row, _)| nulls.is_valid(row));
+                valid.for_each(|(row, segment)| visit(row, segment, diffs.get(row)));
+            }
+        }
+    }
+
+    /// For each segment the number of rows whose argument is not NULL.
+    pub(crate) fn counts(&self, n_segments: usize) -> Vec<Diff> {
+        if let (None, Some(multiplicities)) = (self.nulls(), self.multiplicities) {
+            return multiplicities.to_vec();
+        }
+        let mut counts = vec![0; n_segments];
+        self.each_valid(|_, segment, diff| counts[segment] += diff);
+        counts
+    }
+}
+
+impl Accumulator for Diff {
+    fn is_zero(&self) -> bool {
+        *self == 0
+    }
+}

@@ -1,0 +1,277 @@
+//! `sum` and `avg` of integers and decimals: exact.
+//!
+//! State: the sum as a wide integer and the number of arguments that are not NULL. A result that does not fit its type is a row
+//! error and no wrong number; it goes away when the sum comes back into range. An average is one division of exact numbers,
+//! rounded half away from zero (as PostgreSQL's numeric does).
+//!
+//! Cost: one 128-bit addition a row while the batch cannot overflow it, which is decided once a batch; wider arithmetic otherwise.
+
+use anabranch_batch::{Diff, Diffs};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt64Type, i256,
+};
+
+use super::fixed::Fixed;
+use super::output::{Outcome, Pairs, Value};
+use super::state::{Accumulator, Input, Kernel, Walk};
+
+/// The kernel of exact sums. `N` limbs hold the sum: 3, or 5 for 256-bit decimals.
+#[derive(Debug)]
+pub(crate) struct ExactSum<const N: usize> {
+    /// Sum or average.
+    pub(crate) verb: SumVerb,
+    /// Digits after the point in the argument; 0 for integers.
+    pub(crate) input_scale: i8,
+    /// Type of the result.
+    pub(crate) output_type: DataType,
+}
+
+/// What is made of the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SumVerb {
+    Sum,
+    Avg,
+}
+
+/// A sum and how many arguments are in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Total<const N: usize> {
+    sum: Fixed<N>,
+    count: Diff,
+}
+
+impl<const N: usize> Accumulator for Total<N> {
+    fn is_zero(&self) -> bool {
+        self.count == 0 && self.sum.is_zero()
+    }
+}
+
+impl<const N: usize> Kernel for ExactSum<N> {
+    type Slot = Total<N>;
+    type Delta = Total<N>;
+
+    fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Total<N>> {
+        let argument = input.argument.as_ref().expect("a sum has an argument");
+        let magnitude = magnitude_max(argument);
+        let sums = match argument.data_type() {
+            DataType::Int32 => scatter_values::<Int32Type, N>(argument, magnitude, input, n_segments, i128::from),
+            DataType::UInt64 => scatter_values::<UInt64Type, N>(argument, magnitude, input, n_segments, i128::from),
+            DataType::Decimal128(..) => scatter_values::<Decimal128Type, N>(argument, magnitude, input, n_segments, |value| value),
+            DataType::Decimal256(..) => scatter_wide(argument, input, n_segments),
+            _ => scatter_values::<Int64Type, N>(argument, magnitude, input, n_segments, i128::from),
+        };
+        sums.into_iter().zip(input.counts(n_segments)).map(|(sum, count)| Total { sum, count }).collect()
+    }
+
+    #[inline]
+    fn merge(slot: &mut Total<N>, delta: &Total<N>) {
+        slot.sum.add(&delta.sum);
+        slot.count += delta.count;
+    }
+
+    fn walk(&self, walk: Walk<'_, Self>, outcome: &mut Outcome) -> ArrayRef {
+        match self.output_type {
+            DataType::UInt64 => self.pairs::<UInt64Type>(walk, outcome, |total| self.integer(total)),
+            DataType::Float64 => self.pairs::<Float64Type>(walk, outcome, |total| Ok(self.float(total))),
+            DataType::Decimal128(precision, scale) => {
+                let rescale = Rescale::new(self.input_scale, scale);
+                self.pairs::<Decimal128Type>(walk, outcome, |total| self.decimal(total, &rescale, precision))
+            }
+            DataType::Decimal256(precision, scale) => {
+                let rescale = Rescale::new(self.input_scale, scale);
+                self.pairs::<Decimal256Type>(walk, outcome, |total| self.decimal_wide(total, &rescale, precision))
+            }
+            DataType::Duration(_) => {
+                let value = |total: &Total<N>| self.duration(total);
+                let pairs = self.pairs_as::<Int64Type>(walk, outcome, value, &DataType::Int64);
+                cast(&pairs, &self.output_type).expect("durations are 64-bit integers")
+            }
+            _ => self.pairs::<Int64Type>(walk, outcome, |total| self.integer(total)),
+        }
+    }
+}
+
+impl<const N: usize> ExactSum<N> {
+    fn pairs<T: ArrowPrimitiveType>(
+        &self,
+        walk: Walk<'_, Self>,
+        outcome: &mut Outcome,
+        value: impl Fn(&Total<N>) -> Value<T::Native>,
+    ) -> ArrayRef {
+        self.pairs_as::<T>(walk, outcome, value, &self.output_type)
+    }
+
+    fn pairs_as<T: ArrowPrimitiveType>(
+        &self,
+        walk: Walk<'_, Self>,
+        outcome: &mut Outcome,
+        value: impl Fn(&Total<N>) -> Value<T::Native>,
+        data_type: &DataType,
+    ) -> ArrayRef {
+        let mut pairs = Pairs::<T>::with_capacity(walk.len());
+        walk.each(value, |segment, before, after| pairs.push(outcome, segment, before, after));
+        pairs.finish(data_type)
+    }
+
+    #[inline]
+    fn integer<I: TryFrom<i128>>(&self, total: &Total<N>) -> Value<I> {
+        if total.count <= 0 {
+            return Ok(None);
+        }
+        let value = total.sum.to_i128().and_then(|sum| I::try_from(sum).ok());
+        value.map(Some).ok_or_else(|| "bigint out of range in sum".into())
+    }
+
+    fn duration(&self, total: &Total<N>) -> Value<i64> {
+        if total.count <= 0 {
+            return Ok(None);
+        }
+        let sum = total.sum.to_i128();
+        let value = if self.verb == SumVerb::Avg { sum.map(|sum| sum / i128::from(total.count)) } else { sum };
+        let value = value.and_then(|value| i64::try_from(value).ok());
+        value.map(Some).ok_or_else(|| "interval out of range in sum".into())
+    }
+
+    fn float(&self, total: &Total<N>) -> Option<f64> {
+        let divisor = if self.verb == SumVerb::Avg { total.count as f64 } else { 1.0 };
+        (total.count > 0).then(|| total.sum.to_f64() / divisor / 10f64.powi(self.input_scale.into()))
+    }
+
+    #[inline]
+    fn decimal(&self, total: &Total<N>, rescale: &Rescale, precision: u8) -> Value<i128> {
+        if total.count <= 0 {
+            return Ok(None);
+        }
+        let narrow = total.sum.to_i128().and_then(|sum| rescale.apply(sum, self.divisor(total)));
+        let value = match narrow {
+            Some(value) => Some(value),
+            None => total.sum.to_i256().and_then(|sum| rescale.apply_wide(sum, self.divisor(total))?.to_i128()),
+        };
+        let fits = |value: &i128| value.unsigned_abs() < 10u128.pow(u32::from(precision.min(38)));
+        value.filter(fits).map(Some).ok_or_else(|| self.out_of_range())
+    }
+
+    fn decimal_wide(&self, total: &Total<N>, rescale: &Rescale, precision: u8) -> Value<i256> {
+        if total.count <= 0 {
+            return Ok(None);
+        }
+        let limit = i256::from_i128(10).checked_pow(u32::from(precision.min(76))).expect("10^76 fits 256 bits");
+        let value = total.sum.to_i256().and_then(|sum| rescale.apply_wide(sum, self.divisor(total)));
+        let fits = |value: &i256| *value < limit && *value > -limit;
+        value.filter(fits).map(Some).ok_or_else(|| self.out_of_range())
+    }
+
+    fn divisor(&self, total: &Total<N>) -> i128 {
+        if self.verb == SumVerb::Avg { i128::from(total.count) } else { 1 }
+    }
+
+    fn out_of_range(&self) -> String {
+        let verb = if self.verb == SumVerb::Avg { "avg" } else { "sum" };
+        format!("numeric out of range in {verb}: the result does not fit {}", self.output_type)
+    }
+}
+
+/// From one decimal scale to another.
+struct Rescale {
+    factor: i128,
+    divisor: i128,
+}
+
+impl Rescale {
+    fn new(from: i8, to: i8) -> Rescale {
+        let digits = i32::from(to) - i32::from(from);
+        let power = |digits: i32| 10i128.pow(digits.clamp(0, 38) as u32);
+        Rescale { factor: power(digits), divisor: power(-digits) }
+    }
+
+    /// `sum / divisor` at the new scale, rounded half away from zero; `None` if an intermediate result does not fit.
+    #[inline]
+    fn apply(&self, sum: i128, divisor: i128) -> Option<i128> {
+        let numerator = if self.factor == 1 { sum } else { sum.checked_mul(self.factor)? };
+        let divisor = if self.divisor == 1 { divisor } else { divisor.checked_mul(self.divisor)? };
+        if divisor == 1 {
+            return Some(numerator);
+        }
+        let (quotient, remainder) = match (i64::try_from(numerator), i64::try_from(divisor)) {
+            (Ok(numerator), Ok(divisor)) if divisor > 0 => (i128::from(numerator / divisor), i128::from(numerator % divisor)),
+            _ => (numerator / divisor, numerator % divisor),
+        };
+        let is_up = remainder.unsigned_abs() >= divisor.unsigned_abs().div_ceil(2);
+        Some(if is_up { quotient + numerator.signum() } else { quotient })
+    }
+
+    fn apply_wide(&self, sum: i256, divisor: i128) -> Option<i256> {
+        let numerator = sum.checked_mul(i256::from_i128(self.factor))?;
+        let divisor = i256::from_i128(divisor).checked_mul(i256::from_i128(self.divisor))?;
+        let quotient = numerator.checked_div(divisor)?;
+        let remainder = numerator.checked_rem(divisor)?.wrapping_abs();
+        let is_up = remainder >= divisor.wrapping_sub(remainder);
+        Some(if is_up { quotient.wrapping_add(numerator.signum()) } else { quotient })
+    }
+}
+
+/// A bound on the absolute values of a column, from its type if that is small, else from the values.
+fn magnitude_max(argument: &ArrayRef) -> u128 {
+    match argument.data_type() {
+        DataType::Decimal128(precision @ 0..=24, _) => 10u128.pow(u32::from(*precision)),
+        DataType::Decimal128(..) => {
+            let values = argument.as_primitive::<Decimal128Type>().values();
+            values.iter().map(|value| value.unsigned_abs()).max().unwrap_or(0)
+        }
+        _ => 1 << 64,
+    }
+}
+
+fn diff_max(diffs: &Diffs) -> u64 {
+    match diffs {
+        Diffs::Constant(diff) => diff.unsigned_abs(),
+        Diffs::Column(diffs) => diffs.iter().map(|diff| diff.unsigned_abs()).max().unwrap_or(0),
+    }
+}
+
+/// Sums of each segment, in 128 bits if the sum of all absolute values fits.
+fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
+    argument: &ArrayRef,
+    magnitude: u128,
+    input: &Input,
+    n_segments: usize,
+    widen: impl Fn(T::Native) -> i128,
+) -> Vec<Fixed<N>> {
+    let values = argument.as_primitive::<T>().values();
+    let total = magnitude.checked_mul(u128::from(diff_max(input.diffs))).and_then(|max| max.checked_mul(argument.len() as u128));
+    if total.is_some_and(|total| total < 1 << 127) {
+        let mut sums = vec![0i128; n_segments];
+        input.each_valid(|row, segment, diff| sums[segment] += widen(values[row]) * i128::from(diff));
+        return sums.into_iter().map(Fixed::from).collect();
+    }
+    let mut sums = vec![Fixed::<N>::default(); n_segments];
+    input.each_valid(|row, segment, diff| sums[segment].add(&Fixed::from(widen(values[row])).times(diff)));
+    sums
+}
+
+fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: usize) -> Vec<Fixed<N>> {
+    let values = argument.as_primitive::<Decimal256Type>().values();
+    let mut sums = vec![Fixed::<N>::default(); n_segments];
+    input.each_valid(|row, segment, diff| sums[segment].add(&Fixed::from(values[row]).times(diff)));
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_round_half_away_from_zero() {
+        let rescale = Rescale::new(2, 4);
+        assert_eq!(rescale.apply(1, 8), Some(13)); // 0.01 / 8 = 0.00125
+        assert_eq!(rescale.apply(-1, 8), Some(-13));
+        assert_eq!(rescale.apply(1, 3), Some(33));
+        let wide = |sum: i128, divisor: i128| rescale.apply_wide(i256::from_i128(sum), divisor).and_then(|value| value.to_i128());
+        for (sum, divisor) in [(1, 8), (-1, 8), (1, 3), (-200, 3), (0, 5), (i128::from(i64::MAX), 7), (i128::MAX / 100, 9)] {
+            assert_eq!(wide(sum, divisor), rescale.apply(sum, divisor), "{sum} / {divisor}");
+        }
+        assert_eq!(Rescale::new(4, 2).apply(150, 1), Some(2)); // 0.0150
+    }
+}

@@ -1,0 +1,304 @@
+//! Keys to dense slots: which group does each row of a batch belong to?
+//!
+//! Law: two rows get the same slot exactly when their keys are equal (NULL equals NULL), as long as the slot is not released.
+//! Slots are small numbers, reused after [`GroupTable::release`], so that state lies in plain vectors indexed by slot.
+//!
+//! A whole batch is looked up by hash alone at first. Then keys are verified, column by column: rows against the first
+//! row of their slot in the batch, and that row against the stored key. Rows that fail (their hash collides) take a slow, exact
+//! path: a collision costs time, never an answer. Keys whose hash is exact (one integer-like column) are not stored at all;
+//! NULL, whose hash might be some integer's, has a slot of its own then.
+//!
+//! Cost: one hash table probe a row; verification reads the key columns once. 16 bytes a group, and its key unless exact.
+
+use anabranch_batch::hash;
+use arrow::array::{Array, ArrayRef, new_empty_array};
+use arrow::datatypes::DataType;
+use hashbrown::HashTable;
+
+use crate::key_store::KeyStore;
+
+/// Slots below this number are never renumbered: there is too little to give back.
+const SHRINK_MIN: usize = 4096;
+
+/// A dictionary from keys to slots. See the module's page.
+#[derive(Debug)]
+pub struct GroupTable {
+    /// Whether equal hashes mean equal keys.
+    exact: bool,
+    /// Hash and slot of every live group, except that of NULL when exact.
+    table: HashTable<(u64, u32)>,
+    /// The slot of the NULL key, when exact.
+    null_slot: Option<u32>,
+    /// Slots below `n_slots` that no group has.
+    free: Vec<u32>,
+    n_slots: u32,
+    /// The live groups' keys, unless exact.
+    keys: KeyStore,
+    /// Scratch: where a slot is in the `Touched` under construction. Any content is legal.
+    index_of_slot: Vec<u32>,
+}
+
+/// The slots a batch touches.
+#[derive(Clone, Debug, Default)]
+pub struct Touched {
+    /// For each row an index into `slot`.
+    pub of_row: Vec<u32>,
+    /// Distinct slots, in order of their first row.
+    pub slot: Vec<u32>,
+    /// For each of `slot` its first row.
+    pub first_row: Vec<u32>,
+}
+
+impl GroupTable {
+    /// A table without groups, for keys of these types. Zero columns are legal: all rows are one group.
+    pub fn new(key_types: &[DataType]) -> GroupTable {
+        let empty: Vec<ArrayRef> = key_types.iter().map(new_empty_array).collect();
+        GroupTable {
+            exact: empty.is_empty() || hash::is_exact(&empty),
+            table: HashTable::new(),
+            null_slot: None,
+            free: Vec::new(),
+            n_slots: 0,
+            keys: KeyStore::default(),
+            index_of_slot: Vec::new(),
+        }
+    }
+
+    /// The slots of all rows; keys seen for the first time get one. `hashes` are those of `key_columns`, one a row.
+    pub fn touch(&mut self, key_columns: &[ArrayRef], hashes: &[u64]) -> Touched {
+        if self.exact {
+            return self.touch_exact(key_columns, hashes);
+        }
+        let first_new = self.table.len();
+        let mut touched = Touched { of_row: Vec::with_capacity(hashes.len()), ..Touched::default() };
+        let mut new = New::default();
+        for (row, &hash) in hashes.iter().enumerate() {
+            let (slot, is_new) = self.find_or_insert(hash);
+            if is_new {
+                new.push(slot, row as u32);
+            }
+            self.mark(&mut touched, slot, row as u32);
+        }
+        debug_assert_eq!(self.table.len(), first_new + new.slots.len());
+        self.verify(key_columns, hashes, touched, new)
+    }
+
+    /// Gives back `slot`, whose key has this hash.
+    ///
+    /// # Panics
+    /// If no live group has this slot and hash.
+    pub fn release(&mut self, slot: u32, hash: u64) {
+        if self.null_slot == Some(slot) {
+            self.null_slot = None;
+        } else {
+            let entry = self.table.find_entry(hash, |&(_, other)| other == slot);
+            let (.., _vacant) = entry.ok().expect("a released slot is in the table under its hash").remove();
+            if !self.exact {
+                self.keys.release(slot);
+            }
+        }
+        self.free.push(slot);
+    }
+
+    /// Gives memory back when most slots are free: renumbers the slots, and returns for each new slot the old one.
+    /// Whoever has state by slot must follow.
+    pub fn shrink(&mut self) -> Option<Vec<u32>> {
+        let n_slots = self.n_slots as usize;
+        if n_slots < SHRINK_MIN || self.free.len() < n_slots / 4 * 3 {
+            return None;
+        }
+        let mut old_of_new: Vec<u32> = self.table.iter().map(|&(_, slot)| slot).chain(self.null_slot).collect();
+        old_of_new.sort_unstable();
+        let mut new_of_old = vec![u32::MAX; n_slots];
+        old_of_new.iter().enumerate().for_each(|(new, &old)| new_of_old[old as usize] = new as u32);
+
+        let entries = self.table.drain().map(|(hash, slot)| (hash, new_of_old[slot as usize]));
+        let mut table = HashTable::with_capacity(old_of_new.len());
+        entries.for_each(|entry| _ = table.insert_unique(entry.0, entry, |other| other.0));
+        self.table = table;
+        self.null_slot = self.null_slot.map(|slot| new_of_old[slot as usize]);
+        if !self.exact {
+            self.keys.renumber(&old_of_new);
+        }
+        self.free = Vec::new();
+        self.n_slots = old_of_new.len() as u32;
+        self.index_of_slot = vec![0; old_of_new.len()];
+        Some(old_of_new)
+    }
+
+    /// One more than the greatest slot in use: the length of state by slot.
+    pub fn n_slots(&self) -> usize {
+        self.n_slots as usize
+    }
+
+    /// Live groups.
+    pub fn len(&self) -> usize {
+        self.table.len() + usize::from(self.null_slot.is_some())
+    }
+
+    /// Whether there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the table and the stored keys.
+    pub fn size_bytes(&self) -> usize {
+        let scratch = (self.free.capacity() + self.index_of_slot.capacity()) * size_of::<u32>();
+        self.table.allocation_size() + self.keys.size_bytes() + scratch
+    }
+
+    fn touch_exact(&mut self, key_columns: &[ArrayRef], hashes: &[u64]) -> Touched {
+        let mut touched = Touched { of_row: Vec::with_capacity(hashes.len()), ..Touched::default() };
+        let nulls = key_columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
+        match nulls {
+            None => {
+                for (row, &hash) in hashes.iter().enumerate() {
+                    let (slot, _) = self.find_or_insert(hash);
+                    self.mark(&mut touched, slot, row as u32);
+                }
+            }
+            Some(nulls) => {
+                for (row, &hash) in hashes.iter().enumerate() {
+                    let slot = if nulls.is_null(row) { self.find_or_insert_null() } else { self.find_or_insert(hash).0 };
+                    self.mark(&mut touched, slot, row as u32);
+                }
+            }
+        }
+        touched
+    }
+
+    /// Some slot whose key has this hash, and whether it is new.
+    #[inline]
+    fn find_or_insert(&mut self, hash: u64) -> (u32, bool) {
+        match self.table.find(hash, |entry| entry.0 == hash) {
+            Some(&(_, slot)) => (slot, false),
+            None => (self.insert(hash), true),
+        }
+    }
+
+    fn find_or_insert_null(&mut self) -> u32 {
+        match self.null_slot {
+            Some(slot) => slot,
+            None => {
+                let slot = self.next_slot();
+                self.null_slot = Some(slot);
+                slot
+            }
+        }
+    }
+
+    fn insert(&mut self, hash: u64) -> u32 {
+        let slot = self.next_slot();
+        self.table.insert_unique(hash, (hash, slot), |entry| entry.0);
+        slot
+    }
+
+    fn next_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.n_slots += 1;
+            self.index_of_slot.push(0);
+            self.n_slots - 1
+        })
+    }
+
+    /// Enters a row of `slot`. (A slot is in `touched` exactly if the entry its index points to is its own.)
+    #[inline]
+    fn mark(&mut self, touched: &mut Touched, slot: u32, row: u32) {
+        let index = self.index_of_slot[slot as usize];
+        if touched.slot.get(index as usize) == Some(&slot) {
+            touched.of_row.push(index);
+        } else {
+            let index = touched.slot.len() as u32;
+            self.index_of_slot[slot as usize] = index;
+            touched.of_row.push(index);
+            touched.slot.push(slot);
+            touched.first_row.push(row);
+        }
+    }
+
+    /// Checks that what was found by hash has the right key, and finds the right slot where it has not.
+    fn verify(&mut self, columns: &[ArrayRef], hashes: &[u64], touched: Touched, mut new: New) -> Touched {
+        let mut failed = self.rows_unlike_first(columns, &touched);
+        failed.extend(self.rows_unlike_stored(columns, &touched, &new));
+        if failed.is_empty() {
+            self.keys.append(&new.slots, columns, &new.rows);
+            return touched;
+        }
+        failed.sort_unstable();
+        failed.dedup();
+        self.keys.append(&new.slots, columns, &new.rows);
+        let mut slot_of_row: Vec<u32> = touched.of_row.iter().map(|&index| touched.slot[index as usize]).collect();
+        for row in failed {
+            new = New::default();
+            slot_of_row[row as usize] = self.find_or_insert_exactly(columns, row, hashes[row as usize], &mut new);
+            self.keys.append(&new.slots, columns, &new.rows);
+        }
+        let mut touched = Touched::default();
+        for (row, &slot) in slot_of_row.iter().enumerate() {
+            self.mark(&mut touched, slot, row as u32);
+        }
+        touched
+    }
+
+    /// Rows whose key differs from that of the first row with the same slot.
+    fn rows_unlike_first(&self, columns: &[ArrayRef], touched: &Touched) -> Vec<u32> {
+        let first_of = |row: usize| touched.first_row[touched.of_row[row] as usize];
+        let others = (0..touched.of_row.len() as u32).filter(|&row| first_of(row as usize) != row);
+        let (rows, firsts): (Vec<u32>, Vec<u32>) = others.map(|row| (row, first_of(row as usize))).unzip();
+        if rows.is_empty() {
+            return rows;
+        }
+        let equal = equal_rows(columns, &rows, &firsts);
+        rows.into_iter().zip(equal).filter(|&(_, equal)| !equal).map(|(row, _)| row).collect()
+    }
+
+    /// All rows of those slots whose first row's key differs from the stored one.
+    fn rows_unlike_stored(&self, columns: &[ArrayRef], touched: &Touched, new: &New) -> Vec<u32> {
+        // Slots and new slots are both in order of their first row.
+        let mut news = new.rows.iter().peekable();
+        let mut is_old = |row: u32| news.next_if(|&&other| other == row).is_none();
+        let old: Vec<usize> = (0..touched.slot.len()).filter(|&index| is_old(touched.first_row[index])).collect();
+        if old.is_empty() {
+            return Vec::new();
+        }
+        let slots: Vec<u32> = old.iter().map(|&index| touched.slot[index]).collect();
+        let firsts: Vec<u32> = old.iter().map(|&index| touched.first_row[index]).collect();
+        let equal = self.keys.equal(&slots, columns, &firsts);
+        if equal.iter().all(|&equal| equal) {
+            return Vec::new();
+        }
+        let mut wrong = vec![false; touched.slot.len()];
+        old.iter().zip(equal).for_each(|(&index, equal)| wrong[index] = !equal);
+        (0..touched.of_row.len() as u32).filter(|&row| wrong[touched.of_row[row as usize] as usize]).collect()
+    }
+
+    /// The slot of one row, comparing its key with every stored key of the same hash.
+    fn find_or_insert_exactly(&mut self, columns: &[ArrayRef], row: u32, hash: u64, new: &mut New) -> u32 {
+        let candidates: Vec<u32> = self.table.iter_hash(hash).filter(|entry| entry.0 == hash).map(|entry| entry.1).collect();
+        let equal = self.keys.equal(&candidates, columns, &vec![row; candidates.len()]);
+        if let Some(index) = equal.iter().position(|&equal| equal) {
+            return candidates[index];
+        }
+        let slot = self.insert(hash);
+        new.push(slot, row);
+        slot
+    }
+}
+
+/// Slots given out for a batch, each with the row whose key it stands for.
+#[derive(Debug, Default)]
+struct New {
+    slots: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl New {
+    fn push(&mut self, slot: u32, row: u32) {
+        self.slots.push(slot);
+        self.rows.push(row);
+    }
+}
+
+fn equal_rows(columns: &[ArrayRef], left: &[u32], right: &[u32]) -> Vec<bool> {
+    anabranch_batch::equal::rows_equal(columns, left, columns, right)
+}

@@ -1,0 +1,125 @@
+//! Values of groups in order, with their history: the private state of ordered aggregates and of top-k.
+//!
+//! Law: [`OrderedTrace::walk`] shows each value of a group in order, with its multiplicity at each of the times asked for, from just
+//! before the last [`OrderedTrace::absorb`] on. Values stay while their multiplicity is not zero; merging sums and drops the others.
+//!
+//! Cost: `absorb` sorts what comes in and merges in proportion; a walk costs what it walks.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use anabranch_arrangement::{Builder, Keys, Layout, MergeEffort, Spine, ValueCursor};
+use anabranch_batch::{Batch, Diff, END, Time};
+use arrow::array::ArrayRef;
+
+/// Rows of merging done in an idle turn.
+const IDLE_FUEL: isize = 4096;
+
+/// Where a row lies: index among the chunks of the walk, and row.
+pub(crate) type Place = (u32, u32);
+
+/// An arrangement of one owner that is its only reader.
+#[derive(Debug)]
+pub(crate) struct OrderedTrace {
+    layout: Rc<Layout>,
+    builder: Builder,
+    spine: Spine,
+}
+
+impl OrderedTrace {
+    /// An empty trace of rows laid out so; values must be sorted.
+    pub(crate) fn new(layout: Layout, effort: MergeEffort) -> OrderedTrace {
+        let layout = Rc::new(layout);
+        OrderedTrace { builder: Builder::new(layout.clone()), spine: Spine::new(layout.clone(), effort), layout }
+    }
+
+    /// Takes the updates with times from the last `upto` to this one.
+    pub(crate) fn absorb(&mut self, batch: Batch, upto: Time) {
+        if upto <= self.spine.upper() {
+            assert!(batch.is_empty(), "updates come after the times that are complete");
+            return;
+        }
+        // What follows asks for times from just before the ones that come in.
+        if self.spine.upper() > Time::MIN {
+            self.spine.set_since((self.spine.upper() - 1).max(self.spine.since()));
+        }
+        self.builder.push(batch);
+        let run = self.builder.seal(self.spine.upper(), upto);
+        self.spine.insert(Rc::new(run));
+    }
+
+    /// Does a little merging; for turns without input.
+    pub(crate) fn idle(&mut self) {
+        let upper = self.spine.upper();
+        if upper > Time::MIN && upper < END {
+            self.spine.set_since((upper - 1).max(self.spine.since()));
+        }
+        self.spine.exert(&mut { IDLE_FUEL });
+    }
+
+    /// A walk over all groups.
+    pub(crate) fn walk(&self) -> Walk {
+        Walk {
+            cursor: ValueCursor::new(&self.layout, &self.spine.runs()),
+            before: self.spine.upper(),
+            history: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.spine.stats().size_bytes
+    }
+}
+
+/// Walks the values of one group after another.
+pub(crate) struct Walk {
+    cursor: ValueCursor,
+    before: Time,
+    history: Vec<(Time, Diff)>,
+    counts: Vec<Diff>,
+}
+
+impl Walk {
+    /// Calls `visit(place, counts)` for each value of group `key`, in order, with its multiplicity at each of `times` (ascending;
+    /// negative ones count as none), until `visit` breaks. Values that are absent at all these times are not shown.
+    pub(crate) fn group(
+        &mut self,
+        keys: &Keys,
+        key: usize,
+        times: &[Time],
+        mut visit: impl FnMut(Place, &[Diff]) -> ControlFlow<()>,
+    ) {
+        self.cursor.seek(keys, key, self.before);
+        while let Some(place) = self.cursor.next_value(&mut self.history) {
+            if self.count_at(times) && visit(place, &self.counts).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// For each chunk that places refer to, one of its columns.
+    pub(crate) fn column(&self, column: usize) -> Vec<ArrayRef> {
+        self.cursor.chunks().iter().map(|chunk| chunk.columns()[column].clone()).collect()
+    }
+
+    /// For each chunk that places refer to, all its columns.
+    pub(crate) fn sources(&self) -> Vec<&[ArrayRef]> {
+        self.cursor.chunks().iter().map(|chunk| chunk.columns()).collect()
+    }
+
+    /// Fills in `counts`; returns whether any is positive.
+    fn count_at(&mut self, times: &[Time]) -> bool {
+        self.counts.clear();
+        let mut updates = self.history.iter().peekable();
+        let (mut sum, mut is_present) = (0, false);
+        for &time in times {
+            while let Some((_, diff)) = updates.next_if(|(at, _)| *at <= time) {
+                sum += diff;
+            }
+            self.counts.push(sum.max(0));
+            is_present |= sum > 0;
+        }
+        is_present
+    }
+}

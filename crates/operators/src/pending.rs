@@ -1,0 +1,103 @@
+//! Updates that wait for their times to be complete.
+//!
+//! Law: every update pushed comes out of [`Pending::take_before`] exactly once, at the first call whose bound is after its time.
+//! Cost: `push` looks at the times once; `take_before` copies rows only when a batch straddles the bound or several batches are ready.
+
+use anabranch_batch::{Batch, Time, Times};
+
+/// Batches in order of arrival, each with the range of its times.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    waiting: Vec<Waiting>,
+}
+
+impl Pending {
+    /// Keeps `batch` until its times are complete. Lifetimes are written out, absent rows left out.
+    pub(crate) fn push(&mut self, batch: Batch) {
+        let batch = batch.flatten();
+        if !batch.is_empty() {
+            let (from, to) = (batch.times().min(), batch.times().max());
+            self.waiting.push(Waiting { batch, from, to });
+        }
+    }
+
+    /// All updates with a time before `upto` as one batch, `None` if there are none. The others stay.
+    pub(crate) fn take_before(&mut self, upto: Time) -> Option<Batch> {
+        self.pending_from().filter(|&from| from < upto)?;
+        let mut ready = Vec::new();
+        for waiting in std::mem::take(&mut self.waiting) {
+            if waiting.to < upto {
+                ready.push(waiting.batch);
+            } else if waiting.from >= upto {
+                self.waiting.push(waiting);
+            } else {
+                let (before, after) = split_at(&waiting.batch, upto);
+                ready.push(before);
+                self.push(after);
+            }
+        }
+        Batch::concat(&ready)
+    }
+
+    /// The least time that waits.
+    pub(crate) fn pending_from(&self) -> Option<Time> {
+        self.waiting.iter().map(|waiting| waiting.from).min()
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.waiting.iter().map(|waiting| waiting.batch.size_bytes()).sum()
+    }
+}
+
+/// One batch with the least and the greatest of its times.
+#[derive(Debug)]
+struct Waiting {
+    batch: Batch,
+    from: Time,
+    to: Time,
+}
+
+/// The rows before `upto`, and the others.
+pub(crate) fn split_at(batch: &Batch, upto: Time) -> (Batch, Batch) {
+    if batch.is_empty() || batch.times().max() < upto {
+        return (batch.clone(), batch.slice(0, 0));
+    }
+    if batch.times().min() >= upto {
+        return (batch.slice(0, 0), batch.clone());
+    }
+    let rows = 0..batch.len() as u32;
+    let (before, after): (Vec<u32>, Vec<u32>) = rows.partition(|&row| batch.times().get(row as usize) < upto);
+    (with_simple_times(batch.take(&before)), with_simple_times(batch.take(&after)))
+}
+
+fn with_simple_times(batch: Batch) -> Batch {
+    let times: Times = batch.times().clone().simplify();
+    batch.with_times(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_batch::Diffs;
+    use arrow::array::Int64Array;
+    use std::sync::Arc;
+
+    fn batch(rows: &[(i64, Time)]) -> Batch {
+        let values: Int64Array = rows.iter().map(|&(value, _)| value).collect::<Vec<_>>().into();
+        let times = Times::Column(rows.iter().map(|&(_, time)| time).collect());
+        Batch::new(vec![Arc::new(values)], times, Diffs::Constant(1))
+    }
+
+    #[test]
+    fn updates_come_out_once_when_their_time_is_complete() {
+        let mut pending = Pending::default();
+        pending.push(batch(&[(1, 5), (2, 1), (3, 9)]));
+        pending.push(batch(&[(4, 2)]));
+        assert_eq!(pending.pending_from(), Some(1));
+        assert!(pending.take_before(1).is_none());
+        assert_eq!(pending.take_before(6).map(|batch| batch.len()), Some(3));
+        assert_eq!(pending.pending_from(), Some(9));
+        assert_eq!(pending.take_before(10).map(|batch| batch.len()), Some(1));
+        assert_eq!((pending.pending_from(), pending.size_bytes()), (None, 0));
+    }
+}
