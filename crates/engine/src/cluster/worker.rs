@@ -131,7 +131,7 @@ impl WorkerState {
         let index = worker.next_dataflow_index();
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
         let rendered =
-            worker.dataflow_named::<Time, _, _>(name, |scope| render(*scope, physical, &mut shared, options));
+            worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, physical, &mut shared, options));
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
         self.arrangements.extend(rendered.exports);
         self.dataflows.insert(dataflow, Installed { index, exports, capture: rendered.capture });

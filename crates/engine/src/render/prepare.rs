@@ -303,7 +303,9 @@ pub(super) fn aggregate_spec(
             output_type: call.output_type.clone(),
         })
         .collect();
-    Ok(AggregateSpec { keys: keys.to_vec(), calls, input_types, effort: MergeEffort::default() })
+    let spec = AggregateSpec { keys: keys.to_vec(), calls, input_types, effort: MergeEffort::default() };
+    spec.check().map_err(|error| Error::invalid(error.to_string()))?;
+    Ok(spec)
 }
 
 fn function(function: &AggregateFunction) -> Function {
@@ -338,5 +340,6 @@ fn top_k_spec(top: &TopK, input_types: Vec<DataType>) -> TopKSpec {
         limit: top.limit,
         row_number: top.row_number,
         input_types,
+        effort: MergeEffort::default(),
     }
 }
