@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use anabranch_sql::SqlError;
+
 /// An error of a session. [`Display`](fmt::Display) prints the message alone; [`Error::render`] prints all of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -19,6 +21,8 @@ pub struct Error {
     pub hint: Option<String>,
     /// Byte offset into the script where the problem is.
     pub position: Option<usize>,
+    /// Line and column in the script, from 1, when the planner knew only these.
+    pub(crate) line_column: Option<(u64, u64)>,
 }
 
 /// Who must act on an [`Error`].
@@ -54,7 +58,7 @@ impl fmt::Display for ErrorKind {
 impl Error {
     /// An error of that kind, with a message only.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), detail: None, hint: None, position: None }
+        Error { kind, message: message.into(), detail: None, hint: None, position: None, line_column: None }
     }
 
     /// The statement or argument is wrong.
@@ -135,6 +139,36 @@ impl Error {
             out.push_str(&format!("\nhint: {hint}"));
         }
         out
+    }
+}
+
+impl Error {
+    /// The same error with its place as an offset into `script`, the text that was parsed.
+    #[must_use]
+    pub(crate) fn placed_in(mut self, script: &str) -> Error {
+        if let Some(line_column) = self.line_column.take().filter(|_| self.position.is_none()) {
+            let mut placed = SqlError::new(anabranch_sql::ErrorKind::Invalid, "");
+            placed.line_column = Some(line_column);
+            self.position = placed.place(script);
+        }
+        self
+    }
+}
+
+impl From<SqlError> for Error {
+    fn from(error: SqlError) -> Error {
+        let kind = match error.kind {
+            anabranch_sql::ErrorKind::Internal => ErrorKind::Internal,
+            _ => ErrorKind::Invalid,
+        };
+        Error {
+            kind,
+            message: error.message,
+            detail: error.detail,
+            hint: error.hint,
+            position: error.position,
+            line_column: error.line_column,
+        }
     }
 }
 

@@ -1,1 +1,58 @@
-//! placeholder
+//! The engine: SQL statements in, current answers out.
+//!
+//! A [`Session`] owns a catalog (tables, sources, views, indexes), a group of workers and one timeline. Statements take
+//! effect one after the other; reads are as of the last commit, in tables and in views alike. Standing queries are
+//! dataflows that share arrangements; installing one touches no other, dropping one frees what only it held.
+//!
+//! ```
+//! use anabranch_engine::{Changes, Options, Outcome, Session};
+//! use std::time::Duration;
+//!
+//! let mut session = Session::new(Options::default())?;
+//! session.execute(
+//!     "CREATE TABLE readings (sensor text, celsius double precision);
+//!      CREATE MATERIALIZED VIEW warm AS
+//!          SELECT sensor, max(celsius) AS celsius FROM readings GROUP BY sensor HAVING max(celsius) > 20",
+//! )?;
+//!
+//! // A standing query: what is there first, then each change.
+//! let outcomes = session.execute("SUBSCRIBE warm")?;
+//! let Some(Outcome::Subscription(warm)) = outcomes.into_iter().next() else { panic!() };
+//! session.execute("INSERT INTO readings VALUES ('roof', 21.5), ('cellar', 12.0)")?;
+//! let Changes::Rows(changes) = session.next_changes(&warm, Duration::from_secs(10))? else { panic!() };
+//! assert_eq!(changes.num_rows(), 1);
+//!
+//! // A question asked once.
+//! let rows = session.query("SELECT sensor FROM warm ORDER BY celsius DESC LIMIT 1")?;
+//! assert_eq!(rows.num_rows(), 1);
+//! # Ok::<(), anabranch_engine::Error>(())
+//! ```
+//!
+//! Reading order: [`Session`] and its files (`session/`), what it knows (`catalog/`), how rows come in ([`connector`],
+//! `pump`, `coerce`) and go out (`finish`, `evaluate`), then below the session: `cluster/` (the workers) and `render/`
+//! (from plans to operators).
+
+mod catalog;
+mod clock;
+pub mod cluster;
+mod coerce;
+pub mod connector;
+mod error;
+mod evaluate;
+mod finish;
+mod interrupt;
+pub mod nearest;
+mod pump;
+pub mod render;
+mod session;
+
+pub use anabranch_arrangement::MergeEffort;
+pub use anabranch_batch::{Diff, Time, Times};
+pub use clock::{Clock, ManualClock, WallClock};
+pub use cluster::ArrangementStats;
+pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
+pub use error::{Error, ErrorKind};
+pub use interrupt::Interrupt;
+pub use session::{
+    Changes, Options, Outcome, Progress, RelationInfo, Rows, Session, SourceState, SourceStatus, Step, Subscription,
+};

@@ -1,0 +1,179 @@
+//! What the session knows by name: relations and indexes, and who reads whom.
+//!
+//! Law: names are unique over relations and indexes together; the graph of who reads whom has no cycle, because an
+//! object reads only what was there before it. The catalog is plain data: it installs nothing.
+//!
+//! Reading order: [`object`] (what is kept about each), [`planning`] (the catalog as the planner sees it).
+
+mod object;
+mod planning;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_sql::statement::ObjectKind;
+
+use crate::error::Error;
+use crate::nearest::nearest;
+
+pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptions, kind_name};
+pub(crate) use planning::Planning;
+
+/// All objects of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    objects: BTreeMap<String, Object>,
+    indexes: BTreeMap<String, Index>,
+}
+
+impl Catalog {
+    /// The relation of that name.
+    pub fn find(&self, name: &str) -> Option<&Object> {
+        self.objects.get(name)
+    }
+
+    /// The relation of that name, to be changed.
+    pub fn find_mut(&mut self, name: &str) -> Option<&mut Object> {
+        self.objects.get_mut(name)
+    }
+
+    /// The relation of that name, or an error with the nearest name.
+    pub fn get(&self, name: &str) -> Result<&Object, Error> {
+        self.objects.get(name).ok_or_else(|| self.unknown("relation", name, self.objects.keys()))
+    }
+
+    /// The table of that name, or an error that says what else it is.
+    pub fn table(&self, name: &str) -> Result<&Object, Error> {
+        let object = match self.objects.get(name) {
+            Some(object) => object,
+            None => {
+                let tables = self.objects.values().filter(|o| o.kind == ObjectKind::Table).map(|o| &o.name);
+                return Err(self.unknown("table", name, tables));
+            }
+        };
+        if object.kind != ObjectKind::Table {
+            return Err(Error::invalid(format!("\"{name}\" is a {}, not a table", kind_name(object.kind)))
+                .with_hint("Rows can be written to tables only."));
+        }
+        Ok(object)
+    }
+
+    /// Whether a relation or an index has that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.objects.contains_key(name) || self.indexes.contains_key(name)
+    }
+
+    /// What has that name, for messages.
+    pub fn kind_of(&self, name: &str) -> Option<ObjectKind> {
+        let object = self.objects.get(name).map(|object| object.kind);
+        object.or_else(|| self.indexes.contains_key(name).then_some(ObjectKind::Index))
+    }
+
+    /// Relations in the order of their names.
+    pub fn objects(&self) -> impl Iterator<Item = &Object> {
+        self.objects.values()
+    }
+
+    /// Indexes in the order of their names.
+    pub fn indexes(&self) -> impl Iterator<Item = &Index> {
+        self.indexes.values()
+    }
+
+    /// Indexes on a relation.
+    pub fn indexes_on<'a>(&'a self, relation: &'a str) -> impl Iterator<Item = &'a Index> {
+        self.indexes.values().filter(move |index| index.relation == relation)
+    }
+
+    /// Adds a relation.
+    ///
+    /// # Panics
+    /// When the name is taken: callers check first.
+    pub fn add(&mut self, object: Object) {
+        assert!(!self.contains(&object.name), "name \"{}\" is free", object.name);
+        self.objects.insert(object.name.clone(), object);
+    }
+
+    /// Adds an index.
+    ///
+    /// # Panics
+    /// When the name is taken: callers check first.
+    pub fn add_index(&mut self, index: Index) {
+        assert!(!self.contains(&index.name), "name \"{}\" is free", index.name);
+        self.indexes.insert(index.name.clone(), index);
+    }
+
+    /// Takes a relation out.
+    pub fn remove(&mut self, name: &str) -> Option<Object> {
+        self.objects.remove(name)
+    }
+
+    /// Takes an index out.
+    pub fn remove_index(&mut self, name: &str) -> Option<Index> {
+        self.indexes.remove(name)
+    }
+
+    /// Relations whose query names `name`, and theirs, and so on; those that are read by others come after their readers,
+    /// so dropping in this order never drops what is read.
+    pub fn dependents(&self, name: &str) -> Vec<String> {
+        let mut order = Vec::new();
+        let mut seen = BTreeSet::new();
+        self.collect_dependents(name, &mut seen, &mut order);
+        order
+    }
+
+    fn collect_dependents(&self, name: &str, seen: &mut BTreeSet<String>, order: &mut Vec<String>) {
+        for object in self.objects.values().filter(|object| object.reads.contains(name)) {
+            if seen.insert(object.name.clone()) {
+                self.collect_dependents(&object.name, seen, order);
+                order.push(object.name.clone());
+            }
+        }
+    }
+
+    /// Sources that `names` read, directly or through views.
+    pub fn sources_behind<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> BTreeSet<String> {
+        self.inputs_behind(names).into_iter().filter(|n| self.is(n, ObjectKind::Source)).collect()
+    }
+
+    /// Tables and sources that `names` read, directly or through views.
+    pub fn inputs_behind<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> BTreeSet<String> {
+        let mut inputs = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<String> = names.into_iter().cloned().collect();
+        while let Some(name) = open.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            let Some(object) = self.objects.get(&name) else { continue };
+            match object.kind {
+                ObjectKind::Table | ObjectKind::Source => {
+                    inputs.insert(name);
+                }
+                _ => open.extend(object.reads.iter().cloned()),
+            }
+        }
+        inputs
+    }
+
+    fn is(&self, name: &str, kind: ObjectKind) -> bool {
+        self.objects.get(name).is_some_and(|object| object.kind == kind)
+    }
+
+    /// The error for a name that nothing of that kind has.
+    pub fn unknown_kind(&self, kind: ObjectKind, name: &str) -> Error {
+        match kind {
+            ObjectKind::Index => self.unknown("index", name, self.indexes.keys()),
+            _ => {
+                let names = self.objects.values().filter(|object| object.kind == kind).map(|object| &object.name);
+                self.unknown(kind_name(kind), name, names)
+            }
+        }
+    }
+
+    fn unknown<'a>(&self, kind: &str, name: &str, names: impl Iterator<Item = &'a String>) -> Error {
+        let error = Error::invalid(format!("{kind} \"{name}\" does not exist"));
+        match nearest(name, names.map(String::as_str)) {
+            Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+            None => error,
+        }
+    }
+}

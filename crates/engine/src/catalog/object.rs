@@ -1,0 +1,110 @@
+//! What is kept about each relation and each index.
+
+use std::collections::BTreeSet;
+
+use arrow::datatypes::SchemaRef;
+
+use anabranch_sql::statement::ObjectKind;
+use datafusion_expr::sqlparser::ast;
+
+use crate::cluster::{ArrangementId, CollectionId, DataflowId};
+
+/// A relation: table, source, view or materialized view.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub name: String,
+    pub kind: ObjectKind,
+    /// Columns in storage types.
+    pub schema: SchemaRef,
+    /// Positions of the enforced primary key; empty without one.
+    pub primary_key: Vec<usize>,
+    /// `DEFAULT` of each column (tables only; else empty).
+    pub defaults: Vec<Option<ast::Expr>>,
+    /// The statement that made it, as written.
+    pub definition: String,
+    /// The query of a view, as written.
+    pub query_text: Option<String>,
+    /// Relations its query names, plain views included.
+    pub reads: BTreeSet<String>,
+    /// Its rows in the cluster; `None` for a plain view without an index.
+    pub maintained: Option<Maintained>,
+    /// `retain = 'none'`: rows are passed on and not kept.
+    pub retain: Retain,
+    /// What a source was opened with.
+    pub source: Option<SourceOptions>,
+}
+
+/// Whether a table or source keeps its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retain {
+    All,
+    /// Nothing; tells whether rows have been passed on already.
+    Nothing { passed: bool },
+}
+
+/// How a source was opened, for `SHOW SOURCES`.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceOptions {
+    pub connector: String,
+}
+
+/// A relation's rows in the cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Maintained {
+    pub collection: CollectionId,
+    /// Whether the collection is an input that the session pushes to.
+    pub is_input: bool,
+    /// Arrangements of it, the first made first.
+    pub arrangements: Vec<Arranged>,
+}
+
+/// An arrangement of a relation.
+#[derive(Clone, Debug)]
+pub(crate) struct Arranged {
+    pub arrangement: ArrangementId,
+    /// Key columns, positions in the relation's schema.
+    pub key: Vec<usize>,
+    /// The dataflow that makes it.
+    pub dataflow: DataflowId,
+    /// Names that own it: the relation itself, and indexes.
+    pub owners: BTreeSet<String>,
+}
+
+/// A name for an arrangement.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    pub name: String,
+    pub relation: String,
+    /// Key columns, positions in the relation's schema.
+    pub key: Vec<usize>,
+    pub arrangement: ArrangementId,
+    /// The statement that made it, as written.
+    pub definition: String,
+}
+
+impl Object {
+    /// Whether reading it now gives all its rows.
+    pub fn is_readable(&self) -> bool {
+        match &self.maintained {
+            Some(maintained) => !maintained.arrangements.is_empty(),
+            None => self.query_text.is_some(),
+        }
+    }
+
+    /// Names of the columns at these positions, comma separated.
+    pub fn column_list(&self, columns: &[usize]) -> String {
+        let names: Vec<&str> = columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
+        names.join(", ")
+    }
+}
+
+/// The kind's name in messages.
+pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "table",
+        ObjectKind::Source => "source",
+        ObjectKind::View => "view",
+        ObjectKind::MaterializedView => "materialized view",
+        ObjectKind::Index => "index",
+    }
+}

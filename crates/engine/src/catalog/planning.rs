@@ -1,0 +1,48 @@
+//! The catalog as the planner sees it, taking note of what it looks up.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use anabranch_sql::catalog::Relation;
+use anabranch_sql::statement::ObjectKind;
+
+use super::Catalog;
+
+/// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that the query names,
+/// those inside plain views included.
+///
+/// A plain view that has an index is shown as materialized, so that queries read its arrangement.
+pub(crate) struct Planning<'a> {
+    catalog: &'a Catalog,
+    looked_up: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Planning<'a> {
+    pub fn new(catalog: &'a Catalog) -> Planning<'a> {
+        Planning { catalog, looked_up: RefCell::default() }
+    }
+
+    /// Relations looked up so far.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.looked_up.borrow().clone()
+    }
+}
+
+impl anabranch_sql::catalog::Catalog for Planning<'_> {
+    fn relation(&self, name: &str) -> Option<Relation> {
+        let object = self.catalog.find(name)?;
+        self.looked_up.borrow_mut().insert(name.to_string());
+        let inline = object.kind == ObjectKind::View && object.maintained.is_none();
+        Some(Relation {
+            name: object.name.clone(),
+            kind: if object.kind == ObjectKind::View && !inline { ObjectKind::MaterializedView } else { object.kind },
+            schema: object.schema.clone(),
+            primary_key: object.primary_key.clone(),
+            view_query: object.query_text.clone().filter(|_| inline),
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.catalog.objects().map(|object| object.name.clone()).collect()
+    }
+}

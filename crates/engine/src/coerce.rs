@@ -1,0 +1,197 @@
+//! Rows from outside, fitted to a relation's columns.
+//!
+//! Columns go by name when every column of the batch is named like one of the relation's, else by position. Types are
+//! cast exactly: a value that does not fit is an error that names column and value; nothing becomes NULL silently.
+
+use std::sync::Arc;
+
+use anabranch_batch::types;
+use anabranch_sql::sql_name;
+use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::util::display::array_value_to_string;
+
+use crate::error::Error;
+
+/// The relation that rows are fitted to, for messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    /// `table` or `source`.
+    pub kind: &'static str,
+    pub name: &'a str,
+    pub schema: &'a Schema,
+}
+
+/// Columns in storage types; an error names the first type that is not supported.
+pub(crate) fn storage_schema(kind: &str, name: &str, fields: &[Field]) -> Result<SchemaRef, Error> {
+    let mut out: Vec<Field> = Vec::with_capacity(fields.len());
+    for field in fields {
+        if out.iter().any(|other| other.name() == field.name()) {
+            return Err(Error::invalid(format!("column \"{}\" of {kind} \"{name}\" appears twice", field.name()))
+                .with_hint("Give each column a name of its own (AS)."));
+        }
+        types::check(field.data_type()).map_err(|e| {
+            Error::invalid(format!("column \"{}\" of {kind} \"{name}\": {e}", field.name()))
+        })?;
+        let stored = types::storage_type(field.data_type());
+        out.push(Field::new(field.name(), stored, field.is_nullable()));
+    }
+    Ok(Arc::new(Schema::new(out)))
+}
+
+/// The batch's columns as the target's, in order. `missing` gives a column that the batch lacks, `None` for NULLs.
+///
+/// # Errors
+/// `Invalid` when columns do not match or a type cannot be cast, `Data` when a value cannot, or a NULL is not allowed.
+pub(crate) fn coerce(
+    target: Target<'_>,
+    batch: &RecordBatch,
+    missing: impl Fn(usize, usize) -> Result<Option<ArrayRef>, Error>,
+) -> Result<Vec<ArrayRef>, Error> {
+    let places = places(target, &batch.schema())?;
+    let mut columns = Vec::with_capacity(places.len());
+    for (idx, place) in places.iter().enumerate() {
+        let field = target.schema.field(idx);
+        let column = match place {
+            Some(place) => cast(target, field, batch.column(*place))?,
+            None => match missing(idx, batch.num_rows())? {
+                Some(column) => cast(target, field, &column)?,
+                None => new_null_array(field.data_type(), batch.num_rows()),
+            },
+        };
+        columns.push(column);
+    }
+    check_not_null(target, &columns)?;
+    Ok(columns)
+}
+
+/// For each column of the target, the batch's column.
+fn places(target: Target<'_>, given: &Schema) -> Result<Vec<Option<usize>>, Error> {
+    let by_name = given.fields().iter().all(|field| target.schema.index_of(field.name()).is_ok());
+    if by_name {
+        return Ok(target.schema.fields().iter().map(|field| given.index_of(field.name()).ok()).collect());
+    }
+    if given.fields().len() == target.schema.fields().len() {
+        return Ok((0..given.fields().len()).map(Some).collect());
+    }
+    Err(Error::invalid(format!(
+        "{} \"{}\" has {} columns, but the rows have {}",
+        target.kind,
+        target.name,
+        target.schema.fields().len(),
+        given.fields().len()
+    ))
+    .with_hint("Name the columns like the table's to leave some out."))
+}
+
+fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef, Error> {
+    if column.data_type() == field.data_type() {
+        return Ok(column.clone());
+    }
+    let column = types::to_storage(column).map_err(|e| Error::invalid(format!("column \"{}\": {e}", field.name())))?;
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    if column.data_type() == field.data_type() {
+        return Ok(column);
+    }
+    if !arrow::compute::can_cast_types(column.data_type(), field.data_type()) {
+        return Err(Error::invalid(format!(
+            "column \"{}\" of {} \"{}\" is {}, but the rows have {}",
+            field.name(),
+            target.kind,
+            target.name,
+            sql_name(field.data_type()),
+            sql_name(column.data_type())
+        )));
+    }
+    cast_with_options(&column, field.data_type(), &options).map_err(|e| {
+        let cause = Error::from(e);
+        Error::data(format!(
+            "a value does not fit column \"{}\" ({}) of {} \"{}\"",
+            field.name(),
+            sql_name(field.data_type()),
+            target.kind,
+            target.name
+        ))
+        .with_detail(cause.message)
+    })
+}
+
+/// Refuses NULLs in columns that forbid them, naming the first such row.
+pub(crate) fn check_not_null(target: Target<'_>, columns: &[ArrayRef]) -> Result<(), Error> {
+    for (field, column) in target.schema.fields().iter().zip(columns) {
+        if field.is_nullable() || column.logical_null_count() == 0 {
+            continue;
+        }
+        let row = (0..column.len()).find(|row| column.is_null(*row)).unwrap_or(0);
+        return Err(Error::data(format!(
+            "null value in column \"{}\" of {} \"{}\", which is NOT NULL",
+            field.name(),
+            target.kind,
+            target.name
+        ))
+        .with_detail(format!("The row is ({}).", row_text(columns, row))));
+    }
+    Ok(())
+}
+
+/// A row's values, comma separated, for messages.
+pub(crate) fn row_text(columns: &[ArrayRef], row: usize) -> String {
+    let values: Vec<String> = columns.iter().map(|column| value_text(column, row)).collect();
+    values.join(", ")
+}
+
+fn value_text(column: &ArrayRef, row: usize) -> String {
+    if column.is_null(row) {
+        return "null".to_string();
+    }
+    array_value_to_string(column, row).unwrap_or_else(|_| "?".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{AsArray, Int32Array, Int64Array, StringArray};
+    use arrow::datatypes::{DataType, Int32Type};
+
+    use super::*;
+
+    fn table() -> Schema {
+        Schema::new(vec![Field::new("a", DataType::Int32, false), Field::new("b", DataType::Utf8View, true)])
+    }
+
+    fn fit(columns: Vec<(&str, ArrayRef)>) -> Result<Vec<ArrayRef>, Error> {
+        let schema = table();
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        coerce(Target { kind: "table", name: "t", schema: &schema }, &batch, |_, _| Ok(None))
+    }
+
+    #[test]
+    fn columns_go_by_name_and_are_cast() {
+        let columns = fit(vec![
+            ("b", Arc::new(StringArray::from(vec!["x"])) as ArrayRef),
+            ("a", Arc::new(Int64Array::from(vec![7]))),
+        ])
+        .unwrap();
+        assert_eq!(columns[0].as_primitive::<Int32Type>().value(0), 7);
+        assert_eq!(columns[1].as_string_view().value(0), "x");
+    }
+
+    #[test]
+    fn columns_go_by_position_when_names_differ() {
+        let columns = fit(vec![
+            ("x", Arc::new(Int32Array::from(vec![1])) as ArrayRef),
+            ("y", Arc::new(StringArray::from(vec!["x"]))),
+        ]);
+        assert!(columns.is_ok());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let error = fit(vec![("a", Arc::new(Int64Array::from(vec![1i64 << 40])) as ArrayRef)]).unwrap_err();
+        assert!(error.message.contains("column \"a\" (integer) of table \"t\""), "{error}");
+        let error = fit(vec![("a", Arc::new(Int32Array::from(vec![None])) as ArrayRef)]).unwrap_err();
+        assert!(error.message.contains("NOT NULL"), "{error}");
+        let error = fit(vec![("c", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap_err();
+        assert!(error.message.contains("has 2 columns"), "{error}");
+    }
+}

@@ -1,0 +1,103 @@
+//! What an adapter to an outside system must offer.
+//!
+//! A [`Connector`] is registered under a name with [`Session::register_connector`](crate::Session::register_connector);
+//! `CREATE SOURCE .. WITH (connector = 'name', ..)` opens a [`SourceReader`] with the remaining options, and the
+//! session polls it turn by turn. Readers never block for long: a reader without rows says [`Poll::Pending`].
+//!
+//! The session itself handles `connector`, `rate` and `retain`; all other options are the connector's, which refuses
+//! those it does not know (see [`unknown_option`]).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, SchemaRef};
+
+use crate::error::Error;
+use crate::nearest::nearest;
+
+/// Opens readers of one kind of outside system.
+pub trait Connector: Send + Sync {
+    /// Opens a reader. Checks every option and reaches the outside system far enough to know the schema.
+    ///
+    /// # Errors
+    /// `Invalid` for options that are unknown, missing or contradict each other, `Unavailable` when the system does not
+    /// answer or the file is not there, `Data` when what is there cannot be read.
+    fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error>;
+}
+
+/// What a `CREATE SOURCE` or `COPY` asks of a connector.
+#[derive(Clone, Debug, Default)]
+pub struct SourceSpec {
+    /// Catalog name of the source or table, for messages.
+    pub name: String,
+    /// Declared columns, in order; empty asks the connector to find them.
+    pub columns: Vec<Field>,
+    /// The connector's options: lower-case name and value.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Reads one source from its beginning to its end, if it has one.
+pub trait SourceReader: Send {
+    /// The columns of every batch that [`poll`](Self::poll) yields. Fixed for the reader's life.
+    fn schema(&self) -> SchemaRef;
+
+    /// The next rows, at most `rows_max` of them.
+    ///
+    /// # Errors
+    /// The reader is not polled again; the session keeps what was read before and shows the error.
+    fn poll(&mut self, rows_max: usize) -> Result<Poll, Error>;
+
+    /// How far reading has come.
+    fn progress(&self) -> ReadProgress;
+
+    /// Whether the source has an end. Statements that wait for sources wait for bounded ones only.
+    fn bounded(&self) -> bool {
+        true
+    }
+}
+
+/// The answer of a reader that was polled.
+#[derive(Clone, Debug)]
+pub enum Poll {
+    /// Further rows, at least one.
+    Rows(RecordBatch),
+    /// None at the moment; ask again after that time.
+    Pending {
+        /// How long to wait before the next poll.
+        retry_after: Duration,
+    },
+    /// None any more.
+    Done,
+}
+
+/// How far a reader has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadProgress {
+    /// Bytes consumed so far.
+    pub bytes_read: u64,
+    /// Bytes in all, when known.
+    pub bytes_total: Option<u64>,
+    /// Rows yielded so far.
+    pub rows: u64,
+    /// Rows left out under `on_error = skip`.
+    pub skipped: u64,
+    /// What was wrong with the first row left out.
+    pub first_skipped: Option<String>,
+}
+
+/// The error for an option that a connector does not know, naming the nearest one it does.
+///
+/// ```
+/// let error = anabranch_engine::connector::unknown_option("file", "formt", &["path", "format"]);
+/// assert_eq!(error.message, "connector \"file\" has no option \"formt\"");
+/// assert_eq!(error.hint.as_deref(), Some("Did you mean \"format\"? Known options: path, format."));
+/// ```
+pub fn unknown_option(connector: &str, option: &str, known: &[&str]) -> Error {
+    let list = format!("Known options: {}.", known.join(", "));
+    let hint = match nearest(option, known.iter().copied()) {
+        Some(name) => format!("Did you mean \"{name}\"? {list}"),
+        None => list,
+    };
+    Error::invalid(format!("connector \"{connector}\" has no option \"{option}\"")).with_hint(hint)
+}

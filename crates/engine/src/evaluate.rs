@@ -1,0 +1,53 @@
+//! Stages evaluated by the session itself, on rows read from an arrangement or written in the statement.
+//!
+//! The same expressions as in a dataflow, so a SELECT and a view agree; only a row error is at once the statement's.
+
+use anabranch_batch::Batch;
+use anabranch_operators::expression::ExpressionRef;
+use anabranch_operators::stage::Stage;
+use anabranch_operators::tactic::Output;
+use anabranch_plan::Plan;
+use arrow::array::AsArray;
+use arrow::datatypes::FieldRef;
+use datafusion_expr::Expr;
+
+use crate::error::Error;
+use crate::render::expression::Compiled;
+
+/// The rows that pass `filter`, projected. `input` is the plan that the expressions are over, `output` has
+/// the types of the projected columns.
+///
+/// # Errors
+/// `Data` with the message of a row that cannot be evaluated; `Invalid` for an expression that has no vectorised form.
+pub(crate) fn evaluate_stage(
+    input: &Plan,
+    filter: &[Expr],
+    project: &[Expr],
+    output: &Plan,
+    batches: Vec<Batch>,
+) -> Result<Vec<Batch>, Error> {
+    let predicate = |expr: &Expr| -> Result<ExpressionRef, Error> { Ok(Compiled::new(expr, &input.schema)?.into_ref()) };
+    let column = |(expr, field): (&Expr, &FieldRef)| -> Result<ExpressionRef, Error> {
+        Ok(Compiled::new(expr, &input.schema)?.typed(field.data_type()).into_ref())
+    };
+    let stage = Stage {
+        filter: filter.iter().map(predicate).collect::<Result<_, _>>()?,
+        project: Some(project.iter().zip(output.schema.fields()).map(column).collect::<Result<_, _>>()?),
+    };
+    let mut out = Output::default();
+    for batch in batches {
+        stage.apply(batch.flatten(), &mut out);
+    }
+    match first_error(&out.errors) {
+        Some(error) => Err(error),
+        None => Ok(out.rows),
+    }
+}
+
+/// The first message in the order of texts.
+fn first_error(errors: &[Batch]) -> Option<Error> {
+    let texts = errors.iter().flat_map(|batch| batch.column(0).as_string_view().iter().flatten());
+    let n_rows: usize = errors.iter().map(Batch::len).sum();
+    let error = Error::data(texts.min()?);
+    Some(if n_rows > 1 { error.with_detail(format!("{n_rows} rows have errors.")) } else { error })
+}

@@ -1,0 +1,245 @@
+//! The timeline: commits and their times.
+//!
+//! Law: commit times increase; all inputs move together, so at every time at which something is read, all of a commit
+//! is there or nothing of it. A commit is open between its first push and `finish_commit`; nobody reads meanwhile.
+//!
+//! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind.
+
+use std::collections::VecDeque;
+
+use anabranch_batch::{Batch, Diffs, END, Time, Times};
+use arrow::array::{ArrayRef, RecordBatch};
+
+use super::Session;
+use crate::catalog::{Object, Retain, kind_name};
+use crate::cluster::CollectionId;
+use crate::coerce::{Target, coerce};
+use crate::error::Error;
+
+/// Commits the session may be ahead of the workers.
+const COMMITS_AHEAD_MAX: usize = 8;
+/// Commits, and rows, after which arrangements are allowed to forget.
+const COMPACT_AFTER_COMMITS: usize = 16;
+const COMPACT_AFTER_ROWS: usize = 16_384;
+
+/// Where the session stands in time.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    /// Time of the last commit: reads are as of it.
+    last: Time,
+    /// Least time of the open commit, if one is open, and the greatest pushed so far.
+    open: Option<(Time, Time)>,
+    /// Times of commits that the workers may not have finished, oldest first.
+    in_flight: VecDeque<Time>,
+    /// Commits and rows since arrangements were last allowed to forget.
+    commits_unforgotten: usize,
+    rows_unforgotten: usize,
+}
+
+impl Timeline {
+    /// A timeline that starts at the clock's `now`.
+    pub fn new(now: Time) -> Timeline {
+        Timeline {
+            last: now.clamp(0, END / 2),
+            open: None,
+            in_flight: VecDeque::new(),
+            commits_unforgotten: 0,
+            rows_unforgotten: 0,
+        }
+    }
+
+    /// Time of the last commit.
+    pub fn last(&self) -> Time {
+        self.last
+    }
+
+    /// Inputs made now are complete before this time.
+    pub fn upper(&self) -> Time {
+        self.last + 1
+    }
+}
+
+impl Session {
+    /// Time of the last commit; what is read now is as of it.
+    pub fn time(&self) -> Time {
+        self.timeline.last()
+    }
+
+    /// Appends rows to a table as one commit. Columns go by name when all names are the table's, else by position.
+    ///
+    /// # Errors
+    /// `Invalid` when the columns do not fit, `Data` when a value does not, a NULL is not allowed or a primary key is
+    /// there already. Nothing is applied then.
+    pub fn insert(&mut self, table: &str, batch: &RecordBatch) -> Result<Time, Error> {
+        self.interrupt.clear();
+        self.commit_pending()?;
+        let columns = self.fit_to_table(table, batch)?;
+        let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(0), Diffs::Constant(1));
+        self.write_checked(table, vec![rows])
+    }
+
+    /// Applies signed changes to a table as one commit.
+    ///
+    /// Retractions are not checked: taking away a row that is not there leaves a row with a negative multiplicity, and
+    /// reading it is an error until it is added. Neither are primary keys.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and `Invalid` when `diffs` has not one entry a row.
+    pub fn apply(&mut self, table: &str, rows: &RecordBatch, diffs: &[i64]) -> Result<Time, Error> {
+        self.commit_pending()?;
+        self.catalog.table(table)?;
+        self.ingest(table, rows, None, Some(diffs))?;
+        self.commit()
+    }
+
+    /// Pushes changes into the open commit (opening one if none is) without checking keys and without running
+    /// workers. Nobody sees them before [`commit`](Self::commit), or the next statement, which commits first.
+    ///
+    /// `times` gives rows times of their own, all later than [`time`](Self::time): a physical batch of many logical ones. Without, all
+    /// rows get the time of the commit. `diffs` has one entry a row; without, each row is added once.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply), and `Invalid` for times that are not after the last commit.
+    pub fn ingest(
+        &mut self,
+        relation: &str,
+        batch: &RecordBatch,
+        times: Option<Times>,
+        diffs: Option<&[i64]>,
+    ) -> Result<(), Error> {
+        let n_rows = batch.num_rows();
+        if diffs.is_some_and(|diffs| diffs.len() != n_rows) {
+            return Err(Error::invalid(format!("there are {n_rows} rows, but {} diffs", diffs.map_or(0, <[i64]>::len))));
+        }
+        if let Some(Times::Column(times)) = &times
+            && times.len() != n_rows
+        {
+            return Err(Error::invalid(format!("there are {n_rows} rows, but {} times", times.len())));
+        }
+        let columns = self.fit_to_table(relation, batch)?;
+        if n_rows == 0 {
+            return Ok(());
+        }
+        let (least, greatest) = match &times {
+            Some(times) => (times.min(), times.max()),
+            None => (self.begin_commit(), self.begin_commit()),
+        };
+        if least <= self.timeline.last || greatest >= END {
+            return Err(Error::invalid(format!(
+                "time {} is not after the last commit, {}",
+                if greatest >= END { greatest } else { least },
+                self.timeline.last
+            )));
+        }
+        let times = times.unwrap_or(Times::Constant(least));
+        self.extend_commit(greatest);
+        let diffs = diffs.map_or(Diffs::Constant(1), |diffs| Diffs::Column(diffs.to_vec().into()));
+        let batch = Batch::with_len(columns.into(), n_rows, times, diffs);
+        self.push(relation, batch)
+    }
+
+    /// Closes the open commit: what was pushed becomes visible. Returns its time; without an open commit, the last one's.
+    ///
+    /// # Errors
+    /// `Cancelled` when interrupted while waiting for workers that are far behind; the commit is made all the same.
+    pub fn commit(&mut self) -> Result<Time, Error> {
+        self.commit_pending()?;
+        Ok(self.timeline.last)
+    }
+
+    /// The rows' columns as the relation's.
+    fn fit_to_table(&self, relation: &str, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Error> {
+        let object = self.catalog.get(relation)?;
+        if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
+            return Err(Error::invalid(format!("rows cannot be written to {} \"{relation}\"", kind_name(object.kind))));
+        }
+        coerce(target(object), batch, |idx, n_rows| self.default_column(object, idx, n_rows))
+    }
+
+    /// Least time of the open commit, which is opened if none is.
+    pub(super) fn begin_commit(&mut self) -> Time {
+        let now = self.options.clock.now_micros();
+        let next = now.clamp(0, END / 2).max(self.timeline.last + 1);
+        self.timeline.open.get_or_insert((next, next)).0
+    }
+
+    fn extend_commit(&mut self, time: Time) {
+        let open = self.timeline.open.get_or_insert((time, time));
+        open.1 = open.1.max(time);
+    }
+
+    /// Pushes changes whose times belong to the open commit.
+    pub(super) fn push(&mut self, relation: &str, batch: Batch) -> Result<(), Error> {
+        let object = self.catalog.find_mut(relation).ok_or_else(|| Error::closed(format!("\"{relation}\" was dropped")))?;
+        let Some(maintained) = &object.maintained else {
+            return Err(Error::internal(format!("\"{relation}\" is no input")));
+        };
+        let input: CollectionId = maintained.collection;
+        if let Retain::Nothing { passed } = &mut object.retain {
+            *passed = true;
+        }
+        self.timeline.rows_unforgotten += batch.len();
+        self.cluster.push(input, batch);
+        Ok(())
+    }
+
+    /// Makes one commit of changes to a relation, at a time of its own.
+    pub(super) fn commit_batches(&mut self, relation: &str, batches: Vec<Batch>) -> Result<Time, Error> {
+        let time = self.begin_commit();
+        for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+            self.push(relation, batch.with_times(Times::Constant(time)))?;
+        }
+        self.commit()
+    }
+
+    /// Closes the open commit, if there is one, and lets inputs, holds and (without threads) the workers follow.
+    pub(super) fn commit_pending(&mut self) -> Result<(), Error> {
+        let Some((_, greatest)) = self.timeline.open.take() else { return Ok(()) };
+        self.timeline.last = greatest;
+        self.timeline.in_flight.push_back(greatest);
+        self.timeline.commits_unforgotten += 1;
+        self.cluster.advance(greatest + 1);
+        if self.timeline.commits_unforgotten >= COMPACT_AFTER_COMMITS
+            || self.timeline.rows_unforgotten >= COMPACT_AFTER_ROWS
+        {
+            self.allow_compaction();
+        }
+        self.cluster.step();
+        self.keep_workers_near()
+    }
+
+    /// Lets every arrangement forget what was before the last commit.
+    pub(super) fn allow_compaction(&mut self) {
+        if self.timeline.commits_unforgotten == 0 {
+            return;
+        }
+        self.timeline.commits_unforgotten = 0;
+        self.timeline.rows_unforgotten = 0;
+        for arrangement in self.dataflows.arrangements() {
+            self.cluster.allow_compaction(arrangement, self.timeline.last);
+        }
+    }
+
+    /// Waits until the workers are at most a few commits behind, so that what they have not worked off stays bounded.
+    fn keep_workers_near(&mut self) -> Result<(), Error> {
+        while self.timeline.in_flight.len() > COMMITS_AHEAD_MAX {
+            let Some(past) = self.timeline.in_flight.pop_front() else { break };
+            self.await_dataflows(past)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every dataflow is complete for all times up to `past`.
+    pub(super) fn await_dataflows(&mut self, past: Time) -> Result<(), Error> {
+        for dataflow in self.dataflows.ids() {
+            self.cluster.await_frontier(dataflow, past, &self.interrupt)?;
+        }
+        self.timeline.in_flight.retain(|time| *time > past);
+        Ok(())
+    }
+}
+
+/// A relation as the target of rows.
+pub(super) fn target(object: &Object) -> Target<'_> {
+    Target { kind: kind_name(object.kind), name: &object.name, schema: &object.schema }
+}

@@ -1,0 +1,397 @@
+//! CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW and INDEX.
+//!
+//! Law: the name appears in the catalog last, after all that can fail; what was installed before a failure is taken
+//! down again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anabranch_plan::{Node, Plan};
+use anabranch_sql::statement::{CreateIndex, CreateSource, CreateTable, CreateView, ObjectKind};
+use anabranch_sql::catalog::Catalog as _;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion_common::{DFSchema, TableReference};
+use datafusion_expr::Expr;
+
+use super::dataflows::Sink;
+use super::planning::Named;
+use super::{Outcome, Session};
+use crate::catalog::{Arranged, Index, Maintained, Object, Planning, Retain, SourceOptions, kind_name};
+use crate::cluster::CollectionId;
+use crate::coerce::storage_schema;
+use crate::connector::SourceSpec;
+use crate::error::Error;
+use crate::nearest::nearest;
+use crate::pump::{Pumped, parse_rate};
+
+impl Session {
+    pub(super) fn create_table(&mut self, create: &CreateTable, text: &str) -> Result<Outcome, Error> {
+        if let Some(outcome) = self.existing("CREATE TABLE", &create.name, create.if_not_exists)? {
+            return Ok(outcome);
+        }
+        let schema = storage_schema("table", &create.name, &create.columns)?;
+        let schema = not_null(&schema, &create.primary_key);
+        let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
+        let retain = take_retain(&mut options)?;
+        refuse_options("table", &create.name, &options, &["retain"])?;
+        if retain != Retain::All && !create.primary_key.is_empty() {
+            return Err(Error::invalid(format!("table \"{}\" has a primary key and retain = 'none'", create.name))
+                .with_detail("A primary key is checked against the rows that are there.")
+                .with_hint("Leave one of them out."));
+        }
+        let object = Object {
+            name: create.name.clone(),
+            kind: ObjectKind::Table,
+            schema,
+            primary_key: create.primary_key.clone(),
+            defaults: create.defaults.clone(),
+            definition: text.to_string(),
+            query_text: None,
+            reads: BTreeSet::new(),
+            maintained: None,
+            retain,
+            source: None,
+        };
+        self.check_defaults(&object)?;
+        self.add_input(object)?;
+        Ok(Outcome::done("CREATE TABLE"))
+    }
+
+    pub(super) fn create_source(&mut self, create: &CreateSource, text: &str) -> Result<Outcome, Error> {
+        if let Some(outcome) = self.existing("CREATE SOURCE", &create.name, create.if_not_exists)? {
+            return Ok(outcome);
+        }
+        if !create.primary_key.is_empty() {
+            return Err(Error::invalid(format!("source \"{}\" cannot have a primary key", create.name))
+                .with_detail("What comes from outside is not checked for duplicates.")
+                .with_hint("Leave PRIMARY KEY out; create an index on the columns for lookups."));
+        }
+        let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
+        let retain = take_retain(&mut options)?;
+        let rate = options.remove("rate").map(|rate| parse_rate(&rate)).transpose()?.flatten();
+        let connector = options.remove("connector").ok_or_else(|| {
+            Error::invalid(format!("source \"{}\" names no connector", create.name))
+                .with_hint("Add connector = 'file' to WITH (..).")
+        })?;
+        let spec = SourceSpec { name: create.name.clone(), columns: create.columns.clone(), options };
+        let reader = self.connector(&connector)?.open(&spec)?;
+        let given = reader.schema();
+        let fields: Vec<Field> = match create.columns.is_empty() {
+            true => given.fields().iter().map(|field| field.as_ref().clone()).collect(),
+            false => create.columns.clone(),
+        };
+        let schema = storage_schema("source", &create.name, &fields)?;
+        let object = Object {
+            name: create.name.clone(),
+            kind: ObjectKind::Source,
+            schema,
+            primary_key: Vec::new(),
+            defaults: Vec::new(),
+            definition: text.to_string(),
+            query_text: None,
+            reads: BTreeSet::new(),
+            maintained: None,
+            retain,
+            source: Some(SourceOptions { connector }),
+        };
+        self.add_input(object)?;
+        let now = self.options.clock.now_micros();
+        self.pump.add(Pumped::new(&create.name, reader, rate, now));
+        self.publish_progress();
+        Ok(Outcome::done("CREATE SOURCE"))
+    }
+
+    pub(super) fn create_view(&mut self, create: &CreateView, text: &str) -> Result<Outcome, Error> {
+        let kind = if create.materialized { ObjectKind::MaterializedView } else { ObjectKind::View };
+        let tag = if create.materialized { "CREATE MATERIALIZED VIEW" } else { "CREATE VIEW" };
+        let replaces = create.or_replace && self.catalog.kind_of(&create.name) == Some(kind);
+        if replaces {
+            self.check_replaceable(&create.name, kind)?;
+        } else if let Some(outcome) = self.existing(tag, &create.name, create.if_not_exists)? {
+            return Ok(outcome);
+        }
+        let Named { planned, names } = self.plan_view(&create.query)?;
+        if names.contains(&create.name) {
+            return Err(Error::invalid(format!("{} \"{}\" reads itself", kind_name(kind), create.name))
+                .with_hint("Give the new view another name."));
+        }
+        let schema = view_schema(kind, create, &planned.plan)?;
+        let mut object = Object {
+            name: create.name.clone(),
+            kind,
+            schema,
+            primary_key: Vec::new(),
+            defaults: Vec::new(),
+            definition: text.to_string(),
+            query_text: Some(create.query_text.clone()),
+            reads: names,
+            maintained: None,
+            retain: Retain::All,
+            source: None,
+        };
+        if create.materialized {
+            let all_columns = (0..object.schema.fields().len()).collect();
+            let key = group_columns(&planned.plan).unwrap_or(all_columns);
+            object.maintained = Some(self.maintain(&object, &planned.plan, key)?);
+        }
+        if replaces {
+            self.drop_relation(&create.name);
+        }
+        self.catalog.add(object);
+        Ok(Outcome::done(tag))
+    }
+
+    pub(super) fn create_index(&mut self, create: &CreateIndex, text: &str) -> Result<Outcome, Error> {
+        let object = self.catalog.get(&create.relation)?.clone();
+        let key = index_columns(&object, &create.columns)?;
+        let name = match &create.name {
+            Some(name) => name.clone(),
+            None => self.free_index_name(&object, &key),
+        };
+        if let Some(outcome) = self.existing("CREATE INDEX", &name, create.if_not_exists)? {
+            return Ok(outcome);
+        }
+        let detail = self.arrange(&object, &key, &name)?;
+        let object = self.catalog.get(&create.relation)?;
+        let arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        let arrangement = arranged
+            .clone()
+            .find(|arranged| arranged.owners.contains(&name))
+            .map(|arranged| arranged.arrangement)
+            .ok_or_else(|| Error::internal(format!("index \"{name}\" has no arrangement")))?;
+        let relation = create.relation.clone();
+        self.catalog.add_index(Index { name, relation, key, arrangement, definition: text.to_string() });
+        Ok(match detail {
+            Some(detail) => Outcome::done_with("CREATE INDEX", detail),
+            None => Outcome::done("CREATE INDEX"),
+        })
+    }
+
+    /// Evaluates each default once, so that what cannot be evaluated or does not fit its column is refused now.
+    fn check_defaults(&self, object: &Object) -> Result<(), Error> {
+        for (idx, default) in object.defaults.iter().enumerate() {
+            let Some(default) = default else { continue };
+            let field = object.schema.field(idx);
+            let value = self.evaluate_constant(&format!("SELECT {default}"))?;
+            let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
+            arrow::compute::cast_with_options(&value, field.data_type(), &options).map_err(|error| {
+                Error::invalid(format!("default {default} does not fit column \"{}\"", field.name()))
+                    .with_detail(Error::from(error).message)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// `Some` when the name exists and that is fine, an error when it exists and is not.
+    fn existing(&self, tag: &str, name: &str, if_not_exists: bool) -> Result<Option<Outcome>, Error> {
+        let Some(kind) = self.catalog.kind_of(name) else { return Ok(None) };
+        let message = format!("{} \"{name}\" already exists", kind_name(kind));
+        if if_not_exists {
+            return Ok(Some(Outcome::done_with(tag, format!("{message}; nothing was done."))));
+        }
+        Err(Error::invalid(message).with_hint("Choose another name, or DROP it first."))
+    }
+
+    fn check_replaceable(&self, name: &str, kind: ObjectKind) -> Result<(), Error> {
+        let dependents = self.catalog.dependents(name);
+        if dependents.is_empty() && self.catalog.indexes_on(name).next().is_none() {
+            return Ok(());
+        }
+        let indexes = self.catalog.indexes_on(name).map(|index| index.name.clone());
+        let list: Vec<String> = dependents.into_iter().chain(indexes).map(|n| format!("\"{n}\"")).collect();
+        Err(Error::invalid(format!("{} \"{name}\" cannot be replaced because others depend on it", kind_name(kind)))
+            .with_detail(format!("They are {}.", list.join(", ")))
+            .with_hint(format!("DROP {} {name} CASCADE first.", kind_name(kind).to_uppercase())))
+    }
+
+    /// The connector of that name.
+    pub(super) fn connector(&self, name: &str) -> Result<Arc<dyn crate::connector::Connector>, Error> {
+        self.connectors.get(name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = self.connectors.keys().map(String::as_str).collect();
+            let list = match known.is_empty() {
+                true => "No connector is registered.".to_string(),
+                false => format!("Known connectors: {}.", known.join(", ")),
+            };
+            let hint = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("Did you mean '{near}'? {list}"),
+                None => list,
+            };
+            Error::invalid(format!("connector \"{name}\" does not exist")).with_hint(hint)
+        })
+    }
+
+    /// Adds a table or source with its input and, unless it keeps nothing, its base arrangement.
+    fn add_input(&mut self, mut object: Object) -> Result<(), Error> {
+        let collection = self.dataflows.next_collection();
+        self.cluster.create_input(collection, self.timeline.upper());
+        object.maintained = Some(Maintained { collection, is_input: true, arrangements: Vec::new() });
+        let name = object.name.clone();
+        let base = match object.primary_key.is_empty() {
+            true => (0..object.schema.fields().len()).collect(),
+            false => object.primary_key.clone(),
+        };
+        let keeps = object.retain == Retain::All;
+        self.catalog.add(object.clone());
+        if keeps && let Err(error) = self.arrange(&object, &base, &name) {
+            self.catalog.remove(&name);
+            self.cluster.drop_input(collection);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Installs a view's plan with an arrangement by `key`, owned by the view.
+    fn maintain(&mut self, object: &Object, plan: &Arc<Plan>, key: Vec<usize>) -> Result<Maintained, Error> {
+        let collection: CollectionId = self.dataflows.next_collection();
+        let (dataflow, arrangements) =
+            self.install(&object.name, plan, std::slice::from_ref(&key), Sink::Arrangements)?;
+        let owners = BTreeSet::from([object.name.clone()]);
+        let arranged = Arranged { arrangement: arrangements[0], key, dataflow, owners };
+        Ok(Maintained { collection, is_input: false, arrangements: vec![arranged] })
+    }
+
+    /// Gives `owner` an arrangement of the relation by `key`: one that is there already, or a new one. Tells when it is shared.
+    fn arrange(&mut self, object: &Object, key: &[usize], owner: &str) -> Result<Option<String>, Error> {
+        let shared = object.maintained.iter().flat_map(|maintained| &maintained.arrangements).find(|a| a.key == key);
+        if let Some(shared) = shared {
+            self.retain_dataflow(shared.dataflow);
+            let shared_id = shared.arrangement;
+            let names: Vec<String> = shared.owners.iter().map(|owner| format!("\"{owner}\"")).collect();
+            self.update_maintained(&object.name, |maintained| {
+                for arranged in maintained.arrangements.iter_mut().filter(|a| a.arrangement == shared_id) {
+                    arranged.owners.insert(owner.to_string());
+                }
+            });
+            return Ok(Some(format!("It shares the arrangement of {}.", names.join(", "))));
+        }
+        if object.maintained.is_none() {
+            let plan = self.plan_stored_view(object)?;
+            let mut maintained = self.maintain(object, &plan, key.to_vec())?;
+            maintained.arrangements[0].owners = BTreeSet::from([owner.to_string()]);
+            if let Some(object) = self.catalog.find_mut(&object.name) {
+                object.maintained = Some(maintained);
+            }
+            return Ok(None);
+        }
+        let plan = scan_plan(object)?;
+        let (dataflow, arrangements) = self.install(owner, &plan, &[key.to_vec()], Sink::Arrangements)?;
+        let owners = BTreeSet::from([owner.to_string()]);
+        let arranged = Arranged { arrangement: arrangements[0], key: key.to_vec(), dataflow, owners };
+        self.update_maintained(&object.name, |maintained| maintained.arrangements.push(arranged));
+        Ok(None)
+    }
+
+    fn update_maintained(&mut self, name: &str, update: impl FnOnce(&mut Maintained)) {
+        if let Some(maintained) = self.catalog.find_mut(name).and_then(|object| object.maintained.as_mut()) {
+            update(maintained);
+        }
+    }
+
+    /// The plan of a plain view, from its text.
+    fn plan_stored_view(&self, object: &Object) -> Result<Arc<Plan>, Error> {
+        debug_assert!(Planning::new(&self.catalog).relation(&object.name).is_some());
+        let text = object.query_text.as_deref().unwrap_or_default();
+        let query = anabranch_sql::parse::parse_query(text)?;
+        Ok(self.plan_view(&query)?.planned.plan)
+    }
+
+    fn free_index_name(&self, object: &Object, key: &[usize]) -> String {
+        let columns: Vec<&str> = key.iter().map(|column| object.schema.field(*column).name().as_str()).collect();
+        let base = format!("{}_{}_idx", object.name, columns.join("_"));
+        let mut names = std::iter::once(base.clone()).chain((1..).map(|i| format!("{base}{i}")));
+        names.find(|name| !self.catalog.contains(name)).expect("the names to try are endless")
+    }
+}
+
+/// A plan of all columns of a relation.
+fn scan_plan(object: &Object) -> Result<Arc<Plan>, Error> {
+    let schema = DFSchema::try_from_qualified_schema(TableReference::bare(object.name.as_str()), &object.schema)
+        .map_err(|e| Error::internal(format!("schema of \"{}\": {e}", object.name)))?;
+    let columns = (0..object.schema.fields().len()).collect();
+    let node = Node::Scan { relation: object.name.clone(), columns };
+    Ok(Arc::new(Plan { node, schema: Arc::new(schema) }))
+}
+
+/// The schema with these columns NOT NULL.
+fn not_null(schema: &SchemaRef, columns: &[usize]) -> SchemaRef {
+    let field = |(idx, field): (usize, &Arc<Field>)| match columns.contains(&idx) {
+        true => field.as_ref().clone().with_nullable(false),
+        false => field.as_ref().clone(),
+    };
+    Arc::new(Schema::new(schema.fields().iter().enumerate().map(field).collect::<Vec<_>>()))
+}
+
+/// The columns of a view: the query's, under the names that the statement gives.
+fn view_schema(kind: ObjectKind, create: &CreateView, plan: &Plan) -> Result<SchemaRef, Error> {
+    let given = plan.arrow_schema();
+    let n_columns = given.fields().len();
+    if create.column_names.len() > n_columns {
+        return Err(Error::invalid(format!(
+            "{} \"{}\" names {} columns, but its query has {n_columns}",
+            kind_name(kind),
+            create.name,
+            create.column_names.len()
+        )));
+    }
+    let field = |(idx, field): (usize, &Arc<Field>)| match create.column_names.get(idx) {
+        Some(name) => field.as_ref().clone().with_name(name),
+        None => field.as_ref().clone(),
+    };
+    let fields: Vec<Field> = given.fields().iter().enumerate().map(field).collect();
+    // Checked for names and types; the types stay as the plan computes them.
+    storage_schema(kind_name(kind), &create.name, &fields)?;
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// Positions of the columns, which must differ.
+fn index_columns(object: &Object, names: &[String]) -> Result<Vec<usize>, Error> {
+    let mut key = Vec::with_capacity(names.len());
+    for name in names {
+        let position = object.schema.index_of(name).map_err(|_| {
+            let error = Error::invalid(format!("column \"{name}\" of relation \"{}\" does not exist", object.name));
+            match nearest(name, object.schema.fields().iter().map(|field| field.name().as_str())) {
+                Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+                None => error,
+            }
+        })?;
+        if key.contains(&position) {
+            return Err(Error::invalid(format!("column \"{name}\" appears twice in the index")));
+        }
+        key.push(position);
+    }
+    Ok(key)
+}
+
+/// Output columns that make up the group of the topmost aggregation, when all of them are visible.
+fn group_columns(plan: &Plan) -> Option<Vec<usize>> {
+    match &plan.node {
+        Node::Aggregate { keys, .. } => (!keys.is_empty()).then(|| (0..keys.len()).collect()),
+        Node::Stage { input, project, .. } => {
+            let below = group_columns(input)?;
+            let place = |column: &usize| {
+                project.iter().position(|expr| match expr {
+                    Expr::Column(name) => input.schema.index_of_column(name).ok() == Some(*column),
+                    _ => false,
+                })
+            };
+            below.iter().map(place).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Takes `retain` out of the options.
+fn take_retain(options: &mut BTreeMap<String, String>) -> Result<Retain, Error> {
+    match options.remove("retain").as_deref() {
+        None | Some("all") => Ok(Retain::All),
+        Some("none") => Ok(Retain::Nothing { passed: false }),
+        Some(other) => Err(Error::invalid(format!("option \"retain\" has the value '{other}'"))
+            .with_hint("It takes 'all' (the default) or 'none'.")),
+    }
+}
+
+fn refuse_options(kind: &str, name: &str, options: &BTreeMap<String, String>, known: &[&str]) -> Result<(), Error> {
+    let Some(option) = options.keys().next() else { return Ok(()) };
+    Err(Error::invalid(format!("{kind} \"{name}\" has no option \"{option}\""))
+        .with_hint(format!("Known options: {}.", known.join(", "))))
+}

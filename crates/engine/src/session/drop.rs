@@ -1,0 +1,114 @@
+//! DROP, alone or with all that depends on it.
+//!
+//! Law: nothing is dropped unless all can be. Dependents are the views that read a relation, theirs in turn, and its
+//! indexes; without CASCADE, views refuse, and indexes go with their relation.
+
+use std::collections::BTreeSet;
+
+use anabranch_sql::statement::{Drop, ObjectKind};
+
+use super::{Outcome, Session};
+use crate::catalog::kind_name;
+use crate::error::Error;
+
+impl Session {
+    pub(super) fn drop_objects(&mut self, drop: &Drop) -> Result<Outcome, Error> {
+        let tag = format!("DROP {}", kind_name(drop.kind).to_uppercase());
+        let mut missing = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for name in &drop.names {
+            match self.catalog.kind_of(name) {
+                None if drop.if_exists => missing.push(format!("\"{name}\"")),
+                None => return Err(self.catalog.unknown_kind(drop.kind, name)),
+                Some(kind) if kind == drop.kind => {
+                    if !names.contains(name) {
+                        names.push(name.clone());
+                    }
+                }
+                Some(kind) => {
+                    return Err(Error::invalid(format!("\"{name}\" is a {}, not a {}", kind_name(kind), kind_name(drop.kind)))
+                        .with_hint(format!("Use DROP {} {name}.", kind_name(kind).to_uppercase())));
+                }
+            }
+        }
+        match drop.kind {
+            ObjectKind::Index => names.iter().for_each(|name| self.drop_index(name)),
+            _ => {
+                let order = self.drop_order(drop, &names)?;
+                order.iter().for_each(|name| self.drop_relation(name));
+            }
+        }
+        self.allow_compaction();
+        Ok(match missing.is_empty() {
+            true => Outcome::done(tag),
+            false => Outcome::done_with(tag, format!("{} did not exist.", missing.join(", "))),
+        })
+    }
+
+    /// All that goes, readers before what they read.
+    ///
+    /// # Errors
+    /// Without CASCADE, when a view outside of `names` depends on one of them.
+    fn drop_order(&self, drop: &Drop, names: &[String]) -> Result<Vec<String>, Error> {
+        let mut order: Vec<String> = Vec::new();
+        for name in names {
+            for dependent in self.catalog.dependents(name).into_iter().chain([name.clone()]) {
+                if !order.contains(&dependent) {
+                    order.push(dependent);
+                }
+            }
+        }
+        let others: BTreeSet<&String> = order.iter().filter(|name| !names.contains(name)).collect();
+        if drop.cascade || others.is_empty() {
+            return Ok(order);
+        }
+        let list: Vec<String> = others
+            .iter()
+            .map(|name| format!("{} \"{name}\"", self.catalog.kind_of(name).map_or("relation", kind_name)))
+            .collect();
+        let kind = kind_name(drop.kind);
+        let name = names.join("\", \"");
+        Err(Error::invalid(format!("{kind} \"{name}\" cannot be dropped because others depend on it"))
+            .with_detail(format!("Dependent: {}.", list.join(", ")))
+            .with_hint("Use DROP .. CASCADE to drop them too."))
+    }
+
+    /// Drops a relation that nobody reads, with its indexes.
+    pub(super) fn drop_relation(&mut self, name: &str) {
+        let indexes: Vec<String> = self.catalog.indexes_on(name).map(|index| index.name.clone()).collect();
+        for index in indexes {
+            self.drop_index(&index);
+        }
+        let Some(object) = self.catalog.remove(name) else { return };
+        self.pump.remove(name);
+        self.publish_progress();
+        let Some(maintained) = object.maintained else { return };
+        for arranged in &maintained.arrangements {
+            for _ in &arranged.owners {
+                self.release_dataflow(arranged.dataflow);
+            }
+        }
+        if maintained.is_input {
+            self.cluster.drop_input(maintained.collection);
+        }
+    }
+
+    /// Drops an index. Queries that share its arrangement keep it until they go.
+    fn drop_index(&mut self, name: &str) {
+        let Some(index) = self.catalog.remove_index(name) else { return };
+        let Some(object) = self.catalog.find_mut(&index.relation) else { return };
+        let Some(maintained) = &mut object.maintained else { return };
+        let mut released = None;
+        for arranged in maintained.arrangements.iter_mut().filter(|a| a.arrangement == index.arrangement) {
+            arranged.owners.remove(name);
+            released = Some(arranged.dataflow);
+        }
+        maintained.arrangements.retain(|arranged| !arranged.owners.is_empty());
+        if maintained.arrangements.is_empty() && !maintained.is_input {
+            object.maintained = None;
+        }
+        if let Some(dataflow) = released {
+            self.release_dataflow(dataflow);
+        }
+    }
+}

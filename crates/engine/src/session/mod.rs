@@ -1,0 +1,214 @@
+//! A session: a catalog, a group of workers and one timeline, owned by one thread.
+//!
+//! Law (strict serialisability): statements take effect one after the other. Every write is one commit with a time
+//! later than all before; every read is made as of the last commit, in tables and in views alike, so a `SELECT` sees
+//! all writes before it and none in part.
+//!
+//! With [`Options::workers`] = 0 the session has no thread of its own: workers run inside [`Session::step`], in reads
+//! and, a little, in writes. Otherwise they run beside, and the session waits for them only to read, or when it is more
+//! than a few commits ahead of them.
+//!
+//! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (what is installed),
+//! then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`copy`],
+//! [`explain`], [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
+
+mod commit;
+mod copy;
+mod create;
+mod dataflows;
+mod drop;
+mod explain;
+mod outcome;
+mod planning;
+mod query;
+mod settings;
+mod show;
+mod subscribe;
+mod turn;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_arrangement::MergeEffort;
+use anabranch_sql::Parsed;
+use anabranch_sql::statement::Statement;
+
+use crate::catalog::Catalog;
+use crate::clock::{Clock, WallClock};
+use crate::cluster::Cluster;
+use crate::connector::Connector;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::pump::Pump;
+
+use commit::Timeline;
+use dataflows::Dataflows;
+use settings::Settings;
+use subscribe::Subscriptions;
+
+pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
+pub use turn::Progress;
+
+/// How a session is set up.
+#[derive(Clone)]
+pub struct Options {
+    /// Worker threads; 0 runs everything inside the caller's calls.
+    pub workers: usize,
+    /// How hard arrangements work at merging.
+    pub merge_effort: MergeEffort,
+    /// Where commit times come from.
+    pub clock: Arc<dyn Clock>,
+    /// Rows read from one source in one turn, at most.
+    pub batch_rows_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            workers: 0,
+            merge_effort: MergeEffort::default(),
+            clock: Arc::new(WallClock),
+            batch_rows_max: 65_536,
+        }
+    }
+}
+
+/// A running engine. See the [module page](self) for its laws.
+///
+/// ```
+/// use anabranch_engine::{Options, Session};
+///
+/// let mut session = Session::new(Options::default())?;
+/// session.execute(
+///     "CREATE TABLE sales (item text, price int);
+///      CREATE MATERIALIZED VIEW totals AS SELECT item, sum(price) AS total FROM sales GROUP BY item;
+///      INSERT INTO sales VALUES ('tea', 3), ('tea', 4), ('jam', 5)",
+/// )?;
+/// let totals = session.query("SELECT total FROM totals WHERE item = 'tea'")?;
+/// assert_eq!(totals.num_rows(), 1);
+/// # Ok::<(), anabranch_engine::Error>(())
+/// ```
+pub struct Session {
+    catalog: Catalog,
+    cluster: Cluster,
+    timeline: Timeline,
+    dataflows: Dataflows,
+    subscriptions: Subscriptions,
+    pump: Pump,
+    connectors: BTreeMap<String, Arc<dyn Connector>>,
+    settings: Settings,
+    interrupt: Interrupt,
+    progress: Progress,
+    options: Options,
+}
+
+impl Session {
+    /// Starts the workers. The catalog is empty and no connector is registered.
+    ///
+    /// # Errors
+    /// `Unavailable` when threads cannot be started.
+    pub fn new(options: Options) -> Result<Session, Error> {
+        Ok(Session {
+            catalog: Catalog::default(),
+            cluster: Cluster::start(options.workers, options.merge_effort)?,
+            timeline: Timeline::new(options.clock.now_micros()),
+            dataflows: Dataflows::default(),
+            subscriptions: Subscriptions::default(),
+            pump: Pump::default(),
+            connectors: BTreeMap::new(),
+            settings: Settings::new(options.batch_rows_max),
+            interrupt: Interrupt::new(),
+            progress: Progress::default(),
+            options,
+        })
+    }
+
+    /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY` uses the one named `file`.
+    pub fn register_connector(&mut self, name: &str, connector: Arc<dyn Connector>) {
+        self.connectors.insert(name.to_string(), connector);
+    }
+
+    /// Runs the statements of a script in order and stops at the first error; those before it stay done.
+    ///
+    /// # Errors
+    /// A script that does not parse runs not at all. Positions are byte offsets into `script`.
+    pub fn execute(&mut self, script: &str) -> Result<Vec<Outcome>, Error> {
+        let statements = anabranch_sql::parse(script)?;
+        statements.iter().map(|statement| self.execute_one(script, statement)).collect()
+    }
+
+    /// Runs one statement of a parsed script. `script` is the whole text that was parsed.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement; the session is as it was before.
+    pub fn execute_one(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
+        self.interrupt.clear();
+        self.run(script, statement).map_err(|error| error.placed_in(script))
+    }
+
+    fn run(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
+        self.commit_pending()?;
+        let text = script.get(statement.range.clone()).unwrap_or(script).trim();
+        match &statement.statement {
+            Statement::CreateTable(create) => self.create_table(create, text),
+            Statement::CreateSource(create) => self.create_source(create, text),
+            Statement::CreateView(create) => self.create_view(create, text),
+            Statement::CreateIndex(create) => self.create_index(create, text),
+            Statement::Insert(insert) => self.insert_rows(insert),
+            Statement::Update(update) => self.update_rows(update),
+            Statement::Delete(delete) => self.delete_rows(delete),
+            Statement::CopyFrom(copy) => self.copy_from(copy),
+            Statement::Select { query, .. } => self.select(query).map(Outcome::Rows),
+            Statement::Subscribe(subscribe) => self.subscribe(subscribe).map(Outcome::Subscription),
+            Statement::Explain(explain) => self.explain(explain).map(Outcome::Rows),
+            Statement::Show(show) => self.show(show).map(Outcome::Rows),
+            Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
+            Statement::Drop(drop) => self.drop_objects(drop),
+            Statement::Set { name, value } => self.set(name, value).map(|()| Outcome::done("SET")),
+        }
+    }
+
+    /// The answer of a script of one row-returning statement.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); `Invalid` when it is not one statement or returns no rows.
+    pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
+        let statements = anabranch_sql::parse(sql)?;
+        let [statement] = statements.as_slice() else {
+            return Err(Error::invalid(format!("one statement was expected, but there are {}", statements.len())));
+        };
+        match self.execute_one(sql, statement)? {
+            Outcome::Rows(rows) => Ok(rows),
+            Outcome::Done { tag, .. } => {
+                Err(Error::invalid(format!("the statement returns no rows ({tag})")).with_hint("Use execute."))
+            }
+            Outcome::Subscription(subscription) => {
+                self.unsubscribe(subscription);
+                Err(Error::invalid("SUBSCRIBE returns changes, not rows").with_hint("Use execute and next_changes."))
+            }
+        }
+    }
+
+    /// A handle that stops the running statement from another thread.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    /// Relations in the order of their names.
+    pub fn relations(&self) -> Vec<RelationInfo> {
+        let info = |object: &crate::catalog::Object| RelationInfo {
+            name: object.name.clone(),
+            kind: object.kind,
+            schema: object.schema.clone(),
+            primary_key: object.primary_key.clone(),
+        };
+        self.catalog.objects().map(info).collect()
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("relations", &self.catalog.objects().count()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,58 @@
+//! Statements planned against the session's catalog.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anabranch_sql::{Planned, Planner};
+use anabranch_sql::statement::{Delete, Insert, Update};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion_expr::sqlparser::ast;
+
+use super::Session;
+use crate::catalog::Planning;
+use crate::error::Error;
+
+/// A plan and the relations that its text names, those inside plain views included.
+pub(super) struct Named {
+    pub planned: Planned,
+    pub names: BTreeSet<String>,
+}
+
+impl Session {
+    /// Plans a query whose answer is wanted once.
+    pub(super) fn plan_query(&self, query: &ast::Query) -> Result<Named, Error> {
+        self.plan(|planner| planner.plan_query(query))
+    }
+
+    /// Plans a query that stands: a top-level LIMIT is part of it.
+    pub(super) fn plan_view(&self, query: &ast::Query) -> Result<Named, Error> {
+        self.plan(|planner| planner.plan_view(query))
+    }
+
+    /// Plans the rows of an INSERT, as the table's columns.
+    pub(super) fn plan_insert(&self, insert: &Insert) -> Result<Named, Error> {
+        self.plan(|planner| planner.plan_insert(insert))
+    }
+
+    /// Plans the rows that an UPDATE changes: old columns, then new ones.
+    pub(super) fn plan_update(&self, update: &Update) -> Result<Named, Error> {
+        self.plan(|planner| planner.plan_update(update))
+    }
+
+    /// Plans the rows that a DELETE takes away.
+    pub(super) fn plan_delete(&self, delete: &Delete) -> Result<Named, Error> {
+        self.plan(|planner| planner.plan_delete(delete))
+    }
+
+    fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
+        let catalog = Planning::new(&self.catalog);
+        let planned = plan(&Planner::as_of(&catalog, self.options.clock.now_micros()))?;
+        Ok(Named { planned, names: catalog.names() })
+    }
+}
+
+/// The columns that the query's user asked for.
+pub(super) fn visible_schema(planned: &Planned) -> SchemaRef {
+    let fields = planned.plan.schema.fields().iter().take(planned.visible);
+    Arc::new(Schema::new(fields.map(|field| field.as_ref().clone()).collect::<Vec<Field>>()))
+}

@@ -1,0 +1,201 @@
+//! SHOW and DESCRIBE: the catalog and the cluster as rows.
+
+use std::sync::Arc;
+
+use anabranch_sql::sql_name;
+use anabranch_sql::statement::{ObjectKind, Show};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
+use arrow::datatypes::{DataType, Field, Schema};
+
+use super::outcome::{Rows, SourceState, SourceStatus};
+use super::Session;
+use crate::catalog::{Index, Object};
+use crate::error::Error;
+
+/// A column of an answer.
+enum Column {
+    Text(Vec<Option<String>>),
+    Number(Vec<Option<i64>>),
+}
+
+impl Session {
+    pub(super) fn show(&mut self, show: &Show) -> Result<Rows, Error> {
+        match show {
+            Show::Tables => self.show_tables(),
+            Show::Sources => self.show_sources(),
+            Show::Views => self.show_views(ObjectKind::View),
+            Show::MaterializedViews => self.show_views(ObjectKind::MaterializedView),
+            Show::Indexes { on } => self.show_indexes(on.as_deref()),
+            Show::Arrangements => self.show_arrangements(),
+            Show::Columns { relation } => self.describe(relation),
+            Show::Create { relation } => self.show_create(relation),
+            Show::Setting { name } => self.show_settings(name.as_deref()),
+        }
+    }
+
+    /// The columns of a relation: name, type, whether NULL is allowed, key, default.
+    pub(super) fn describe(&self, name: &str) -> Result<Rows, Error> {
+        let object = self.catalog.get(name)?;
+        let fields = object.schema.fields();
+        let key = |idx: usize| object.primary_key.contains(&idx).then(|| "primary".to_string());
+        let default = |idx: usize| object.defaults.get(idx).and_then(|d| d.as_ref()).map(ToString::to_string);
+        rows(vec![
+            ("column", texts(fields.iter().map(|field| field.name().clone()))),
+            ("type", texts(fields.iter().map(|field| sql_name(field.data_type())))),
+            ("null", texts(fields.iter().map(|field| yes_no(field.is_nullable())))),
+            ("key", Column::Text((0..fields.len()).map(key).collect())),
+            ("default", Column::Text((0..fields.len()).map(default).collect())),
+        ])
+    }
+
+    fn show_tables(&self) -> Result<Rows, Error> {
+        let tables: Vec<&Object> = self.of_kind(ObjectKind::Table);
+        let key = |table: &&Object| (!table.primary_key.is_empty()).then(|| table.column_list(&table.primary_key));
+        rows(vec![
+            ("name", texts(tables.iter().map(|table| table.name.clone()))),
+            ("columns", texts(tables.iter().map(|table| all_columns(table)))),
+            ("primary_key", Column::Text(tables.iter().map(key).collect())),
+        ])
+    }
+
+    fn show_sources(&self) -> Result<Rows, Error> {
+        let statuses = self.pump.statuses();
+        let connector = |status: &SourceStatus| {
+            let object = self.catalog.find(&status.name)?;
+            object.source.as_ref().map(|source| source.connector.clone())
+        };
+        let share = |status: &SourceStatus| {
+            let total = status.progress.bytes_total.filter(|total| *total > 0)?;
+            Some(format!("{}%", status.progress.bytes_read.min(total) * 100 / total))
+        };
+        let error = |status: &SourceStatus| match &status.state {
+            SourceState::Failed(message) => Some(message.clone()),
+            _ => status.progress.first_skipped.clone(),
+        };
+        rows(vec![
+            ("name", texts(statuses.iter().map(|status| status.name.clone()))),
+            ("connector", Column::Text(statuses.iter().map(connector).collect())),
+            ("state", texts(statuses.iter().map(|status| state_name(&status.state).to_string()))),
+            ("rows", numbers(statuses.iter().map(|status| status.rows as i64))),
+            ("skipped", numbers(statuses.iter().map(|status| status.progress.skipped as i64))),
+            ("read", Column::Text(statuses.iter().map(share).collect())),
+            ("error", Column::Text(statuses.iter().map(error).collect())),
+        ])
+    }
+
+    fn show_views(&self, kind: ObjectKind) -> Result<Rows, Error> {
+        let views = self.of_kind(kind);
+        rows(vec![
+            ("name", texts(views.iter().map(|view| view.name.clone()))),
+            ("columns", texts(views.iter().map(|view| all_columns(view)))),
+            ("reads", texts(views.iter().map(|view| view.reads.iter().cloned().collect::<Vec<_>>().join(", ")))),
+        ])
+    }
+
+    fn show_indexes(&self, on: Option<&str>) -> Result<Rows, Error> {
+        if let Some(relation) = on {
+            self.catalog.get(relation)?;
+        }
+        let indexes: Vec<&Index> =
+            self.catalog.indexes().filter(|index| on.is_none_or(|relation| index.relation == relation)).collect();
+        let columns = |index: &&Index| self.catalog.find(&index.relation).map(|object| object.column_list(&index.key));
+        rows(vec![
+            ("name", texts(indexes.iter().map(|index| index.name.clone()))),
+            ("relation", texts(indexes.iter().map(|index| index.relation.clone()))),
+            ("columns", Column::Text(indexes.iter().map(columns).collect())),
+        ])
+    }
+
+    /// All arrangements that have a name, with what they hold; those that only queries share have none and no key.
+    fn show_arrangements(&mut self) -> Result<Rows, Error> {
+        self.allow_compaction();
+        let stats = self.cluster.stats();
+        let named = stats.iter().map(|stats| {
+            self.catalog.objects().find_map(|object| {
+                let mut arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+                let arranged = arrangements.find(|arranged| arranged.arrangement == stats.arrangement)?;
+                let owners: Vec<String> = arranged.owners.iter().cloned().collect();
+                Some((object.name.clone(), object.column_list(&arranged.key), owners.join(", ")))
+            })
+        });
+        let named: Vec<Option<(String, String, String)>> = named.collect();
+        rows(vec![
+            ("relation", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.0.clone())).collect())),
+            ("key", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.1.clone())).collect())),
+            ("owners", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.2.clone())).collect())),
+            ("rows", numbers(stats.iter().map(|stats| stats.rows as i64))),
+            ("bytes", numbers(stats.iter().map(|stats| stats.bytes as i64))),
+            ("runs", numbers(stats.iter().map(|stats| stats.runs as i64))),
+            ("readers", numbers(stats.iter().map(|stats| stats.readers as i64))),
+            ("since", numbers(stats.iter().map(|stats| stats.since))),
+            ("upper", numbers(stats.iter().map(|stats| stats.upper))),
+        ])
+    }
+
+    fn show_create(&self, name: &str) -> Result<Rows, Error> {
+        let index = self.catalog.indexes().find(|index| index.name == name);
+        let definition = match index {
+            Some(index) => index.definition.clone(),
+            None => self.catalog.get(name)?.definition.clone(),
+        };
+        rows(vec![("name", texts([name.to_string()])), ("statement", texts([definition]))])
+    }
+
+    fn show_settings(&self, name: Option<&str>) -> Result<Rows, Error> {
+        let settings = self.setting_rows(name)?;
+        rows(vec![
+            ("name", texts(settings.iter().map(|setting| setting[0].clone()))),
+            ("value", texts(settings.iter().map(|setting| setting[1].clone()))),
+            ("meaning", texts(settings.iter().map(|setting| setting[2].clone()))),
+        ])
+    }
+
+    fn of_kind(&self, kind: ObjectKind) -> Vec<&Object> {
+        self.catalog.objects().filter(|object| object.kind == kind).collect()
+    }
+}
+
+/// A `lines` column, for EXPLAIN.
+pub(super) fn text_rows(name: &str, lines: impl IntoIterator<Item = String>) -> Result<Rows, Error> {
+    rows(vec![(name, texts(lines))])
+}
+
+fn rows(columns: Vec<(&str, Column)>) -> Result<Rows, Error> {
+    let mut fields = Vec::with_capacity(columns.len());
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+    for (name, column) in columns {
+        let (data_type, array): (DataType, ArrayRef) = match column {
+            Column::Text(values) => (DataType::Utf8View, Arc::new(values.iter().map(Option::as_deref).collect::<StringViewArray>())),
+            Column::Number(values) => (DataType::Int64, Arc::new(Int64Array::from(values))),
+        };
+        fields.push(Field::new(name, data_type, true));
+        arrays.push(array);
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), arrays)?;
+    Ok(Rows::new(schema, vec![batch]))
+}
+
+fn texts(values: impl IntoIterator<Item = String>) -> Column {
+    Column::Text(values.into_iter().map(Some).collect())
+}
+
+fn numbers(values: impl IntoIterator<Item = i64>) -> Column {
+    Column::Number(values.into_iter().map(Some).collect())
+}
+
+fn all_columns(object: &Object) -> String {
+    object.column_list(&(0..object.schema.fields().len()).collect::<Vec<_>>())
+}
+
+fn yes_no(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.to_string()
+}
+
+fn state_name(state: &SourceState) -> &'static str {
+    match state {
+        SourceState::Running => "running",
+        SourceState::Done => "done",
+        SourceState::Failed(_) => "failed",
+    }
+}

@@ -1,0 +1,240 @@
+//! SUBSCRIBE: a query's changes as they happen.
+//!
+//! Law: the changes given with times up to `t` add up to the query's rows as of `t`, for every `t` that progress has
+//! passed. With a snapshot, what was there at the start comes first, at the time of the start. Within one time, each row
+//! appears once.
+//!
+//! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are gone or are
+//! sources that are read to their end. A table is never at its end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::order::{Comparator, Direction};
+use anabranch_batch::{Batch, Diffs, Time, Times};
+use anabranch_sql::statement::{ObjectKind, Subscribe};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::dataflows::Sink;
+use super::outcome::{Changes, SourceState, Step, Subscription};
+use super::Session;
+use super::planning::{Named, visible_schema};
+use crate::cluster::{self, DataflowId};
+use crate::error::Error;
+use crate::finish::record_batch;
+use crate::session::query::row_error;
+
+/// Longest wait for changes between two looks at sources and interrupts.
+const NAP_MAX: Duration = Duration::from_millis(20);
+
+/// Subscriptions of a session.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    next_id: u64,
+    live: BTreeMap<u64, Live>,
+}
+
+#[derive(Debug)]
+struct Live {
+    dataflow: DataflowId,
+    schema: SchemaRef,
+    /// What was taken from the cluster and not given yet.
+    queue: VecDeque<Result<Changes, Error>>,
+    /// What was taken from the cluster and is not complete yet.
+    pending: Vec<Batch>,
+    /// Changes before this time are left out.
+    from: Time,
+    up_to: Option<Time>,
+    progress: bool,
+    /// Tables and sources behind the query.
+    inputs: BTreeSet<String>,
+    /// Changes before this time were taken.
+    upper: Time,
+    ended: bool,
+}
+
+impl Session {
+    pub(super) fn subscribe(&mut self, subscribe: &Subscribe) -> Result<Subscription, Error> {
+        let Named { planned, names } = self.plan_view(&subscribe.query)?;
+        let as_of = self.timeline.last();
+        let schema = changes_schema(&visible_schema(&planned));
+        let (dataflow, _) = self.install("subscribe", &planned.plan, &[], Sink::Changes)?;
+        self.subscriptions.next_id += 1;
+        let id = self.subscriptions.next_id;
+        let live = Live {
+            dataflow,
+            schema: schema.clone(),
+            queue: VecDeque::new(),
+            pending: Vec::new(),
+            from: if subscribe.snapshot { Time::MIN } else { as_of + 1 },
+            up_to: subscribe.up_to,
+            progress: subscribe.progress,
+            inputs: self.catalog.inputs_behind(&names),
+            upper: as_of,
+            ended: false,
+        };
+        self.subscriptions.live.insert(id, live);
+        Ok(Subscription { id, schema })
+    }
+
+    /// The next changes of a subscription. Takes turns of the session meanwhile, so sources go on.
+    ///
+    /// Returns as soon as there is something, or [`Changes::Nothing`] after `timeout`.
+    ///
+    /// # Errors
+    /// `Data` for a row that cannot be computed, once; reading may go on. `Cancelled` when interrupted. `Closed` for a
+    /// subscription that was taken back.
+    pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
+        let deadline = Instant::now() + timeout;
+        self.commit_pending()?;
+        loop {
+            if let Some(changes) = self.live(subscription)?.queue.pop_front() {
+                return changes;
+            }
+            if self.live(subscription)?.ended {
+                return Ok(Changes::End);
+            }
+            if self.interrupt.is_triggered() {
+                self.interrupt.clear();
+                return Err(Error::cancelled());
+            }
+            self.take_changes(subscription, deadline)?;
+            if Instant::now() >= deadline && self.live(subscription)?.queue.is_empty() && !self.live(subscription)?.ended {
+                return Ok(Changes::Nothing);
+            }
+        }
+    }
+
+    /// Ends a subscription and frees what it holds.
+    pub fn unsubscribe(&mut self, subscription: Subscription) {
+        if let Some(live) = self.subscriptions.live.remove(&subscription.id) {
+            self.release_dataflow(live.dataflow);
+        }
+    }
+
+    fn live(&mut self, subscription: &Subscription) -> Result<&mut Live, Error> {
+        let live = self.subscriptions.live.get_mut(&subscription.id);
+        live.ok_or_else(|| Error::closed("the subscription was ended"))
+    }
+
+    /// One turn, then what the subscription's dataflow gave.
+    fn take_changes(&mut self, subscription: &Subscription, deadline: Instant) -> Result<(), Error> {
+        let nap = match self.step()? {
+            Step::Working => Duration::ZERO,
+            Step::Idle { retry_after } => retry_after.unwrap_or(NAP_MAX).min(NAP_MAX),
+        };
+        let nap = nap.min(deadline.saturating_duration_since(Instant::now()));
+        let dataflow = self.live(subscription)?.dataflow;
+        let changes = self.cluster.changes(dataflow, nap)?;
+        let last = self.timeline.last();
+        let live = self.live(subscription)?;
+        live.absorb(changes)?;
+        let inputs = live.inputs.clone();
+        if live.upper > last && !live.ended && self.settings.wait_for_sources {
+            self.end_with_inputs(subscription, &inputs)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the subscription when none of its inputs can give more.
+    fn end_with_inputs(&mut self, subscription: &Subscription, inputs: &BTreeSet<String>) -> Result<(), Error> {
+        let statuses = self.pump.statuses();
+        let status = |name: &String| statuses.iter().find(|status| status.name == *name);
+        let is_open = |name: &String| match self.catalog.find(name).map(|object| object.kind) {
+            None => false,
+            Some(ObjectKind::Source) => status(name).is_some_and(|status| status.state == SourceState::Running),
+            Some(_) => true,
+        };
+        if inputs.iter().any(is_open) {
+            return Ok(());
+        }
+        let failures: Vec<Error> = inputs
+            .iter()
+            .filter_map(status)
+            .filter_map(|status| match &status.state {
+                SourceState::Failed(text) => Some(Error::data(format!("source \"{}\" failed: {text}", status.name))),
+                _ => None,
+            })
+            .collect();
+        let live = self.live(subscription)?;
+        live.queue.extend(failures.into_iter().map(Err));
+        live.ended = true;
+        Ok(())
+    }
+}
+
+impl Live {
+    /// Takes changes over from the cluster, and queues those that are complete: workers may be ahead of one another.
+    fn absorb(&mut self, changes: cluster::Changes) -> Result<(), Error> {
+        let before = self.up_to.unwrap_or(Time::MAX);
+        let wanted = |time: Time| self.from <= time && time < before;
+        if let Some(error) = row_error(
+            changes.errors.iter().filter(|(time, _, _)| wanted(*time)).map(|(_, text, diff)| (text.as_str(), *diff)),
+        ) {
+            self.queue.push_back(Err(error));
+        }
+        let batches = changes.batches.into_iter().map(|batch| filter_by_time(&batch.flatten(), wanted));
+        self.pending.extend(batches.filter(|batch| !batch.is_empty()));
+        if changes.upper > self.upper {
+            self.upper = changes.upper;
+            if let Some(batch) = self.take_complete() {
+                self.queue.push_back(Ok(Changes::Rows(changes_batch(&self.schema, &batch)?)));
+            }
+            if self.progress {
+                self.queue.push_back(Ok(Changes::Progress(self.upper.min(before))));
+            }
+        }
+        self.ended |= self.upper >= before;
+        Ok(())
+    }
+
+    /// Pending changes before `upper`, summed, ordered by time and then by their columns.
+    fn take_complete(&mut self) -> Option<Batch> {
+        let upper = self.upper;
+        let all = Batch::concat(&std::mem::take(&mut self.pending))?;
+        let later = filter_by_time(&all, |time| time >= upper);
+        if !later.is_empty() {
+            self.pending.push(later);
+        }
+        let complete = consolidate(filter_by_time(&all, |time| time < upper));
+        let columns = complete.columns();
+        let ascending = vec![Direction { descending: false, nulls_first: false }; columns.len()];
+        let order = Comparator::new(columns, columns, &ascending);
+        let mut rows: Vec<u32> = (0..u32::try_from(complete.len()).ok()?).collect();
+        rows.sort_by(|a, b| {
+            let (a, b) = (*a as usize, *b as usize);
+            complete.times().get(a).cmp(&complete.times().get(b)).then_with(|| order.compare(a, b))
+        });
+        (!rows.is_empty()).then(|| complete.take(&rows))
+    }
+}
+
+/// The rows at whose times `keep` holds.
+fn filter_by_time(batch: &Batch, keep: impl Fn(Time) -> bool) -> Batch {
+    let mask: BooleanArray = (0..batch.len()).map(|row| Some(keep(batch.times().get(row)))).collect();
+    batch.filter(&mask).compact()
+}
+
+/// `time`, `diff`, and the query's columns.
+fn changes_schema(schema: &Schema) -> SchemaRef {
+    let control = ["time", "diff"].map(|name| Arc::new(Field::new(name, DataType::Int64, false)));
+    Arc::new(Schema::new(control.into_iter().chain(schema.fields().iter().cloned()).collect::<Vec<_>>()))
+}
+
+fn changes_batch(schema: &SchemaRef, batch: &Batch) -> Result<arrow::array::RecordBatch, Error> {
+    let n_rows = batch.len();
+    let times: ArrayRef = match batch.times() {
+        Times::Constant(time) => Arc::new(Int64Array::from(vec![*time; n_rows])),
+        Times::Column(times) => Arc::new(Int64Array::new(times.clone(), None)),
+    };
+    let diffs: ArrayRef = match batch.diffs() {
+        Diffs::Constant(diff) => Arc::new(Int64Array::from(vec![*diff; n_rows])),
+        Diffs::Column(diffs) => Arc::new(Int64Array::new(diffs.clone(), None)),
+    };
+    let n_columns = schema.fields().len() - 2;
+    let columns = [times, diffs].into_iter().chain(batch.columns().iter().take(n_columns).cloned()).collect();
+    record_batch(schema, columns, n_rows)
+}

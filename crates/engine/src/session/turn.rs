@@ -1,0 +1,153 @@
+//! Turns: sources are read, and the workers run.
+//!
+//! Law: what one turn reads from all sources is one commit. A source whose rows do not fit its columns, or whose reader
+//! fails, stops with that error; the others and the session go on.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch_batch::{Batch, Diffs, Times};
+use arrow::array::RecordBatch;
+
+use super::commit::target;
+use super::{Session, SourceState, SourceStatus, Step};
+use crate::coerce::coerce;
+use crate::error::Error;
+use crate::pump::Pumping;
+
+/// Runs of the workers in one turn, when they have no thread of their own.
+const WORKER_RUNS_MAX: usize = 64;
+/// Longest sleep while waiting, so that interrupts are seen.
+const NAP_MAX: Duration = Duration::from_millis(20);
+
+/// Where the sources stand, to be looked at from another thread while the session is busy. Clones show the same.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Mutex<Vec<SourceStatus>>>);
+
+impl Progress {
+    /// The sources, and a running `COPY`, as of the last turn.
+    pub fn sources(&self) -> Vec<SourceStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn publish(&self, statuses: Vec<SourceStatus>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = statuses;
+    }
+}
+
+impl Session {
+    /// One turn: lets the workers run, then reads from each source that is due, at most
+    /// [`batch_rows_max`](super::Options::batch_rows_max) rows each, as one commit.
+    ///
+    /// # Errors
+    /// `Cancelled` when interrupted while waiting for workers. A failing source is not an error here: see
+    /// [`sources`](Self::sources).
+    pub fn step(&mut self) -> Result<Step, Error> {
+        if self.run_workers() {
+            return Ok(Step::Working);
+        }
+        let now = self.options.clock.now_micros();
+        let mut retry_at: Option<i64> = None;
+        let mut worked = false;
+        for name in self.pump.running() {
+            match self.read_source(&name, now) {
+                Turn::Read => worked = true,
+                Turn::Ended => worked = true,
+                Turn::Later(at) => retry_at = Some(retry_at.map_or(at, |other| other.min(at))),
+            }
+        }
+        if worked {
+            self.commit_pending()?;
+            self.publish_progress();
+            return Ok(Step::Working);
+        }
+        self.allow_compaction();
+        let retry_after = retry_at.map(|at| Duration::from_micros(u64::try_from(at - now).unwrap_or(0)));
+        Ok(Step::Idle { retry_after })
+    }
+
+    /// Reads all bounded sources to their end, and waits until every view is current.
+    ///
+    /// # Errors
+    /// `Data` when a source failed, after the others were read; `Cancelled` when interrupted.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        self.interrupt.clear();
+        self.commit_pending()?;
+        self.pump_while(|status| status.bounded)?;
+        self.await_dataflows(self.timeline.last())?;
+        let failed = self.pump.statuses().into_iter().find_map(|status| match status.state {
+            SourceState::Failed(message) => Some(format!("source \"{}\" failed: {message}", status.name)),
+            _ => None,
+        });
+        failed.map_or(Ok(()), |message| Err(Error::data(message)))
+    }
+
+    /// Where each source stands.
+    pub fn sources(&self) -> Vec<SourceStatus> {
+        self.pump.statuses()
+    }
+
+    /// A view of [`sources`](Self::sources) for other threads.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Reads these sources to their end, unless they have none or a rate.
+    pub(super) fn read_to_end(&mut self, names: &BTreeSet<String>) -> Result<(), Error> {
+        self.pump_while(|status| names.contains(&status.name) && status.bounded && status.rate.is_none())
+    }
+
+    /// Takes turns while a source like that still reads.
+    fn pump_while(&mut self, which: impl Fn(&SourceStatus) -> bool) -> Result<(), Error> {
+        while self.pump.any_running(&which) {
+            self.interrupt.check()?;
+            if let Step::Idle { retry_after } = self.step()? {
+                std::thread::sleep(retry_after.unwrap_or(NAP_MAX).min(NAP_MAX));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets workers without a thread run a while; true when they have more to do.
+    fn run_workers(&mut self) -> bool {
+        (0..WORKER_RUNS_MAX).all(|_| self.cluster.step())
+    }
+
+    fn read_source(&mut self, name: &str, now: i64) -> Turn {
+        let rows_max = self.settings.batch_rows_max;
+        let Some(source) = self.pump.get_mut(name) else { return Turn::Ended };
+        let pumped = match source.poll(rows_max, now) {
+            Ok(Pumping::Rows(batch)) => self.push_source_rows(name, &batch),
+            Ok(Pumping::Later(at)) => return Turn::Later(at),
+            Ok(Pumping::Ended) => return Turn::Ended,
+            Err(error) => Err(error),
+        };
+        match (pumped, self.pump.get_mut(name)) {
+            (Err(error), Some(source)) => {
+                source.fail(&error);
+                Turn::Ended
+            }
+            _ => Turn::Read,
+        }
+    }
+
+    fn push_source_rows(&mut self, name: &str, batch: &RecordBatch) -> Result<(), Error> {
+        let object = self.catalog.get(name)?;
+        let columns = coerce(target(object), batch, |_, _| Ok(None))?;
+        let time = self.begin_commit();
+        let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(time), Diffs::Constant(1));
+        self.push(name, rows)
+    }
+
+    /// Shows other threads where the sources stand.
+    pub(super) fn publish_progress(&self) {
+        self.progress.publish(self.pump.statuses());
+    }
+}
+
+enum Turn {
+    Read,
+    Ended,
+    Later(i64),
+}
