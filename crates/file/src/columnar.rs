@@ -121,9 +121,11 @@ impl ParquetReader {
         let mut columns = Vec::with_capacity(self.members.len());
         for (column, (field, &position)) in self.schema.fields().iter().zip(&current.positions).enumerate() {
             let stored = batch.column(position);
-            let array = convert_column(stored, field.data_type()).map_err(|problem| malformed(&current.path, problem))?;
+            let array =
+                convert_column(stored, field.data_type()).map_err(|problem| malformed(&current.path, problem))?;
             if array.null_count() > 0 && (array.null_count() > stored.null_count() || !field.is_nullable()) {
-                let lost = (0..array.len()).filter(|&row| array.is_null(row) && (!field.is_nullable() || stored.is_valid(row)));
+                let lost = (0..array.len())
+                    .filter(|&row| array.is_null(row) && (!field.is_nullable() || stored.is_valid(row)));
                 bad.extend(lost.map(|row| (row, column)));
             }
             columns.push(array);
@@ -144,7 +146,8 @@ impl ParquetReader {
             faults.note(|| self.describe(batch, first_row, row, column));
         }
         self.faults = faults;
-        let nullable: Vec<Field> = self.schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+        let nullable: Vec<Field> =
+            self.schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
         let all = RecordBatch::try_new(Arc::new(Schema::new(nullable)), columns)?;
         let kept = filter_record_batch(&all, &BooleanArray::from(keep))?;
         if kept.num_rows() == 0 {
@@ -156,7 +159,8 @@ impl ParquetReader {
     fn describe(&self, batch: &RecordBatch, first_row: u64, row: usize, column: usize) -> String {
         let Some(current) = &self.current else { return String::new() };
         let field = self.schema.field(column);
-        let place = format!("{}, row {}, column \"{}\"", current.path.display(), first_row + row as u64 + 1, field.name());
+        let place =
+            format!("{}, row {}, column \"{}\"", current.path.display(), first_row + row as u64 + 1, field.name());
         let stored = batch.column(current.positions[column]);
         if stored.is_null(row) {
             return format!("{place}: NULL, where the column is NOT NULL");
@@ -174,14 +178,19 @@ fn open_file(path: &PathBuf) -> Result<ParquetRecordBatchReaderBuilder<File>, Er
         error.with_hint("The file may be cut short, or it is not a Parquet file.")
     };
     let plain = ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?;
-    let views: Vec<Field> = plain.schema().fields().iter().map(|field| {
-        let data_type = match field.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-            other => other.clone(),
-        };
-        field.as_ref().clone().with_data_type(data_type)
-    }).collect();
+    let views: Vec<Field> = plain
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| {
+            let data_type = match field.data_type() {
+                DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+                DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+                other => other.clone(),
+            };
+            field.as_ref().clone().with_data_type(data_type)
+        })
+        .collect();
     let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(views)));
     let file = File::open(path).map_err(|e| unreadable(path, e))?;
     ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(damaged)
@@ -200,8 +209,11 @@ fn discover(path: &PathBuf, found: &Schema) -> Result<(Vec<Field>, Vec<String>),
     for (field, name) in found.fields().iter().zip(names) {
         let data_type = types::storage_type(field.data_type());
         if types::check(&data_type).is_err() {
-            return Err(invalid(format!("column \"{name}\" of file {} has type {data_type}, which is not supported", path.display()))
-                .with_hint("Declare the columns you need and leave this one out."));
+            return Err(invalid(format!(
+                "column \"{name}\" of file {} has type {data_type}, which is not supported",
+                path.display()
+            ))
+            .with_hint("Declare the columns you need and leave this one out."));
         }
         fields.push(Field::new(name, data_type, true));
     }

@@ -81,5 +81,6 @@ pub(crate) fn malformed(path: &Path, problem: impl std::fmt::Display) -> Error {
 }
 
 fn bad_row(message: String) -> Error {
-    Error::data(message).with_hint("Correct the line, or read with on_error = 'skip' to leave such rows out and count them.")
+    Error::data(message)
+        .with_hint("Correct the line, or read with on_error = 'skip' to leave such rows out and count them.")
 }

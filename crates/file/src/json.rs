@@ -61,11 +61,8 @@ impl JsonReader {
             Err(_) if !columns.is_empty() => Schema::empty(),
             Err(problem) => return Err(malformed(window.path(), problem)),
         };
-        let (schema, members) = if columns.is_empty() {
-            discover(&window, &found, &sample)?
-        } else {
-            declare(columns, &found)
-        };
+        let (schema, members) =
+            if columns.is_empty() { discover(&window, &found, &sample)? } else { declare(columns, &found) };
         let members = Arc::new(Schema::new(members));
         ReaderBuilder::new(members.clone()).build_decoder().map_err(|problem| {
             invalid(format!("these columns cannot be read from JSON: {problem}"))
@@ -143,7 +140,11 @@ impl JsonReader {
             let alone = Arc::new(Schema::new(vec![member.clone()]));
             if decode_all(&alone, bytes, 1).is_err() {
                 let shown = found.as_str().map_or_else(|| found.to_string(), str::to_string);
-                return format!("{place}, column \"{name}\": {} is not of type {}", quoted(&shown), type_name(field.data_type()));
+                return format!(
+                    "{place}, column \"{name}\": {} is not of type {}",
+                    quoted(&shown),
+                    type_name(field.data_type())
+                );
             }
         }
         format!("{place}: {problem}")
@@ -238,7 +239,10 @@ impl SourceReader for JsonReader {
             self.faults = faults;
             if bytes == 0 && !self.window.at_end() {
                 if self.window.bytes().len() > RECORD_BYTES_MAX {
-                    return Err(malformed(self.window.path(), format!("line {} is longer than 16 MiB", self.window.line())));
+                    return Err(malformed(
+                        self.window.path(),
+                        format!("line {} is longer than 16 MiB", self.window.line()),
+                    ));
                 }
                 self.window.fill()?;
                 continue;

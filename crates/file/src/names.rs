@@ -19,8 +19,15 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".into(),
         DataType::Date32 | DataType::Date64 => "date".into(),
         DataType::Time32(_) | DataType::Time64(_) => "time".into(),
-        DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond, zone) => {
-            if zone.is_some() { "timestamp with time zone".into() } else { "timestamp".into() }
+        DataType::Timestamp(
+            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond,
+            zone,
+        ) => {
+            if zone.is_some() {
+                "timestamp with time zone".into()
+            } else {
+                "timestamp".into()
+            }
         }
         DataType::Interval(_) => "interval".into(),
         other => other.to_string(),

@@ -90,7 +90,9 @@ fn pattern(path: &str) -> Result<Vec<PathBuf>, Error> {
     found.sort();
     found.dedup();
     if found.is_empty() {
-        return Err(invalid(format!("no file matches '{path}'")).with_hint(format!("The current folder is {}.", here())));
+        return Err(
+            invalid(format!("no file matches '{path}'")).with_hint(format!("The current folder is {}.", here()))
+        );
     }
     Ok(found)
 }

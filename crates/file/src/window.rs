@@ -113,7 +113,8 @@ impl Window {
         self.buffer.drain(..self.start);
         self.start = 0;
         let held = self.buffer.len();
-        let read = file.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut self.buffer).map_err(|e| unreadable(path, e))?;
+        let read =
+            file.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut self.buffer).map_err(|e| unreadable(path, e))?;
         debug_assert_eq!(self.buffer.len(), held + read);
         self.at_end = read < BLOCK_BYTES;
         Ok(())
@@ -129,11 +130,13 @@ impl Window {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "text in UTF-16",
             _ => return Ok(()),
         };
-        Err(malformed(self.path(), format!("it is {kind}, where plain UTF-8 text was expected")).with_hint(match kind {
-            "a Parquet file" => "Read it with format = 'parquet'.",
-            "text in UTF-16" => "Convert it first, for example with iconv -f utf-16 -t utf-8.",
-            _ => "Unpack it first.",
-        }))
+        Err(malformed(self.path(), format!("it is {kind}, where plain UTF-8 text was expected")).with_hint(
+            match kind {
+                "a Parquet file" => "Read it with format = 'parquet'.",
+                "text in UTF-16" => "Convert it first, for example with iconv -f utf-16 -t utf-8.",
+                _ => "Unpack it first.",
+            },
+        ))
     }
 }
 

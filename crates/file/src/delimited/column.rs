@@ -12,8 +12,9 @@ use arrow::{
     },
     compute::{CastOptions, can_cast_types, cast_with_options},
     datatypes::{
-        DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-        Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+        DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+        Int64Type, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
+        UInt64Type,
     },
 };
 
@@ -69,7 +70,13 @@ fn unescape(raw: &[u8], quote: u8) -> Vec<u8> {
 }
 
 impl<'a> Cells<'a> {
-    pub(crate) fn new(bytes: &'a [u8], cells: &'a [Cell], firsts: &'a [u32], quote: Option<u8>, null: &'a str) -> Cells<'a> {
+    pub(crate) fn new(
+        bytes: &'a [u8],
+        cells: &'a [Cell],
+        firsts: &'a [u32],
+        quote: Option<u8>,
+        null: &'a str,
+    ) -> Cells<'a> {
         let text = std::str::from_utf8(bytes).ok();
         Cells { bytes, text, cells, firsts, quote: quote.unwrap_or_default(), null: null.as_bytes() }
     }
@@ -252,7 +259,8 @@ impl Reader<'_> {
     fn through_text(&self, data_type: &DataType, bad: &mut Vec<Bad>) -> ArrayRef {
         let texts: ArrayRef = Arc::new(self.texts(bad));
         let options = CastOptions { safe: true, ..Default::default() };
-        let array = cast_with_options(&texts, data_type, &options).expect("is_readable was asked when the source was opened");
+        let array =
+            cast_with_options(&texts, data_type, &options).expect("is_readable was asked when the source was opened");
         let texts = texts.as_string_view();
         for row in 0..array.len() {
             if array.is_null(row) && !arrow::array::Array::is_null(texts, row) {

@@ -68,7 +68,9 @@ impl Guess {
             Guess { integer: true, .. } => DataType::Int64,
             Guess { float: true, .. } => DataType::Float64,
             Guess { date: true, .. } => DataType::Date32,
-            Guess { timestamp: true, zoned: true, .. } => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Guess { timestamp: true, zoned: true, .. } => {
+                DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+            }
             Guess { timestamp: true, .. } => DataType::Timestamp(TimeUnit::Microsecond, None),
             _ => DataType::Utf8View,
         }
@@ -87,7 +89,14 @@ pub(crate) fn looks_like_header(names: &[String]) -> bool {
 }
 
 /// The columns of sampled records. `names` are a header's; without one they are `column1` and so on.
-pub(crate) fn columns(bytes: &[u8], sample: &Records, from: usize, quote: u8, null: &str, names: Option<&[String]>) -> Vec<Field> {
+pub(crate) fn columns(
+    bytes: &[u8],
+    sample: &Records,
+    from: usize,
+    quote: u8,
+    null: &str,
+    names: Option<&[String]>,
+) -> Vec<Field> {
     let width = match names {
         Some(names) => names.len(),
         None if sample.len() > from => sample.cells_of(from).len(),

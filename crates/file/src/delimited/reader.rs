@@ -45,7 +45,12 @@ pub(crate) struct DelimitedReader {
 
 impl DelimitedReader {
     /// Opens the first file, finds the columns if none are declared, and reads its header.
-    pub(crate) fn open(files: Vec<PathBuf>, format: Format, columns: &[Field], options: &Options) -> Result<Self, Error> {
+    pub(crate) fn open(
+        files: Vec<PathBuf>,
+        format: Format,
+        columns: &[Field],
+        options: &Options,
+    ) -> Result<Self, Error> {
         let tabs = files[0].extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tsv"));
         let dialect = match format {
             Format::Tbl => Dialect {
@@ -207,7 +212,8 @@ impl DelimitedReader {
         }
         let keep = self.note_faults(bad, &ragged, &record_of_row, rows);
         // NULLs stand in for bad values until their rows are gone, even in columns that allow none.
-        let nullable: Vec<Field> = self.schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+        let nullable: Vec<Field> =
+            self.schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
         let kept = filter_record_batch(&RecordBatch::try_new(Arc::new(Schema::new(nullable)), columns)?, &keep)?;
         if kept.num_rows() == 0 {
             return Ok(None);
@@ -245,7 +251,8 @@ impl DelimitedReader {
     fn describe(&self, record: usize, bad: Option<Bad>) -> String {
         let bytes = self.window.bytes();
         let start = self.records.records[record].start as usize;
-        let place = format!("{}, line {}", self.window.path().display(), self.window.line() + count_lines(&bytes[..start]));
+        let place =
+            format!("{}, line {}", self.window.path().display(), self.window.line() + count_lines(&bytes[..start]));
         let cells = self.records.cells_of(record);
         let Some(bad) = bad else {
             let values = if cells.len() == 1 { "value" } else { "values" };

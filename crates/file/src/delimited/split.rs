@@ -249,7 +249,9 @@ mod tests {
             let (consumed, _) = records.split(&text.as_bytes()[..cut], false, usize::MAX, CSV);
             let (rest, _, _) = texts(&text[consumed..], CSV);
             let front: Vec<Vec<String>> = (0..records.len())
-                .map(|r| records.cells_of(r).iter().map(|c| text[c.start as usize..c.end as usize].to_string()).collect())
+                .map(|r| {
+                    records.cells_of(r).iter().map(|c| text[c.start as usize..c.end as usize].to_string()).collect()
+                })
                 .collect();
             assert_eq!([front, rest].concat(), whole, "cut at {cut}");
         }

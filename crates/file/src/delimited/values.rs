@@ -211,7 +211,8 @@ fn fraction_micros(digits: &[u8]) -> Option<i64> {
     if digits.is_empty() {
         return None;
     }
-    let mut micros = (0..6).fold(0i64, |micros, i| micros * 10 + i64::from(digits.get(i).map_or(0, |byte| byte - b'0')));
+    let mut micros =
+        (0..6).fold(0i64, |micros, i| micros * 10 + i64::from(digits.get(i).map_or(0, |byte| byte - b'0')));
     if digits.get(6).is_some_and(|&byte| byte >= b'5') {
         micros += 1;
     }
@@ -297,7 +298,9 @@ mod tests {
         assert_eq!(timestamp(b"1970-01-01 12:00:00-05:30", Zone::Apply), Some(noon + 19_800_000_000));
         assert_eq!(timestamp(b"1970-01-01T12:00:00Z", Zone::Apply), Some(noon));
         assert_eq!(timestamp(b"1970-01-01 12:00:00+02", Zone::Ignore), Some(noon));
-        for bad in ["1970-01-01x12:00", "1970-01-01 25:00", "1970-01-01 12:00:61", "1970-01-01 12:00:00.", "1970-01-01 12"] {
+        for bad in
+            ["1970-01-01x12:00", "1970-01-01 25:00", "1970-01-01 12:00:61", "1970-01-01 12:00:00.", "1970-01-01 12"]
+        {
             assert_eq!(timestamp(bad.as_bytes(), Zone::Ignore), None, "{bad}");
         }
     }

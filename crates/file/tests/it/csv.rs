@@ -16,12 +16,17 @@ fn columns_are_found_from_header_and_values() {
     let read = read(open(&path, &[], &[]).unwrap());
     assert_eq!(
         read.types,
-        ["id Int64", "name Utf8View", "paid Float64", "when Timestamp(µs)", "day Date32", "ok Boolean", "code Utf8View"]
+        [
+            "id Int64",
+            "name Utf8View",
+            "paid Float64",
+            "when Timestamp(µs)",
+            "day Date32",
+            "ok Boolean",
+            "code Utf8View"
+        ]
     );
-    assert_eq!(
-        read.rows,
-        ["1|ann|2.5|2013-01-01T05:15:00|2013-01-01|true|007", "2|b, \"c\"|NULL|NULL|NULL|false|08"]
-    );
+    assert_eq!(read.rows, ["1|ann|2.5|2013-01-01T05:15:00|2013-01-01|true|007", "2|b, \"c\"|NULL|NULL|NULL|false|08"]);
 }
 
 #[test]
@@ -60,7 +65,8 @@ fn every_type_is_read() {
         ("u", DataType::UInt64),
         ("v", DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano)),
     ]);
-    let path = folder.write("a.csv", "-5,1.005,1.5,12:30:00.5,2013-01-01 00:00:00+02,\\xff00,18446744073709551615,1 day\n");
+    let path =
+        folder.write("a.csv", "-5,1.005,1.5,12:30:00.5,2013-01-01 00:00:00+02,\\xff00,18446744073709551615,1 day\n");
     assert_eq!(
         rows(&path, &declared, &[]),
         ["-5|1.01|1.5|12:30:00.500|2012-12-31T22:00:00Z|ff00|18446744073709551615|1 days"]

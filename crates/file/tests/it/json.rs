@@ -28,7 +28,8 @@ fn declared_columns_are_read_as_their_types() {
         ("day", DataType::Date32),
         ("missing", DataType::Int64),
     ]);
-    let path = folder.write("a.json", "{\"ID\": 1, \"price\": 1.25, \"note\": 5, \"day\": \"2013-01-01\", \"other\": {}}\n");
+    let path =
+        folder.write("a.json", "{\"ID\": 1, \"price\": 1.25, \"note\": 5, \"day\": \"2013-01-01\", \"other\": {}}\n");
     assert_eq!(rows(&path, &declared, &[]), ["1|1.25|5|2013-01-01|NULL"]);
 }
 
@@ -49,7 +50,10 @@ fn every_fault_is_told() {
         assert_eq!(problem(&folder, &path, &declared, &[]), format!("{expected}{SKIP_HINT}"), "{line}");
         let read = read(open(&path, &declared, &[("on_error", "skip")]).unwrap());
         assert_eq!(read.rows, ["1|true", "1|true"]);
-        assert_eq!((read.progress.skipped, folder.hide(&read.progress.first_skipped.unwrap())), (1, expected.to_string()));
+        assert_eq!(
+            (read.progress.skipped, folder.hide(&read.progress.first_skipped.unwrap())),
+            (1, expected.to_string())
+        );
     }
 }
 

@@ -40,7 +40,10 @@ fn declared_columns_are_picked_and_cast() {
     let declared = columns(&[("name", DataType::Int32), ("id", DataType::Decimal128(10, 1))]);
     assert_eq!(rows(&path, &declared, &[]), ["0|0.0", "NULL|1.0", "2|2.0"]);
     let declared = columns(&[("nmae", DataType::Int32)]);
-    assert_eq!(problem(&folder, &path, &declared, &[]), "file a.parquet has no column \"nmae\" / Did you mean \"name\"?");
+    assert_eq!(
+        problem(&folder, &path, &declared, &[]),
+        "file a.parquet has no column \"nmae\" / Did you mean \"name\"?"
+    );
 }
 
 #[test]

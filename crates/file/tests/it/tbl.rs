@@ -7,8 +7,12 @@ use crate::support::*;
 #[test]
 fn values_come_by_place_and_quotes_mean_nothing() {
     let folder = Folder::new();
-    let declared =
-        columns(&[("k", DataType::Int64), ("p", DataType::Decimal128(15, 2)), ("d", DataType::Date32), ("c", DataType::Utf8View)]);
+    let declared = columns(&[
+        ("k", DataType::Int64),
+        ("p", DataType::Decimal128(15, 2)),
+        ("d", DataType::Date32),
+        ("c", DataType::Utf8View),
+    ]);
     let path = folder.write("lineitem.tbl", "1|21168.23|1996-03-13|\"quoted\" text|\n2|-0.5|1996-04-12||\n");
     assert_eq!(rows(&path, &declared, &[]), ["1|21168.23|1996-03-13|\"quoted\" text", "2|-0.50|1996-04-12|NULL"]);
 }
