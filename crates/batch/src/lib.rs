@@ -17,6 +17,8 @@ mod control;
 pub mod equal;
 pub mod gather;
 pub mod hash;
+#[cfg(test)]
+mod laws;
 pub mod order;
 mod partition;
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn assert_no_panic(bytes: &[u8]) {
         equal::rows_equal(columns, &rows, columns, &rows);
         gather::take(columns, &rows);
         let order = Comparator::new(columns, columns, &vec![Direction::ASCENDING; columns.len()]);
-        (1..batch.len()).for_each(|row| drop(order.compare(row - 1, row)));
+        (1..batch.len()).for_each(|row| { order.compare(row - 1, row); });
         to_bytes(&batch);
     }
 }
