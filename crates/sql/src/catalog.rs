@@ -1,6 +1,7 @@
 //! What planning asks of a catalog.
 
 use arrow::datatypes::SchemaRef;
+use datafusion_expr::sqlparser::ast;
 
 use crate::statement::ObjectKind;
 
@@ -11,6 +12,13 @@ pub trait Catalog {
 
     /// All names, for "did you mean" hints.
     fn names(&self) -> Vec<String>;
+
+    /// `DEFAULT` of each column of a table, as in [`CreateTable`](crate::statement::CreateTable). May be shorter than
+    /// the columns; what is missing is NULL.
+    fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
+        let _ = table;
+        vec![]
+    }
 }
 
 /// A relation as planning sees it.

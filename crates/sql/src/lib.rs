@@ -11,6 +11,7 @@
 //! `change` (INSERT, UPDATE, DELETE).
 
 pub mod catalog;
+mod change;
 mod context;
 mod distinct_on;
 mod error;
@@ -19,6 +20,7 @@ mod nearest;
 pub mod parse;
 mod place;
 pub mod planner;
+mod postgres;
 mod rewrite;
 mod setop;
 mod split;
@@ -27,6 +29,8 @@ mod translate;
 mod types;
 
 pub use catalog::{Catalog, Relation};
+pub use change::{plan_delete, plan_insert, plan_update};
+pub use datafusion_expr::sqlparser::ast;
 pub use error::{ErrorKind, Result, SqlError};
 pub use parse::{Parsed, parse};
 pub use planner::{Finish, Planned, Planner, plan_query, plan_view};

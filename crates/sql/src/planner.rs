@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::place;
+use crate::postgres;
 use crate::rewrite::{output_names, rewrite};
 use crate::translate::{Clock, Translator};
 
@@ -159,6 +160,7 @@ pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
 /// Resolves types, decorrelates and optimises.
 pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
     let config = context.config();
+    let plan = postgres::adapt(plan)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
     clock.check(&plan)?;
     let plan = distinct_on::replace(plan)?;

@@ -165,6 +165,10 @@ impl VisitorMut for Rewriter {
         if let Some(replacement) = mod_to_operator(expr) {
             *expr = replacement;
         }
+        if let Expr::Interval(interval) = expr {
+            // `INTERVAL '90' DAY (3)`: the precision of the leading field says nothing about the value.
+            interval.leading_precision = None;
+        }
         ControlFlow::Continue(())
     }
 }

@@ -18,10 +18,11 @@ mod window;
 use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan, SetOperation, SortKey, TopK};
+use arrow::datatypes::Schema;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::logical_plan::{Distinct, FetchType, Limit, LogicalPlan, SkipType, Sort};
-use datafusion_expr::{Expr, Volatility};
+use datafusion_expr::{Expr, Volatility, cast};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::planner::{Finish, Planned};
@@ -321,6 +322,26 @@ fn bounds(limit: &Limit) -> Result<(usize, Option<usize>)> {
         FetchType::Literal(count) => Ok((offset, count)),
         FetchType::UnsupportedExpr => Err(constant("LIMIT")),
     }
+}
+
+/// The plan with exactly these columns: cast where a type differs, named as given.
+pub(crate) fn conform(plan: Arc<Plan>, wanted: &Schema) -> Result<Arc<Plan>> {
+    let columns = wanted
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(at, field)| {
+            let expr = expr::column(&plan.schema, at);
+            let same = plan.schema.field(at).data_type() == field.data_type();
+            (if same { expr } else { cast(expr, field.data_type().clone()) }, None)
+        })
+        .collect();
+    let plan = stage(plan, vec![], columns)?;
+    let names: Vec<String> = wanted.fields().iter().map(|field| field.name().clone()).collect();
+    Ok(Arc::new(Plan {
+        node: plan.node.clone(),
+        schema: schema::rename(&plan.schema, &names),
+    }))
 }
 
 /// The error for a node that no operator runs.

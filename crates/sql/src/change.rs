@@ -1,0 +1,336 @@
+//! `INSERT`, `UPDATE` and `DELETE`, as plans of the rows they concern.
+//!
+//! Values are converted to the column's type as PostgreSQL assigns: numbers to numbers (fractions are rounded), anything
+//! to text, and text to anything, where it may fail at run time. Whether a column may be NULL is the engine's to check.
+
+use std::sync::Arc;
+
+use anabranch_plan::Plan;
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::{Column, DFSchema, ScalarValue};
+use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
+use datafusion_expr::sqlparser::ast::{self, SetExpr};
+use datafusion_expr::{Expr, ExprSchemable, cast};
+use datafusion_sql::planner::PlannerContext;
+
+use crate::catalog::{Catalog, Relation};
+use crate::context::Context;
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::nearest::nearest;
+use crate::planner::{Finish, Planned, Planner, optimise};
+use crate::rewrite::{rewrite, rewrite_expr, template};
+use crate::statement::{Delete, Insert, ObjectKind, Update};
+use crate::translate::{Clock, Translator, conform};
+use crate::types::sql_name;
+
+impl Planner<'_> {
+    /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out are their defaults.
+    ///
+    /// # Errors
+    /// `UnknownName`, `Duplicate`, `Type` for a value that cannot be assigned, `Invalid` for a wrong number of values.
+    pub fn plan_insert(&self, insert: &Insert) -> Result<Planned> {
+        self.guarded(&insert.query, |context| {
+            let target = Target::of(context, &insert.table, "INSERT into")?;
+            let columns = target.positions(&insert.columns)?;
+            let rows = match insert.query.body.as_ref() {
+                SetExpr::Values(values) if is_bare(&insert.query) => target.values(context, values, &columns)?,
+                _ => context.logical(rewrite(&insert.query)?)?,
+            };
+            let row = target.assigned(context, &rows, &columns, insert.columns.is_empty())?;
+            self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &target.schema)
+        })
+    }
+
+    /// The rows to remove, with all columns of the table.
+    ///
+    /// # Errors
+    /// As for a query.
+    pub fn plan_delete(&self, delete: &Delete) -> Result<Planned> {
+        let query = all_where(&delete.table, &delete.selection, vec![])?;
+        self.guarded(&query, |context| {
+            let target = Target::of(context, &delete.table, "DELETE from")?;
+            self.rows(context, context.logical(rewrite(&query)?)?, &target.schema)
+        })
+    }
+
+    /// The rows to change: the table's columns as they are, followed by the table's columns as they shall be.
+    ///
+    /// # Errors
+    /// As for a query and for `INSERT`.
+    pub fn plan_update(&self, update: &Update) -> Result<Planned> {
+        let assigned = update.assignments.iter().map(|(_, value)| value.clone()).collect();
+        let query = all_where(&update.table, &update.selection, assigned)?;
+        self.guarded(&query, |context| {
+            let target = Target::of(context, &update.table, "UPDATE")?;
+            let names: Vec<String> = update.assignments.iter().map(|(name, _)| name.clone()).collect();
+            let columns = target.positions_of(&names)?;
+            let query = target.with_defaults(query.clone(), &columns);
+            let rows = context.logical(rewrite(&query)?)?;
+            let width = target.schema.fields().len();
+            let mut row: Vec<Expr> = (0..width).map(|at| column(&rows, at)).collect();
+            for (at, field) in target.schema.fields().iter().enumerate() {
+                let new = match columns.iter().position(|c| *c == at) {
+                    Some(n) => target.assign(at, column(&rows, width + n), rows.schema())?,
+                    None => column(&rows, at),
+                };
+                row.push(new.alias(format!("new.{}", field.name())));
+            }
+            let fields: Vec<_> = target.schema.fields().iter().chain(target.schema.fields()).cloned().collect();
+            let schema = Arc::new(arrow::datatypes::Schema::new(fields));
+            self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &schema)
+        })
+    }
+
+    fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
+        let plan = optimise(context, plan, Clock::Fixed(self.now_micros()))?;
+        let plan: Arc<Plan> = conform(Translator::new().view(&plan)?, schema)?;
+        Ok(Planned {
+            visible: plan.schema.fields().len(),
+            plan,
+            finish: Finish::default(),
+        })
+    }
+}
+
+/// The rows to insert. See [`Planner::plan_insert`].
+///
+/// # Errors
+/// Of planning.
+pub fn plan_insert(insert: &Insert, catalog: &dyn Catalog) -> Result<Planned> {
+    Planner::new(catalog).plan_insert(insert)
+}
+
+/// The rows to remove. See [`Planner::plan_delete`].
+///
+/// # Errors
+/// Of planning.
+pub fn plan_delete(delete: &Delete, catalog: &dyn Catalog) -> Result<Planned> {
+    Planner::new(catalog).plan_delete(delete)
+}
+
+/// The rows to change. See [`Planner::plan_update`].
+///
+/// # Errors
+/// Of planning.
+pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
+    Planner::new(catalog).plan_update(update)
+}
+
+/// A table to be changed.
+struct Target {
+    name: String,
+    schema: SchemaRef,
+    /// One entry a column.
+    defaults: Vec<Option<ast::Expr>>,
+}
+
+impl Target {
+    fn of(context: &Context, name: &str, action: &str) -> Result<Self> {
+        let Relation { kind, schema, .. } = context.relation(name)?;
+        let (is, hint) = match kind {
+            ObjectKind::Table => {
+                let mut defaults = context.catalog().defaults(name);
+                defaults.resize(schema.fields().len(), None);
+                return Ok(Self {
+                    name: name.to_string(),
+                    schema,
+                    defaults,
+                });
+            }
+            ObjectKind::Source => ("a source", "A source's rows come from its connector; write to a table."),
+            ObjectKind::View | ObjectKind::MaterializedView => ("a view", "Change the tables it reads."),
+            ObjectKind::Index => ("an index", "Name the table."),
+        };
+        Err(SqlError::new(
+            ErrorKind::Invalid,
+            format!("cannot {action} \"{name}\": it is {is}"),
+        )
+        .with_hint(hint))
+    }
+
+    /// Positions of the named columns; all columns when none is named.
+    fn positions(&self, names: &[String]) -> Result<Vec<usize>> {
+        if names.is_empty() {
+            return Ok((0..self.schema.fields().len()).collect());
+        }
+        self.positions_of(names)
+    }
+
+    fn positions_of(&self, names: &[String]) -> Result<Vec<usize>> {
+        let mut positions: Vec<usize> = Vec::with_capacity(names.len());
+        for name in names {
+            let Some((at, _)) = self.schema.column_with_name(name) else {
+                let known = self.schema.fields().iter().map(|field| field.name().as_str());
+                let hint = nearest(name, known).map(|n| format!("Perhaps you meant the column \"{n}\"."));
+                return Err(SqlError::new(
+                    ErrorKind::UnknownName,
+                    format!("column \"{name}\" of table \"{}\" does not exist", self.name),
+                )
+                .with_hint(hint.unwrap_or_default()));
+            };
+            if positions.contains(&at) {
+                return Err(SqlError::new(
+                    ErrorKind::Duplicate,
+                    format!("column \"{name}\" specified more than once"),
+                ));
+            }
+            positions.push(at);
+        }
+        Ok(positions)
+    }
+
+    /// `VALUES` for these columns, each value converted to its column's type.
+    fn values(&self, context: &Context, values: &ast::Values, columns: &[usize]) -> Result<LogicalPlan> {
+        let planner = context.planner();
+        let nothing = DFSchema::empty();
+        let width = values.rows.first().map_or(0, |row| row.content.len());
+        let mut rows = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            let row = &row.content;
+            if row.len() > columns.len() {
+                return Err(SqlError::new(
+                    ErrorKind::Invalid,
+                    "INSERT has more expressions than target columns",
+                )
+                .with_detail(format!("There are {} columns and {} expressions.", columns.len(), row.len())));
+            }
+            if row.len() != width {
+                return Err(SqlError::new(ErrorKind::Invalid, "VALUES lists must all be the same length"));
+            }
+            let mut exprs = Vec::with_capacity(row.len());
+            for (at, value) in columns.iter().zip(row) {
+                let expr = if is_default(value) {
+                    self.default(context, *at)?
+                } else {
+                    planner.sql_to_expr(rewrite_expr(value)?, &nothing, &mut PlannerContext::new())?
+                };
+                exprs.push(self.assign(*at, expr, &nothing)?);
+            }
+            rows.push(exprs);
+        }
+        Ok(LogicalPlanBuilder::values(rows)?.build()?)
+    }
+
+    /// One expression a table column over the query's columns.
+    fn assigned(&self, context: &Context, rows: &LogicalPlan, columns: &[usize], all: bool) -> Result<Vec<Expr>> {
+        let given = rows.schema().fields().len();
+        let too_few = given < columns.len() && !all;
+        if given > columns.len() || too_few {
+            let word = if too_few { "more target columns than expressions" } else { "more expressions than target columns" };
+            return Err(SqlError::new(ErrorKind::Invalid, format!("INSERT has {word}"))
+                .with_detail(format!("There are {} columns and {given} expressions.", columns.len())));
+        }
+        self.schema
+            .fields()
+            .iter()
+            .enumerate()
+            .map(|(at, field)| {
+                let source = columns.iter().position(|c| *c == at).filter(|n| *n < given);
+                let value = match source {
+                    Some(n) => self.assign(at, column(rows, n), rows.schema())?,
+                    None => self.assign(at, self.default(context, at)?, rows.schema())?,
+                };
+                Ok(value.alias(field.name()))
+            })
+            .collect()
+    }
+
+    /// The default of a column, or NULL.
+    fn default(&self, context: &Context, at: usize) -> Result<Expr> {
+        match &self.defaults[at] {
+            Some(default) => Ok(context.planner().sql_to_expr(
+                rewrite_expr(default)?,
+                &DFSchema::empty(),
+                &mut PlannerContext::new(),
+            )?),
+            None => Ok(Expr::Literal(ScalarValue::Null, None)),
+        }
+    }
+
+    /// The value converted to the column's type.
+    fn assign(&self, at: usize, value: Expr, schema: &DFSchema) -> Result<Expr> {
+        let field = self.schema.field(at);
+        let (is, wanted) = (value.get_type(schema)?, field.data_type());
+        if is == *wanted {
+            return Ok(value);
+        }
+        if !assignable(&is, wanted) {
+            return Err(SqlError::new(
+                ErrorKind::Type,
+                format!(
+                    "column \"{}\" is of type {} but the expression is of type {}",
+                    field.name(),
+                    sql_name(wanted),
+                    sql_name(&is)
+                ),
+            )
+            .with_hint("Cast the expression, as in x::text."));
+        }
+        if wanted.is_integer() && (is.is_floating() || is.is_decimal()) {
+            return Ok(cast(datafusion_functions::math::expr_fn::round(vec![value]), wanted.clone()));
+        }
+        Ok(cast(value, wanted.clone()))
+    }
+
+    /// The query of an `UPDATE` with `DEFAULT` written out.
+    fn with_defaults(&self, mut query: Box<ast::Query>, columns: &[usize]) -> Box<ast::Query> {
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            for (item, at) in select.projection.iter_mut().skip(1).zip(columns) {
+                if let ast::SelectItem::ExprWithAlias { expr, .. } = item
+                    && is_default(expr)
+                {
+                    *expr = self.defaults[*at].clone().unwrap_or_else(|| ast::Expr::value(ast::Value::Null));
+                }
+            }
+        }
+        query
+    }
+}
+
+/// Whether PostgreSQL would convert on assignment (text to anything is our addition: files and shells write text).
+fn assignable(from: &DataType, to: &DataType) -> bool {
+    let text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let bytes = |t: &DataType| matches!(t, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    let time = |t: &DataType| matches!(t, DataType::Time32(_) | DataType::Time64(_));
+    let moment = |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);
+    let span = |t: &DataType| matches!(t, DataType::Interval(_) | DataType::Duration(_));
+    let list = |t: &DataType| matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..));
+    from == to
+        || *from == DataType::Null
+        || text(from)
+        || text(to)
+        || (from.is_numeric() && to.is_numeric())
+        || (bytes(from) && bytes(to))
+        || (moment(from) && (moment(to) || time(to)))
+        || (time(from) && time(to))
+        || (span(from) && span(to))
+        || (list(from) && list(to))
+}
+
+/// Whether a query is its body and nothing more.
+fn is_bare(query: &ast::Query) -> bool {
+    query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none()
+}
+
+fn is_default(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+fn column(plan: &LogicalPlan, at: usize) -> Expr {
+    Expr::Column(Column::from(plan.schema().qualified_field(at)))
+}
+
+/// `SELECT *, values FROM table WHERE selection`.
+fn all_where(table: &str, selection: &Option<ast::Expr>, values: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
+    let mut query = template(&format!("SELECT * FROM \"{}\"", table.replace('"', "\"\"")))?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.selection = selection.clone();
+        for (n, expr) in values.into_iter().enumerate() {
+            select.projection.push(ast::SelectItem::ExprWithAlias {
+                expr,
+                alias: ast::Ident::with_quote('"', format!("__new_{n}")),
+            });
+        }
+    }
+    Ok(query)
+}

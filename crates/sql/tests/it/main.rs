@@ -1,0 +1,9 @@
+//! Planning from the outside: text in, plans and errors out.
+
+mod changes;
+mod errors;
+mod golden;
+mod queries;
+mod statements;
+mod support;
+mod tpch;
