@@ -111,7 +111,8 @@ mod tests {
         assert_eq!(sum.to_i256(), Some(i256::from_i128(i128::MAX) * i256::from_i128(1000)));
         sum.add(&Fixed::from(i128::MAX).times(-999));
         assert_eq!(sum.to_i128(), Some(i128::MAX));
-        sum.add(&Fixed::from(-i128::MAX - 5));
+        sum.add(&Fixed::from(-i128::MAX));
+        sum.add(&Fixed::from(-5i128));
         assert_eq!(sum.to_i128(), Some(-5));
         assert_eq!((sum.times(-7).to_i128(), sum.to_f64()), (Some(35), -5.0));
     }

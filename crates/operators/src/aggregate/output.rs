@@ -7,9 +7,10 @@
 //! pairs are put out.
 
 use anabranch_batch::{Batch, Columns, Diffs, Times, equal, gather};
-use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowNativeTypeOp, ArrowPrimitiveType, DataType};
+use arrow::util::display::array_value_to_string;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -117,7 +118,9 @@ pub(crate) fn assemble(
         let len = kept.entries.len();
         output.give_rows(Batch::with_len(columns, len, kept.times(segments), kept.diffs()));
     }
-    give_errors(segments, alive, outcome, output);
+    if outcome.has_errors() {
+        give_errors(keys, segments, alive, outcome, output);
+    }
 }
 
 /// Entries of pairs that are put out.
@@ -172,17 +175,27 @@ impl Outcome {
     }
 }
 
-fn give_errors(segments: &Segments, alive: &[[bool; 2]], outcome: &Outcome, output: &mut Output) {
+/// Puts out the errors that leave and come, each naming its group.
+fn give_errors(keys: &[ArrayRef], segments: &Segments, alive: &[[bool; 2]], outcome: &Outcome, output: &mut Output) {
     let (mut messages, mut times, mut diffs) = (Vec::new(), Vec::new(), Vec::new());
     for (&entry, message) in &outcome.errors {
         let (segment, side) = (entry / 2, entry % 2);
         let is_in_both = alive[segment] == [true, true] && outcome.errors.get(&(entry ^ 1)) == Some(message);
         if alive[segment][side] && !is_in_both {
-            messages.push(message.as_str());
+            messages.push(format!("{message}{}", group_name(keys, segments.first_row[segment] as usize)));
             times.push(segments.times.get(segment));
             diffs.push(if side == 0 { -1 } else { 1 });
         }
     }
     let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(messages));
     output.give_errors(Batch::new(vec![messages], Times::Column(times.into()), Diffs::Column(diffs.into())));
+}
+
+fn group_name(keys: &[ArrayRef], row: usize) -> String {
+    let cell = |key: &ArrayRef| match key.is_null(row) {
+        true => "NULL".to_string(),
+        false => array_value_to_string(key, row).unwrap_or_else(|_| "?".to_string()),
+    };
+    let cells: Vec<String> = keys.iter().map(cell).collect();
+    if cells.is_empty() { String::new() } else { format!(" (group {})", cells.join(", ")) }
 }

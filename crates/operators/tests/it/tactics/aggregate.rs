@@ -1,0 +1,218 @@
+//! Aggregates against the model.
+
+use anabranch_arrangement::MergeEffort;
+use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function, Unsupported};
+
+use super::aggregate_model::expected;
+use super::*;
+
+fn call(function: Function, argument: Option<usize>, output_type: DataType) -> Call {
+    Call { function, argument, distinct: false, filter: None, order: Vec::new(), output_type }
+}
+
+fn filtered(call: Call) -> Call {
+    Call { filter: Some(FLAG), ..call }
+}
+
+fn distinct(call: Call) -> Call {
+    Call { distinct: true, ..call }
+}
+
+fn spec(keys: &[usize], calls: Vec<Call>, random: &mut Random) -> AggregateSpec {
+    let effort = random.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]);
+    AggregateSpec { keys: keys.to_vec(), calls, input_types: types(), effort }
+}
+
+/// Grouped by nothing, by an integer, and by two columns.
+fn check(calls: impl Fn() -> Vec<Call>) {
+    for keys in [&[] as &[usize], &[KEY], &[NAME, FLAG]] {
+        with_seeds(|random| {
+            let spec = spec(keys, calls(), random);
+            let from = random.pick(&[0, 4, TIMES - 1]);
+            let mut tactic = Aggregate::new(spec.clone(), keys.is_empty().then_some(from));
+            let inputs = [updates(random, 80)];
+            let collected = run(&mut tactic, &inputs, random);
+            let mut n_groups = 0;
+            for at in 0..=TIMES {
+                let (mut rows, mut errors) = expected(&spec, &inputs[0], at);
+                n_groups = rows.len() + errors.values().sum::<Diff>() as usize;
+                if keys.is_empty() && at < from {
+                    (rows, errors) = Default::default();
+                }
+                assert_eq!(collected.rows_at(at), rows, "rows by {keys:?} at {at}");
+                assert_eq!(collected.errors_at(at), errors, "errors by {keys:?} at {at}");
+            }
+            if !keys.is_empty() {
+                assert_eq!(tactic.n_groups(), n_groups);
+            }
+            retract(&mut tactic, &inputs);
+            assert_eq!(tactic.n_groups(), 0, "groups are given back");
+        });
+    }
+}
+
+#[test]
+fn counts() {
+    let count = |argument| call(Function::Count, argument, DataType::Int64);
+    check(|| vec![count(None), count(Some(BIG)), filtered(count(None)), filtered(count(Some(NAME)))]);
+}
+
+#[test]
+fn no_calls_at_all() {
+    check(Vec::new);
+}
+
+#[test]
+fn sums_of_integers_and_decimals() {
+    let price = || call(Function::Sum, Some(PRICE), DataType::Decimal128(25, 2));
+    check(|| vec![call(Function::Sum, Some(SMALL), DataType::Int64), price(), filtered(price())]);
+}
+
+#[test]
+fn sums_out_of_range_are_errors_that_go_away() {
+    let count = || call(Function::Count, None, DataType::Int64);
+    check(|| vec![count(), call(Function::Sum, Some(BIG), DataType::Int64)]);
+}
+
+#[test]
+fn averages() {
+    let price = || call(Function::Avg, Some(PRICE), DataType::Decimal128(19, 6));
+    check(|| vec![price(), call(Function::Avg, Some(SMALL), DataType::Float64), distinct(price())]);
+}
+
+#[test]
+fn floats_are_summed_exactly() {
+    let sum = || call(Function::Sum, Some(FLOAT), DataType::Float64);
+    check(|| vec![sum(), call(Function::Avg, Some(FLOAT), DataType::Float64), distinct(sum())]);
+}
+
+#[test]
+fn variances() {
+    use Function::*;
+    let functions = || [VarianceSample, VariancePopulation, StddevSample, StddevPopulation];
+    check(|| functions().map(|function| call(function, Some(SMALL), DataType::Float64)).to_vec());
+}
+
+#[test]
+fn booleans_and_bits() {
+    use Function::*;
+    check(|| {
+        let booleans = [BoolAnd, BoolOr].map(|function| call(function, Some(FLAG), DataType::Boolean));
+        let bits = [BitAnd, BitOr, BitXor].map(|function| call(function, Some(SMALL), DataType::Int32));
+        booleans.into_iter().chain(bits).chain([distinct(call(BitXor, Some(SMALL), DataType::Int32))]).collect()
+    });
+}
+
+#[test]
+fn distinct_calls_count_values_once() {
+    check(|| {
+        let count = |column| distinct(call(Function::Count, Some(column), DataType::Int64));
+        let sum = distinct(call(Function::Sum, Some(SMALL), DataType::Int64));
+        vec![count(NAME), count(SMALL), count(FLOAT), filtered(sum)]
+    });
+}
+
+#[test]
+fn least_and_greatest() {
+    check(|| {
+        let extreme = |function: Function, column| call(function, Some(column), types()[column].clone());
+        let columns = [NAME, PRICE, FLOAT];
+        columns.into_iter().flat_map(|column| [extreme(Function::Min, column), filtered(extreme(Function::Max, column))]).collect()
+    });
+}
+
+#[test]
+fn texts_and_lists_in_order() {
+    check(|| {
+        let join = call(Function::StringAgg("; ".into()), Some(NAME), DataType::Utf8View);
+        let list = call(Function::ArrayAgg, Some(SMALL), DataType::new_list(DataType::Int32, true));
+        let descending = Call { order: vec![(NAME, DESCENDING)], ..distinct(join.clone()) };
+        let by_price = Call { order: vec![(PRICE, DESCENDING), (FLAG, ASCENDING)], ..list.clone() };
+        vec![join, descending, filtered(list), by_price]
+    });
+}
+
+#[test]
+fn first_and_last_values() {
+    check(|| {
+        let ordered = |function| Call { order: vec![(PRICE, DESCENDING)], ..call(function, Some(SMALL), DataType::Int32) };
+        vec![ordered(Function::FirstValue), ordered(Function::LastValue), call(Function::LastValue, Some(NAME), DataType::Utf8View)]
+    });
+}
+
+#[test]
+fn medians() {
+    check(|| {
+        let price = || call(Function::Median, Some(PRICE), PRICE_TYPE);
+        vec![call(Function::Median, Some(SMALL), DataType::Int32), price(), distinct(price())]
+    });
+}
+
+#[test]
+fn calls_of_the_wrong_types_are_refused() {
+    let refused = |call: Call| {
+        let mut random = Random::new(0);
+        spec(&[KEY], vec![call], &mut random).check().expect_err("the call is wrong")
+    };
+    let sum = refused(call(Function::Sum, Some(NAME), DataType::Int64));
+    assert_eq!(sum.to_string(), "aggregate sum of Utf8View with result Int64 is not supported");
+    assert_eq!(refused(call(Function::Avg, None, DataType::Float64)).to_string(), "aggregate avg needs an argument");
+    refused(call(Function::BoolAnd, Some(SMALL), DataType::Boolean));
+    let join = call(Function::StringAgg(",".into()), Some(NAME), DataType::Utf8View);
+    let refusal = refused(Call { order: vec![(PRICE, ASCENDING)], ..distinct(join) });
+    assert_eq!(refusal, Unsupported::DistinctOrder { function: "string_agg".into() });
+}
+
+#[test]
+fn a_global_aggregate_has_a_row_over_nothing() {
+    let mut random = Random::new(1);
+    let calls = vec![call(Function::Count, None, DataType::Int64), call(Function::Max, Some(NAME), DataType::Utf8View)];
+    let mut tactic = Aggregate::new(spec(&[], calls.clone(), &mut random), Some(7));
+    assert_eq!(tactic.pending_from(), Some(7));
+    let mut collected = Collected::default();
+    for upto in [3, 8, 20] {
+        let mut output = Output::default();
+        tactic.advance(upto, &mut output);
+        collected.take(&mut output);
+    }
+    assert_eq!(collected.rows, [(vec!["0".to_string(), "NULL".to_string()], 7, 1)]);
+    assert_eq!(tactic.pending_from(), None);
+
+    let mut elsewhere = Aggregate::new(spec(&[], calls, &mut random), None);
+    let mut output = Output::default();
+    elsewhere.advance(20, &mut output);
+    assert!(output.rows.is_empty() && elsewhere.pending_from().is_none());
+}
+
+#[test]
+fn memory_is_given_back_when_many_groups_vanish() {
+    hash::set_mask_for_tests(!0);
+    if crate::hash_mask() != !0 {
+        return;
+    }
+    let keys: ArrayRef = Arc::new((0..200_000).map(|key| Some(key % 100_000)).collect::<Int64Array>());
+    let rows = Batch::new(vec![keys.clone(), keys], Times::Constant(1), Diffs::Constant(1));
+    let calls = vec![
+        call(Function::Sum, Some(1), DataType::Int64),
+        distinct(call(Function::Count, Some(1), DataType::Int64)),
+        call(Function::StddevSample, Some(1), DataType::Float64),
+    ];
+    let input_types = vec![DataType::Int64, DataType::Int64];
+    let mut tactic = Aggregate::new(AggregateSpec { keys: vec![0], calls, input_types, effort: MergeEffort::default() }, None);
+    tactic.push(0, rows.clone());
+    tactic.advance(2, &mut Output::default());
+    let full = tactic.size_bytes();
+    tactic.push(0, rows.slice(1, 199_999).negate().with_times(Times::Constant(3)));
+    tactic.advance(4, &mut Output::default());
+    assert_eq!(tactic.n_groups(), 1);
+    assert!(tactic.size_bytes() < full / 50, "{} of {full} bytes left", tactic.size_bytes());
+    tactic.push(0, rows.slice(0, 2).with_times(Times::Constant(5)));
+    let mut collected = Collected::default();
+    let mut output = Output::default();
+    tactic.advance(6, &mut output);
+    collected.take(&mut output);
+    let row = |cells: [&str; 4]| cells.map(String::from).to_vec();
+    assert_eq!(collected.rows[0], (row(["0", "0", "1", "NULL"]), 5, -1));
+    assert_eq!(collected.rows[1], (row(["0", "0", "1", "0.0"]), 5, 1));
+    assert_eq!(collected.rows[2], (row(["1", "1", "1", "NULL"]), 5, 1));
+}

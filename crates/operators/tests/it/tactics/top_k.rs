@@ -1,0 +1,92 @@
+//! Top-k against sorting everything.
+
+use std::cmp::Ordering;
+
+use anabranch_arrangement::MergeEffort;
+use anabranch_operators::top_k::{TopK, TopKSpec};
+
+use super::*;
+
+fn expected(spec: &TopKSpec, updates: &[Update], at: Time) -> Bag {
+    let rest = (0..7).map(|column| (column, ASCENDING));
+    let order: Vec<(usize, Direction)> = spec.order.iter().copied().chain(rest).collect();
+    let by_order = |left: &Row, right: &Row| {
+        order.iter().fold(Ordering::Equal, |so_far, &(column, direction)| so_far.then_with(|| compare_column(left, right, column, direction)))
+    };
+    let mut groups: Vec<(Vec<String>, Vec<Row>)> = Vec::new();
+    for (row, count) in contents(updates, at) {
+        let cells = text(&columns(std::slice::from_ref(&row)), 0);
+        let group: Vec<String> = spec.group.iter().map(|&column| cells[column].clone()).collect();
+        let at = groups.iter().position(|(other, _)| *other == group).unwrap_or_else(|| {
+            groups.push((group, Vec::new()));
+            groups.len() - 1
+        });
+        groups[at].1.extend(std::iter::repeat_n(row, count as usize));
+    }
+    let mut bag = Bag::new();
+    for (_, mut rows) in groups {
+        rows.sort_by(by_order);
+        let numbered = rows.iter().enumerate().skip(spec.offset).take(spec.limit.unwrap_or(usize::MAX));
+        for (position, row) in numbered {
+            let mut cells = text(&columns(std::slice::from_ref(row)), 0);
+            cells.extend(spec.row_number.then(|| (position + 1).to_string()));
+            add(&mut bag, cells, 1);
+        }
+    }
+    bag
+}
+
+fn check(group: &[usize], order: &[(usize, Direction)], offset: usize, limit: Option<usize>, row_number: bool) {
+    with_seeds(|random| {
+        let spec = TopKSpec {
+            group: group.to_vec(),
+            order: order.to_vec(),
+            offset,
+            limit,
+            row_number,
+            input_types: types(),
+            effort: random.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]),
+        };
+        let updates = updates(random, 100);
+        let mut tactic = TopK::new(spec.clone());
+        let inputs = [updates];
+        let collected = run(&mut tactic, &inputs, random);
+        for at in 0..=TIMES {
+            assert_eq!(collected.rows_at(at), expected(&spec, &inputs[0], at), "at {at}");
+        }
+        let full = tactic.size_bytes();
+        retract(&mut tactic, &inputs);
+        (0..10).for_each(|turn| tactic.advance(TIMES + 30 + turn, &mut Output::default()));
+        assert_eq!((full > 0, tactic.size_bytes()), (true, 0), "state is given back");
+    });
+}
+
+#[test]
+fn the_first_rows_of_all() {
+    check(&[], &[(SMALL, DESCENDING)], 0, Some(3), false);
+}
+
+#[test]
+fn rows_after_an_offset_in_each_group() {
+    check(&[KEY], &[(PRICE, ASCENDING), (NAME, DESCENDING)], 2, Some(3), false);
+}
+
+#[test]
+fn rows_are_numbered_in_each_group() {
+    check(&[KEY, FLAG], &[(FLOAT, DESCENDING)], 0, None, true);
+}
+
+#[test]
+fn numbered_rows_after_an_offset() {
+    check(&[NAME], &[(BIG, ASCENDING)], 1, Some(4), true);
+}
+
+#[test]
+fn a_limit_of_zero_keeps_nothing() {
+    check(&[KEY], &[(BIG, ASCENDING)], 0, Some(0), false);
+}
+
+#[test]
+fn an_offset_alone_drops_the_first_rows() {
+    check(&[], &[], 5, None, false);
+}
