@@ -80,7 +80,8 @@ fn constant(rows: &[Vec<ScalarValue>]) -> String {
 fn stage(plan: &Plan, input: &Plan, filter: &[Expr], project: &[Expr]) -> String {
     let mut out = String::from("Stage");
     if !filter.is_empty() {
-        let parts: Vec<String> = filter.iter().map(|e| operand(e, precedence(Operator::And))).collect();
+        let level = if filter.len() > 1 { precedence(Operator::And) } else { 0 };
+        let parts: Vec<String> = filter.iter().map(|e| operand(e, level)).collect();
         let _ = write!(out, " where {}", parts.join(" and "));
     }
     let columns = project.iter().zip(plan.schema.fields()).map(|(expr, field)| {
@@ -285,11 +286,26 @@ pub fn expression(expr: &Expr) -> String {
 }
 
 const NOT: u8 = 15;
-const IS: u8 = 20;
+const IS: u8 = 25;
 const TIGHT: u8 = 100;
 
+/// How tightly an operator binds, as in PostgreSQL.
 fn precedence(operator: Operator) -> u8 {
-    operator.precedence()
+    match operator {
+        Operator::Or => 5,
+        Operator::And => 10,
+        Operator::Eq
+        | Operator::NotEq
+        | Operator::Lt
+        | Operator::LtEq
+        | Operator::Gt
+        | Operator::GtEq
+        | Operator::IsDistinctFrom
+        | Operator::IsNotDistinctFrom => 20,
+        Operator::Plus | Operator::Minus => 40,
+        Operator::Multiply | Operator::Divide | Operator::Modulo => 45,
+        _ => 30,
+    }
 }
 
 fn binary_expr(binary: &BinaryExpr) -> String {

@@ -22,7 +22,7 @@ use crate::nearest::nearest;
 use crate::parse::parse_query;
 use crate::rewrite::rewrite;
 use crate::setop::SetPlanner;
-use crate::types::Types;
+use crate::types::{Types, UTC};
 
 /// Views within views, at most.
 const VIEW_DEPTH_MAX: usize = 64;
@@ -44,6 +44,7 @@ impl<'a> Context<'a> {
         options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
         options.optimizer.filter_null_join_keys = false;
         options.optimizer.skip_failed_rules = false;
+        options.execution.time_zone = Some(UTC.into());
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.map_string_types_to_utf8view = true;
         options.sql_parser.enable_subquery_sort_elimination = false;

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, IntervalUnit};
+use datafusion_common::config::ConfigOptions;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWindowExpr};
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast};
+
+use crate::types::UTC;
 
 /// All functions by name and alias.
 pub(crate) struct Functions {
@@ -38,7 +41,11 @@ impl Functions {
         let scalars = datafusion_functions::all_default_functions()
             .into_iter()
             .chain(datafusion_functions_nested::all_default_nested_functions());
+        // The present is an instant: timestamptz.
+        let mut config = ConfigOptions::default();
+        config.execution.time_zone = Some(UTC.into());
         for function in scalars {
+            let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
         let mut aggregate = BTreeMap::new();

@@ -23,6 +23,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::place;
 use crate::postgres;
 use crate::rewrite::{output_names, rewrite};
+use crate::statement::CreateView;
 use crate::translate::{Clock, Translator};
 
 /// A query, planned.
@@ -95,8 +96,27 @@ impl<'a> Planner<'a> {
     /// As [`plan_query`](Self::plan_query); also `Unsupported` for `now()` and `random()`, and `Duplicate` for two
     /// columns of one name.
     pub fn plan_view(&self, query: &ast::Query) -> Result<Planned> {
+        self.named_view(query, &[])
+    }
+
+    /// Plans the query of a `CREATE [MATERIALIZED] VIEW`, with the names it gives to columns.
+    ///
+    /// # Errors
+    /// As [`plan_view`](Self::plan_view); `Invalid` for more names than columns.
+    pub fn plan_create_view(&self, view: &CreateView) -> Result<Planned> {
+        self.named_view(&view.query, &view.column_names)
+    }
+
+    fn named_view(&self, query: &ast::Query, given: &[String]) -> Result<Planned> {
         self.guarded(query, |context| {
-            let (names, plan) = self.prepare(context, query, Clock::Running)?;
+            let (mut names, plan) = self.prepare(context, query, Clock::Running)?;
+            if given.len() > names.len() {
+                return Err(SqlError::new(
+                    ErrorKind::Invalid,
+                    format!("the view has {} column names for {} columns", given.len(), names.len()),
+                ));
+            }
+            names[..given.len()].clone_from_slice(given);
             let plan = Translator::new().view(&plan)?;
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {

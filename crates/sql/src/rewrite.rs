@@ -169,6 +169,7 @@ impl VisitorMut for Rewriter {
             // `INTERVAL '90' DAY (3)`: the precision of the leading field says nothing about the value.
             interval.leading_precision = None;
         }
+        format_of_to_char(expr);
         ControlFlow::Continue(())
     }
 }
@@ -365,4 +366,45 @@ fn mod_to_operator(expr: &Expr) -> Option<Expr> {
         }))),
         _ => None,
     }
+}
+
+/// PostgreSQL's date patterns, longest first, and chrono's for the same.
+const DATE_PATTERNS: [(&str, &str); 25] = [
+    ("HH24", "%H"), ("HH12", "%I"), ("YYYY", "%Y"), ("yyyy", "%Y"), ("Month", "%B"), ("Mon", "%b"), ("Day", "%A"), ("DDD", "%j"),
+    ("IYYY", "%G"), ("HH", "%I"), ("MI", "%M"), ("SS", "%S"), ("MS", "%3f"), ("US", "%6f"), ("MM", "%m"), ("DD", "%d"), ("Dy", "%a"),
+    ("YY", "%y"), ("IW", "%V"), ("AM", "%p"), ("PM", "%p"), ("am", "%P"), ("pm", "%P"), ("ID", "%u"), ("TZ", "%Z"),
+];
+
+/// Writes the pattern of `to_char(time, 'YYYY-MM-DD')` as DataFusion reads it; patterns with `%` are left alone.
+fn format_of_to_char(expr: &mut Expr) {
+    let Expr::Function(function) = expr else {
+        return;
+    };
+    if !function.name.to_string().eq_ignore_ascii_case("to_char") {
+        return;
+    }
+    let FunctionArguments::List(list) = &mut function.args else {
+        return;
+    };
+    if let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] = list.args.as_mut_slice()
+        && let ast::Value::SingleQuotedString(pattern) = &mut value.value
+        && !pattern.contains('%')
+    {
+        *pattern = chrono_pattern(pattern);
+    }
+}
+
+fn chrono_pattern(pattern: &str) -> String {
+    let mut out = String::new();
+    let mut rest = pattern;
+    while let Some(first) = rest.chars().next() {
+        if let Some((from, to)) = DATE_PATTERNS.iter().find(|(from, _)| rest.starts_with(from)) {
+            out.push_str(to);
+            rest = &rest[from.len()..];
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    out
 }

@@ -168,9 +168,6 @@ impl Translator {
     }
 
     fn filter(&self, predicate: &Expr, input: &LogicalPlan) -> Result<Arc<Plan>> {
-        if let Some(plan) = self.filtered_window(predicate, input)? {
-            return Ok(plan);
-        }
         let plan = self.node(input)?;
         let filters = conjuncts(predicate)
             .into_iter()

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan, explain};
+use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
-use datafusion_expr::{Expr, ExprSchemable};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::expr::{carried, column, count_uses, position, substitute};
 use super::schema::{Draft, schema};
@@ -20,6 +21,7 @@ pub(crate) type Column = (Expr, Option<String>);
 pub(crate) fn stage(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -> Result<Arc<Plan>> {
     let (input, filter, columns) = merged(input, filter, columns)?;
     let filter: Vec<Expr> = filter.into_iter().filter(|e| !is_true(e)).collect();
+    let (input, filter) = bounded(input, filter);
     let input = pruned(input, &filter, &columns);
     if filter.is_empty() {
         let positions: Option<Vec<usize>> = columns.iter().map(|(e, _)| position(e, &input.schema)).collect();
@@ -139,6 +141,77 @@ fn pruned(input: Arc<Plan>, filter: &[Expr], columns: &[Column]) -> Arc<Plan> {
         Node::TopK { top, .. } if top.row_number && uses.last() == Some(&0) => without_number(&input),
         Node::Join { .. } if used.len() < uses.len() => chosen(&input, &used).unwrap_or(input),
         _ => input,
+    }
+}
+
+/// Makes filters on a row number the limit of the top-k that numbers the rows.
+fn bounded(input: Arc<Plan>, filter: Vec<Expr>) -> (Arc<Plan>, Vec<Expr>) {
+    let Node::TopK { input: below, top } = &input.node else {
+        return (input, filter);
+    };
+    if !top.row_number || top.offset > 0 {
+        return (input, filter);
+    }
+    let number_at = input.schema.fields().len() - 1;
+    let mut limit = top.limit;
+    let mut rest = Vec::with_capacity(filter.len());
+    for part in filter {
+        let Some((most, exact)) = upper_bound(&part, &input.schema, number_at) else {
+            rest.push(part);
+            continue;
+        };
+        limit = Some(limit.map_or(most, |known| known.min(most)));
+        if exact && most > 1 {
+            rest.push(part);
+        }
+    }
+    let mut top = top.clone();
+    top.limit = limit;
+    let plan = Arc::new(Plan {
+        node: Node::TopK { input: below.clone(), top },
+        schema: input.schema.clone(),
+    });
+    (plan, rest)
+}
+
+/// Reads `number <= k`, `number < k`, `number = k` and their mirror images: the greatest number, and whether only it passes.
+fn upper_bound(part: &Expr, schema: &DFSchema, number_at: usize) -> Option<(usize, bool)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else {
+        return None;
+    };
+    let (n, op) = if is_number(left, schema, number_at) {
+        (whole(right)?, *op)
+    } else if is_number(right, schema, number_at) {
+        (whole(left)?, op.swap()?)
+    } else {
+        return None;
+    };
+    let clamped = |n: i64| usize::try_from(n).unwrap_or(0);
+    match op {
+        Operator::LtEq => Some((clamped(n), false)),
+        Operator::Lt => Some((clamped(n.saturating_sub(1)), false)),
+        Operator::Eq => Some((clamped(n), n >= 1)),
+        _ => None,
+    }
+}
+
+fn is_number(expr: &Expr, schema: &DFSchema, number_at: usize) -> bool {
+    match expr {
+        Expr::Cast(cast) if cast.field.data_type().is_integer() => is_number(&cast.expr, schema, number_at),
+        other => position(other, schema) == Some(number_at),
+    }
+}
+
+fn whole(expr: &Expr) -> Option<i64> {
+    let Expr::Literal(value, _) = expr else {
+        return None;
+    };
+    if !value.data_type().is_integer() {
+        return None;
+    }
+    match value.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(n)) => n,
+        _ => None,
     }
 }
 

@@ -1,74 +1,39 @@
 //! Window functions: `row_number()` as a top-k, aggregates over whole partitions as a join with the grouped rows.
 //!
-//! A filter on the row number right above becomes the top-k's limit, so that only the first rows of each group are
+//! A filter on the row number above becomes the top-k's limit (in `stage`), so that only the first rows of each group are
 //! kept in order. Other window functions depend on a row's neighbours and are refused.
 
 use std::sync::Arc;
 
 use anabranch_plan::{JoinKind, Node, Nulls, Plan, SortKey, TopK};
 use arrow::datatypes::DataType;
-use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_common::DFSchema;
 use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction};
-use datafusion_expr::logical_plan::{LogicalPlan, Window};
-use datafusion_expr::{BinaryExpr, Expr, Operator, WindowFrameBound, WindowFunctionDefinition};
+use datafusion_expr::logical_plan::Window;
+use datafusion_expr::{Expr, WindowFrameBound, WindowFunctionDefinition};
 
 use super::Translator;
 use super::aggregate::{Wanted, grouped};
-use super::expr::{column, conjuncts, position, resolve};
+use super::expr::{column, resolve};
 use super::join::{Draw, joined};
 use super::schema::{drafts, schema};
-use super::stage::{self, take, with_columns};
+use super::stage::{take, with_columns};
 use crate::error::{Result, SqlError};
 
 impl Translator {
     pub(super) fn window(&self, window: &Window) -> Result<Arc<Plan>> {
         let plan = self.node(&window.input)?;
-        self.windows(window, plan, None)
-    }
-
-    /// A filter over a `row_number()`: its bounds become the limit. `None` if the input is something else.
-    pub(super) fn filtered_window(&self, predicate: &Expr, input: &LogicalPlan) -> Result<Option<Arc<Plan>>> {
-        let LogicalPlan::Window(window) = input else {
-            return Ok(None);
-        };
-        let [expr] = window.window_expr.as_slice() else {
-            return Ok(None);
-        };
-        if !is_row_number(call_of(expr)?) {
-            return Ok(None);
-        }
-        let number_at = window.schema.fields().len() - 1;
-        let mut most: Option<u64> = None;
-        let mut rest = Vec::new();
-        for part in conjuncts(predicate) {
-            match bound(&part, &window.schema, number_at) {
-                Some(Bound::AtMost(n)) => most = Some(most.map_or(n, |m| m.min(n))),
-                Some(Bound::Exactly(n)) => {
-                    most = Some(most.map_or(n, |m| m.min(n)));
-                    if n > 1 {
-                        rest.push(part);
-                    }
-                }
-                None => rest.push(part),
-            }
-        }
-        let plan = self.node(&window.input)?;
-        let plan = self.windows(window, plan, most)?;
-        let filters = rest
-            .iter()
-            .map(|e| resolve(e, &window.schema, &plan.schema))
-            .collect::<Result<Vec<_>>>()?;
-        Ok(Some(stage::filter(plan, filters)?))
+        self.windows(window, plan)
     }
 
     /// The input's columns, then one column for each window expression.
-    fn windows(&self, window: &Window, mut plan: Arc<Plan>, limit: Option<u64>) -> Result<Arc<Plan>> {
+    fn windows(&self, window: &Window, mut plan: Arc<Plan>) -> Result<Arc<Plan>> {
         let from = window.input.schema();
         for (n, expr) in window.window_expr.iter().enumerate() {
             let call = call_of(expr)?;
             let at = from.fields().len() + n;
             plan = if is_row_number(call) {
-                numbered(plan, call, from, limit)?
+                numbered(plan, call, from)?
             } else {
                 over_partition(plan, call, from, window.schema.field(at).data_type())?
             };
@@ -89,8 +54,8 @@ fn is_row_number(call: &WindowFunction) -> bool {
     call.fun.name() == "row_number"
 }
 
-/// Appends the row's number within its partition, keeping at most the first `limit` rows.
-fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, limit: Option<u64>) -> Result<Arc<Plan>> {
+/// Appends the row's number within its partition. A filter on the number becomes a limit in `stage`.
+fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
     let width = plan.schema.fields().len();
     let params = &call.params;
     let mut exprs = resolved(&params.partition_by, from, &plan)?;
@@ -119,7 +84,7 @@ fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, limit: Opti
         group,
         order,
         offset: 0,
-        limit: limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+        limit: None,
         row_number: true,
     };
     let mut columns = drafts(&input.schema);
@@ -195,49 +160,4 @@ fn refused(call: &WindowFunction) -> SqlError {
         _ => "Leave ORDER BY out of the window for a total over the partition; for a running total join with the earlier rows.",
     };
     SqlError::unsupported(format!("window function {name}() over an ordered frame"), hint)
-}
-
-enum Bound {
-    AtMost(u64),
-    Exactly(u64),
-}
-
-/// Reads `number <= k`, `number < k`, `number = k` and their mirror images.
-fn bound(part: &Expr, schema: &DFSchema, number_at: usize) -> Option<Bound> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else {
-        return None;
-    };
-    let (n, op) = if is_number(left, schema, number_at) {
-        (whole(right)?, *op)
-    } else if is_number(right, schema, number_at) {
-        (whole(left)?, op.swap()?)
-    } else {
-        return None;
-    };
-    match op {
-        Operator::LtEq => Some(Bound::AtMost(u64::try_from(n).unwrap_or(0))),
-        Operator::Lt => Some(Bound::AtMost(u64::try_from(n - 1).unwrap_or(0))),
-        Operator::Eq if n >= 1 => Some(Bound::Exactly(n as u64)),
-        Operator::Eq => Some(Bound::AtMost(0)),
-        _ => None,
-    }
-}
-
-fn is_number(expr: &Expr, schema: &DFSchema, number_at: usize) -> bool {
-    match expr {
-        Expr::Cast(cast) => is_number(&cast.expr, schema, number_at),
-        Expr::Alias(alias) => is_number(&alias.expr, schema, number_at),
-        Expr::Column(name) => schema.maybe_index_of_column(name) == Some(number_at),
-        other => position(other, schema) == Some(number_at),
-    }
-}
-
-fn whole(expr: &Expr) -> Option<i64> {
-    let Expr::Literal(value, _) = expr else {
-        return None;
-    };
-    match value.cast_to(&DataType::Int64) {
-        Ok(ScalarValue::Int64(n)) if !matches!(value.data_type(), DataType::Decimal128(_, s) if s > 0) => n,
-        _ => None,
-    }
 }

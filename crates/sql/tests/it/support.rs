@@ -56,7 +56,7 @@ impl TestCatalog {
                 });
             }
             Statement::CreateView(view) => {
-                let planned = Planner::as_of(self, NOW).plan_view(&view.query).unwrap();
+                let planned = Planner::as_of(self, NOW).plan_create_view(&view).unwrap();
                 self.add(Relation {
                     name: view.name,
                     kind: if view.materialized { ObjectKind::MaterializedView } else { ObjectKind::View },
