@@ -1,0 +1,111 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand};
+
+use crate::{output::Format, script::Text};
+
+/// Standing queries: questions that stay asked while the data changes.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, about, args_conflicts_with_subcommands = true)]
+#[command(after_help = "Without -c, -f or a pipe, anabranch is a shell: type .help there.\n\
+Exit codes: 0 all went well, 1 a statement failed, 2 wrong command line, 130 interrupted.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Run this SQL; may be repeated, and mixed with -f in any order
+    #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append)]
+    commands: Vec<String>,
+    /// Run the statements of this file (- is standard input); may be repeated
+    #[arg(short = 'f', long = "file", value_name = "FILE", action = ArgAction::Append)]
+    files: Vec<PathBuf>,
+    /// Open the shell after -c and -f
+    #[arg(short = 'i', long)]
+    pub interactive: bool,
+    /// How answers are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: Format,
+    /// Same as --format csv
+    #[arg(long, group = "short_format", conflicts_with = "format")]
+    csv: bool,
+    /// Same as --format json
+    #[arg(long, group = "short_format", conflicts_with = "format")]
+    json: bool,
+    /// Same as --format jsonl
+    #[arg(long, group = "short_format", conflicts_with = "format")]
+    jsonl: bool,
+    /// Same as --format markdown
+    #[arg(long, group = "short_format", conflicts_with = "format")]
+    markdown: bool,
+    /// Worker threads; 0 does all work on one thread [default: one a core]
+    #[arg(long, value_name = "N", global = true)]
+    workers: Option<usize>,
+    /// Tell how long each statement took
+    #[arg(long)]
+    pub timer: bool,
+    /// Do not print what statements without rows did (CREATE VIEW, INSERT 0 3)
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Go on after a statement of -c or -f failed; the exit code is still 1
+    #[arg(long)]
+    pub keep_going: bool,
+}
+
+/// What else anabranch can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Watch standing queries stay current over the flights of New York 2013
+    Demo(Demo),
+}
+
+/// The demo's own choices.
+#[derive(Args, Debug)]
+pub(crate) struct Demo {
+    /// Folder with the Parquet files
+    #[arg(long, value_name = "FOLDER", default_value = "examples/data")]
+    pub data: PathBuf,
+    /// Script with the sources and the standing queries [default: flights.sql beside the folder]
+    #[arg(long, value_name = "FILE")]
+    pub sql: Option<PathBuf>,
+    /// Rows per second to stream, or max [default: 25000 on a terminal, else max]
+    #[arg(long, value_name = "N|max", value_parser = parse_rate)]
+    pub rate: Option<String>,
+}
+
+fn parse_rate(text: &str) -> Result<String, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(text.to_string()),
+        _ if text == "max" => Ok(text.to_string()),
+        _ => Err("a number of rows per second, or max".into()),
+    }
+}
+
+impl Arguments {
+    pub(crate) fn format(&self) -> Format {
+        match self {
+            Arguments { csv: true, .. } => Format::Csv,
+            Arguments { json: true, .. } => Format::Json,
+            Arguments { jsonl: true, .. } => Format::Jsonl,
+            Arguments { markdown: true, .. } => Format::Markdown,
+            _ => self.format,
+        }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+/// The texts of `-c` and `-f` in the order they were given.
+pub(crate) fn texts(matches: &ArgMatches) -> Vec<Text> {
+    let mut texts: Vec<(usize, Text)> = Vec::new();
+    if let (Some(places), Some(values)) = (matches.indices_of("commands"), matches.get_many::<String>("commands")) {
+        texts.extend(places.zip(values.cloned().map(Text::Command)));
+    }
+    if let (Some(places), Some(values)) = (matches.indices_of("files"), matches.get_many::<PathBuf>("files")) {
+        texts.extend(places.zip(values.cloned().map(Text::File)));
+    }
+    texts.sort_by_key(|(place, _)| *place);
+    texts.into_iter().map(|(_, text)| text).collect()
+}

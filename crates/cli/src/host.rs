@@ -1,0 +1,174 @@
+//! The thread that owns the session.
+//!
+//! Law: requests run one after the other in the order they were made; between them the session takes turns, so sources
+//! stream on. A request's replies arrive in order and the last one is [`Reply::Finished`].
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
+    },
+    time::Duration,
+};
+
+use anabranch_engine::{
+    Changes, Error, Interrupt, Options, Outcome, Progress, Rows, Session, SourceStatus, Step, Subscription,
+};
+use anabranch_file::FileConnector;
+use anabranch_sql::Parsed;
+use arrow::{array::RecordBatch, datatypes::SchemaRef};
+
+/// A session on a thread of its own. Dropping it ends the thread after the request that runs; nobody waits for that,
+/// because nothing of a session outlives the program.
+pub(crate) struct Host {
+    requests: Sender<Request>,
+    interrupt: Interrupt,
+    progress: Progress,
+}
+
+type Request = Box<dyn FnOnce(&mut Session) + Send>;
+
+/// What comes back from a statement.
+pub(crate) enum Reply {
+    Rows(Rows),
+    /// A subscription began; its changes follow.
+    Subscribed(SchemaRef),
+    Changes(RecordBatch),
+    /// All changes before this time were given.
+    Complete(i64),
+    /// Done, with a command tag if there is something to tell.
+    Finished(Result<Option<Done>, Error>),
+}
+
+/// What a statement without rows did.
+pub(crate) struct Done {
+    pub tag: String,
+    pub detail: Option<String>,
+}
+
+/// How long a subscription waits before it looks whether anybody still listens.
+const CHANGES_WAIT: Duration = Duration::from_millis(100);
+
+/// How long to wait after a turn that failed.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
+
+impl Host {
+    /// Starts the thread, the session and its workers.
+    pub(crate) fn start(workers: usize) -> Result<Host, Error> {
+        let (requests, inbox) = channel::<Request>();
+        let (started, starting) = channel();
+        let body = move || {
+            let mut session = match Session::new(Options { workers, ..Options::default() }) {
+                Ok(session) => session,
+                Err(error) => return drop(started.send(Err(error))),
+            };
+            session.register_connector("file", Arc::new(FileConnector));
+            if started.send(Ok((session.interrupt(), session.progress()))).is_ok() {
+                serve(&mut session, &inbox);
+            }
+        };
+        let builder = std::thread::Builder::new().name("session".into());
+        builder.spawn(body).map_err(|e| Error::unavailable(format!("cannot start a thread: {e}")))?;
+        let (interrupt, progress) = starting.recv().map_err(|_| gone())??;
+        Ok(Host { requests, interrupt, progress })
+    }
+
+    /// A handle that stops the running statement.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    /// Where the sources stand, also while a statement runs.
+    pub(crate) fn sources(&self) -> Vec<SourceStatus> {
+        self.progress.sources()
+    }
+
+    /// Runs a function on the session and waits for its result.
+    pub(crate) fn call<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Session) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, result) = channel();
+        self.send(Box::new(move |session| drop(reply.send(f(session)))))?;
+        result.recv().map_err(|_| gone())
+    }
+
+    /// Starts a statement of `script`. Dropping the receiver ends a subscription; other statements run to their end.
+    pub(crate) fn begin(&self, script: Arc<str>, statement: Parsed) -> Result<Receiver<Reply>, Error> {
+        let (replies, receiver) = channel();
+        self.send(Box::new(move |session| {
+            let result = execute(session, &script, &statement, &replies);
+            drop(replies.send(Reply::Finished(result)));
+        }))?;
+        Ok(receiver)
+    }
+
+    fn send(&self, request: Request) -> Result<(), Error> {
+        self.requests.send(request).map_err(|_| gone())
+    }
+}
+
+/// The session's thread is no more: it panicked, and said why on standard error.
+pub(crate) fn gone() -> Error {
+    Error::internal("the session has stopped")
+}
+
+/// Requests first, turns of the session otherwise, until the host is dropped.
+fn serve(session: &mut Session, inbox: &Receiver<Request>) {
+    loop {
+        let next = match session.step() {
+            Ok(Step::Working) => match inbox.try_recv() {
+                Ok(request) => Ok(request),
+                Err(TryRecvError::Empty) => Err(RecvTimeoutError::Timeout),
+                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+            },
+            Ok(Step::Idle { retry_after: Some(pause) }) => inbox.recv_timeout(pause),
+            Ok(Step::Idle { retry_after: None }) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Err(_) => {
+                // An interrupt that came too late for its statement is not meant for the sources.
+                session.interrupt().clear();
+                inbox.recv_timeout(RETRY_AFTER)
+            }
+        };
+        match next {
+            Ok(request) => request(session),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+fn execute(
+    session: &mut Session,
+    script: &str,
+    statement: &Parsed,
+    replies: &Sender<Reply>,
+) -> Result<Option<Done>, Error> {
+    match session.execute_one(script, statement)? {
+        Outcome::Rows(rows) => {
+            let _ = replies.send(Reply::Rows(rows));
+            Ok(None)
+        }
+        Outcome::Done { tag, detail } => Ok(Some(Done { tag, detail })),
+        Outcome::Subscription(subscription) => {
+            let result = follow(session, &subscription, replies);
+            session.unsubscribe(subscription);
+            result.map(|()| None)
+        }
+    }
+}
+
+/// Passes changes on until they end, somebody interrupts, or nobody listens.
+fn follow(session: &mut Session, subscription: &Subscription, replies: &Sender<Reply>) -> Result<(), Error> {
+    let mut listening = replies.send(Reply::Subscribed(subscription.schema().clone())).is_ok();
+    while listening {
+        let reply = match session.next_changes(subscription, CHANGES_WAIT)? {
+            Changes::Rows(batch) => Reply::Changes(batch),
+            Changes::Progress(time) => Reply::Complete(time),
+            Changes::Nothing => continue,
+            Changes::End => return Ok(()),
+        };
+        listening = replies.send(reply).is_ok();
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The shell: SQL over several lines until `;`, and commands that begin with `.` or `\`.
+
+mod commands;
+mod editing;
+mod keywords;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anabranch_engine::{Error, RelationInfo};
+use rustyline::{Config, Editor, error::ReadlineError, history::DefaultHistory};
+
+pub(crate) use commands::{is_command, run_command};
+
+use crate::{
+    run::{Runner, Status},
+    script::run_text,
+};
+use editing::Editing;
+
+/// Rows of a table shown in the shell, until `.maxrows` says otherwise.
+const ROWS_SHOWN: usize = 100;
+/// Two Ctrl-C at an empty prompt within this time leave the shell.
+const TWICE: Duration = Duration::from_secs(1);
+
+/// What the shell does after a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Go,
+    Quit,
+}
+
+/// Reads and runs until the user leaves.
+pub(crate) fn run(runner: &mut Runner<'_>) -> Result<Status, Error> {
+    println!("anabranch {}: standing SQL queries. Type .help for help, .quit to leave.", env!("CARGO_PKG_VERSION"));
+    runner.rows_max = ROWS_SHOWN;
+    let mut editor = editor()?;
+    let history = history_path();
+    if let Some(path) = &history {
+        // There is none on the first day.
+        let _ = editor.load_history(path);
+    }
+    let mut interrupted: Option<Instant> = None;
+    loop {
+        if let Some(editing) = editor.helper_mut() {
+            editing.set_relations(relations(runner));
+        }
+        match editor.readline("anabranch> ") {
+            Ok(line) if line.trim().is_empty() => {}
+            Ok(line) => {
+                // A history that cannot be kept is no reason to stop.
+                let _ = editor.add_history_entry(line.trim());
+                if run_line(runner, line.trim()) == Next::Quit {
+                    break;
+                }
+            }
+            Err(ReadlineError::Interrupted) => {
+                if interrupted.replace(Instant::now()).is_some_and(|last| last.elapsed() < TWICE) {
+                    break;
+                }
+                println!("(the line is cleared; press Ctrl-C again, or type .quit, to leave)");
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(problem) => return Err(Error::unavailable(format!("cannot read from the terminal: {problem}"))),
+        }
+    }
+    if let Some(path) = &history {
+        save_history(&mut editor, path);
+    }
+    Ok(Status::Good)
+}
+
+fn run_line(runner: &mut Runner<'_>, line: &str) -> Next {
+    if is_command(line) {
+        return commands::run(runner, line).0;
+    }
+    // A statement that fails or is interrupted has said so; the shell goes on.
+    let _ = run_text(runner, line, None, false);
+    Next::Go
+}
+
+fn relations(runner: &Runner<'_>) -> Vec<RelationInfo> {
+    runner.host.call(|session| session.relations()).unwrap_or_default()
+}
+
+fn editor() -> Result<Editor<Editing, DefaultHistory>, Error> {
+    let config = Config::builder().completion_type(rustyline::CompletionType::List).history_ignore_space(true);
+    let unusable = |problem| Error::unavailable(format!("cannot use the terminal: {problem}"));
+    let config = config.max_history_size(10_000).map_err(unusable)?.build();
+    let mut editor = Editor::with_default(config).map_err(unusable)?;
+    editor.set_helper(Some(Editing::default()));
+    Ok(editor)
+}
+
+/// `$XDG_STATE_HOME/anabranch/history`, else `~/.anabranch_history`.
+fn history_path() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = folder("XDG_STATE_HOME").map(|state| state.join("anabranch").join("history"));
+    state.or_else(|| folder("HOME").map(|home| home.join(".anabranch_history")))
+}
+
+fn save_history(editor: &mut Editor<Editing, DefaultHistory>, path: &PathBuf) {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let saved = folder.map_err(|e| e.to_string()).and_then(|()| editor.append_history(path).map_err(|e| e.to_string()));
+    if let Err(problem) = saved {
+        eprintln!("notice: the history could not be saved to {}: {problem}", path.display());
+    }
+}

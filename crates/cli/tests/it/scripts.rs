@@ -1,0 +1,90 @@
+//! Scripts, errors and exit codes.
+
+use crate::support::*;
+
+#[test]
+fn statements_run_in_order_and_tell_what_they_did() {
+    let place = Place::new();
+    place.write(
+        "a.sql",
+        "CREATE TABLE t (a int PRIMARY KEY, b text);\n\
+         CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b;\n\
+         INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'x'); -- three; rows\n\
+         SELECT * FROM v ORDER BY b",
+    );
+    let expected = "CREATE TABLE\nCREATE MATERIALIZED VIEW\nINSERT 0 3\n b | n\n---+---\n x | 2\n y | 1\n(2 rows)\n";
+    for workers in ["0", "1", "2"] {
+        assert_eq!(place.run(&["--workers", workers, "-f", "a.sql"]).good(), expected);
+    }
+    let script = std::fs::read_to_string(place.path().join("a.sql")).unwrap();
+    assert_eq!(place.run_with(&[], &script).good(), expected);
+    assert_eq!(place.run_with(&["-f", "-"], &script).good(), expected);
+    assert_eq!(place.run(&["--quiet", "--csv", "-f", "a.sql", "-c", "DELETE FROM t; SELECT * FROM v"]).good(), "b,n\nx,2\ny,1\nb,n\n");
+}
+
+#[test]
+fn commands_and_files_run_in_the_order_given() {
+    let place = Place::new();
+    place.write("b.sql", "SELECT 2 AS n");
+    let out = place.run(&["--jsonl", "-c", "SELECT 1 AS n", "-f", "b.sql", "-c", "SELECT 3 AS n"]);
+    assert_eq!(out.good(), "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n");
+}
+
+#[test]
+fn an_error_shows_its_place_and_stops() {
+    let place = Place::new();
+    let ran = place.run(&["-c", "SELECT 1 AS a; SELECT\n  nothing FROM t; SELECT 2 AS b"]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.out, " a\n---\n 1\n(1 row)\n");
+    assert!(ran.err.starts_with("error: "), "{}", ran.err);
+
+    let ran = place.run(&["-c", "SELEC 1"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("\nLINE 1: SELEC 1\n        ^"), "{}", ran.err);
+
+    place.write("c.sql", "CREATE TABLE flights (id int);\n\nSELECT *\nFROM flihgts;\n");
+    let ran = place.run(&["-q", "-f", "c.sql"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    assert!(ran.err.starts_with("c.sql:"), "{}", ran.err);
+    assert!(ran.err.contains("flihgts") && ran.err.contains("flights\""), "{}", ran.err);
+}
+
+#[test]
+fn keep_going_runs_the_rest_and_still_fails() {
+    let ran = Place::new().run(&["--keep-going", "--csv", "-c", "SELECT 1 AS a; SELEC; SELECT 2 AS b", "-c", "SELECT 3 AS c"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "a\n1\nb\n2\nc\n3\n"));
+}
+
+#[test]
+fn a_wrong_command_line_is_2_and_a_missing_file_1() {
+    let place = Place::new();
+    assert_eq!(place.run(&["--nonsense"]).code, 2);
+    assert_eq!(place.run(&["--csv", "--json"]).code, 2);
+    let ran = place.run(&["-f", "nowhere.sql"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.starts_with("error: cannot read nowhere.sql"), "{}", ran.err);
+}
+
+#[test]
+fn a_bad_row_is_an_error_and_the_session_lives() {
+    let sql = "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (0); SELECT 1 / a AS x FROM t; DELETE FROM t WHERE a = 0; SELECT 1 / a AS x FROM t";
+    let ran = Place::new().run(&["--keep-going", "--csv", "-c", sql]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "x\n1\n"));
+    assert!(ran.err.contains("division by zero"), "{}", ran.err);
+}
+
+#[test]
+fn the_shells_commands_run_from_the_command_line() {
+    let place = Place::new();
+    let ran = place.run(&["-q", "-c", "CREATE TABLE t (a int)", "-c", ".tables", "-c", ".tabels"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("t  table"), "{}", ran.out);
+    assert_eq!(ran.err, "error: unknown command .tabels\nhint: Did you mean .tables?\n");
+}
+
+#[test]
+fn the_timer_is_told_apart_from_answers() {
+    let ran = Place::new().run(&["--timer", "--csv", "-c", "SELECT 1 AS a"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "a\n1\n"));
+    assert!(ran.err.starts_with("Time: "), "{}", ran.err);
+}

@@ -1,0 +1,87 @@
+//! Sources, COPY, SUBSCRIBE and Ctrl-C.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::support::*;
+
+#[test]
+fn a_select_waits_for_files_to_be_read() {
+    let place = Place::new();
+    place.write("a.csv", (0..50_000).fold("id,kind\n".to_string(), |text, i| text + &format!("{i},k{}\n", i % 3)));
+    let sql = "CREATE SOURCE s WITH (connector = 'file', path = 'a.csv');
+               CREATE MATERIALIZED VIEW v AS SELECT kind, count(*) AS n, sum(id) AS total FROM s GROUP BY kind;
+               SELECT * FROM v ORDER BY kind";
+    for workers in ["0", "1", "2"] {
+        let ran = place.run(&["--csv", "--workers", workers, "-c", sql]);
+        assert_eq!(ran.good(), "kind,n,total\nk0,16667,416658333\nk1,16667,416675000\nk2,16666,416641667\n");
+    }
+}
+
+#[test]
+fn copy_takes_all_or_nothing_or_skips() {
+    let place = Place::new();
+    place.write("a.csv", "1,x\noops,y\n3,z\n");
+    let ran = place.run(&[
+        "--keep-going",
+        "--csv",
+        "-c",
+        "CREATE TABLE t (a int, b text); COPY t FROM 'a.csv'; SELECT count(*) AS n FROM t;
+         COPY t FROM 'a.csv' WITH (on_error skip); SELECT count(*) AS n FROM t",
+    ]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "n\n0\nn\n2\n"));
+    assert!(ran.err.contains("a.csv, line 2, column \"a\": 'oops' is not of type integer"), "{}", ran.err);
+    assert!(ran.err.contains("hint: Correct the line"), "{}", ran.err);
+    assert!(ran.err.contains("notice: "), "{}", ran.err);
+}
+
+#[test]
+fn a_missing_file_names_the_nearest() {
+    let place = Place::new();
+    place.write("flights.csv", "a\n1\n");
+    let ran = place.run(&["-c", "CREATE SOURCE s WITH (connector = 'file', path = 'flihgts.csv')"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("file flihgts.csv does not exist\nhint: Did you mean flights.csv?"), "{}", ran.err);
+}
+
+#[test]
+fn a_subscription_ends_with_its_source() {
+    let place = Place::new();
+    place.write("a.json", "{\"a\": 1}\n{\"a\": 2}\n");
+    let sql = "CREATE SOURCE s WITH (connector = 'file', path = 'a.json'); SUBSCRIBE (SELECT sum(a) AS total FROM s)";
+    let ran = place.run(&["-q", "--jsonl", "-c", sql]);
+    let last = ran.good().lines().last().unwrap();
+    assert!(last.ends_with("\"diff\":1,\"total\":3}"), "{}", ran.out);
+}
+
+#[test]
+fn an_interrupt_stops_a_subscription_with_130() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["--csv", "-c", "CREATE TABLE t (a int); INSERT INTO t VALUES (7); SUBSCRIBE t"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "time,diff,a");
+    assert!(lines.next().unwrap().unwrap().ends_with(",1,7"));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            None => {
+                child.kill().unwrap();
+                panic!("the interrupt was ignored");
+            }
+        }
+    };
+    assert_eq!(status.code(), Some(130));
+}
