@@ -170,6 +170,7 @@ impl VisitorMut for Rewriter {
             interval.leading_precision = None;
         }
         format_of_to_char(expr);
+        any_to_in(expr);
         ControlFlow::Continue(())
     }
 }
@@ -365,6 +366,22 @@ fn mod_to_operator(expr: &Expr) -> Option<Expr> {
             right: Box::new(Expr::Nested(Box::new(right.clone()))),
         }))),
         _ => None,
+    }
+}
+
+/// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`.
+fn any_to_in(expr: &mut Expr) {
+    let (left, right, negated) = match expr {
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+        _ => return,
+    };
+    if let Expr::Subquery(subquery) = right.as_ref() {
+        *expr = Expr::InSubquery {
+            expr: left.clone(),
+            subquery: subquery.clone(),
+            negated,
+        };
     }
 }
 

@@ -4,6 +4,7 @@ mod changes;
 mod errors;
 mod golden;
 mod queries;
+mod slt;
 mod statements;
 mod support;
 mod tpch;

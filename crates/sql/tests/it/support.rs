@@ -73,6 +73,10 @@ impl TestCatalog {
         self.relations.insert(relation.name.clone(), relation);
     }
 
+    pub fn remove(&mut self, name: &str) {
+        self.relations.remove(name);
+    }
+
     pub fn query(&self, text: &str) -> Result<Planned> {
         match parse(text)?.pop().unwrap().statement {
             Statement::Select { query, .. } => Planner::as_of(self, NOW).plan_query(&query),

@@ -1,0 +1,89 @@
+//! Every statement of `tests/slt` that shall succeed can be planned. (What it yields is checked there.)
+
+use std::path::Path;
+
+use anabranch_sql::statement::Statement;
+use anabranch_sql::{Planner, SqlError, parse};
+
+use crate::support::{NOW, TestCatalog};
+
+/// A record of a sqllogictest file.
+struct Record<'a> {
+    line_no: usize,
+    /// `statement ok`, `query IT rowsort` ..
+    head: &'a str,
+    sql: String,
+}
+
+fn records(text: &str) -> Vec<Record<'_>> {
+    let mut records = Vec::new();
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((line_no, line)) = lines.next() {
+        if !(line.starts_with("statement ") || line.starts_with("query ")) {
+            continue;
+        }
+        let mut sql = String::new();
+        while let Some((_, body)) = lines.next_if(|(_, l)| !l.is_empty() && *l != "----") {
+            sql.push_str(body);
+            sql.push('\n');
+        }
+        records.push(Record {
+            line_no: line_no + 1,
+            head: line,
+            sql,
+        });
+    }
+    records
+}
+
+/// Plans a statement against the catalog, and lets it change the catalog.
+fn run(catalog: &mut TestCatalog, sql: &str) -> Result<(), SqlError> {
+    for parsed in parse(sql)? {
+        let planner = Planner::as_of(catalog, NOW);
+        match &parsed.statement {
+            Statement::Select { query, .. } => drop(planner.plan_query(query)?),
+            Statement::Insert(insert) => drop(planner.plan_insert(insert)?),
+            Statement::Delete(delete) => drop(planner.plan_delete(delete)?),
+            Statement::Update(update) => drop(planner.plan_update(update)?),
+            Statement::Explain(explain) => drop(planner.plan_query(&explain.query)?),
+            Statement::Subscribe(subscribe) => drop(planner.plan_view(&subscribe.query)?),
+            Statement::CreateView(view) => {
+                planner.plan_create_view(view)?;
+                catalog.apply(parsed.statement);
+            }
+            Statement::CreateTable(_) => catalog.apply(parsed.statement),
+            Statement::Drop(drop) => drop.names.iter().for_each(|name| catalog.remove(name)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_shall_succeed_can_be_planned() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slt");
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "slt"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let mut failures = String::new();
+    let mut n_planned = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut catalog = TestCatalog::default();
+        for record in records(&text) {
+            let shall_fail = record.head.starts_with("statement error") || record.head.starts_with("query error");
+            match run(&mut catalog, &record.sql) {
+                Err(error) if !shall_fail => {
+                    let name = file.file_name().unwrap().to_string_lossy();
+                    failures += &format!("{name}:{}: {}{}\n\n", record.line_no, record.sql, error.render(&record.sql));
+                }
+                _ => n_planned += 1,
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{n_planned} were planned, but not:\n{failures}");
+}
