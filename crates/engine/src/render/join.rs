@@ -87,11 +87,7 @@ impl Preparer<'_> {
             None => (vec![], plain.clone()),
         };
         let residual = match residual {
-            Some(residual) => {
-                let joined = left.schema.join(&right.schema);
-                let joined = joined.map_err(|error| Error::internal(format!("join schema: {error}")))?;
-                Some(Compiled::new(residual, &joined)?)
-            }
+            Some(residual) => Some(Compiled::new(residual, &Plan::join_schema(left, right))?),
             None => None,
         };
         let nulls = match nulls {
