@@ -12,6 +12,7 @@ use std::{
 use anabranch_engine::Error;
 
 use crate::{
+    progress::thousands,
     run::{Place, Runner, Status},
     shell,
 };
@@ -25,8 +26,18 @@ pub(crate) enum Text {
     File(PathBuf),
 }
 
-/// Runs the texts in order.
+/// Runs the texts in order, then tells what the sources left out.
 pub(crate) fn run_all(runner: &mut Runner<'_>, texts: Vec<Text>, keep_going: bool) -> Status {
+    let status = run_texts(runner, texts, keep_going);
+    for source in runner.host.sources().iter().filter(|source| source.progress.skipped > 0) {
+        let (name, skipped) = (&source.name, thousands(source.progress.skipped));
+        let first = source.progress.first_skipped.as_deref().unwrap_or("unknown");
+        eprintln!("notice: source \"{name}\" left out {skipped} bad rows; the first: {first}");
+    }
+    status
+}
+
+fn run_texts(runner: &mut Runner<'_>, texts: Vec<Text>, keep_going: bool) -> Status {
     let mut failed = false;
     for text in texts {
         let status = match text {

@@ -1,7 +1,7 @@
 //! Ctrl-C.
 //!
-//! While a statement runs it stops that statement and nothing else. A second one within a second, or one while nothing
-//! runs and nobody is at a prompt, ends the program with code 130. At the shell's prompt the line editor sees the key itself.
+//! While a statement runs it stops that statement and nothing else. Outside of the shell a second one within a second, or
+//! one while nothing runs, ends the program with code 130. At the shell's prompt the line editor sees the key itself.
 
 use std::{
     process::exit,
@@ -16,6 +16,8 @@ use anabranch_engine::Interrupt;
 
 /// A statement is running.
 static RUNNING: AtomicBool = AtomicBool::new(false);
+/// Somebody is at a prompt: the shell alone decides when to leave.
+static SHELL: AtomicBool = AtomicBool::new(false);
 /// When Ctrl-C came last.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
@@ -24,17 +26,29 @@ const TWICE: Duration = Duration::from_secs(1);
 
 /// Takes Ctrl-C over for the program.
 pub(crate) fn listen(interrupt: Interrupt) {
-    let handler = move || {
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = last.replace(Instant::now()).is_some_and(|last| last.elapsed() < TWICE);
-        if again || !RUNNING.load(Ordering::Relaxed) {
-            exit(130);
-        }
-        interrupt.trigger();
+    let handler = move || match (RUNNING.load(Ordering::Relaxed), SHELL.load(Ordering::Relaxed)) {
+        (true, true) => interrupt.trigger(),
+        (true, false) if pressed_twice() => exit(130),
+        (true, false) => interrupt.trigger(),
+        // Between two prompts of the shell the line editor does not see the key.
+        (false, true) if pressed_twice() => exit(0),
+        (false, true) => {}
+        (false, false) => exit(130),
     };
     if let Err(problem) = ctrlc::set_handler(handler) {
         eprintln!("notice: Ctrl-C ends the program, because its handler could not be set: {problem}");
     }
+}
+
+/// Notes that Ctrl-C was pressed; whether the last time was a moment ago.
+pub(crate) fn pressed_twice() -> bool {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    last.replace(Instant::now()).is_some_and(|last| last.elapsed() < TWICE)
+}
+
+/// From now on the program ends only when the shell does.
+pub(crate) fn enter_shell() {
+    SHELL.store(true, Ordering::Relaxed);
 }
 
 /// Marks a statement as running for as long as it lives.

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use anabranch_engine::{Error, Rows, SourceState};
+use anabranch_engine::{Error, Rows, SourceState, SourceStatus};
 
 use super::{Exhibit, Snapshot};
 use crate::{
@@ -104,7 +104,10 @@ pub(super) fn print_plain(exhibits: &[Exhibit], snapshot: &Snapshot, elapsed: Du
 /// Time, and where the sources stand.
 fn heading(snapshot: &Snapshot, elapsed: Duration) -> String {
     let mut parts = vec![duration(elapsed)];
-    for source in snapshot.sources.iter().filter(|source| source.state == SourceState::Running) {
+    let reading = |source: &&SourceStatus| {
+        source.state == SourceState::Running && Some(source.progress.bytes_read) != source.progress.bytes_total
+    };
+    for source in snapshot.sources.iter().filter(reading) {
         let rate = source.rows as f64 / elapsed.as_secs_f64().max(1e-3);
         parts.push(format!("{}{}", source.name, share(source)));
         parts.push(format!("{} rows, {} a second", thousands(source.rows), thousands(rate as u64)));

@@ -4,10 +4,7 @@ mod commands;
 mod editing;
 mod keywords;
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
 
 use anabranch_engine::{Error, RelationInfo};
 use rustyline::{Config, Editor, error::ReadlineError, history::DefaultHistory};
@@ -17,13 +14,12 @@ pub(crate) use commands::{is_command, run_command};
 use crate::{
     run::{Runner, Status},
     script::run_text,
+    signals,
 };
 use editing::Editing;
 
 /// Rows of a table shown in the shell, until `.maxrows` says otherwise.
 const ROWS_SHOWN: usize = 100;
-/// Two Ctrl-C at an empty prompt within this time leave the shell.
-const TWICE: Duration = Duration::from_secs(1);
 
 /// What the shell does after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +32,15 @@ pub(crate) enum Next {
 pub(crate) fn run(runner: &mut Runner<'_>) -> Result<Status, Error> {
     println!("anabranch {}: standing SQL queries. Type .help for help, .quit to leave.", env!("CARGO_PKG_VERSION"));
     runner.rows_max = ROWS_SHOWN;
+    signals::enter_shell();
     let mut editor = editor()?;
     let history = history_path();
     if let Some(path) = &history {
         // There is none on the first day.
         let _ = editor.load_history(path);
     }
-    let mut interrupted: Option<Instant> = None;
+    // Kept line by line, so that a closed window loses nothing; complaints come once.
+    let mut saved = true;
     loop {
         if let Some(editing) = editor.helper_mut() {
             editing.set_relations(relations(runner));
@@ -52,12 +50,13 @@ pub(crate) fn run(runner: &mut Runner<'_>) -> Result<Status, Error> {
             Ok(line) => {
                 // A history that cannot be kept is no reason to stop.
                 let _ = editor.add_history_entry(line.trim());
+                saved = saved && save_history(&mut editor, history.as_deref());
                 if run_line(runner, line.trim()) == Next::Quit {
                     break;
                 }
             }
             Err(ReadlineError::Interrupted) => {
-                if interrupted.replace(Instant::now()).is_some_and(|last| last.elapsed() < TWICE) {
+                if signals::pressed_twice() {
                     break;
                 }
                 println!("(the line is cleared; press Ctrl-C again, or type .quit, to leave)");
@@ -65,9 +64,6 @@ pub(crate) fn run(runner: &mut Runner<'_>) -> Result<Status, Error> {
             Err(ReadlineError::Eof) => break,
             Err(problem) => return Err(Error::unavailable(format!("cannot read from the terminal: {problem}"))),
         }
-    }
-    if let Some(path) = &history {
-        save_history(&mut editor, path);
     }
     Ok(Status::Good)
 }
@@ -101,10 +97,13 @@ fn history_path() -> Option<PathBuf> {
     state.or_else(|| folder("HOME").map(|home| home.join(".anabranch_history")))
 }
 
-fn save_history(editor: &mut Editor<Editing, DefaultHistory>, path: &PathBuf) {
+/// Appends the last line to the history; false when that cannot be done.
+fn save_history(editor: &mut Editor<Editing, DefaultHistory>, path: Option<&Path>) -> bool {
+    let Some(path) = path else { return false };
     let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let saved = folder.map_err(|e| e.to_string()).and_then(|()| editor.append_history(path).map_err(|e| e.to_string()));
-    if let Err(problem) = saved {
-        eprintln!("notice: the history could not be saved to {}: {problem}", path.display());
+    if let Err(problem) = &saved {
+        eprintln!("notice: the history cannot be saved to {}: {problem}", path.display());
     }
+    saved.is_ok()
 }

@@ -7,18 +7,15 @@ const VALUES: &str = "SELECT * FROM (VALUES (1, 2.50, 'a, \"b\"', DATE '2013-01-
 
 #[test]
 fn tables_are_aligned() {
-    let expected = "\
- n  | d     | s      | day        | ok
+    let expected = "
+  n |     d | s      | day        | ok
 ----+-------+--------+------------+-------
   1 |  2.50 | a, \"b\" | 2013-01-01 | true
   3 |  NULL |        | 2000-02-29 | NULL
  20 | -1.00 | NULL   | NULL       | false
 (3 rows)
 ";
-    let out = Place::new().run(&["-c", VALUES]).good().to_string();
-    // Column names of numbers stand at the right as their values do.
-    let normal = |text: &str| text.replace("  n |     d |", " n  | d     |");
-    assert_eq!(normal(&out), normal(expected));
+    assert_eq!(Place::new().run(&["-c", VALUES]).good(), &expected[1..]);
 }
 
 #[test]
@@ -51,5 +48,8 @@ fn markdown_is_a_table() {
 #[test]
 fn times_print_as_in_postgresql() {
     let sql = "SELECT TIMESTAMP '2013-01-01 05:15:00.5' AS a, TIME '05:15:00' AS b, INTERVAL '1 day 2 hours' AS c";
-    assert_eq!(Place::new().run(&["--csv", "-c", sql]).good(), "a,b,c\n2013-01-01 05:15:00.5,05:15:00,1 day 02:00:00\n");
+    assert_eq!(
+        Place::new().run(&["--csv", "-c", sql]).good(),
+        "a,b,c\n2013-01-01 05:15:00.5,05:15:00,1 day 02:00:00\n"
+    );
 }

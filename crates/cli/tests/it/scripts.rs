@@ -19,7 +19,10 @@ fn statements_run_in_order_and_tell_what_they_did() {
     let script = std::fs::read_to_string(place.path().join("a.sql")).unwrap();
     assert_eq!(place.run_with(&[], &script).good(), expected);
     assert_eq!(place.run_with(&["-f", "-"], &script).good(), expected);
-    assert_eq!(place.run(&["--quiet", "--csv", "-f", "a.sql", "-c", "DELETE FROM t; SELECT * FROM v"]).good(), "b,n\nx,2\ny,1\nb,n\n");
+    assert_eq!(
+        place.run(&["--quiet", "--csv", "-f", "a.sql", "-c", "DELETE FROM t; SELECT * FROM v"]).good(),
+        "b,n\nx,2\ny,1\nb,n\n"
+    );
 }
 
 #[test]
@@ -51,7 +54,14 @@ fn an_error_shows_its_place_and_stops() {
 
 #[test]
 fn keep_going_runs_the_rest_and_still_fails() {
-    let ran = Place::new().run(&["--keep-going", "--csv", "-c", "SELECT 1 AS a; SELEC; SELECT 2 AS b", "-c", "SELECT 3 AS c"]);
+    let ran = Place::new().run(&[
+        "--keep-going",
+        "--csv",
+        "-c",
+        "SELECT 1 AS a; SELEC; SELECT 2 AS b",
+        "-c",
+        "SELECT 3 AS c",
+    ]);
     assert_eq!((ran.code, ran.out.as_str()), (1, "a\n1\nb\n2\nc\n3\n"));
 }
 

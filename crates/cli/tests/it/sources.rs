@@ -39,6 +39,28 @@ fn copy_takes_all_or_nothing_or_skips() {
 }
 
 #[test]
+fn skipped_rows_of_a_source_are_told_at_the_end() {
+    let place = Place::new();
+    place.write("a.csv", "a\n1\nx\n3\n");
+    let sql = "CREATE SOURCE s (a int) WITH (connector = 'file', path = 'a.csv', on_error = 'skip'); SELECT sum(a) AS a FROM s";
+    let ran = place.run(&["--csv", "-c", sql]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "a\n4\n"));
+    let told = "notice: source \"s\" left out 1 bad rows; the first: a.csv, line 3, column \"a\": 'x' is not of type integer\n";
+    assert_eq!(ran.err, told);
+}
+
+#[test]
+fn a_failed_source_fails_the_answers_that_wait_for_it() {
+    let place = Place::new();
+    place.write("a.csv", "a\n1\nx\n3\n");
+    let sql = "CREATE SOURCE s (a int) WITH (connector = 'file', path = 'a.csv'); SELECT sum(a) AS a FROM s;
+               SET wait_for_sources = off; SELECT sum(a) AS a FROM s";
+    let ran = place.run(&["--keep-going", "--csv", "-c", sql]);
+    assert!(ran.err.contains("a.csv, line 3, column \"a\": 'x' is not of type integer"), "{}", ran.err);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "a\n1\n"));
+}
+
+#[test]
 fn a_missing_file_names_the_nearest() {
     let place = Place::new();
     place.write("flights.csv", "a\n1\n");
