@@ -103,9 +103,9 @@ impl Writer {
         let run = Rc::new(run);
         let sealed = Sealed { lower: run.lower(), upper: run.upper(), run: Rc::clone(&run) };
         let mut shared = self.shared.borrow_mut();
-        shared.settle_since();
+        // What the run brings may be compacted at once, as far as readers allow.
+        shared.settle_since(run.upper());
         shared.spine.insert(run);
-        shared.settle_since();
         shared.queues.retain(|queue| queue.strong_count() > 0);
         let queues: Vec<_> = shared.queues.iter().filter_map(Weak::upgrade).collect();
         drop(shared);
@@ -254,13 +254,13 @@ impl Shared {
         if *count == 0 {
             self.holds.remove(&since);
         }
-        self.settle_since();
+        self.settle_since(self.spine.upper());
     }
 
     /// The slowest reader bounds compaction; without readers, nothing before `upper` is asked for. Never as far as `upper`, so that an
     /// update sealed before `upper` keeps a time before it.
-    fn settle_since(&mut self) {
-        let latest = self.spine.upper().saturating_sub(1);
+    fn settle_since(&mut self, upper: Time) {
+        let latest = upper.saturating_sub(1);
         let slowest = self.holds.keys().next().copied().unwrap_or(latest);
         self.spine.set_since(slowest.min(latest));
     }

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use anabranch_batch::{Columns, equal, gather, hash};
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::NullBuffer;
 
 use crate::layout::{ASCENDING, is_exact_key, pick_columns};
@@ -77,7 +77,7 @@ impl Keys {
             of_row.push(walk.enter_chunk(run, key, number as u32, chunk, previous, nulls));
             previous = Some((number as u32, chunk));
         }
-        let columns: Vec<Columns> = run.chunks().iter().map(|chunk| pick_columns(chunk.columns(), key)).collect();
+        let columns = key_columns(run, key);
         let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
         let exact = run.chunks().iter().all(|chunk| chunk.facts().exact.key);
         (Keys { hashes: walk.hashes, columns: gather::interleave(&sources, &walk.picks), exact }, of_row)
@@ -108,7 +108,7 @@ impl Keys {
     }
 
     fn from_unsorted(run: &Run, key: &[usize], nulls: NullKeys) -> (Keys, Vec<Vec<u32>>) {
-        let columns: Vec<Columns> = run.chunks().iter().map(|chunk| pick_columns(chunk.columns(), key)).collect();
+        let columns = key_columns(run, key);
         let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
         let columns = gather::concat(&sources);
         let (keys, of_row) = Keys::from_columns(&columns, &hash::hash_columns(&columns, run.len()), nulls);
@@ -120,6 +120,14 @@ impl Keys {
         };
         (keys, run.chunks().iter().map(split).collect())
     }
+}
+
+/// The columns `key` of each chunk; those of an empty chunk when there is none.
+fn key_columns(run: &Run, key: &[usize]) -> Vec<Columns> {
+    if run.is_empty() {
+        return vec![key.iter().map(|&column| new_empty_array(&run.layout().types[column])).collect()];
+    }
+    run.chunks().iter().map(|chunk| pick_columns(chunk.columns(), key)).collect()
 }
 
 /// Which sorted entries have the key of the entry before them. Entries with equal hashes and unequal keys are sorted by key.

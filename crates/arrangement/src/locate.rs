@@ -1,10 +1,11 @@
 //! Finding key hashes in a sorted part of a run.
 //!
 //! Hashes are uniform, so a place is guessed by interpolation: among the chunks, then in the chunk, then once more from what was
-//! found there; the last few rows are galloped, which also makes every answer right when hashes are not uniform at all. Guesses for a block
-//! of keys are made side by side, so that the processor waits for memory once, not once a key.
+//! found there; the last few rows are galloped, which also makes every answer right when hashes are not uniform at all.
 //!
 //! Cost: for few keys, two or three cache lines a key; for about as many keys as rows, galloping from one to the next, O(log gap).
+//! Memory latency, not instructions, is what a probe pays for. So each step is made for a whole block of keys, and for all parts of all
+//! runs, before the next step: the loads of one step do not depend on each other, and the processor waits for them together.
 
 use crate::run::Part;
 
@@ -25,78 +26,102 @@ pub(crate) struct Hit {
     pub row: u32,
 }
 
-/// Where a walk through a part stands.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Place {
+/// A search for ascending hashes in one part, block after block. Legal order of calls, for each block: `start`, `refine`,
+/// `finish`.
+#[derive(Debug)]
+pub(crate) struct Search<'a> {
+    part: &'a Part,
+    /// How far wanted hashes lie apart.
+    rows_per_key: usize,
+    /// Where the last block ended.
     chunk: usize,
     row: usize,
+    /// A guess for each hash of the block, up to the first hash after all rows.
+    guesses: Vec<Guess<'a>>,
 }
 
-/// A guess under way.
-#[derive(Clone, Copy, Default)]
-struct Guess {
-    chunk: usize,
+/// Where a hash may be.
+#[derive(Clone, Copy, Debug)]
+struct Guess<'a> {
+    /// The hashes of the chunk.
+    hashes: &'a [u64],
     row: usize,
+    chunk: u32,
     /// Rows per unit of hash.
     density: f64,
 }
 
-/// Finds the first row of each of `hashes` (ascending, at most [`BLOCK_KEYS`]) in `part`; `place` is where the last
-/// block ended. Appends a hit for each hash that is there. `rows_per_key` says how far keys lie apart.
-pub(crate) fn locate(part: &Part, hashes: &[u64], rows_per_key: usize, place: &mut Place, hits: &mut Vec<Hit>) {
-    if rows_per_key <= GALLOP_ROWS_MAX {
-        locate_near(part, hashes, place, hits);
-    } else {
-        locate_far(part, hashes, place, hits);
+impl<'a> Search<'a> {
+    pub fn new(part: &'a Part, rows_per_key: usize) -> Search<'a> {
+        Search { part, rows_per_key, chunk: 0, row: 0, guesses: Vec::new() }
+    }
+
+    /// Guesses where `hashes` (ascending, none before those of the last block) are.
+    pub fn start(&mut self, hashes: &[u64]) {
+        self.guesses.clear();
+        if self.is_dense() {
+            return;
+        }
+        for &hash in hashes {
+            self.chunk = find_chunk(self.part, self.chunk, hash);
+            if self.chunk == self.part.lasts.len() {
+                return;
+            }
+            self.guesses.push(guess_in_chunk(self.part, self.chunk, hash));
+        }
+    }
+
+    /// Makes the guesses better. (A second time, or counting in a window instead of galloping, costs more than it gains.)
+    pub fn refine(&mut self, hashes: &[u64]) {
+        for (guess, &hash) in self.guesses.iter_mut().zip(hashes) {
+            guess.row = refine(guess, hash);
+        }
+    }
+
+    /// Appends a hit for each of `hashes` that is there.
+    pub fn finish(&mut self, hashes: &[u64], hits: &mut Vec<Hit>) {
+        if self.is_dense() {
+            return self.walk(hashes, hits);
+        }
+        for (key, (guess, &hash)) in self.guesses.iter().zip(hashes).enumerate() {
+            let row = gallop(guess.hashes, guess.row, hash);
+            if guess.hashes[row] == hash {
+                hits.push(Hit { key: key as u32, chunk: guess.chunk, row: row as u32 });
+            }
+        }
+    }
+
+    /// Gallops from key to key.
+    fn walk(&mut self, hashes: &[u64], hits: &mut Vec<Hit>) {
+        let lasts = &self.part.lasts;
+        for (key, &hash) in hashes.iter().enumerate() {
+            if self.chunk < lasts.len() && lasts[self.chunk] < hash {
+                self.chunk += gallop_up(&lasts[self.chunk..], hash);
+                self.row = 0;
+            }
+            let Some(rows) = self.part.hashes.get(self.chunk) else { return };
+            self.row += gallop_up(&rows[self.row..], hash);
+            if rows[self.row] == hash {
+                hits.push(Hit { key: key as u32, chunk: self.chunk as u32, row: self.row as u32 });
+            }
+        }
+    }
+
+    fn is_dense(&self) -> bool {
+        self.rows_per_key <= GALLOP_ROWS_MAX
     }
 }
 
 /// Finds the first row with `hash`.
 pub(crate) fn locate_one(part: &Part, hash: u64) -> Option<Hit> {
-    let mut hits = Vec::with_capacity(1);
-    locate_far(part, &[hash], &mut Place::default(), &mut hits);
-    hits.pop()
-}
-
-/// Gallops from key to key.
-fn locate_near(part: &Part, hashes: &[u64], place: &mut Place, hits: &mut Vec<Hit>) {
-    for (key, &hash) in hashes.iter().enumerate() {
-        while place.chunk < part.lasts.len() && part.lasts[place.chunk] < hash {
-            *place = Place { chunk: place.chunk + gallop_up(&part.lasts[place.chunk..], hash), row: 0 };
-        }
-        let Some(rows) = part.hashes.get(place.chunk) else { return };
-        place.row += gallop_up(&rows[place.row..], hash);
-        if rows[place.row] == hash {
-            hits.push(Hit { key: key as u32, chunk: place.chunk as u32, row: place.row as u32 });
-        }
+    let chunk = find_chunk(part, 0, hash);
+    if chunk == part.lasts.len() {
+        return None;
     }
-}
-
-/// Interpolates, for all keys at a time.
-fn locate_far(part: &Part, hashes: &[u64], place: &mut Place, hits: &mut Vec<Hit>) {
-    assert!(hashes.len() <= BLOCK_KEYS, "a block of keys is bounded");
-    let mut guesses = [Guess::default(); BLOCK_KEYS];
-    let mut n = 0;
-    for (guess, &hash) in guesses.iter_mut().zip(hashes) {
-        let chunk = find_chunk(part, place.chunk, hash);
-        if chunk == part.lasts.len() {
-            break;
-        }
-        *guess = guess_in_chunk(part, chunk, hash);
-        place.chunk = chunk;
-        n += 1;
-    }
-    for (guess, &hash) in guesses[..n].iter_mut().zip(hashes) {
-        guess.row = refine(&part.hashes[guess.chunk], guess, hash);
-    }
-    for (key, (guess, &hash)) in guesses[..n].iter().zip(hashes).enumerate() {
-        let rows = &part.hashes[guess.chunk];
-        let row = gallop(rows, guess.row, hash);
-        if rows[row] == hash {
-            hits.push(Hit { key: key as u32, chunk: guess.chunk as u32, row: row as u32 });
-        }
-    }
-    place.row = 0;
+    let mut guess = guess_in_chunk(part, chunk, hash);
+    guess.row = refine(&guess, hash);
+    let row = gallop(guess.hashes, guess.row, hash);
+    (guess.hashes[row] == hash).then_some(Hit { key: 0, chunk: chunk as u32, row: row as u32 })
 }
 
 /// The first chunk from `from` on that ends at or after `hash`.
@@ -111,27 +136,31 @@ fn find_chunk(part: &Part, from: usize, hash: u64) -> usize {
     from + gallop(lasts, guess.saturating_sub(from).min(lasts.len() - 1), hash)
 }
 
-fn guess_in_chunk(part: &Part, chunk: usize, hash: u64) -> Guess {
+fn guess_in_chunk(part: &Part, chunk: usize, hash: u64) -> Guess<'_> {
     let (first, last) = (part.firsts[chunk], part.lasts[chunk]);
-    let rows = part.hashes[chunk].len();
-    let density = (rows - 1) as f64 / ((last - first) as f64).max(1.0);
-    let row = (hash.saturating_sub(first) as f64 * density) as usize;
-    Guess { chunk, row: row.min(rows - 1), density }
+    let hashes = &part.hashes[chunk][..];
+    let density = (hashes.len() - 1) as f64 / to_float(last - first).max(1.0);
+    let row = (to_float(hash.saturating_sub(first)) * density) as usize;
+    Guess { hashes, row: row.min(hashes.len() - 1), chunk: chunk as u32, density }
 }
 
-/// A better guess, from the hash found at the first one.
+/// Half of a distance between hashes: signed integers convert in one instruction.
 #[inline]
-fn refine(rows: &[u64], guess: &Guess, hash: u64) -> usize {
-    let found = rows[guess.row];
-    let shift = (hash.abs_diff(found) as f64 * guess.density) as usize;
-    match hash < found {
-        true => guess.row.saturating_sub(shift),
-        false => (guess.row + shift).min(rows.len() - 1),
-    }
+fn to_float(distance: u64) -> f64 {
+    (distance >> 1).cast_signed() as f64
+}
+
+/// A better guess, from the hash found at the last one.
+#[inline]
+fn refine(guess: &Guess, hash: u64) -> usize {
+    let found = guess.hashes[guess.row];
+    let shift = (to_float(hash.abs_diff(found)) * guess.density) as usize;
+    let (before, after) = (guess.row.saturating_sub(shift), (guess.row + shift).min(guess.hashes.len() - 1));
+    if hash < found { before } else { after }
 }
 
 /// Index of the first of `sorted` that is at least `wanted`, looking around `guess`. O(log distance).
-pub(crate) fn gallop(sorted: &[u64], guess: usize, wanted: u64) -> usize {
+fn gallop(sorted: &[u64], guess: usize, wanted: u64) -> usize {
     if sorted[guess] < wanted {
         return guess + gallop_up(&sorted[guess..], wanted);
     }
@@ -146,7 +175,7 @@ pub(crate) fn gallop(sorted: &[u64], guess: usize, wanted: u64) -> usize {
 }
 
 /// Index of the first of `sorted` that is at least `wanted`, looking from the start. O(log result).
-pub(crate) fn gallop_up(sorted: &[u64], wanted: u64) -> usize {
+fn gallop_up(sorted: &[u64], wanted: u64) -> usize {
     let mut step = 1;
     let mut low = 0;
     while low + step <= sorted.len() && sorted[low + step - 1] < wanted {

@@ -43,8 +43,10 @@ pub(crate) struct Merge {
     key_unique: bool,
     /// Comparators and knowledge about the two current chunks.
     tie: Tie,
-    /// What readers see; forgotten when a chunk is made.
+    /// What readers see; forgotten when memory was given back.
     view: OnceCell<Rc<Run>>,
+    /// How often that was.
+    progress: usize,
 }
 
 /// What remains of one input, and a cursor.
@@ -108,6 +110,7 @@ impl Merge {
             key_unique: older.chunks().iter().chain(newer.chunks()).all(|chunk| chunk.facts().key_unique),
             tie: Tie::default(),
             view: OnceCell::new(),
+            progress: 0,
         }
     }
 
@@ -160,9 +163,9 @@ impl Merge {
         Rc::clone(self.view.get_or_init(view))
     }
 
-    /// Number of chunks made so far; when it changes, so does [`Merge::view`].
+    /// How often memory was given back so far; when it changes, so does [`Merge::view`].
     pub fn progress(&self) -> usize {
-        self.merged.len()
+        self.progress
     }
 
     /// Enters the current chunk of a side, or the next one. False when the side has no more rows.
@@ -235,8 +238,8 @@ impl Merge {
                 self.tie = Tie::default();
             }
         }
-        if let Some(chunk) = settled.chunk {
-            self.merged.push(Rc::new(chunk));
+        self.merged.extend(settled.chunk.map(Rc::new));
+        if self.pending.len() == 0 {
             self.give_back_memory();
         }
     }
@@ -246,9 +249,10 @@ impl Merge {
         self.give_back_memory();
     }
 
-    /// All rows before the cursors are in `merged`: lets go of their chunks.
+    /// All rows before the cursors are in `merged` (or cancelled): lets go of their chunks.
     fn give_back_memory(&mut self) {
         self.view.take();
+        self.progress += 1;
         self.origins.clear();
         self.pending.forget_sources();
         for age in [Age::Older, Age::Newer] {

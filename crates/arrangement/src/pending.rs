@@ -20,6 +20,9 @@ pub(crate) type Pick = (u32, u32);
 /// More equal rows than this at the end of a block are summed on the spot, fewer are given back.
 const GIVE_BACK_ROWS_MAX: usize = 64;
 
+/// With more sources than this, a chunk is made of however few rows remain, so that sources can go.
+const SOURCES_MAX: usize = 32;
+
 /// Rows for which there is always room after a block was settled without becoming a chunk.
 const ROOM_ROWS_MIN: usize = 1 << 10;
 
@@ -119,8 +122,8 @@ impl Pending {
         let keep_tail = tail < self.settled.max(1) || self.len() - tail > GIVE_BACK_ROWS_MAX;
         let given_back = if keep_tail { Vec::new() } else { self.give_back(tail) };
         self.consolidate();
-        let enough = !keep_tail && self.len() >= CHUNK_ROWS / 4 * 3;
-        let chunk = enough.then(|| self.make_chunk(key_unique));
+        let is_enough = self.len() >= CHUNK_ROWS / 4 * 3 || self.sources.len() > SOURCES_MAX;
+        let chunk = (!keep_tail && is_enough && self.len() > 0).then(|| self.make_chunk(key_unique));
         self.limit = CHUNK_ROWS.max(self.len() + ROOM_ROWS_MIN);
         Settled { given_back, chunk }
     }
@@ -158,7 +161,8 @@ impl Pending {
     fn consolidate(&mut self) {
         self.read_times();
         self.read_diffs();
-        let alike: Vec<u32> = (1..self.len()).filter(|&row| self.looks_equal(row)).map(|row| row as u32).collect();
+        let same_hash = self.hashes.windows(2).enumerate().filter(|(_, pair)| pair[0] == pair[1]).map(|(row, _)| row + 1);
+        let alike: Vec<u32> = same_hash.filter(|&row| self.looks_equal(row)).map(|row| row as u32).collect();
         if !alike.is_empty() {
             let equal = self.are_equal(&alike);
             let repeats = alike.iter().zip(equal).filter(|&(_, equal)| equal).map(|(&row, _)| row as usize);
@@ -197,16 +201,32 @@ impl Pending {
         equal
     }
 
+    /// Reads the times of rows appended since the last time.
     fn read_times(&mut self) {
         let (sources, since) = (&self.sources, self.since);
         let unread = &self.picks[self.times.len()..];
-        self.times.extend(unread.iter().map(|&(source, row)| sources[source as usize].times.get(row as usize).max(since)));
+        let constant = common(sources.iter().map(|source| match source.times {
+            Times::Constant(time) => Some(time.max(since)),
+            Times::Column(_) => None,
+        }));
+        match constant {
+            Some(time) => self.times.resize(self.picks.len(), time),
+            None => self.times.extend(unread.iter().map(|&(source, row)| sources[source as usize].times.get(row as usize).max(since))),
+        }
     }
 
+    /// Reads the diffs of rows appended since the last time.
     fn read_diffs(&mut self) {
         let sources = &self.sources;
         let unread = &self.picks[self.diffs.len()..];
-        self.diffs.extend(unread.iter().map(|&(source, row)| sources[source as usize].diffs.get(row as usize)));
+        let constant = common(sources.iter().map(|source| match source.diffs {
+            Diffs::Constant(diff) => Some(diff),
+            Diffs::Column(_) => None,
+        }));
+        match constant {
+            Some(diff) => self.diffs.resize(self.picks.len(), diff),
+            None => self.diffs.extend(unread.iter().map(|&(source, row)| sources[source as usize].diffs.get(row as usize))),
+        }
     }
 
     fn drop_zeros(&mut self) {
@@ -254,6 +274,12 @@ impl Pending {
         self.settled = 0;
         self.limit = CHUNK_ROWS;
     }
+}
+
+/// What all of `constants` are, if they are all the same.
+fn common(mut constants: impl Iterator<Item = Option<i64>>) -> Option<i64> {
+    let first = constants.next()??;
+    constants.all(|constant| constant == Some(first)).then_some(first)
 }
 
 /// Adds the diff of each of `repeats` (ascending) to the first row of its kind, and leaves zero in its place.

@@ -14,7 +14,7 @@ use anabranch_batch::{Columns, Diff, Time, gather};
 use arrow::array::{ArrayRef, new_empty_array};
 
 use crate::layout::{ASCENDING, pick_columns};
-use crate::locate::{BLOCK_KEYS, Hit, Place, locate};
+use crate::locate::{BLOCK_KEYS, Hit, Search};
 use crate::run::Part;
 use crate::{Chunk, Keys, Layout, Run};
 
@@ -47,12 +47,11 @@ pub fn probe(runs: &[Rc<Run>], key_columns: &[usize], keys: &Keys, from: usize, 
     let mut start = from;
     while start < keys.len() {
         let end = keys.len().min(start + BLOCK_KEYS);
-        for target in &mut targets {
-            target.locate(&keys.hashes()[start..end]);
-        }
+        locate(&mut targets, &keys.hashes()[start..end]);
         for key in start..end {
+            let wanted = Wanted { key_columns, keys, key, hash: keys.hashes()[key], before };
             for target in &mut targets {
-                target.emit(key_columns, keys, key, (key - start) as u32, before, out);
+                target.emit(&wanted, (key - start) as u32, out);
             }
             if out.len() >= limit {
                 return key + 1;
@@ -61,6 +60,17 @@ pub fn probe(runs: &[Rc<Run>], key_columns: &[usize], keys: &Keys, from: usize, 
         start = end;
     }
     keys.len()
+}
+
+/// Finds a block of keys in all targets, in steps that wait for memory once.
+fn locate(targets: &mut [Target], hashes: &[u64]) {
+    targets.iter_mut().for_each(|target| target.search.start(hashes));
+    targets.iter_mut().for_each(|target| target.search.refine(hashes));
+    for target in targets {
+        target.hits.clear();
+        target.used = 0;
+        target.search.finish(hashes, &mut target.hits);
+    }
 }
 
 impl Matches {
@@ -116,13 +126,20 @@ impl Matches {
     }
 }
 
+/// The key that is looked for.
+struct Wanted<'a> {
+    key_columns: &'a [usize],
+    keys: &'a Keys,
+    key: usize,
+    hash: u64,
+    before: Time,
+}
+
 /// A sorted part of a run that is searched.
 struct Target<'a> {
     chunks: &'a [Rc<Chunk>],
     part: &'a Part,
-    /// Rows of the part per wanted key.
-    rows_per_key: usize,
-    place: Place,
+    search: Search<'a>,
     /// What was found of the current block, and how much of it is used up.
     hits: Vec<Hit>,
     used: usize,
@@ -135,29 +152,23 @@ struct Target<'a> {
 impl<'a> Target<'a> {
     fn new(run: &'a Run, part: &'a Part, rows_per_key: usize) -> Target<'a> {
         let chunks = &run.chunks()[part.start..part.start + part.hashes.len()];
-        Target { chunks, part, rows_per_key, place: Place::default(), hits: Vec::new(), used: 0, source: None, comparator: None }
-    }
-
-    fn locate(&mut self, hashes: &[u64]) {
-        self.hits.clear();
-        self.used = 0;
-        locate(self.part, hashes, self.rows_per_key, &mut self.place, &mut self.hits);
+        let search = Search::new(part, rows_per_key);
+        Target { chunks, part, search, hits: Vec::new(), used: 0, source: None, comparator: None }
     }
 
     /// Appends the matches of a key, which is number `in_block` of the block.
     #[inline]
-    fn emit(&mut self, key_columns: &[usize], keys: &Keys, key: usize, in_block: u32, before: Time, out: &mut Matches) {
+    fn emit(&mut self, wanted: &Wanted, in_block: u32, out: &mut Matches) {
         let Some(&hit) = self.hits.get(self.used) else { return };
         if hit.key != in_block {
             return;
         }
         self.used += 1;
-        let hash = keys.hashes()[key];
         let (mut chunk, mut row) = (hit.chunk as usize, hit.row as usize);
         loop {
-            row = self.emit_from_chunk(key_columns, keys, key, hash, before, chunk, row, out);
+            row = self.emit_from_chunk(wanted, chunk, row, out);
             chunk += 1;
-            let continues = row == self.part.hashes[chunk - 1].len() && self.part.firsts.get(chunk) == Some(&hash);
+            let continues = row == self.part.hashes[chunk - 1].len() && self.part.firsts.get(chunk) == Some(&wanted.hash);
             if !continues {
                 return;
             }
@@ -166,29 +177,28 @@ impl<'a> Target<'a> {
     }
 
     /// Appends the matches in one chunk from row `start` on; returns the first row after those with this hash.
-    fn emit_from_chunk(&mut self, key_columns: &[usize], keys: &Keys, key: usize, hash: u64, before: Time, number: usize, start: usize, out: &mut Matches) -> usize {
+    fn emit_from_chunk(&mut self, wanted: &Wanted, number: usize, start: usize, out: &mut Matches) -> usize {
         let chunks = self.chunks;
         let chunk = &chunks[number];
-        let facts = *chunk.facts();
-        let end = start + self.part.hashes[number][start..].iter().take_while(|&&other| other == hash).count();
-        let is_known = keys.is_exact() && facts.exact.key;
-        if is_known || facts.key_unique {
-            if !is_known && !self.is_key(key_columns, keys, key, number, start) {
-                return end;
-            }
-            if facts.time_max < before {
-                let source = self.source(number, out);
-                out.key.extend(std::iter::repeat_n(key as u32, end - start));
-                out.source.extend(std::iter::repeat_n(source, end - start));
-                out.row.extend(start as u32..end as u32);
-                return end;
-            }
+        let facts = chunk.facts();
+        let same_hash = |&&other: &&u64| other == wanted.hash;
+        let end = start + self.part.hashes[number][start..].iter().take_while(same_hash).count();
+        let is_exact = wanted.keys.is_exact() && facts.exact.key;
+        let are_alike = is_exact || facts.key_unique;
+        if are_alike && !is_exact && !self.is_key(wanted, number, start) {
+            return end;
+        }
+        if are_alike && facts.time_max < wanted.before {
+            let source = self.source(number, out);
+            out.key.extend(std::iter::repeat_n(wanted.key as u32, end - start));
+            out.source.extend(std::iter::repeat_n(source, end - start));
+            out.row.extend(start as u32..end as u32);
+            return end;
         }
         for row in start..end {
-            let is_key = is_known || facts.key_unique || self.is_key(key_columns, keys, key, number, row);
-            if is_key && chunk.times().get(row) < before {
+            if chunk.times().get(row) < wanted.before && (are_alike || self.is_key(wanted, number, row)) {
                 let source = self.source(number, out);
-                out.key.push(key as u32);
+                out.key.push(wanted.key as u32);
                 out.source.push(source);
                 out.row.push(row as u32);
             }
@@ -196,12 +206,14 @@ impl<'a> Target<'a> {
         end
     }
 
-    fn is_key(&mut self, key_columns: &[usize], keys: &Keys, key: usize, chunk: usize, row: usize) -> bool {
+    /// Whether a row has the wanted key, by the columns.
+    fn is_key(&mut self, wanted: &Wanted, chunk: usize, row: usize) -> bool {
+        let Wanted { key_columns, keys, key, .. } = wanted;
         if self.comparator.as_ref().is_none_or(|&(of, _)| of != chunk) {
             let columns = pick_columns(self.chunks[chunk].columns(), key_columns);
             self.comparator = Some((chunk, Comparator::new(keys.columns(), &columns, &vec![ASCENDING; key_columns.len()])));
         }
-        self.comparator.as_ref().is_some_and(|(_, comparator)| comparator.compare(key, row).is_eq())
+        self.comparator.as_ref().is_some_and(|(_, comparator)| comparator.compare(*key, row).is_eq())
     }
 
     /// The number of a chunk in the matches.

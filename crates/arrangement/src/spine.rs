@@ -17,8 +17,10 @@
 //! Cost, per row: `insert` amortised O(log rows) rows of work, and never more than (fuel per row) x (unfinished merges); reading
 //! the list of runs O(1), or O(chunks) after a merge made a chunk. Memory: inputs of a merge are given back chunk by chunk.
 //!
-//! Times are advanced, and equal updates summed, only by merging: a spine of which nothing is inserted keeps what it has, until
-//! somebody offers fuel with [`Spine::exert`], which merges down to a single run.
+//! Times are advanced, and equal updates summed, only by merging: a spine into which nothing is inserted keeps what it has, until
+//! somebody offers fuel with [`Spine::exert`]. That merges what is unfinished, then neighbours up to eight times apart in size, then
+//! rewrites runs that distinguish times nobody can tell apart any more. So a trickle of insertions with an eager idler still costs
+//! at most some ten rows of work, per level, for each inserted row.
 //!
 //! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are slots of powers of two; here, levels
 //! are whatever sizes runs have, since consolidation may shrink a run by any factor.
@@ -63,6 +65,11 @@ pub struct SpineStats {
     /// Number of runs.
     pub runs: usize,
 }
+
+/// Neighbours closer in size than this are merged by insertions, and
+const DUE_RATIO: usize = 2;
+/// closer than this by exertion.
+const IDLE_RATIO: usize = 8;
 
 #[derive(Debug)]
 enum Level {
@@ -128,20 +135,17 @@ impl Spine {
         self.feed_merges(fuel);
     }
 
-    /// Merges in the background, using up `fuel` rows of work at most: first what is unfinished, then on until a single run is left.
-    /// Returns whether there is more to do.
+    /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
         while *fuel > 0 {
             let unfinished = self.levels.iter().rposition(|level| matches!(level, Level::Merging(_)));
-            match unfinished.or_else(|| self.start_any()) {
+            match unfinished.or_else(|| self.start_idle()) {
                 Some(at) => self.work(at, fuel),
                 None => return false,
             }
         }
-        match self.levels.as_slice() {
-            [Level::Settled(_)] => self.has_history(),
-            levels => !levels.is_empty(),
-        }
+        let is_unfinished = |level: &Level| matches!(level, Level::Merging(_));
+        self.levels.iter().any(is_unfinished) || self.find_neighbours(IDLE_RATIO).or(self.find_history()).is_some()
     }
 
     /// What can be read now, oldest first. A merge that is not finished is one run of two parts.
@@ -172,7 +176,8 @@ impl Spine {
         for at in (0..self.levels.len()).rev() {
             self.work(at, &mut fuel.clone());
         }
-        while let Some(at) = self.start_due() {
+        while let Some(at) = self.find_neighbours(DUE_RATIO) {
+            self.start(at);
             self.work(at, &mut fuel.clone());
         }
     }
@@ -193,36 +198,33 @@ impl Spine {
         }
     }
 
-    /// Starts to merge the newest two neighbours of which the older is less than twice as large.
-    fn start_due(&mut self) -> Option<usize> {
+    /// The newest two neighbours, neither being merged, of which the older is less than `ratio` times as large.
+    fn find_neighbours(&self, ratio: usize) -> Option<usize> {
         let is_due = |pair: &[Level]| match pair {
-            [Level::Settled(older), Level::Settled(newer)] => older.len() < 2 * newer.len(),
+            [Level::Settled(older), Level::Settled(newer)] => older.len() < ratio * newer.len(),
             _ => false,
         };
-        let at = self.levels.windows(2).rposition(is_due)?;
-        self.start(at);
+        self.levels.windows(2).rposition(is_due)
+    }
+
+    /// A run that distinguishes times which nobody can tell apart any more.
+    fn find_history(&self) -> Option<usize> {
+        let is_past = |run: &Run| run.time_max() > run.since() && run.time_max() <= self.since && run.time_min() < run.time_max();
+        self.levels.iter().position(|level| matches!(level, Level::Settled(run) if is_past(run)))
+    }
+
+    /// Starts what no insertion would start.
+    fn start_idle(&mut self) -> Option<usize> {
+        if let Some(at) = self.find_neighbours(IDLE_RATIO) {
+            self.start(at);
+            return Some(at);
+        }
+        let at = self.find_history()?;
+        if let Level::Settled(run) = &self.levels[at] {
+            self.levels[at] = Level::Merging(Box::new(Merge::alone(run, self.since)));
+            self.readable.take();
+        }
         Some(at)
-    }
-
-    /// Starts to merge the newest two neighbours, or the only run with itself when that forgets history.
-    fn start_any(&mut self) -> Option<usize> {
-        if self.levels.len() > 1 {
-            self.start(self.levels.len() - 2);
-            return Some(self.levels.len() - 1);
-        }
-        if !self.has_history() {
-            return None;
-        }
-        let Some(Level::Settled(run)) = self.levels.pop() else { unreachable!("the only level is a run") };
-        self.levels.push(Level::Merging(Box::new(Merge::alone(&run, self.since))));
-        self.readable.take();
-        Some(0)
-    }
-
-    /// The only run distinguishes times that nobody can tell apart any more.
-    fn has_history(&self) -> bool {
-        let is_history = |run: &Run| run.time_max() > run.since() && run.time_max() <= self.since && run.time_min() < run.time_max();
-        matches!(self.levels.as_slice(), [Level::Settled(run)] if is_history(run))
     }
 
     /// Replaces the runs at `at` and `at + 1` by their merge.

@@ -8,19 +8,9 @@ use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Diff, Time, Until};
 use arrow::array::ArrayRef;
 
-use crate::model::{Model, Rng, Row, compare_values, for_seeds, random_batch, random_layout, random_row, read_row, to_columns};
+use crate::model::{Model, Rng, Row, compare_values, random_batch, random_layout, random_row, read_row, to_columns};
 
 const EFFORTS: [MergeEffort; 4] = [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort { fuel_per_row: 1 }, MergeEffort { fuel_per_row: 4 }];
-
-#[test]
-fn small_arrangements_equal_the_model() {
-    for_seeds(300, |seed| check_life(seed, 30, 12));
-}
-
-#[test]
-fn arrangements_of_many_chunks_equal_the_model() {
-    for_seeds(6, |seed| check_life(1000 + seed, 9000, 8));
-}
 
 /// Builds, merges, compacts and reads an arrangement at random.
 pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {

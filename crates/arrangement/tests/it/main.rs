@@ -1,5 +1,6 @@
 //! Arrangements against a model that sums updates in a map.
 
 mod laws;
+mod lives;
 mod model;
 mod spine;

@@ -34,10 +34,12 @@ fn runs_stay_few_and_are_merged_down_by_exertion() {
         rounds += 1;
     }
     assert!((1..100).contains(&rounds));
-    assert_eq!(reader.stats().runs, 1);
+    assert!(reader.stats().runs <= 3, "{} runs", reader.stats().runs);
     assert_eq!(reader.stats().rows, 10_000);
-    assert!(matches!(reader.runs()[0].chunks()[0].times(), Times::Constant(499)), "constant times store no column");
-    assert!(matches!(reader.runs()[0].chunks()[0].diffs(), Diffs::Constant(1)));
+    for chunk in reader.runs().iter().flat_map(|run| run.chunks()) {
+        assert!(matches!(chunk.times(), Times::Constant(_)), "constant times store no column");
+        assert!(matches!(chunk.diffs(), Diffs::Constant(1)));
+    }
     assert!(reader.stats().bytes < 10_000 * 28, "{} bytes", reader.stats().bytes);
 }
 
@@ -58,6 +60,42 @@ fn what_is_retracted_is_freed_once_no_reader_holds_it() {
     late.set_since(5);
     while writer.exert(&mut 10_000) {}
     assert_eq!((late.stats().rows, late.stats().bytes), (0, 0));
+}
+
+#[test]
+fn an_idle_trickle_does_not_merge_all_over_again() {
+    let rng = &mut Rng::new(6);
+    let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
+    let mut builder = Builder::new(layout());
+    builder.push(batch(rng, 100_000, 0));
+    writer.seal(builder.seal(Time::MIN, 1));
+    let mut work = 0;
+    for time in 1..100 {
+        builder.push(batch(rng, 10, time));
+        writer.seal(builder.seal(time, time + 1));
+        reader.set_since(time);
+        let mut fuel = 1 << 20;
+        while writer.exert(&mut fuel) {}
+        work += (1 << 20) - fuel;
+    }
+    assert!(work < 50_000, "{work} rows of work for 990 inserted rows");
+}
+
+#[test]
+fn what_cancels_in_a_long_merge_is_given_back() {
+    let rng = &mut Rng::new(7);
+    let (mut writer, mut reader) = arrangement(layout(), MergeEffort::LAZY);
+    let mut builder = Builder::new(layout());
+    let rows = batch(rng, 200_000, 0);
+    builder.push(rows.clone());
+    writer.seal(builder.seal(Time::MIN, 1));
+    builder.push(rows.with_times(Times::Constant(1)).negate());
+    reader.set_since(1);
+    writer.seal(builder.seal(1, 2));
+    writer.exert(&mut 200_000);
+    assert!((150_000..250_000).contains(&reader.stats().rows), "{} rows", reader.stats().rows);
+    writer.exert(&mut 300_000);
+    assert_eq!(reader.stats().rows, 0);
 }
 
 #[test]
