@@ -6,6 +6,7 @@ mod aggregate_model;
 mod multiplicity;
 mod random;
 mod top_k;
+mod types;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -79,7 +79,6 @@ fn intersect_keeps_what_both_have() {
 
 #[test]
 fn memory_is_given_back_when_many_rows_vanish() {
-    hash::set_mask_for_tests(!0);
     if crate::hash_mask() != !0 {
         return;
     }
