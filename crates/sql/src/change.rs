@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::nearest::nearest;
 use crate::planner::{Finish, Planned, Planner, optimise};
-use crate::rewrite::{rewrite, rewrite_expr, template};
+use crate::rewrite::{rewrite_expr, template};
 use crate::statement::{Delete, Insert, ObjectKind, Update};
 use crate::translate::{Clock, Translator, conform};
 use crate::types::sql_name;
@@ -34,7 +34,7 @@ impl Planner<'_> {
             let columns = target.positions(&insert.columns)?;
             let rows = match insert.query.body.as_ref() {
                 SetExpr::Values(values) if is_bare(&insert.query) => target.values(context, values, &columns)?,
-                _ => context.logical(rewrite(&insert.query)?)?,
+                _ => context.logical(&insert.query)?,
             };
             let row = target.assigned(context, &rows, &columns, insert.columns.is_empty())?;
             self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &target.schema)
@@ -49,7 +49,7 @@ impl Planner<'_> {
         let query = all_where(&delete.table, &delete.selection, vec![])?;
         self.guarded(&query, |context| {
             let target = Target::of(context, &delete.table, "DELETE from")?;
-            self.rows(context, context.logical(rewrite(&query)?)?, &target.schema)
+            self.rows(context, context.logical(&query)?, &target.schema)
         })
     }
 
@@ -65,7 +65,7 @@ impl Planner<'_> {
             let names: Vec<String> = update.assignments.iter().map(|(name, _)| name.clone()).collect();
             let columns = target.positions_of(&names)?;
             let query = target.with_defaults(query.clone(), &columns);
-            let rows = context.logical(rewrite(&query)?)?;
+            let rows = context.logical(&query)?;
             let width = target.schema.fields().len();
             let mut row: Vec<Expr> = (0..width).map(|at| column(&rows, at)).collect();
             for (at, field) in target.schema.fields().iter().enumerate() {

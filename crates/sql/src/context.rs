@@ -80,9 +80,16 @@ impl<'a> Context<'a> {
         SqlToRel::new_with_options(self, options)
     }
 
-    /// DataFusion's first plan of a rewritten query.
-    pub(crate) fn logical(&self, query: ast::Query) -> DfResult<LogicalPlan> {
-        self.planner().sql_statement_to_plan(ast::Statement::Query(Box::new(query)))
+    /// DataFusion's first plan of a query.
+    pub(crate) fn logical(&self, query: &ast::Query) -> DfResult<LogicalPlan> {
+        let plan = |query: ast::Query| self.planner().sql_statement_to_plan(ast::Statement::Query(Box::new(query)));
+        match plan(rewrite(query, self.catalog, false)?) {
+            // Two computed columns are spelt alike by DataFusion: it is asked again with names for all.
+            Err(error) if error.to_string().contains("unique expression names") => {
+                plan(rewrite(query, self.catalog, true)?)
+            }
+            planned => planned,
+        }
     }
 
     /// The relation of that name.
@@ -120,8 +127,7 @@ impl<'a> Context<'a> {
     }
 
     fn view_body(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
-        let query = rewrite(&*parse_query(text)?)?;
-        let plan = self.logical(query)?;
+        let plan = self.logical(&*parse_query(text)?)?;
         let names = relation.schema.fields();
         if plan.schema().fields().len() != names.len() {
             return Err(SqlError::new(

@@ -9,8 +9,9 @@ use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWindowExpr};
 use datafusion_expr::sqlparser::ast::BinaryOperator;
-use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast};
+use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast, lit};
 
+use crate::own::{IntervalTimes, OneRow};
 use crate::types::UTC;
 
 /// All functions by name and alias.
@@ -38,8 +39,9 @@ const AGGREGATE_ALIASES: [(&str, &str); 2] = [("every", "bool_and"), ("variance"
 impl Functions {
     fn new() -> Self {
         let mut scalar = BTreeMap::new();
-        let scalars = datafusion_functions::all_default_functions()
+        let scalars = [OneRow::udf(), IntervalTimes::udf()]
             .into_iter()
+            .chain(datafusion_functions::all_default_functions())
             .chain(datafusion_functions_nested::all_default_nested_functions());
         // The present is an instant: timestamptz.
         let mut config = ConfigOptions::default();
@@ -147,6 +149,15 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
             expr.left.clone() - expr.right.clone(),
             DataType::Interval(IntervalUnit::MonthDayNano),
         )),
+        (BinaryOperator::Multiply, DataType::Interval(_), n) if n.is_numeric() => {
+            Some(IntervalTimes::udf().call(vec![expr.left.clone(), expr.right.clone()]))
+        }
+        (BinaryOperator::Multiply, n, DataType::Interval(_)) if n.is_numeric() => {
+            Some(IntervalTimes::udf().call(vec![expr.right.clone(), expr.left.clone()]))
+        }
+        (BinaryOperator::Divide, DataType::Interval(_), n) if n.is_numeric() => Some(
+            IntervalTimes::udf().call(vec![expr.left.clone(), lit(1.0) / cast(expr.right.clone(), DataType::Float64)]),
+        ),
         _ => None,
     }
 }

@@ -17,6 +17,7 @@ mod distinct_on;
 mod error;
 mod functions;
 mod nearest;
+mod own;
 pub mod parse;
 mod place;
 pub mod planner;

@@ -22,7 +22,7 @@ use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::place;
 use crate::postgres;
-use crate::rewrite::{output_names, rewrite};
+use crate::rewrite::output_names;
 use crate::statement::CreateView;
 use crate::translate::{Clock, Translator};
 
@@ -150,8 +150,7 @@ impl<'a> Planner<'a> {
 
     /// Column names and the optimised plan of DataFusion.
     fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
-        let rewritten = rewrite(query)?;
-        let plan = context.logical(rewritten)?;
+        let plan = context.logical(query)?;
         let names = column_names(query, &plan);
         Ok((names, optimise(context, plan, clock)?))
     }

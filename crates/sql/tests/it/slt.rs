@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anabranch_sql::statement::Statement;
-use anabranch_sql::{Planner, SqlError, parse};
+use anabranch_sql::{Catalog, Planner, SqlError, parse};
 
 use crate::support::{NOW, TestCatalog};
 
@@ -37,7 +37,7 @@ fn records(text: &str) -> Vec<Record<'_>> {
 }
 
 /// Plans a statement against the catalog, and lets it change the catalog.
-fn run(catalog: &mut TestCatalog, sql: &str) -> Result<(), SqlError> {
+fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), SqlError> {
     for parsed in parse(sql)? {
         let planner = Planner::as_of(catalog, NOW);
         match &parsed.statement {
@@ -51,8 +51,12 @@ fn run(catalog: &mut TestCatalog, sql: &str) -> Result<(), SqlError> {
                 planner.plan_create_view(view)?;
                 catalog.apply(parsed.statement);
             }
-            Statement::CreateTable(_) => catalog.apply(parsed.statement),
-            Statement::Drop(drop) => drop.names.iter().for_each(|name| catalog.remove(name)),
+            Statement::CreateTable(table) => {
+                if catalog.relation(&table.name).is_none() {
+                    catalog.apply(parsed.statement);
+                }
+            }
+            Statement::Drop(drop) if !shall_fail => drop.names.iter().for_each(|name| catalog.remove(name)),
             _ => {}
         }
     }
@@ -76,7 +80,7 @@ fn what_shall_succeed_can_be_planned() {
         let mut catalog = TestCatalog::default();
         for record in records(&text) {
             let shall_fail = record.head.starts_with("statement error") || record.head.starts_with("query error");
-            match run(&mut catalog, &record.sql) {
+            match run(&mut catalog, &record.sql, shall_fail) {
                 Err(error) if !shall_fail => {
                     let name = file.file_name().unwrap().to_string_lossy();
                     failures += &format!("{name}:{}: {}{}\n\n", record.line_no, record.sql, error.render(&record.sql));

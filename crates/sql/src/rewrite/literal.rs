@@ -1,0 +1,167 @@
+//! Literals and calls that DataFusion reads otherwise than PostgreSQL.
+
+use datafusion_expr::sqlparser::ast::{
+    self, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+};
+
+/// A number with a greater power of ten than this is not exact in a `numeric`.
+const EXPONENT_MAX: i32 = 30;
+
+/// Rewrites one expression whose parts are done.
+pub(super) fn rewrite(expr: &mut Expr) {
+    if let Some(replacement) = mod_to_operator(expr) {
+        *expr = replacement;
+    }
+    match expr {
+        // `INTERVAL '90' DAY (3)`: the precision of the leading field says nothing about the value.
+        Expr::Interval(interval) => {
+            interval.leading_precision = None;
+            if let Expr::Value(value) = interval.value.as_mut() {
+                spell_interval(&mut value.value);
+            }
+        }
+        Expr::TypedString(typed) => adapt_text(&mut typed.value.value, &typed.data_type),
+        Expr::Cast { expr: inner, data_type, .. } => {
+            if let Expr::Value(value) = inner.as_mut() {
+                adapt_text(&mut value.value, data_type);
+            }
+        }
+        Expr::Value(value) => {
+            if let ast::Value::Number(digits, _) = &value.value
+                && is_huge(digits)
+            {
+                *expr = double(digits.clone());
+            }
+        }
+        Expr::Function(_) => format_of_to_char(expr),
+        _ => {}
+    }
+}
+
+/// Makes the text of a typed literal one that DataFusion reads.
+fn adapt_text(value: &mut ast::Value, data_type: &DataType) {
+    match data_type {
+        DataType::Timestamp(..) | DataType::Datetime(_) => add_seconds(value),
+        DataType::Custom(name, _) if name.to_string().eq_ignore_ascii_case("timestamptz") => add_seconds(value),
+        DataType::Interval { .. } => spell_interval(value),
+        _ => {}
+    }
+}
+
+/// `2024-01-02 03:04` is `2024-01-02 03:04:00`.
+fn add_seconds(value: &mut ast::Value) {
+    let ast::Value::SingleQuotedString(text) = value else {
+        return;
+    };
+    let is_minute = |at: usize| {
+        let b = text.as_bytes();
+        b.len() >= at && b[at - 3] == b':' && b[at - 6].is_ascii_whitespace() | (b[at - 6] == b'T') && b[at - 1].is_ascii_digit()
+    };
+    if text.len() >= 16 && text.is_ascii() && is_minute(16) && text.as_bytes().get(16) != Some(&b':') {
+        text.insert_str(16, ":00");
+    }
+}
+
+/// `1 day 04:05:06` is `1 day 4 hours 5 minutes 6 seconds`.
+fn spell_interval(value: &mut ast::Value) {
+    let ast::Value::SingleQuotedString(text) = value else {
+        return;
+    };
+    if !text.contains(':') {
+        return;
+    }
+    let words: Vec<String> = text.split_whitespace().map(spell_time).collect();
+    *text = words.join(" ");
+}
+
+fn spell_time(word: &str) -> String {
+    let (sign, digits) = match word.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", word.trim_start_matches('+')),
+    };
+    let parts: Vec<&str> = digits.split(':').collect();
+    match parts.as_slice() {
+        [hours, minutes] => format!("{sign}{hours} hours {sign}{minutes} minutes"),
+        [hours, minutes, seconds] => format!("{sign}{hours} hours {sign}{minutes} minutes {sign}{seconds} seconds"),
+        _ => word.to_string(),
+    }
+}
+
+fn is_huge(digits: &str) -> bool {
+    let exponent = digits.split_once(['e', 'E']).and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    exponent.is_some_and(|exponent| exponent.abs() > EXPONENT_MAX)
+}
+
+fn double(digits: String) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(ast::Value::SingleQuotedString(digits))),
+        data_type: DataType::DoublePrecision,
+        array: false,
+        format: None,
+    }
+}
+
+fn mod_to_operator(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    if !function.name.to_string().eq_ignore_ascii_case("mod") {
+        return None;
+    }
+    match list.args.as_slice() {
+        [
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
+        ] => Some(Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::Nested(Box::new(left.clone()))),
+            op: BinaryOperator::Modulo,
+            right: Box::new(Expr::Nested(Box::new(right.clone()))),
+        }))),
+        _ => None,
+    }
+}
+
+/// PostgreSQL's date patterns, longest first, and chrono's for the same.
+const DATE_PATTERNS: [(&str, &str); 25] = [
+    ("HH24", "%H"), ("HH12", "%I"), ("YYYY", "%Y"), ("yyyy", "%Y"), ("Month", "%B"), ("Mon", "%b"), ("Day", "%A"), ("DDD", "%j"),
+    ("IYYY", "%G"), ("HH", "%I"), ("MI", "%M"), ("SS", "%S"), ("MS", "%3f"), ("US", "%6f"), ("MM", "%m"), ("DD", "%d"), ("Dy", "%a"),
+    ("YY", "%y"), ("IW", "%V"), ("AM", "%p"), ("PM", "%p"), ("am", "%P"), ("pm", "%P"), ("ID", "%u"), ("TZ", "%Z"),
+];
+
+/// Writes the pattern of `to_char(time, 'YYYY-MM-DD')` as DataFusion reads it; patterns with `%` are left alone.
+fn format_of_to_char(expr: &mut Expr) {
+    let Expr::Function(function) = expr else {
+        return;
+    };
+    if !function.name.to_string().eq_ignore_ascii_case("to_char") {
+        return;
+    }
+    let FunctionArguments::List(list) = &mut function.args else {
+        return;
+    };
+    if let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] = list.args.as_mut_slice()
+        && let ast::Value::SingleQuotedString(pattern) = &mut value.value
+        && !pattern.contains('%')
+    {
+        *pattern = chrono_pattern(pattern);
+    }
+}
+
+fn chrono_pattern(pattern: &str) -> String {
+    let mut out = String::new();
+    let mut rest = pattern;
+    while let Some(first) = rest.chars().next() {
+        if let Some((from, to)) = DATE_PATTERNS.iter().find(|(from, _)| rest.starts_with(from)) {
+            out.push_str(to);
+            rest = &rest[from.len()..];
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    out
+}

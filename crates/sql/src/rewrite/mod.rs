@@ -1,0 +1,269 @@
+//! Rewrites on the syntax tree, before DataFusion sees it.
+//!
+//! - `EXCEPT` and `INTERSECT` become marked joins, which [`setop`](crate::setop) plans with SQL's multiplicities;
+//!   DataFusion would turn them into semijoins, which count wrongly.
+//! - Unnamed function calls in the select list of a derived table or CTE get the function's name, as in PostgreSQL.
+//! - Repeated select items at the top get names of their own; the plan's root restores what the user sees.
+//! - `FETCH FIRST` becomes `LIMIT`; literals and calls in `literal`; subqueries in `subquery`.
+//! - Tables named like a column get another name, in `names`.
+//! - Constructs that DataFusion would drop in silence are refused.
+
+mod literal;
+mod names;
+mod subquery;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use datafusion_expr::sqlparser::ast::{
+    self, Expr, LimitClause, Query, SetExpr, SetOperator, SetQuantifier, TableFactor, VisitMut, VisitorMut,
+};
+use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
+use datafusion_expr::sqlparser::parser::Parser;
+
+use crate::catalog::Catalog;
+use crate::error::{Result, SqlError};
+use crate::parse::fold;
+pub(crate) use names::output_names;
+use names::{hidden_tables, name_calls, name_repeated, rename_reference, rename_table, rename_wildcards};
+
+/// Alias that marks a join as a set operation; followed by `except`, `except_all`, `intersect` or `intersect_all`.
+pub(crate) const SET_MARK: &str = "__anabranch_";
+
+/// Rewrites a whole query. With `name_all`, every computed column of the select list gets a name of its own.
+///
+/// # Errors
+/// `Unsupported` for what DataFusion would ignore.
+pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> Result<Query> {
+    let mut query = query.clone();
+    name_repeated(&mut query, name_all);
+    let mut rewriter = Rewriter {
+        hidden: hidden_tables(&query, catalog),
+        compared: vec![],
+    };
+    match query.visit(&mut rewriter) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(query),
+    }
+}
+
+/// Rewrites an expression.
+pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
+    let mut expr = expr.clone();
+    let mut rewriter = Rewriter {
+        hidden: BTreeSet::new(),
+        compared: vec![],
+    };
+    match expr.visit(&mut rewriter) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(expr),
+    }
+}
+
+struct Rewriter {
+    /// Tables to be renamed.
+    hidden: BTreeSet<String>,
+    /// Addresses of the subqueries right of `ANY` and `ALL`, which are not scalar.
+    compared: Vec<usize>,
+}
+
+fn address(expr: &Expr) -> usize {
+    std::ptr::from_ref(expr).addr()
+}
+
+impl VisitorMut for Rewriter {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        let result = refuse_query(query)
+            .and_then(|()| fetch_to_limit(query))
+            .and_then(|()| mark_set_operations(&mut query.body));
+        if let Some(with) = &mut query.with {
+            with.cte_tables.iter_mut().for_each(|cte| name_calls(&mut cte.query));
+        }
+        flow(result)
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        if let TableFactor::Derived { subquery, .. } = factor {
+            name_calls(subquery);
+        }
+        rename_table(factor, &self.hidden);
+        flow(refuse_factor(factor))
+    }
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<SqlError> {
+        rename_wildcards(select, &self.hidden);
+        flow(refuse_select(select).and_then(|()| subquery::count_in_projection(select)))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        subquery::any_to_in(expr);
+        match expr {
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => self.compared.push(address(right)),
+            _ => {}
+        }
+        let is_scalar = !self.compared.contains(&address(expr));
+        if let Expr::Subquery(query) = expr
+            && is_scalar
+        {
+            return flow(subquery::at_most_one_row(query));
+        }
+        flow(subquery::spell_rows(expr))
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        rename_reference(expr, &self.hidden);
+        literal::rewrite(expr);
+        ControlFlow::Continue(())
+    }
+}
+
+fn flow(result: Result<()>) -> ControlFlow<SqlError> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}
+
+fn refuse_query(query: &Query) -> Result<()> {
+    if let Some(with) = &query.with
+        && with.recursive
+        && with.cte_tables.iter().any(refers_to_itself)
+    {
+        return Err(SqlError::unsupported(
+            "WITH RECURSIVE",
+            "Recursive queries come with a later version; a fixed number of steps can be written as joins.",
+        ));
+    }
+    if !query.locks.is_empty() {
+        return Err(SqlError::unsupported(
+            "SELECT .. FOR UPDATE",
+            "Leave the clause out: statements are strictly serialisable.",
+        ));
+    }
+    if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
+        return Err(SqlError::unsupported("this clause at the end of the query", "Leave it out."));
+    }
+    if !query.pipe_operators.is_empty() {
+        return Err(SqlError::unsupported("|>", "Write nested queries or WITH."));
+    }
+    Ok(())
+}
+
+fn refers_to_itself(cte: &ast::Cte) -> bool {
+    let name = fold(&cte.alias.name);
+    let mut found = false;
+    let _ = ast::visit_relations(&cte.query, |relation| {
+        found |= matches!(relation.0.as_slice(), [part] if part.as_ident().is_some_and(|i| fold(i) == name));
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+fn refuse_select(select: &ast::Select) -> Result<()> {
+    if select.into.is_some() {
+        return Err(SqlError::unsupported("SELECT INTO", "Write CREATE TABLE, then INSERT INTO .. SELECT."));
+    }
+    if select.top.is_some() {
+        return Err(SqlError::unsupported("SELECT TOP", "Write LIMIT at the end of the query."));
+    }
+    if !select.cluster_by.is_empty() || !select.distribute_by.is_empty() || !select.sort_by.is_empty() {
+        return Err(SqlError::unsupported("SORT BY, CLUSTER BY and DISTRIBUTE BY", "Write ORDER BY."));
+    }
+    Ok(())
+}
+
+fn refuse_factor(factor: &TableFactor) -> Result<()> {
+    match factor {
+        TableFactor::Table { version: Some(_), .. } => Err(SqlError::unsupported(
+            "FOR SYSTEM_TIME AS OF",
+            "Reads see the present; keep history in a table with a time column.",
+        )),
+        TableFactor::Table { sample: Some(_), .. } => {
+            Err(SqlError::unsupported("TABLESAMPLE", "Filter by a condition on the key."))
+        }
+        TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => {
+            Err(SqlError::unsupported("PIVOT", "Write one aggregate with FILTER (WHERE ..) for each column."))
+        }
+        TableFactor::MatchRecognize { .. } => {
+            Err(SqlError::unsupported("MATCH_RECOGNIZE", "Patterns over time come with a later version."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+fn fetch_to_limit(query: &mut Query) -> Result<()> {
+    let Some(fetch) = query.fetch.take() else {
+        return Ok(());
+    };
+    if fetch.with_ties || fetch.percent {
+        return Err(SqlError::unsupported("FETCH .. WITH TIES or PERCENT", "Write FETCH FIRST n ROWS ONLY."));
+    }
+    let count = fetch.quantity.unwrap_or_else(|| Expr::value(ast::Value::Number("1".into(), false)));
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => *limit = Some(count),
+        other => {
+            *other = Some(LimitClause::LimitOffset {
+                limit: Some(count),
+                offset: None,
+                limit_by: vec![],
+            });
+        }
+    }
+    Ok(())
+}
+
+fn mark_set_operations(body: &mut SetExpr) -> Result<()> {
+    let SetExpr::SetOperation { op, set_quantifier, left, right } = body else {
+        return Ok(());
+    };
+    let all = match set_quantifier {
+        SetQuantifier::All => "_all",
+        SetQuantifier::None | SetQuantifier::Distinct => "",
+        _ => return Err(SqlError::unsupported("BY NAME", "List the columns in the same order on both sides.")),
+    };
+    let name = match op {
+        SetOperator::Union => {
+            mark_set_operations(left)?;
+            return mark_set_operations(right);
+        }
+        SetOperator::Except | SetOperator::Minus => "except",
+        SetOperator::Intersect => "intersect",
+    };
+    let mut template = template(&format!("SELECT * FROM (a CROSS JOIN b) AS \"{SET_MARK}{name}{all}\""))?;
+    if let SetExpr::Select(select) = template.body.as_mut()
+        && let Some(TableFactor::NestedJoin { table_with_joins, .. }) =
+            select.from.first_mut().map(|from| &mut from.relation)
+        && let Some(join) = table_with_joins.joins.first_mut()
+    {
+        join.relation = derived(right)?;
+        table_with_joins.relation = derived(left)?;
+    }
+    *body = *template.body;
+    Ok(())
+}
+
+fn derived(side: &SetExpr) -> Result<TableFactor> {
+    let subquery = match side {
+        SetExpr::Query(query) => query.clone(),
+        other => {
+            let mut query = template("SELECT 1")?;
+            query.body = Box::new(other.clone());
+            query
+        }
+    };
+    Ok(TableFactor::Derived {
+        lateral: false,
+        subquery,
+        alias: None,
+        sample: None,
+    })
+}
+
+/// A syntax tree to fill in.
+pub(crate) fn template(text: &str) -> Result<Box<Query>> {
+    Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_query()?)
+}
+

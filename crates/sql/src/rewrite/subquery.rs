@@ -1,0 +1,347 @@
+//! Subqueries that DataFusion plans only in other words.
+//!
+//! - A scalar subquery that might yield several rows is wrapped so that it yields one, or an error at run time:
+//!   `(SELECT x FROM t WHERE ..)` becomes `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`.
+//! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
+//! - `EXISTS` and `IN` in a select list become counts.
+//! - Comparisons of row values are spelt out; `= ANY` and `<> ALL` become `IN` and `NOT IN`.
+
+use std::ops::ControlFlow;
+
+use datafusion_expr::sqlparser::ast::{
+    self, BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
+    UnaryOperator, Visit, VisitMut, Visitor, VisitorMut,
+};
+use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
+use datafusion_expr::sqlparser::parser::Parser;
+
+use super::template;
+use crate::error::{Result, SqlError};
+use crate::functions::FUNCTIONS;
+
+/// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`.
+pub(super) fn any_to_in(expr: &mut Expr) {
+    let (left, right, negated) = match expr {
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+        _ => return,
+    };
+    if let Expr::Subquery(subquery) = right.as_ref() {
+        *expr = Expr::InSubquery {
+            expr: left.clone(),
+            subquery: subquery.clone(),
+            negated,
+        };
+    }
+}
+
+
+/// Wraps a scalar subquery so that it yields at most one row.
+pub(super) fn at_most_one_row(query: &mut Query) -> Result<()> {
+    let first_only = limits_to_one(query);
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return if first_only { Ok(()) } else { wrap(query) };
+    };
+    if select.from.is_empty() || select.projection.len() != 1 {
+        return Ok(());
+    }
+    let shape = Shape::of(select);
+    if shape.aggregates && !shape.groups {
+        return Ok(());
+    }
+    let (SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }) = &select.projection[0] else {
+        return wrap(query);
+    };
+    let value = value.clone();
+    if shape.groups || shape.windows {
+        return if first_only { Ok(()) } else { wrap(query) };
+    }
+    let text = match (&query.order_by, first_only, select.distinct.is_some()) {
+        (Some(order), true, false) if orders_by_columns(order) => {
+            format!("first_value({value} {order})")
+        }
+        (_, true, _) => return if query.order_by.is_some() { Ok(()) } else { first_of(query, &value) },
+        (_, false, true) => format!("one_row(min({value}), count(DISTINCT {value}))"),
+        (_, false, false) if query.limit_clause.is_none() => format!("one_row(min({value}), count(*))"),
+        _ => return wrap(query),
+    };
+    set_projection(query, expr(&text)?);
+    Ok(())
+}
+
+/// `LIMIT 1` without an order: any row will do.
+fn first_of(query: &mut Query, value: &Expr) -> Result<()> {
+    set_projection(query, expr(&format!("min({value})"))?);
+    Ok(())
+}
+
+fn set_projection(query: &mut Query, value: Expr) {
+    query.order_by = None;
+    query.limit_clause = None;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.distinct = None;
+        select.projection = vec![SelectItem::UnnamedExpr(value)];
+    }
+}
+
+/// The query as a derived table, of which one row is taken.
+fn wrap(query: &mut Query) -> Result<()> {
+    let inner = query.clone();
+    *query = *around("SELECT one_row(min(__c), count(*)) FROM (SELECT 1) AS __one(__c)", inner)?;
+    Ok(())
+}
+
+/// The template with its derived table replaced.
+fn around(text: &str, inner: Query) -> Result<Box<Query>> {
+    let mut query = template(text)?;
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let Some(ast::TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
+    {
+        **subquery = inner;
+    }
+    Ok(query)
+}
+
+fn limits_to_one(query: &Query) -> bool {
+    let one = |e: &Expr| matches!(e, Expr::Value(v) if matches!(&v.value, ast::Value::Number(n, _) if n == "1"));
+    matches!(&query.limit_clause, Some(LimitClause::LimitOffset { limit: Some(limit), offset: None, .. }) if one(limit))
+}
+
+/// Whether each sort key is an expression, not a position in the select list.
+fn orders_by_columns(order: &ast::OrderBy) -> bool {
+    match &order.kind {
+        OrderByKind::Expressions(keys) => !keys.iter().any(|key| matches!(key.expr, Expr::Value(_))),
+        OrderByKind::All(_) => false,
+    }
+}
+
+fn expr(text: &str) -> Result<Expr> {
+    Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_expr()?)
+}
+
+/// What a select does to the rows of its tables.
+#[derive(Default)]
+struct Shape {
+    aggregates: bool,
+    groups: bool,
+    windows: bool,
+    /// Queries deep, while looking.
+    depth: usize,
+}
+
+impl Shape {
+    fn of(select: &Select) -> Self {
+        let mut shape = Shape {
+            groups: !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty()),
+            ..Shape::default()
+        };
+        for item in &select.projection {
+            let _ = item.visit(&mut shape);
+        }
+        if let Some(having) = &select.having {
+            let _ = having.visit(&mut shape);
+        }
+        shape
+    }
+}
+
+impl Visitor for Shape {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expr
+            && self.depth == 0
+        {
+            let name = function.name.to_string().to_lowercase();
+            if function.over.is_some() {
+                self.windows = true;
+            } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" {
+                self.aggregates = true;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Rewrites `EXISTS` and `IN` in a select list.
+pub(super) fn count_in_projection(select: &mut Select) -> Result<()> {
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+            && let ControlFlow::Break(error) = expr.visit(&mut Counting { depth: 0 })
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+struct Counting {
+    depth: usize,
+}
+
+impl VisitorMut for Counting {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<SqlError> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<SqlError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        let counted = match expr {
+            Expr::Exists { subquery, negated } => exists_as_count((**subquery).clone(), *negated),
+            Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated),
+            _ => return ControlFlow::Continue(()),
+        };
+        match counted {
+            Ok(counted) => {
+                *expr = counted;
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+fn exists_as_count(mut query: Query, negated: bool) -> Result<Expr> {
+    let test = if negated { "count(*) = 0" } else { "count(*) > 0" };
+    let plain = match query.body.as_ref() {
+        SetExpr::Select(select) => {
+            let shape = Shape::of(select);
+            !shape.aggregates && !shape.groups && query.limit_clause.is_none() && !select.from.is_empty()
+        }
+        _ => false,
+    };
+    if plain {
+        set_projection(&mut query, expr(test)?);
+        return Ok(Expr::Subquery(Box::new(query)));
+    }
+    Ok(Expr::Subquery(around(&format!("SELECT {test} FROM (SELECT 1) AS __any(__c)"), query)?))
+}
+
+/// `x IN (query)` in three values: true for a match, null for want of knowledge, else false.
+fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
+    let counting = |condition: &str| -> Result<Expr> {
+        let text = format!("SELECT count(*) > 0 FROM (SELECT 1) AS __in(__c) {condition}");
+        Ok(Expr::Subquery(around(&text, query.clone())?))
+    };
+    let matches = counting(&format!("WHERE __in.__c = ({value})"))?;
+    let any = counting("")?;
+    let any_null = counting("WHERE __in.__c IS NULL")?;
+    let mut answer = expr(&format!(
+        "CASE WHEN (SELECT 1) THEN true WHEN ({value}) IS NULL AND (SELECT 2) THEN NULL WHEN (SELECT 3) THEN NULL ELSE false END"
+    ))?;
+    if let Expr::Case { conditions, .. } = &mut answer {
+        conditions[0].condition = matches;
+        if let Expr::BinaryOp { right, .. } = &mut conditions[1].condition {
+            **right = any;
+        }
+        conditions[2].condition = any_null;
+    }
+    Ok(match negated {
+        true => Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(Expr::Nested(Box::new(answer))),
+        },
+        false => answer,
+    })
+}
+
+/// Spells out comparisons of row values: `(a, b) = (c, d)`, `(a, b) IN ((1, 2), ..)`, `(a, b) IN (query)`.
+pub(super) fn spell_rows(expr: &mut Expr) -> Result<()> {
+    let replacement = match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match (left.as_ref(), right.as_ref()) {
+            (Expr::Tuple(left), Expr::Tuple(right)) if left.len() == right.len() => Some(all_equal(left, right)),
+            _ => None,
+        },
+        Expr::InList { expr: row, list, negated } => match row.as_ref() {
+            Expr::Tuple(row) => in_rows(row, list, *negated),
+            _ => None,
+        },
+        Expr::InSubquery { expr: row, subquery, negated } => match row.as_ref() {
+            Expr::Tuple(_) if *negated => {
+                return Err(SqlError::unsupported(
+                    "NOT IN over several columns",
+                    "Write NOT EXISTS (SELECT .. WHERE a = x AND b = y).",
+                ));
+            }
+            Expr::Tuple(row) => Some(row_in_query(row, subquery)?),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(replacement) = replacement {
+        *expr = replacement;
+    }
+    Ok(())
+}
+
+fn all_equal(left: &[Expr], right: &[Expr]) -> Expr {
+    let nested = |e: &Expr| Box::new(Expr::Nested(Box::new(e.clone())));
+    let equal = left.iter().zip(right).map(|(l, r)| Expr::BinaryOp {
+        left: nested(l),
+        op: BinaryOperator::Eq,
+        right: nested(r),
+    });
+    joined(equal, BinaryOperator::And)
+}
+
+fn joined(parts: impl Iterator<Item = Expr>, op: BinaryOperator) -> Expr {
+    let whole = parts.reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: op.clone(),
+        right: Box::new(right),
+    });
+    Expr::Nested(Box::new(whole.unwrap_or_else(|| Expr::value(ast::Value::Boolean(true)))))
+}
+
+fn in_rows(row: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
+    let mut options = Vec::with_capacity(list.len());
+    for option in list {
+        match option {
+            Expr::Tuple(option) if option.len() == row.len() => options.push(all_equal(row, option)),
+            _ => return None,
+        }
+    }
+    let any = joined(options.into_iter(), BinaryOperator::Or);
+    Some(match negated {
+        true => Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(any),
+        },
+        false => any,
+    })
+}
+
+fn row_in_query(row: &[Expr], query: &Query) -> Result<Expr> {
+    let columns: Vec<String> = (0..row.len()).map(|n| format!("__c{n}")).collect();
+    let conditions: Vec<String> =
+        row.iter().zip(&columns).map(|(value, column)| format!("__row.{column} = ({value})")).collect();
+    let text = format!(
+        "SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {}",
+        columns.join(", "),
+        conditions.join(" AND ")
+    );
+    Ok(Expr::Exists {
+        subquery: around(&text, query.clone())?,
+        negated: false,
+    })
+}
