@@ -31,7 +31,10 @@ fn main() {
         ("text of 8 bytes", Arc::new(StringArray::from_iter_values(short()))),
         ("text of 21 bytes", Arc::new(StringArray::from_iter_values(long()))),
     ];
-    println!("{:<18} {:>7} {:>7} {:>7} {:>10} {:>7} {:>11} {:>7} {:>7}", "ns a row", "hash", "equal", "take", "interleave", "prefix", "consolidate", "write", "read");
+    println!(
+        "{:<18} {:>7} {:>7} {:>7} {:>10} {:>7} {:>11} {:>7} {:>7}",
+        "ns a row", "hash", "equal", "take", "interleave", "prefix", "consolidate", "write", "read"
+    );
     for (name, column) in columns {
         let one = [column];
         let picks: Vec<(u32, u32)> = shuffled.iter().map(|&row| (row % 2, row)).collect();
@@ -57,16 +60,21 @@ fn main() {
             },
         );
     }
-    let pair: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(values())), Arc::new(Int64Array::from_iter_values(values()))];
+    let pair: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from_iter_values(values())), Arc::new(Int64Array::from_iter_values(values()))];
     let hashes = hash::hash_columns(&pair, ROWS);
     let keyed = Batch::new(pair.clone(), Times::Constant(0), Diffs::Constant(1)).with_key(&[0]);
     println!("two i64: hash {:.2}", time(|| hash::hash_columns(&pair, ROWS)));
     println!("two i64: partition in 8 {:.2}", time(|| partition(&keyed, 8)));
-    println!("sort by hash {:.2}, standard sort {:.2}", time(|| sort_by_hash(&hashes)), time(|| {
-        let mut pairs: Vec<(u64, u32)> = hashes.iter().copied().zip(0..).collect();
-        pairs.sort_unstable();
-        pairs
-    }));
+    println!(
+        "sort by hash {:.2}, standard sort {:.2}",
+        time(|| sort_by_hash(&hashes)),
+        time(|| {
+            let mut pairs: Vec<(u64, u32)> = hashes.iter().copied().zip(0..).collect();
+            pairs.sort_unstable();
+            pairs
+        })
+    );
     for rows in [1, 16, 1024, 1 << 20] {
         let column: [ArrayRef; 1] = [Arc::new(Int64Array::from_iter_values(0..rows))];
         let hashes = hash::hash_columns(&column, rows as usize);

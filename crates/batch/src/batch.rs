@@ -346,7 +346,10 @@ impl Batch {
 
     fn concat_full(batches: &[&Batch]) -> Batch {
         let width = batches[0].columns.len();
-        assert!(batches.iter().all(|batch| batch.columns.len() == width), "batches of one stream have the same columns");
+        assert!(
+            batches.iter().all(|batch| batch.columns.len() == width),
+            "batches of one stream have the same columns"
+        );
         let times: Vec<_> = batches.iter().map(|batch| (&batch.times, batch.len)).collect();
         let diffs: Vec<_> = batches.iter().map(|batch| (&batch.diffs, batch.len)).collect();
         let until: Vec<_> = batches.iter().map(|batch| (&batch.until, &batch.times, batch.len)).collect();
@@ -382,3 +385,6 @@ fn concat_present(batches: &[&Batch]) -> Option<BooleanBuffer> {
     }
     Some(bits.finish())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,9 @@
 use arrow::array::types::*;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, GenericByteArray, OffsetSizeTrait};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow::datatypes::{ArrowNativeType, DataType, IntervalDayTime, IntervalMonthDayNano, IntervalUnit, TimeUnit, i256};
+use arrow::datatypes::{
+    ArrowNativeType, DataType, IntervalDayTime, IntervalMonthDayNano, IntervalUnit, TimeUnit, i256,
+};
 use std::cmp::Ordering;
 
 /// Half-precision float.

@@ -195,7 +195,8 @@ fn assemble(data_type: &DataType, len: usize, values: Buffer, nulls: Option<Null
 /// Whether a view column keeps much more alive than it uses.
 fn is_sparse(array: &ArrayRef) -> bool {
     let Cells::Views(Views { views, buffers }) = cells(array) else { return false };
-    let mut held: Vec<(usize, usize)> = buffers.iter().map(|buffer| (buffer.data_ptr().as_ptr() as usize, buffer.capacity())).collect();
+    let mut held: Vec<(usize, usize)> =
+        buffers.iter().map(|buffer| (buffer.data_ptr().as_ptr() as usize, buffer.capacity())).collect();
     held.sort_unstable();
     held.dedup_by_key(|(address, _)| *address);
     let held: usize = held.iter().map(|(_, capacity)| capacity).sum();

@@ -38,7 +38,8 @@ fn rows_are_equal_as_the_model_says_and_then_hash_alike() {
             let (left, right) = (random_column(&mut rng, &data_type, 40), random_column(&mut rng, &data_type, 30));
             let (lefts, rights) = all_pairs(40, 30);
             let equal = equal::rows_equal(&[left.clone()], &lefts, &[right.clone()], &rights);
-            let (left_hashes, right_hashes) = (hash::hash_columns(&[left.clone()], 40), hash::hash_columns(&[right.clone()], 30));
+            let (left_hashes, right_hashes) =
+                (hash::hash_columns(&[left.clone()], 40), hash::hash_columns(&[right.clone()], 30));
             let exact = hash::is_exact(&[left.clone()]) && hash::is_exact(&[right.clone()]);
             for ((&i, &j), equal) in lefts.iter().zip(&rights).zip(equal) {
                 let cells = (cell(&left, i as usize), cell(&right, j as usize));
@@ -103,7 +104,8 @@ fn prefixes_keep_the_order_across_batches() {
     for data_type in all_types() {
         for direction in DIRECTIONS {
             for _ in 0..4 {
-                let (left, right) = ([random_column(&mut rng, &data_type, 30)], [random_column(&mut rng, &data_type, 20)]);
+                let (left, right) =
+                    ([random_column(&mut rng, &data_type, 30)], [random_column(&mut rng, &data_type, 20)]);
                 let order = Comparator::new(&left, &right, &[direction]);
                 let (left_prefixes, left_exact) = prefixes(&left, &[direction], 30);
                 let (right_prefixes, right_exact) = prefixes(&right, &[direction], 20);
@@ -111,7 +113,9 @@ fn prefixes_keep_the_order_across_batches() {
                 for (i, j) in lefts.into_iter().zip(rights).map(|(i, j)| (i as usize, j as usize)) {
                     let cells = (cell(&left[0], i), cell(&right[0], j));
                     match left_prefixes[i].cmp(&right_prefixes[j]) {
-                        Ordering::Equal if left_exact && right_exact => assert!(order.compare(i, j).is_eq(), "{data_type}: {cells:?}"),
+                        Ordering::Equal if left_exact && right_exact => {
+                            assert!(order.compare(i, j).is_eq(), "{data_type}: {cells:?}")
+                        }
                         Ordering::Equal => {}
                         unequal => assert_eq!(order.compare(i, j), unequal, "{data_type} {direction:?}: {cells:?}"),
                     }
@@ -150,7 +154,10 @@ fn one_value_hashes_alike_in_every_physical_form() {
             let other = cast(array, form).unwrap();
             assert_eq!(hash::hash_columns(&[other.clone()], array.len()), expected, "{form}");
             let rows: Vec<u32> = (0..array.len() as u32).collect();
-            assert!(equal::rows_equal(&[array.clone()], &rows, &[other.clone()], &rows).iter().all(|&equal| equal), "{form}");
+            assert!(
+                equal::rows_equal(&[array.clone()], &rows, &[other.clone()], &rows).iter().all(|&equal| equal),
+                "{form}"
+            );
             Comparator::new(&[array.clone()], &[other], &[Direction::ASCENDING]);
         }
     };
@@ -226,7 +233,8 @@ fn gathered_cells_are_the_cells_asked_for() {
         let picks: Vec<(u32, u32)> = (0..50).map(|_| (rng.below(3) as u32, rng.below(20) as u32)).collect();
         let mixed = gather::interleave(&slices, &picks);
         assert_eq!(mixed[0].data_type(), &data_type);
-        let expected: Vec<_> = picks.iter().map(|&(source, row)| models[source as usize][row as usize].clone()).collect();
+        let expected: Vec<_> =
+            picks.iter().map(|&(source, row)| models[source as usize][row as usize].clone()).collect();
         assert_eq!(cells(&mixed[0]), expected, "{data_type}");
         assert_eq!(cells(&gather::compact_views(mixed)[0]), expected, "{data_type}");
         assert_eq!(cells(&gather::concat(&slices)[0]), models.concat(), "{data_type}");

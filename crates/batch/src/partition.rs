@@ -40,3 +40,28 @@ fn sort_by_route(batch: &Batch, routes: &[u32], shards: usize) -> (Vec<u32>, Vec
     }
     (rows, bounds)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Rng, meaning, random_batch};
+
+    #[test]
+    fn every_row_goes_to_the_shard_of_its_hash() {
+        let mut rng = Rng::from_env(31);
+        for _ in 0..200 {
+            let batch = random_batch(&mut rng);
+            let batch = batch.with_key(&[]).with_key(&[0]);
+            for shards in [1, 2, 3, 7] {
+                let parts = partition(&batch, shards);
+                assert_eq!(parts.len(), shards);
+                for (shard, part) in parts.iter().enumerate() {
+                    let key = part.key().expect("parts are keyed");
+                    assert!(part.present().is_none());
+                    assert!(key.hashes.iter().all(|&hash| hash::route(hash, shards) == shard));
+                }
+                assert_eq!(meaning(&Batch::concat(&parts).unwrap()), meaning(&batch));
+            }
+        }
+    }
+}

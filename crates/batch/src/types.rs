@@ -33,7 +33,9 @@ pub fn check(data_type: &DataType) -> Result<(), Unsupported> {
     use DataType as D;
     match data_type {
         D::Null | D::Boolean | D::Float16 | D::Float32 | D::Float64 | D::Decimal128(..) | D::Decimal256(..) => Ok(()),
-        D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) | D::Timestamp(..) | D::Interval(_) | D::Duration(_) => Ok(()),
+        D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) | D::Timestamp(..) | D::Interval(_) | D::Duration(_) => {
+            Ok(())
+        }
         D::Utf8 | D::LargeUtf8 | D::Utf8View | D::Binary | D::LargeBinary | D::BinaryView => Ok(()),
         D::FixedSizeBinary(width) if *width >= 0 => Ok(()),
         D::List(element) | D::LargeList(element) => check(element.data_type()),
@@ -149,4 +151,74 @@ fn storage_field(field: &FieldRef) -> FieldRef {
         return field.clone();
     }
     Arc::new(Field::clone(field).with_data_type(data_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Rng, all_types, random_column};
+    use arrow::array::{
+        AsArray, Date64Array, Decimal64Array, DictionaryArray, Int32Array, StringArray, TimestampSecondArray,
+    };
+    use arrow::datatypes::{Date32Type, Decimal128Type, Int32Type, TimestampMicrosecondType};
+
+    #[test]
+    fn storage_types_are_supported_and_final() {
+        for data_type in all_types() {
+            let storage = storage_type(&data_type);
+            assert_eq!(check(&storage), Ok(()), "{data_type}");
+            assert_eq!(storage_type(&storage), storage, "{data_type}");
+        }
+    }
+
+    #[test]
+    fn arrays_reach_their_storage_type_with_their_nulls() {
+        let mut rng = Rng::from_env(41);
+        for data_type in all_types() {
+            let column = random_column(&mut rng, &data_type, 20);
+            match to_storage(&column) {
+                Ok(stored) => {
+                    assert_eq!(stored.data_type(), &storage_type(&data_type));
+                    assert_eq!(stored.logical_null_count(), column.logical_null_count());
+                }
+                Err(error) => assert!(matches!(error, ToStorageError::Value(_)), "{data_type}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn foreign_forms_are_brought_to_one() {
+        let dictionary: DictionaryArray<Int32Type> = ["x", "y", "x"].into_iter().collect();
+        let stored = to_storage(&(Arc::new(dictionary) as ArrayRef)).unwrap();
+        assert_eq!(stored.as_string_view().value(2), "x");
+
+        let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1]).with_timezone("UTC"));
+        let stored = to_storage(&seconds).unwrap();
+        assert_eq!(stored.as_primitive::<TimestampMicrosecondType>().value(0), 1_000_000);
+        assert_eq!(stored.data_type(), &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
+
+        let days: ArrayRef = Arc::new(Date64Array::from(vec![86_400_000]));
+        assert_eq!(to_storage(&days).unwrap().as_primitive::<Date32Type>().value(0), 1);
+
+        let narrow: ArrayRef = Arc::new(Decimal64Array::from(vec![150]).with_precision_and_scale(10, 2).unwrap());
+        assert_eq!(to_storage(&narrow).unwrap().as_primitive::<Decimal128Type>().value(0), 150);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
+        assert!(matches!(to_storage(&far), Err(ToStorageError::Value(_))));
+        let map = DataType::Map(Arc::new(Field::new("entries", DataType::Null, false)), false);
+        assert_eq!(check(&map).unwrap_err().data_type, map);
+        let nested = DataType::List(Arc::new(Field::new("item", map, true)));
+        assert!(check(&nested).unwrap_err().to_string().contains("is not supported"));
+    }
+
+    #[test]
+    fn arrays_in_storage_form_are_not_copied() {
+        let column: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+        assert!(Arc::ptr_eq(&to_storage(&column).unwrap(), &column));
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        assert_eq!(to_storage(&text).unwrap().data_type(), &DataType::Utf8View);
+    }
 }

@@ -24,9 +24,14 @@ impl Comparator {
     /// # Panics
     /// If the three differ in length, or column types cannot be compared.
     pub fn new(left: &[ArrayRef], right: &[ArrayRef], directions: &[Direction]) -> Comparator {
-        assert!(left.len() == right.len() && left.len() == directions.len(), "columns and directions come in equal number");
+        assert!(
+            left.len() == right.len() && left.len() == directions.len(),
+            "columns and directions come in equal number"
+        );
         let columns = left.iter().zip(right).zip(directions);
-        Comparator { columns: columns.map(|((left, right), direction)| compare_column(left, right, *direction)).collect() }
+        Comparator {
+            columns: columns.map(|((left, right), direction)| compare_column(left, right, *direction)).collect(),
+        }
     }
 
     /// Order of row `i` of the left against row `j` of the right.
@@ -56,7 +61,12 @@ fn compare_column(left: &ArrayRef, right: &ArrayRef, direction: Direction) -> Co
     }
 }
 
-fn compare_nullable(left: Option<NullBuffer>, right: Option<NullBuffer>, values: Compare, direction: Direction) -> Compare {
+fn compare_nullable(
+    left: Option<NullBuffer>,
+    right: Option<NullBuffer>,
+    values: Compare,
+    direction: Direction,
+) -> Compare {
     let is_null = |nulls: &Option<NullBuffer>, row| nulls.as_ref().is_some_and(|nulls: &NullBuffer| nulls.is_null(row));
     let null_first = if direction.nulls_first { Ordering::Less } else { Ordering::Greater };
     Box::new(move |i, j| match (is_null(&left, i), is_null(&right, j)) {
@@ -136,8 +146,7 @@ fn compare_views(left: &ArrayRef, right: &ArrayRef) -> Compare {
     let owned = |array: &ArrayRef| (scalars::<u128>(array), array.to_data().buffers()[1..].to_vec());
     let (left, right) = (owned(left), owned(right));
     Box::new(move |i, j| {
-        let (left, right) =
-            (Views { views: &left.0, buffers: &left.1 }, Views { views: &right.0, buffers: &right.1 });
+        let (left, right) = (Views { views: &left.0, buffers: &left.1 }, Views { views: &right.0, buffers: &right.1 });
         left.compare(i, right, j)
     })
 }

@@ -95,9 +95,7 @@ impl Place {
         };
         let prefixes = match &self.nulls {
             None => (0..self.rows).map(place).collect(),
-            Some(nulls) => {
-                (0..self.rows).map(|row| if nulls.is_valid(row) { place(row) } else { self.null }).collect()
-            }
+            Some(nulls) => (0..self.rows).map(|row| if nulls.is_valid(row) { place(row) } else { self.null }).collect(),
         };
         (prefixes, exact)
     }

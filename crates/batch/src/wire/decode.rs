@@ -163,12 +163,14 @@ impl<'a> Reader<'a> {
             DataType::List(element) => self.list(array, element, rows, 4)?,
             DataType::LargeList(element) => self.list(array, element, rows, 8)?,
             DataType::Struct(fields) => {
-                let columns = fields.iter().map(|field| self.array(field.data_type(), rows)).collect::<Result<_, _>>()?;
+                let columns =
+                    fields.iter().map(|field| self.array(field.data_type(), rows)).collect::<Result<_, _>>()?;
                 array.child_data(columns)
             }
             DataType::FixedSizeBinary(width) => array.add_buffer(self.copied(rows, *width as usize)?),
             other => {
-                let width = other.primitive_width().ok_or_else(|| self.malformed(format!("type {other} has no width")))?;
+                let width =
+                    other.primitive_width().ok_or_else(|| self.malformed(format!("type {other} has no width")))?;
                 array.add_buffer(self.copied(rows, width)?)
             }
         };

@@ -157,7 +157,11 @@ impl TypeReader<'_> {
     fn decimal(&mut self, precision_max: u8) -> Result<(u8, i8), String> {
         let (precision, scale) = (self.byte()?, self.byte()? as i8);
         let legal = (1..=precision_max).contains(&precision) && i16::from(scale).abs() <= i16::from(precision);
-        if legal { Ok((precision, scale)) } else { Err(format!("no decimal has precision {precision} and scale {scale}")) }
+        if legal {
+            Ok((precision, scale))
+        } else {
+            Err(format!("no decimal has precision {precision} and scale {scale}"))
+        }
     }
 
     fn unit(&mut self) -> Result<TimeUnit, String> {
