@@ -190,6 +190,14 @@ impl WorkerState {
         false
     }
 
+    /// Whether a dataflow has not yet followed the inputs to their frontier. (Timely's own answer is whether there are dataflows at all.)
+    fn is_behind(&self) -> bool {
+        let inputs = self.relays.values().map(Relay::upper).min().unwrap_or(END);
+        let exported = self.arrangements.values().map(|exported| exported.rows.upper().min(exported.errors.upper()));
+        let captures = self.dataflows.values().filter_map(|installed| installed.capture.as_ref());
+        exported.chain(captures.map(|capture| capture.borrow().upper)).any(|upper| upper < inputs)
+    }
+
     fn fetch(&mut self, dataflow: DataflowId, reply: &Reply<Changes>) {
         let installed = self.dataflows.get(&dataflow);
         let Some(capture) = installed.and_then(|installed| installed.capture.as_ref()) else {
@@ -235,9 +243,9 @@ impl Local {
 
     /// One turn; true if something was left to do.
     pub(super) fn step(&mut self) -> bool {
-        let more = self.worker.step();
+        self.worker.step();
         self.state.answer();
-        more
+        self.state.is_behind()
     }
 }
 
