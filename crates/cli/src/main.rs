@@ -8,6 +8,8 @@
 //! Reading order: [`arguments`], [`host`], [`run`] (one statement, from text to printed answer), [`output`], [`progress`],
 //! [`signals`], [`script`], [`shell`], [`demo`].
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod arguments;
 mod demo;
 mod host;

@@ -4,7 +4,12 @@
 //! fault with file, row, column and value; only the columns asked for are read. Files must agree on their columns.
 //! Memory is bounded by one batch and the pages it needs.
 
-use std::{collections::VecDeque, fs::File, path::PathBuf, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anabranch_batch::types;
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader, nearest::nearest};
@@ -171,7 +176,7 @@ impl ParquetReader {
 }
 
 /// Opens a file so that texts are decoded as views.
-fn open_file(path: &PathBuf) -> Result<ParquetRecordBatchReaderBuilder<File>, Error> {
+fn open_file(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, Error> {
     let file = File::open(path).map_err(|e| unreadable(path, e))?;
     let damaged = |problem: parquet::errors::ParquetError| {
         let error = malformed(path, format!("its Parquet footer cannot be read: {}", clean(&problem.to_string())));
@@ -202,7 +207,7 @@ fn clean(problem: &str) -> &str {
 }
 
 /// Every column that the engine can store, under lower-case names.
-fn discover(path: &PathBuf, found: &Schema) -> Result<(Vec<Field>, Vec<String>), Error> {
+fn discover(path: &Path, found: &Schema) -> Result<(Vec<Field>, Vec<String>), Error> {
     let members: Vec<String> = found.fields().iter().map(|field| field.name().clone()).collect();
     let names = distinct(members.iter().map(|name| name.to_lowercase()));
     let mut fields = Vec::new();
@@ -221,7 +226,7 @@ fn discover(path: &PathBuf, found: &Schema) -> Result<(Vec<Field>, Vec<String>),
 }
 
 /// Declared columns and where they are: by exact name, else whatever the case.
-fn declare(path: &PathBuf, columns: &[Field], found: &Schema) -> Result<(Vec<Field>, Vec<String>), Error> {
+fn declare(path: &Path, columns: &[Field], found: &Schema) -> Result<(Vec<Field>, Vec<String>), Error> {
     let mut members = Vec::new();
     for column in columns {
         let exact = found.fields().iter().find(|field| field.name() == column.name());
@@ -241,7 +246,7 @@ fn declare(path: &PathBuf, columns: &[Field], found: &Schema) -> Result<(Vec<Fie
     Ok((columns.to_vec(), members))
 }
 
-fn missing_column(path: &PathBuf, column: &str, found: &Schema) -> Error {
+fn missing_column(path: &Path, column: &str, found: &Schema) -> Error {
     let names: Vec<&str> = found.fields().iter().map(|field| field.name().as_str()).collect();
     let error = invalid(format!("file {} has no column \"{column}\"", path.display()))
         .with_detail(format!("Its columns are: {}.", names.join(", ")));

@@ -19,6 +19,8 @@
 //! Declared columns are found by name (csv with a header, json, parquet) or by position (tbl, csv without a header).
 //! Modules in reading order: [`options`], [`paths`], [`faults`], [`window`], [`delimited`], [`json`], [`columnar`].
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod columnar;
 mod delimited;
 mod faults;

@@ -1,5 +1,7 @@
 //! The binary, run on scripts.
 
+#![allow(clippy::unwrap_used)]
+
 mod demo;
 mod output;
 mod scripts;

@@ -1,5 +1,7 @@
 //! Good and bad files through the connector.
 
+#![allow(clippy::unwrap_used)]
+
 mod csv;
 mod json;
 mod parquet;
