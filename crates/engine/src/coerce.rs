@@ -31,9 +31,8 @@ pub(crate) fn storage_schema(kind: &str, name: &str, fields: &[Field]) -> Result
             return Err(Error::invalid(format!("column \"{}\" of {kind} \"{name}\" appears twice", field.name()))
                 .with_hint("Give each column a name of its own (AS)."));
         }
-        types::check(field.data_type()).map_err(|e| {
-            Error::invalid(format!("column \"{}\" of {kind} \"{name}\": {e}", field.name()))
-        })?;
+        types::check(field.data_type())
+            .map_err(|e| Error::invalid(format!("column \"{}\" of {kind} \"{name}\": {e}", field.name())))?;
         let stored = types::storage_type(field.data_type());
         out.push(Field::new(field.name(), stored, field.is_nullable()));
     }

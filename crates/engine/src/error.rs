@@ -88,7 +88,8 @@ impl Error {
 
     /// A broken invariant of ours.
     pub fn internal(message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Internal, message).with_hint("This is a bug in Anabranch; please report it with the statement.")
+        Error::new(ErrorKind::Internal, message)
+            .with_hint("This is a bug in Anabranch; please report it with the statement.")
     }
 
     /// The same error with a detail.

@@ -26,7 +26,8 @@ pub(crate) fn evaluate_stage(
     output: &Plan,
     batches: Vec<Batch>,
 ) -> Result<Vec<Batch>, Error> {
-    let predicate = |expr: &Expr| -> Result<ExpressionRef, Error> { Ok(Compiled::new(expr, &input.schema)?.into_ref()) };
+    let predicate =
+        |expr: &Expr| -> Result<ExpressionRef, Error> { Ok(Compiled::new(expr, &input.schema)?.into_ref()) };
     let column = |(expr, field): (&Expr, &FieldRef)| -> Result<ExpressionRef, Error> {
         Ok(Compiled::new(expr, &input.schema)?.typed(field.data_type()).into_ref())
     };

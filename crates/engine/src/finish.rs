@@ -46,15 +46,19 @@ pub(crate) fn finish(schema: &SchemaRef, batches: &[Batch], wanted: &Wanted<'_>)
     let picks = expand(&rows, &all, wanted.offset, wanted.limit)?;
     let n_columns = schema.fields().len();
     let columns = &all.columns()[..n_columns];
-    picks.chunks(ANSWER_ROWS_MAX).map(|rows| record_batch(schema, gather::take(columns, rows).to_vec(), rows.len())).collect()
+    picks
+        .chunks(ANSWER_ROWS_MAX)
+        .map(|rows| record_batch(schema, gather::take(columns, rows).to_vec(), rows.len()))
+        .collect()
 }
 
 /// A record batch of the schema's types, also of rows without columns.
 pub(crate) fn record_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, n_rows: usize) -> Result<RecordBatch, Error> {
-    let columns = columns.into_iter().zip(schema.fields()).map(|(column, field)| match column.data_type() == field.data_type() {
-        true => Ok(column),
-        false => cast(&column, field.data_type()),
-    });
+    let columns =
+        columns.into_iter().zip(schema.fields()).map(|(column, field)| match column.data_type() == field.data_type() {
+            true => Ok(column),
+            false => cast(&column, field.data_type()),
+        });
     let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
@@ -91,9 +95,8 @@ fn sort(columns: &[ArrayRef], rows: &mut Vec<u32>, wanted: &Wanted<'_>, diffs: &
 
 /// The wanted order, then all other columns ascending with NULLs last.
 fn sort_order(columns: &[ArrayRef], order: &[SortKey]) -> (Vec<ArrayRef>, Vec<Direction>) {
-    let first = order.iter().map(|key| {
-        (key.column, Direction { descending: key.descending, nulls_first: key.nulls_first })
-    });
+    let first =
+        order.iter().map(|key| (key.column, Direction { descending: key.descending, nulls_first: key.nulls_first }));
     let others = (0..columns.len())
         .filter(|column| !order.iter().any(|key| key.column == *column))
         .map(|column| (column, Direction { descending: false, nulls_first: false }));
@@ -135,7 +138,8 @@ mod tests {
 
     fn answer(values: Vec<Option<i64>>, diffs: Vec<i64>, wanted: Wanted<'_>) -> Result<Vec<Option<i64>>, Error> {
         let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
-        let batch = Batch::new(vec![Arc::new(Int64Array::from(values))], Times::Constant(1), Diffs::Column(diffs.into()));
+        let batch =
+            Batch::new(vec![Arc::new(Int64Array::from(values))], Times::Constant(1), Diffs::Column(diffs.into()));
         let batches = finish(&schema, &[batch], &wanted)?;
         Ok(batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().iter().collect::<Vec<_>>()).collect())
     }
@@ -162,7 +166,11 @@ mod tests {
 
     #[test]
     fn limit_zero_gives_nothing() {
-        assert!(answer(vec![Some(1), Some(2)], vec![1, 1], Wanted { limit: Some(0), ..Wanted::default() }).unwrap().is_empty());
+        assert!(
+            answer(vec![Some(1), Some(2)], vec![1, 1], Wanted { limit: Some(0), ..Wanted::default() })
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]

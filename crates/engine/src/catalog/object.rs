@@ -39,7 +39,9 @@ pub(crate) struct Object {
 pub(crate) enum Retain {
     All,
     /// Nothing; tells whether rows have been passed on already.
-    Nothing { passed: bool },
+    Nothing {
+        passed: bool,
+    },
 }
 
 /// How a source was opened, for `SHOW SOURCES`.

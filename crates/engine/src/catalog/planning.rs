@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use anabranch_sql::catalog::Relation;
 use anabranch_sql::statement::ObjectKind;
+use datafusion_expr::sqlparser::ast;
 
 use super::Catalog;
 
@@ -40,6 +41,10 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
             primary_key: object.primary_key.clone(),
             view_query: object.query_text.clone().filter(|_| inline),
         })
+    }
+
+    fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
+        self.catalog.find(table).map(|object| object.defaults.clone()).unwrap_or_default()
     }
 
     fn names(&self) -> Vec<String> {

@@ -109,7 +109,10 @@ impl Session {
     ) -> Result<(), Error> {
         let n_rows = batch.num_rows();
         if diffs.is_some_and(|diffs| diffs.len() != n_rows) {
-            return Err(Error::invalid(format!("there are {n_rows} rows, but {} diffs", diffs.map_or(0, <[i64]>::len))));
+            return Err(Error::invalid(format!(
+                "there are {n_rows} rows, but {} diffs",
+                diffs.map_or(0, <[i64]>::len)
+            )));
         }
         if let Some(Times::Column(times)) = &times
             && times.len() != n_rows
@@ -170,7 +173,8 @@ impl Session {
 
     /// Pushes changes whose times belong to the open commit.
     pub(super) fn push(&mut self, relation: &str, batch: Batch) -> Result<(), Error> {
-        let object = self.catalog.find_mut(relation).ok_or_else(|| Error::closed(format!("\"{relation}\" was dropped")))?;
+        let object =
+            self.catalog.find_mut(relation).ok_or_else(|| Error::closed(format!("\"{relation}\" was dropped")))?;
         let Some(maintained) = &object.maintained else {
             return Err(Error::internal(format!("\"{relation}\" is no input")));
         };

@@ -36,7 +36,9 @@ impl Session {
         let progress = reader.progress();
         Ok(match (progress.skipped, progress.first_skipped) {
             (0, _) => Outcome::done(tag),
-            (skipped, Some(first)) => Outcome::done_with(tag, format!("{skipped} rows were skipped; the first: {first}")),
+            (skipped, Some(first)) => {
+                Outcome::done_with(tag, format!("{skipped} rows were skipped; the first: {first}"))
+            }
             (skipped, None) => Outcome::done_with(tag, format!("{skipped} rows were skipped.")),
         })
     }
@@ -69,7 +71,11 @@ impl Session {
         let named = match batch.num_columns() == fields.len() {
             true => {
                 let given = batch.schema();
-                let renamed = given.fields().iter().zip(fields).map(|(given, field)| given.as_ref().clone().with_name(field.name()));
+                let renamed = given
+                    .fields()
+                    .iter()
+                    .zip(fields)
+                    .map(|(given, field)| given.as_ref().clone().with_name(field.name()));
                 let schema = Arc::new(Schema::new(renamed.collect::<Vec<_>>()));
                 RecordBatch::try_new(schema, batch.columns().to_vec())?
             }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan};
-use anabranch_sql::statement::{CreateIndex, CreateSource, CreateTable, CreateView, ObjectKind};
 use anabranch_sql::catalog::Catalog as _;
+use anabranch_sql::statement::{CreateIndex, CreateSource, CreateTable, CreateView, ObjectKind};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{DFSchema, TableReference};
 use datafusion_expr::Expr;

@@ -177,7 +177,12 @@ fn check_history(object: &Object) -> Result<(), Error> {
         return Ok(());
     }
     let kind = kind_name(object.kind);
-    Err(Error::invalid(format!("{kind} \"{}\" keeps no rows (retain = 'none'), and rows have passed already", object.name))
-        .with_detail("A query installed now would not see them.")
-        .with_hint(format!("Create views and indexes on the {kind} before its rows, or create it without retain = 'none'.")))
+    Err(Error::invalid(format!(
+        "{kind} \"{}\" keeps no rows (retain = 'none'), and rows have passed already",
+        object.name
+    ))
+    .with_detail("A query installed now would not see them.")
+    .with_hint(format!(
+        "Create views and indexes on the {kind} before its rows, or create it without retain = 'none'."
+    )))
 }

@@ -26,8 +26,12 @@ impl Session {
                     }
                 }
                 Some(kind) => {
-                    return Err(Error::invalid(format!("\"{name}\" is a {}, not a {}", kind_name(kind), kind_name(drop.kind)))
-                        .with_hint(format!("Use DROP {} {name}.", kind_name(kind).to_uppercase())));
+                    return Err(Error::invalid(format!(
+                        "\"{name}\" is a {}, not a {}",
+                        kind_name(kind),
+                        kind_name(drop.kind)
+                    ))
+                    .with_hint(format!("Use DROP {} {name}.", kind_name(kind).to_uppercase())));
                 }
             }
         }

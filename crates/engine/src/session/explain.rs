@@ -6,8 +6,8 @@ use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::Explain;
 
-use super::outcome::Rows;
 use super::dataflows::uses_arrangements;
+use super::outcome::Rows;
 use super::show::text_rows;
 use super::{Session, planning::Named};
 use crate::catalog::Arranged;

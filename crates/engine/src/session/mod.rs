@@ -65,12 +65,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            workers: 0,
-            merge_effort: MergeEffort::default(),
-            clock: Arc::new(WallClock),
-            batch_rows_max: 65_536,
-        }
+        Options { workers: 0, merge_effort: MergeEffort::default(), clock: Arc::new(WallClock), batch_rows_max: 65_536 }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_sql::{Planned, Planner};
 use anabranch_sql::statement::{Delete, Insert, Update};
+use anabranch_sql::{Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_expr::sqlparser::ast;
 

@@ -17,9 +17,9 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{Expr, Operator};
 
+use super::Session;
 use super::dataflows::Sink;
 use super::outcome::{Rows, SourceState};
-use super::Session;
 use super::planning::{Named, visible_schema};
 use crate::catalog::{Arranged, Object, Retain, kind_name};
 use crate::cluster::{Peek, PeekResult};
@@ -49,11 +49,8 @@ impl Session {
         self.check_kept(&planned.plan)?;
         let batches = self.collect(&planned.plan)?;
         let schema = visible_schema(&planned);
-        let wanted = Wanted {
-            order: &planned.finish.order,
-            offset: planned.finish.offset,
-            limit: planned.finish.limit,
-        };
+        let wanted =
+            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let mut rows = Rows::new(schema.clone(), finish(&schema, &batches, &wanted)?);
         rows.notices = notices;
         Ok(rows)
@@ -155,7 +152,9 @@ impl Session {
             if self.settings.wait_for_sources {
                 return Err(Error::data(text)
                     .with_detail(format!("{} rows were read before.", status.rows))
-                    .with_hint("Repair the source and create it again, or SET wait_for_sources = off to query what was read."));
+                    .with_hint(
+                        "Repair the source and create it again, or SET wait_for_sources = off to query what was read.",
+                    ));
             }
             notices.push(text);
         }

@@ -7,9 +7,10 @@ use anabranch_sql::statement::{ObjectKind, Show};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema};
 
-use super::outcome::{Rows, SourceState, SourceStatus};
 use super::Session;
+use super::outcome::{Rows, SourceState, SourceStatus};
 use crate::catalog::{Index, Object};
+use crate::cluster::ArrangementStats;
 use crate::error::Error;
 
 /// A column of an answer.
@@ -19,6 +20,12 @@ enum Column {
 }
 
 impl Session {
+    /// What every arrangement holds, those that only queries share included.
+    pub fn arrangements(&mut self) -> Vec<ArrangementStats> {
+        self.allow_compaction();
+        self.cluster.stats()
+    }
+
     pub(super) fn show(&mut self, show: &Show) -> Result<Rows, Error> {
         match show {
             Show::Tables => self.show_tables(),
@@ -108,8 +115,7 @@ impl Session {
 
     /// All arrangements that have a name, with what they hold; those that only queries share have none and no key.
     fn show_arrangements(&mut self) -> Result<Rows, Error> {
-        self.allow_compaction();
-        let stats = self.cluster.stats();
+        let stats = self.arrangements();
         let named = stats.iter().map(|stats| {
             self.catalog.objects().find_map(|object| {
                 let mut arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
@@ -165,7 +171,9 @@ fn rows(columns: Vec<(&str, Column)>) -> Result<Rows, Error> {
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for (name, column) in columns {
         let (data_type, array): (DataType, ArrayRef) = match column {
-            Column::Text(values) => (DataType::Utf8View, Arc::new(values.iter().map(Option::as_deref).collect::<StringViewArray>())),
+            Column::Text(values) => {
+                (DataType::Utf8View, Arc::new(values.iter().map(Option::as_deref).collect::<StringViewArray>()))
+            }
             Column::Number(values) => (DataType::Int64, Arc::new(Int64Array::from(values))),
         };
         fields.push(Field::new(name, data_type, true));

@@ -18,9 +18,9 @@ use anabranch_sql::statement::{ObjectKind, Subscribe};
 use arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::Session;
 use super::dataflows::Sink;
 use super::outcome::{Changes, SourceState, Step, Subscription};
-use super::Session;
 use super::planning::{Named, visible_schema};
 use crate::cluster::{self, DataflowId};
 use crate::error::Error;
@@ -102,7 +102,10 @@ impl Session {
                 return Err(Error::cancelled());
             }
             self.take_changes(subscription, deadline)?;
-            if Instant::now() >= deadline && self.live(subscription)?.queue.is_empty() && !self.live(subscription)?.ended {
+            if Instant::now() >= deadline
+                && self.live(subscription)?.queue.is_empty()
+                && !self.live(subscription)?.ended
+            {
                 return Ok(Changes::Nothing);
             }
         }

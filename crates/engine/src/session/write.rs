@@ -6,8 +6,8 @@
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, Time, Times};
-use anabranch_sql::statement::{Delete, Insert, Update};
 use anabranch_sql::Planned;
+use anabranch_sql::statement::{Delete, Insert, Update};
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::commit::target;
@@ -61,11 +61,8 @@ impl Session {
         self.check_kept(&planned.plan)?;
         let rows = self.collect(&planned.plan)?;
         let schema = visible_schema(planned);
-        let wanted = Wanted {
-            order: &planned.finish.order,
-            offset: planned.finish.offset,
-            limit: planned.finish.limit,
-        };
+        let wanted =
+            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         if wanted.limit.is_none() && wanted.offset == 0 {
             let visible: Vec<usize> = (0..schema.fields().len()).collect();
             return Ok(rows.into_iter().map(|batch| batch.project(&visible)).collect());
@@ -98,9 +95,8 @@ impl Session {
         let keys: Vec<Batch> = changes.iter().map(|batch| batch.project(&object.primary_key)).collect();
         let Some(keys) = Batch::concat(&keys) else { return Ok(()) };
         let there = self.rows_with_keys(object, keys.columns().to_vec())?;
-        let there = there.iter().map(|batch| {
-            batch.project(&object.primary_key).with_times(Times::Constant(0)).flatten()
-        });
+        let there =
+            there.iter().map(|batch| batch.project(&object.primary_key).with_times(Times::Constant(0)).flatten());
         let all: Vec<Batch> = there.chain([keys]).collect();
         let Some(sums) = Batch::concat(&all).map(consolidate) else { return Ok(()) };
         let Some(row) = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1) else { return Ok(()) };

@@ -1,0 +1,9 @@
+//! A session from outside: statements in, answers out, under 0, 1 and 2 workers.
+
+mod define;
+mod errors;
+mod read;
+mod sources;
+mod subscribe;
+mod support;
+mod write;

@@ -1,0 +1,100 @@
+//! SELECT: what it sees, and in which order.
+
+use crate::support::{ask, fail, run, with_workers};
+
+#[test]
+fn a_select_sees_every_write_before_it_in_every_view() {
+    with_workers(|session| {
+        run(
+            session,
+            "CREATE TABLE t (g int, v int);
+             CREATE VIEW positive AS SELECT g, v FROM t WHERE v > 0;
+             CREATE MATERIALIZED VIEW sums AS SELECT g, sum(v) AS total FROM positive GROUP BY g;
+             CREATE MATERIALIZED VIEW top AS SELECT max(total) AS best FROM sums",
+        );
+        for i in 1..=20 {
+            run(session, &format!("INSERT INTO t VALUES ({}, {i}), (0, -1)", i % 3));
+            let best: i32 = (0..3).map(|g| (1..=i).filter(|j| j % 3 == g).sum()).max().unwrap();
+            assert_eq!(ask(session, "SELECT best FROM top"), [best.to_string()]);
+            assert_eq!(ask(session, "SELECT count(*) FROM t"), [(2 * i).to_string()]);
+        }
+        run(session, "DELETE FROM t");
+        assert_eq!(ask(session, "SELECT best FROM top"), ["null"]);
+        assert!(ask(session, "SELECT * FROM sums").is_empty());
+    });
+}
+
+#[test]
+fn rows_come_in_the_order_asked_for() {
+    with_workers(|session| {
+        run(
+            session,
+            "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (2, 'x'), (1, 'y'), (null, 'z'), (1, 'a'), (1, 'a')",
+        );
+        assert_eq!(ask(session, "SELECT a, b FROM t ORDER BY a"), ["1 a", "1 a", "1 y", "2 x", "null z"]);
+        assert_eq!(ask(session, "SELECT b FROM t ORDER BY a DESC, b"), ["z", "x", "a", "a", "y"]);
+        assert_eq!(ask(session, "SELECT b FROM t ORDER BY a NULLS FIRST LIMIT 2"), ["z", "a"]);
+        assert_eq!(ask(session, "SELECT b FROM t ORDER BY b OFFSET 1 LIMIT 2"), ["a", "x"]);
+        assert_eq!(ask(session, "SELECT b FROM t ORDER BY -a LIMIT 1"), ["x"]);
+    });
+}
+
+#[test]
+fn literal_rows_need_no_table() {
+    with_workers(|session| {
+        assert_eq!(ask(session, "SELECT 1 + 1 AS two, 'a' || 'b' AS ab"), ["2 ab"]);
+        assert_eq!(ask(session, "VALUES (1, 'x'), (2, 'y')"), ["1 x", "2 y"]);
+        assert_eq!(ask(session, "SELECT count(*) FROM (VALUES (1), (2)) AS v (a)"), ["2"]);
+    });
+}
+
+#[test]
+fn a_key_is_looked_up() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k bigint PRIMARY KEY, a text, b int); CREATE INDEX t_ab ON t (a, b)");
+        run(session, "INSERT INTO t VALUES (1, 'x', 1), (2, 'x', 2), (3, 'y', 1), (4, null, 1)");
+        assert_eq!(ask(session, "SELECT a FROM t WHERE k = 3"), ["y"]);
+        assert_eq!(ask(session, "SELECT k FROM t WHERE k IN (1, 4, 9)"), ["1", "4"]);
+        assert_eq!(ask(session, "SELECT k FROM t WHERE a = 'x' AND b = 2"), ["2"]);
+        assert_eq!(ask(session, "SELECT k FROM t WHERE b = 1 AND a = 'x' AND k > 1"), Vec::<String>::new());
+        assert_eq!(ask(session, "SELECT k FROM t WHERE a = 'x'"), ["1", "2"]);
+        assert!(ask(session, "SELECT k FROM t WHERE k = 99").is_empty());
+    });
+}
+
+#[test]
+fn joins_and_subqueries_are_computed_for_the_question() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE o (id int PRIMARY KEY, c int); CREATE TABLE c (id int PRIMARY KEY, name text)");
+        run(session, "INSERT INTO c VALUES (1, 'ann'), (2, 'bob'); INSERT INTO o VALUES (10, 1), (11, 1), (12, 3)");
+        assert_eq!(
+            ask(session, "SELECT o.id, name FROM o LEFT JOIN c ON o.c = c.id ORDER BY 1"),
+            ["10 ann", "11 ann", "12 null"]
+        );
+        assert_eq!(ask(session, "SELECT name FROM c WHERE id NOT IN (SELECT c FROM o)"), ["bob"]);
+        assert_eq!(
+            ask(session, "SELECT name, (SELECT count(*) FROM o WHERE o.c = c.id) FROM c ORDER BY 1"),
+            ["ann 2", "bob 0"]
+        );
+        // What was installed for a question is gone after it.
+        assert_eq!(ask(session, "SHOW ARRANGEMENTS").len(), 2);
+    });
+}
+
+#[test]
+fn a_table_that_keeps_nothing_feeds_only_what_was_there_before() {
+    with_workers(|session| {
+        run(
+            session,
+            "CREATE TABLE t (a int) WITH (retain = 'none'); CREATE MATERIALIZED VIEW s AS SELECT sum(a) AS a FROM t",
+        );
+        run(session, "INSERT INTO t VALUES (1), (2)");
+        assert_eq!(ask(session, "SELECT a FROM s"), ["3"]);
+        assert!(fail(session, "SELECT * FROM t").message.contains("keeps no rows"));
+        assert!(
+            fail(session, "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t")
+                .message
+                .contains("passed already")
+        );
+    });
+}

@@ -1,0 +1,108 @@
+//! INSERT, UPDATE, DELETE, and rows from Arrow.
+
+use std::sync::Arc;
+
+use anabranch_engine::{ErrorKind, Times};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+
+use crate::support::{ask, fail, pairs, run, tag, with_workers};
+
+#[test]
+fn rows_are_written_changed_and_removed() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k bigint PRIMARY KEY, v text, n int DEFAULT 5)");
+        assert_eq!(tag(session, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)"), "INSERT 0 3");
+        assert_eq!(tag(session, "INSERT INTO t (v, k) VALUES ('d', 4)"), "INSERT 0 1");
+        assert_eq!(tag(session, "UPDATE t SET v = v || '!', n = n + 1 WHERE k >= 3"), "UPDATE 2");
+        assert_eq!(tag(session, "DELETE FROM t WHERE n = 2"), "DELETE 1");
+        assert_eq!(ask(session, "SELECT * FROM t ORDER BY k"), ["1 a 1", "3 c! 4", "4 d! 6"]);
+        assert_eq!(tag(session, "INSERT INTO t SELECT k + 10, v, n FROM t ORDER BY k LIMIT 2"), "INSERT 0 2");
+        assert_eq!(ask(session, "SELECT k FROM t ORDER BY k"), ["1", "3", "4", "11", "13"]);
+        assert_eq!(tag(session, "UPDATE t SET k = k + 1"), "UPDATE 5");
+        assert_eq!(ask(session, "SELECT k FROM t ORDER BY k"), ["2", "4", "5", "12", "14"]);
+    });
+}
+
+#[test]
+fn a_duplicate_key_leaves_nothing() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (a int, b text, v int, PRIMARY KEY (a, b)); INSERT INTO t VALUES (1, 'x', 0)");
+        let error = fail(session, "INSERT INTO t VALUES (2, 'x', 0), (1, 'x', 9)");
+        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Data, "duplicate key in table \"t\""));
+        assert_eq!(error.detail.as_deref(), Some("The primary key (a, b) = (1, x) would appear 2 times."));
+        assert!(fail(session, "INSERT INTO t VALUES (5, 'x', 0), (5, 'x', 1)").message.contains("duplicate key"));
+        run(session, "INSERT INTO t VALUES (2, 'x', 0)");
+        assert!(fail(session, "UPDATE t SET a = 1").message.contains("duplicate key"));
+        assert_eq!(ask(session, "SELECT * FROM t ORDER BY a"), ["1 x 0", "2 x 0"]);
+        // Keys may change places within one statement.
+        run(session, "UPDATE t SET a = 3 - a");
+        assert_eq!(ask(session, "SELECT a FROM t ORDER BY a"), ["1", "2"]);
+    });
+}
+
+#[test]
+fn null_is_refused_where_the_column_forbids_it() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k int PRIMARY KEY, v text NOT NULL); INSERT INTO t VALUES (1, 'a')");
+        let error = fail(session, "INSERT INTO t VALUES (2, 'b'), (3, null)");
+        assert_eq!(error.message, "null value in column \"v\" of table \"t\", which is NOT NULL");
+        assert_eq!(error.detail.as_deref(), Some("The row is (3, null)."));
+        assert!(fail(session, "INSERT INTO t (v) VALUES ('x')").message.contains("column \"k\""));
+        assert!(fail(session, "UPDATE t SET v = null").message.contains("NOT NULL"));
+        assert_eq!(ask(session, "SELECT * FROM t"), ["1 a"]);
+    });
+}
+
+#[test]
+fn arrow_rows_go_in_by_name_or_position() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (v text, k int DEFAULT 3)");
+        session.insert("t", &pairs(&[(1, "a"), (2, "b")])).unwrap();
+        let values: ArrayRef = Arc::new(arrow::array::StringArray::from(vec!["c"]));
+        session.insert("t", &RecordBatch::try_from_iter([("v", values)]).unwrap()).unwrap();
+        assert_eq!(ask(session, "SELECT k, v FROM t ORDER BY v"), ["1 a", "2 b", "3 c"]);
+        let error = session.insert("t", &pairs(&[(1 << 40, "a")])).unwrap_err();
+        assert!(error.message.contains("does not fit column \"k\""), "{error}");
+        assert!(session.insert("nope", &pairs(&[])).is_err());
+    });
+}
+
+#[test]
+fn signed_changes_and_open_commits() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k bigint, v text); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t");
+        session.apply("t", &pairs(&[(1, "a"), (2, "b")]), &[2, 1]).unwrap();
+        session.apply("t", &pairs(&[(1, "a")]), &[-1]).unwrap();
+        assert_eq!(ask(session, "SELECT * FROM t"), ["1 a", "2 b"]);
+        let before = session.time();
+        for i in 0..10 {
+            session.ingest("t", &pairs(&[(i, "c")]), None, None).unwrap();
+        }
+        let time = session.commit().unwrap();
+        assert!(time > before);
+        let times = Times::Column(vec![time + 5, time + 9].into());
+        session.ingest("t", &pairs(&[(50, "d"), (51, "d")]), Some(times), None).unwrap();
+        assert_eq!(session.commit().unwrap(), time + 9);
+        assert_eq!(ask(session, "SELECT n FROM n"), ["14"]);
+        assert!(session.ingest("t", &pairs(&[(1, "a")]), Some(Times::Constant(time)), None).is_err());
+        // More was taken away than was there: an error until it is put back.
+        session.apply("t", &pairs(&[(99, "z")]), &[-1]).unwrap();
+        assert_eq!(fail(session, "SELECT * FROM t").kind, ErrorKind::Internal);
+        session.apply("t", &pairs(&[(99, "z")]), &[1]).unwrap();
+        assert_eq!(ask(session, "SELECT count(*) FROM t"), ["14"]);
+    });
+}
+
+#[test]
+fn many_commits_do_not_pile_up() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k bigint); CREATE MATERIALIZED VIEW s AS SELECT sum(k) AS s FROM t");
+        for i in 0..500i64 {
+            let keys: ArrayRef = Arc::new(Int64Array::from(vec![i, -i, 1]));
+            session.insert("t", &RecordBatch::try_from_iter([("k", keys)]).unwrap()).unwrap();
+        }
+        assert_eq!(ask(session, "SELECT s FROM s"), ["500"]);
+        run(session, "DELETE FROM t WHERE k <> 1");
+        assert_eq!(ask(session, "SELECT count(*), sum(k) FROM t"), ["501 501"]);
+    });
+}
