@@ -3,7 +3,7 @@
 //! Law: at every time every row is there zero times or more often. Within a time anything goes: changes that cancel,
 //! a removal before the insertion it undoes, the same row inserted again and again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::values::{Pool, column_types, row, value};
 use crate::build::Relation;
@@ -81,6 +81,20 @@ impl History {
             contents.expect("every relation has an entry").add(update.row.clone(), update.diff);
         }
         inputs
+    }
+
+    /// The rows that occur, each once, with the index of their relation.
+    pub fn rows(&self) -> Vec<(usize, Row)> {
+        let rows: BTreeSet<_> = self.updates.iter().map(|update| (update.relation, update.row.clone())).collect();
+        rows.into_iter().collect()
+    }
+
+    /// The history without any change to the given rows.
+    pub fn without(&self, rows: &[(usize, Row)]) -> History {
+        let gone =
+            |update: &&Update| !rows.iter().any(|(relation, row)| *relation == update.relation && *row == update.row);
+        let updates = self.updates.iter().filter(gone).cloned().collect();
+        History { relations: self.relations.clone(), times: self.times.clone(), updates }
     }
 
     /// The changes at each time, by relation: what one frontier step may bring at the least.

@@ -29,6 +29,9 @@ pub use self::setting::Setting;
 /// Relative difference up to which floats are the same: engine and model may add in different orders.
 const TOLERANCE: f64 = 1e-9;
 
+/// Tries at making a failing history smaller.
+const SHRINK_RUNS: usize = 300;
+
 /// Checks the laws of a plan over a history under a few settings.
 ///
 /// # Panics
@@ -43,13 +46,40 @@ pub fn hold(rng: &mut Rng, plan: &Arc<Plan>, history: &History) {
 /// As [`hold`].
 pub fn hold_under(plan: &Arc<Plan>, history: &History, settings: &[Setting]) {
     collide_hashes_if_asked();
-    let expected: Vec<(i64, Answer)> =
-        history.times.iter().map(|&time| (time, evaluate(plan, &history.contents_at(time)))).collect();
+    let expected = expected(plan, history);
     for setting in settings {
         if let Err(difference) = run::compare(plan, history, setting, &expected) {
-            panic!("{}", report(plan, history, setting, &difference));
+            let (history, difference) = shrink(plan, history, setting, difference);
+            panic!("{}", report(plan, &history, setting, &difference));
         }
     }
+}
+
+/// The model's answers at every time of a history.
+fn expected(plan: &Plan, history: &History) -> Vec<(i64, Answer)> {
+    history.times.iter().map(|&time| (time, evaluate(plan, &history.contents_at(time)))).collect()
+}
+
+/// Leaves rows out of the history, with all their updates, as long as there still is a difference. Stops after
+/// [`SHRINK_RUNS`] runs: they cost about a hundredth of a second each.
+fn shrink(plan: &Arc<Plan>, history: &History, setting: &Setting, difference: String) -> (History, String) {
+    let (mut smallest, mut difference) = (history.clone(), difference);
+    let mut left = SHRINK_RUNS;
+    let mut chunk = smallest.rows().len().div_ceil(2);
+    while chunk > 0 && left > 0 {
+        let mut start = 0;
+        while start < smallest.rows().len() && left > 0 {
+            let rows = smallest.rows();
+            let smaller = smallest.without(&rows[start..(start + chunk).min(rows.len())]);
+            left -= 1;
+            match run::compare(plan, &smaller, setting, &expected(plan, &smaller)) {
+                Err(found) => (smallest, difference) = (smaller, found),
+                Ok(()) => start += chunk,
+            }
+        }
+        chunk /= 2;
+    }
+    (smallest, difference)
 }
 
 fn report(plan: &Plan, history: &History, setting: &Setting, difference: &str) -> String {

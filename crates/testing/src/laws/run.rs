@@ -37,7 +37,7 @@ pub fn compare(
             run.install().map_err(|error| format!("install: {error:?}"))?;
         }
         for (relation, batch) in portion.batches {
-            run.cluster.push(collection(relation), batch);
+            run.cluster.push(collection(relation), batch.flatten());
             run.step_sometimes();
         }
         run.complete(portion.last);
@@ -191,14 +191,14 @@ impl<'a> Run<'a> {
         let what = format!("the arrangement by {:?}, as of {}", self.key, self.completed);
         let (found, failed) = self.peek(None)?;
         same(&what, &found, failed, answer)?;
-        if self.key.is_empty() || failed || answer.rows.is_empty() {
+        if self.key.is_empty() || failed || found.is_empty() {
             return Ok(());
         }
-        let index = self.rng.below(answer.rows.len());
-        let wanted = answer.rows.iter().nth(index).expect("the index is in range").0.project(&self.key);
-        let (found, _) = self.peek(Some(&wanted))?;
-        let with_key = answer.rows.iter().filter(|(row, _)| row.project(&self.key) == wanted);
+        let index = self.rng.below(found.len());
+        let wanted = found.iter().nth(index).expect("the index is in range").0.project(&self.key);
+        let with_key = found.iter().filter(|(row, _)| row.project(&self.key) == wanted);
         let rows: Contents = with_key.map(|(row, count)| (row.clone(), count)).collect();
+        let (found, _) = self.peek(Some(&wanted))?;
         same(&format!("{what}, rows with {wanted:?}"), &found, false, &Answer { rows, ..Answer::default() })
     }
 
