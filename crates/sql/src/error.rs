@@ -256,8 +256,19 @@ fn from_message(message: &str) -> SqlError {
         let mut words = line.split('\'');
         let call = words.nth(1).unwrap_or(line);
         return SqlError::new(ErrorKind::Type, format!("function {} does not take these arguments", sql_types(call)))
-            .with_detail(sql_types(line).to_string())
             .with_hint("An explicit cast, such as x::bigint, may help.");
+    }
+    if let Some(rest) = line.strip_prefix("Cannot create filter with non-boolean predicate ") {
+        let is = rest.rsplit_once("returning ").map_or("", |(_, is)| is);
+        return SqlError::new(ErrorKind::Type, format!("the condition is of type {}, not boolean", sql_types(is)))
+            .with_hint("Compare it with a value, as in x <> 0.");
+    }
+    if let Some(rest) = line.split("Previous inputs were of type ").nth(1)
+        && let Some((first, rest)) = rest.split_once(", but got incompatible type ")
+    {
+        let second = rest.split(" on column").next().unwrap_or(rest);
+        let message = format!("UNION types {} and {} cannot be matched", sql_types(first), sql_types(second));
+        return SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.");
     }
     let lower = line.to_lowercase();
     let kind = if ["coerc", "cast", "common argument type", "boolean type", "data type", "type mismatch", "types"]

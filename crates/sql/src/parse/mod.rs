@@ -45,7 +45,8 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
         .into_iter()
         .map(|range| {
             let statement = parse_one(text, range.clone()).map_err(|mut error| {
-                error.position = Some(error.place(text).unwrap_or(range.start));
+                let unplaced = if error.message.ends_with("end of input") { range.end } else { range.start };
+                error.position = Some(error.place(text).unwrap_or(unplaced));
                 error
             })?;
             Ok(Parsed { statement, range })

@@ -268,25 +268,43 @@ fn chosen(input: &Arc<Plan>, positions: &[usize]) -> Option<Arc<Plan>> {
     }))
 }
 
-/// Literals over literal rows are literal rows.
+/// Literals and columns over literal rows are literal rows.
 fn constant(input: &Arc<Plan>, columns: &[Column]) -> Result<Option<Arc<Plan>>> {
     let Node::Constant { rows } = &input.node else {
         return Ok(None);
     };
-    let mut row = Vec::with_capacity(columns.len());
+    let mut cells = Vec::with_capacity(columns.len());
     let mut drafts: Vec<Draft> = Vec::with_capacity(columns.len());
     for (expr, alias) in columns {
+        let name = name_of(expr, alias.clone());
         let (expr, data_type) = carried(expr.clone(), &input.schema)?;
-        let Expr::Literal(value, _) = &expr else {
-            return Ok(None);
+        let cell = match &expr {
+            Expr::Literal(value, _) => Cell::Value(value.clone()),
+            other => match position(other, &input.schema) {
+                Some(at) => Cell::Column(at),
+                None => return Ok(None),
+            },
         };
-        drafts.push((name_of(&expr, alias.clone()), data_type, value.is_null()));
-        row.push(value.clone());
+        drafts.push((name, data_type, expr.nullable(input.schema.as_ref())?));
+        cells.push(cell);
     }
+    let rows = rows
+        .iter()
+        .map(|row| {
+            let cell = |cell: &Cell| match cell {
+                Cell::Value(value) => value.clone(),
+                Cell::Column(at) => row[*at].clone(),
+            };
+            cells.iter().map(cell).collect()
+        })
+        .collect();
     Ok(Some(Arc::new(Plan {
-        node: Node::Constant {
-            rows: vec![row; rows.len()],
-        },
+        node: Node::Constant { rows },
         schema: schema(drafts),
     })))
+}
+
+enum Cell {
+    Value(ScalarValue),
+    Column(usize),
 }

@@ -1,7 +1,6 @@
 //! Planning from the outside: text in, plans and errors out.
 
 mod changes;
-mod errors;
 mod golden;
 mod queries;
 mod slt;
