@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use anabranch_arrangement::{Builder, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, ValueOrder, Writer, arrangement, probe, snapshot};
+use anabranch_arrangement::{
+    Builder, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, ValueOrder, Writer, arrangement, probe, snapshot,
+};
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::array::{ArrayRef, UInt64Array};
@@ -68,8 +70,13 @@ fn build(rows: usize, batch_rows: usize) -> (Writer, Reader) {
     let total = now() - start;
     let stats = reader.stats();
     println!("built {} rows in {} runs, {:.1} B/row", stats.rows, stats.runs, stats.bytes as f64 / stats.rows as f64);
-    println!("{:.2} M updates/s; {:.0} ns a row to sort, {:.0} ns a row to merge; longest round {:.2} ms", rows as f64 / total / 1e6,
-        sealing / rows as f64 * 1e9, (total - sealing) / rows as f64 * 1e9, longest * 1e3);
+    println!(
+        "{:.2} M updates/s; {:.0} ns a row to sort, {:.0} ns a row to merge; longest round {:.2} ms",
+        rows as f64 / total / 1e6,
+        sealing / rows as f64 * 1e9,
+        (total - sealing) / rows as f64 * 1e9,
+        longest * 1e3
+    );
     (writer, reader)
 }
 
@@ -82,7 +89,11 @@ fn random_batch(i: usize, rows: usize, space: usize) -> Batch {
 
 fn report_probes(reader: &Reader, space: usize, n_keys: usize, what: &str) {
     let rounds = (1_000_000 / n_keys).clamp(10, 20_000);
-    let columns = |round: usize| -> ArrayRef { Arc::new(UInt64Array::from_iter_values((0..n_keys).map(|i| mix((round * n_keys + i) as u64 ^ (1 << 50)) % space as u64))) };
+    let columns = |round: usize| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(
+            (0..n_keys).map(|i| mix((round * n_keys + i) as u64 ^ (1 << 50)) % space as u64),
+        ))
+    };
     let inputs: Vec<ArrayRef> = (0..rounds).map(columns).collect();
     let mut found = 0;
     let start = now();
@@ -100,6 +111,11 @@ fn report_probes(reader: &Reader, space: usize, n_keys: usize, what: &str) {
     }
     let total = now() - start;
     let per_key = |seconds: f64| seconds / (rounds * n_keys) as f64 * 1e9;
-    println!("{n_keys:>7} keys against {what}: {:.2} M probes/s ({:.0} ns a key to sort, {:.0} ns to probe; {:.2} matches a key)",
-        1e-6 * (rounds * n_keys) as f64 / total, per_key(sorting), per_key(total - sorting), found as f64 / (rounds * n_keys) as f64);
+    println!(
+        "{n_keys:>7} keys against {what}: {:.2} M probes/s ({:.0} ns a key to sort, {:.0} ns to probe; {:.2} matches a key)",
+        1e-6 * (rounds * n_keys) as f64 / total,
+        per_key(sorting),
+        per_key(total - sorting),
+        found as f64 / (rounds * n_keys) as f64
+    );
 }

@@ -6,8 +6,10 @@
 //! Cost: `push` is O(rows) (hashing, unless the batch is keyed already); `seal` is O(held rows) to split by time, then one
 //! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie.
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 
+use anabranch_batch::order::Comparator;
 use anabranch_batch::{Batch, END, Time, Times, equal};
 use arrow::array::{ArrayRef, BooleanArray};
 
@@ -98,7 +100,8 @@ fn sort_batch(layout: &Rc<Layout>, batch: Batch) -> Vec<Rc<Chunk>> {
     let (words, value_exact) = layout.value_words(&columns, batch.len());
     let exact = Exact { key: layout.is_key_exact(&columns), value: value_exact };
     let hashes = &batch.key().expect("the builder keys what it holds").hashes;
-    let entries = hashes.iter().zip(&words).enumerate().map(|(row, (&hash, &word))| Entry { hash, word, row: row as u32 });
+    let entries =
+        hashes.iter().zip(&words).enumerate().map(|(row, (&hash, &word))| Entry { hash, word, row: row as u32 });
     let mut entries = sort_entries(entries.collect());
     let key_unique = sort_ties(layout, &batch, exact, &mut entries);
     let source = Source { columns, times: batch.times().clone(), diffs: batch.diffs().clone(), exact };
@@ -107,78 +110,73 @@ fn sort_batch(layout: &Rc<Layout>, batch: Batch) -> Vec<Rc<Chunk>> {
 
 /// Puts rows whose words tie in order. Returns whether equal hashes meant equal keys.
 fn sort_ties(layout: &Layout, batch: &Batch, exact: Exact, entries: &mut [Entry]) -> bool {
-    let same_hash = |a: &Entry, b: &Entry| a.hash == b.hash;
-    let same_words = |a: &Entry, b: &Entry| a.hash == b.hash && a.word == b.word;
     let columns = batch.columns();
-    let key_unique = exact.key || {
-        let unequal = find_unequal(&pick_columns(columns, &layout.key), entries, same_hash);
-        sort_unequal(layout, batch, entries, same_hash, &unequal)
+    let ties = |exact: bool, of: &[usize], entries: &[Entry], tie: fn(&Entry, &Entry) -> bool| match exact {
+        true => Vec::new(),
+        false => find_unequal(&pick_columns(columns, of), entries, tie),
     };
-    if !exact.value {
-        let unequal = find_unequal(&pick_columns(columns, &layout.value_columns()), entries, same_words);
-        sort_unequal(layout, batch, entries, same_words, &unequal);
+    let unequal_keys = ties(exact.key, &layout.key, entries, same_hash);
+    let key = (!unequal_keys.is_empty()).then(|| layout.key_comparator(columns, columns));
+    let value = (!exact.value).then(|| layout.value_comparator(columns, columns));
+    let order = RowOrder { key, value };
+    order.sort_groups(entries, same_hash, &unequal_keys);
+    let unequal_values = ties(exact.value, &layout.value_columns(), entries, same_words);
+    order.sort_groups(entries, same_words, &unequal_values);
+    if let Times::Column(times) = batch.times() {
+        order.sort_equal_rows_by_time(entries, times);
     }
-    if matches!(batch.times(), Times::Column(_)) {
-        sort_equal_by_time(layout, batch, exact, entries);
-    }
-    key_unique
+    unequal_keys.is_empty()
+}
+
+fn same_hash(a: &Entry, b: &Entry) -> bool {
+    a.hash == b.hash
+}
+
+fn same_words(a: &Entry, b: &Entry) -> bool {
+    a.hash == b.hash && a.word == b.word
 }
 
 /// Entries that tie with the entry before them and yet differ from it in `columns`.
-fn find_unequal(columns: &[ArrayRef], entries: &[Entry], ties: impl Fn(&Entry, &Entry) -> bool) -> Vec<usize> {
-    let tied: Vec<usize> = (1..entries.len()).filter(|&i| ties(&entries[i - 1], &entries[i])).collect();
+fn find_unequal(columns: &[ArrayRef], entries: &[Entry], tie: fn(&Entry, &Entry) -> bool) -> Vec<usize> {
+    let tied: Vec<usize> = (1..entries.len()).filter(|&i| tie(&entries[i - 1], &entries[i])).collect();
     let left: Vec<u32> = tied.iter().map(|&i| entries[i - 1].row).collect();
     let right: Vec<u32> = tied.iter().map(|&i| entries[i].row).collect();
     let equal = equal::rows_equal(columns, &left, columns, &right);
     tied.into_iter().zip(equal).filter(|&(_, equal)| !equal).map(|(i, _)| i).collect()
 }
 
-/// Sorts, on the columns, every group of tied entries that holds an unequal one. Returns whether there was none.
-fn sort_unequal(layout: &Layout, batch: &Batch, entries: &mut [Entry], ties: impl Fn(&Entry, &Entry) -> bool, unequal: &[usize]) -> bool {
-    let columns = batch.columns();
-    let mut sorted_to = 0;
-    for &at in unequal {
-        if at < sorted_to {
-            continue;
-        }
-        let start = at - entries[..at].iter().rev().take_while(|entry| ties(entry, &entries[at])).count();
-        sorted_to = at + entries[at..].iter().take_while(|entry| ties(&entries[at], entry)).count();
-        let key = layout.key_comparator(columns, columns);
-        let value = layout.value_comparator(columns, columns);
-        entries[start..sorted_to].sort_unstable_by(|a, b| {
-            let (i, j) = (a.row as usize, b.row as usize);
-            let by_key = key.compare(i, j);
-            by_key.then_with(|| a.word.cmp(&b.word)).then_with(|| value.compare(i, j))
-        });
-    }
-    unequal.is_empty()
+/// The order of rows with equal hashes; `None` where hash or word said it all.
+struct RowOrder {
+    key: Option<Comparator>,
+    value: Option<Comparator>,
 }
 
-/// Sorts rows of equal key and value by time.
-fn sort_equal_by_time(layout: &Layout, batch: &Batch, exact: Exact, entries: &mut [Entry]) {
-    let times = batch.times();
-    let all = exact == Exact { key: true, value: true };
-    let columns = batch.columns();
-    let mut start = 0;
-    let mut same: Option<_> = None;
-    while start < entries.len() {
-        let head = entries[start];
-        let ties = entries[start + 1..].iter().take_while(|entry| entry.hash == head.hash && entry.word == head.word).count();
-        if ties == 0 {
-            start += 1;
-            continue;
+impl RowOrder {
+    fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
+        let compare = |columns: &Option<Comparator>| {
+            columns.as_ref().map_or(Ordering::Equal, |columns| columns.compare(a.row as usize, b.row as usize))
+        };
+        compare(&self.key).then(a.word.cmp(&b.word)).then_with(|| compare(&self.value))
+    }
+
+    /// Sorts every group of tied entries that holds one of `unequal` (ascending).
+    fn sort_groups(&self, entries: &mut [Entry], tie: fn(&Entry, &Entry) -> bool, unequal: &[usize]) {
+        let mut sorted_to = 0;
+        for &at in unequal {
+            if at >= sorted_to {
+                let start = at - entries[..at].iter().rev().take_while(|entry| tie(entry, &entries[at])).count();
+                sorted_to = at + entries[at..].iter().take_while(|entry| tie(&entries[at], entry)).count();
+                entries[start..sorted_to].sort_unstable_by(|a, b| self.compare(a, b));
+            }
         }
-        let mut end = start + 1 + ties;
-        if !all {
-            let (key, value) = same.get_or_insert_with(|| (layout.key_comparator(columns, columns), layout.value_comparator(columns, columns)));
-            let is_same = |entry: &&Entry| {
-                let (i, j) = (head.row as usize, entry.row as usize);
-                key.compare(i, j).is_eq() && value.compare(i, j).is_eq()
-            };
-            end = start + 1 + entries[start + 1..end].iter().take_while(is_same).count();
+    }
+
+    /// Sorts rows of equal key and value, which lie side by side, by time.
+    fn sort_equal_rows_by_time(&self, entries: &mut [Entry], times: &[Time]) {
+        let is_same = |a: &Entry, b: &Entry| same_words(a, b) && self.compare(a, b).is_eq();
+        for group in entries.chunk_by_mut(is_same).filter(|group| group.len() > 1) {
+            group.sort_unstable_by_key(|entry| times[entry.row as usize]);
         }
-        entries[start..end].sort_unstable_by_key(|entry| times.get(entry.row as usize));
-        start = end;
     }
 }
 

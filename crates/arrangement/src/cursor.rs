@@ -168,7 +168,8 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
         }
         let columns = pick_columns(chunk.columns(), &layout.key);
         let comparator = Comparator::new(keys.columns(), &columns, &vec![ASCENDING; layout.key.len()]);
-        let same_hash = chunk.key_hashes()[head.row as usize..].iter().take_while(|&&hash| hash == head.hash).count() as u32;
+        let same_hash =
+            chunk.key_hashes()[head.row as usize..].iter().take_while(|&&hash| hash == head.hash).count() as u32;
         let found = (head.row..head.row + same_hash).find(|&row| comparator.compare(key, row as usize).is_eq());
         if let Some(row) = found {
             return Some(with_word(chunks, Head { row, ..head }));
@@ -183,7 +184,8 @@ fn next_row(layout: &Layout, chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
     let next = next_with_hash(chunks, head)?;
     let (a, b) = (&chunks[head.chunk as usize], &chunks[next.chunk as usize]);
     let is_known = a.facts().exact.and(b.facts().exact).key || (head.chunk == next.chunk && a.facts().key_unique);
-    let is_same = is_known || layout.key_comparator(a.columns(), b.columns()).compare(head.row as usize, next.row as usize).is_eq();
+    let is_same = is_known
+        || layout.key_comparator(a.columns(), b.columns()).compare(head.row as usize, next.row as usize).is_eq();
     is_same.then_some(next)
 }
 
@@ -193,7 +195,8 @@ fn next_with_hash(chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
     if next.row as usize == chunks[head.chunk as usize].len() {
         next = Head { row: 0, chunk: head.chunk + 1, ..head };
     }
-    let has_hash = next.chunk < next.chunk_end && chunks[next.chunk as usize].key_hashes()[next.row as usize] == head.hash;
+    let has_hash =
+        next.chunk < next.chunk_end && chunks[next.chunk as usize].key_hashes()[next.row as usize] == head.hash;
     has_hash.then(|| with_word(chunks, next))
 }
 

@@ -47,7 +47,8 @@ impl Keys {
         assert!(columns.iter().all(|column| column.len() == hashes.len()), "key columns have one hash per row");
         let null_rows = NullRows::of(columns, nulls);
         let rows = (0..hashes.len() as u32).filter(|&row| !null_rows.contains(row as usize));
-        let mut entries = sort_entries(rows.map(|row| Entry { hash: hashes[row as usize], word: u64::from(row), row }).collect());
+        let mut entries =
+            sort_entries(rows.map(|row| Entry { hash: hashes[row as usize], word: u64::from(row), row }).collect());
         let exact = is_exact_key(columns);
         let is_repeat = find_repeats(columns, exact, &mut entries);
 
@@ -132,7 +133,8 @@ fn key_columns(run: &Run, key: &[usize]) -> Vec<Columns> {
 
 /// Which sorted entries have the key of the entry before them. Entries with equal hashes and unequal keys are sorted by key.
 fn find_repeats(columns: &[ArrayRef], exact: bool, entries: &mut [Entry]) -> Vec<bool> {
-    let mut is_repeat: Vec<bool> = (0..entries.len()).map(|i| i > 0 && entries[i].hash == entries[i - 1].hash).collect();
+    let mut is_repeat: Vec<bool> =
+        (0..entries.len()).map(|i| i > 0 && entries[i].hash == entries[i - 1].hash).collect();
     if exact {
         return is_repeat;
     }
@@ -168,7 +170,15 @@ struct Walk {
 
 impl Walk {
     /// Walks one chunk; returns the index of each row's key. `previous` is the chunk before.
-    fn enter_chunk(&mut self, run: &Run, key: &[usize], number: u32, chunk: &Rc<Chunk>, previous: Option<(u32, &Rc<Chunk>)>, nulls: NullKeys) -> Vec<u32> {
+    fn enter_chunk(
+        &mut self,
+        run: &Run,
+        key: &[usize],
+        number: u32,
+        chunk: &Rc<Chunk>,
+        previous: Option<(u32, &Rc<Chunk>)>,
+        nulls: NullKeys,
+    ) -> Vec<u32> {
         let null_rows = NullRows::of(&pick_columns(chunk.columns(), key), nulls);
         let hashes = chunk.key_hashes();
         let within = (!chunk.facts().key_unique).then(|| run.layout().key_comparator(chunk.columns(), chunk.columns()));
@@ -176,7 +186,9 @@ impl Walk {
         for (row, &hash) in hashes.iter().enumerate() {
             let is_repeat = match row {
                 0 => previous.is_some_and(|(_, previous)| is_continued(run, previous, chunk)),
-                _ => hash == hashes[row - 1] && within.as_ref().is_none_or(|within| within.compare(row - 1, row).is_eq()),
+                _ => {
+                    hash == hashes[row - 1] && within.as_ref().is_none_or(|within| within.compare(row - 1, row).is_eq())
+                }
             };
             if null_rows.contains(row) {
                 of_row.push(SKIPPED);

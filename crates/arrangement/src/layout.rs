@@ -93,7 +93,9 @@ impl Layout {
             ValueOrder::Sorted(sort) => sort,
         };
         let is_first = |at: usize, column: usize| !sort[..at].iter().any(|&(earlier, _)| earlier == column);
-        let wanted = move |&(at, &(column, _)): &(usize, &(usize, Direction))| !self.key.contains(&column) && is_first(at, column);
+        let wanted = move |&(at, &(column, _)): &(usize, &(usize, Direction))| {
+            !self.key.contains(&column) && is_first(at, column)
+        };
         sort.iter().enumerate().filter(wanted).map(|(_, &sort)| sort)
     }
 }

@@ -17,6 +17,37 @@
 //! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by key hash instead of by key, and keep columns
 //! instead of tries.
 //!
+//! ```
+//! use std::rc::Rc;
+//! use std::sync::Arc;
+//! use anabranch_arrangement::{Builder, Keys, Layout, Matches, MergeEffort, NullKeys, ValueOrder, arrangement, probe};
+//! use anabranch_batch::{Batch, Diffs, Time, Times, hash};
+//! use arrow::array::{ArrayRef, Int64Array};
+//! use arrow::datatypes::DataType;
+//!
+//! let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+//! let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+//! let mut builder = Builder::new(layout);
+//!
+//! // Orders 7 and 8 of customer 1 at time 0; order 7 is withdrawn at time 5.
+//! let column = |values: &[i64]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+//! builder.push(Batch::new(vec![column(&[1, 1]), column(&[7, 8])], Times::Constant(0), Diffs::Constant(1)));
+//! builder.push(Batch::new(vec![column(&[1]), column(&[7])], Times::Constant(5), Diffs::Constant(-1)));
+//! writer.seal(builder.seal(Time::MIN, 3));
+//! writer.seal(builder.seal(3, 6));
+//!
+//! let wanted = [column(&[1, 2])];
+//! let (keys, _) = Keys::from_columns(&wanted, &hash::hash_columns(&wanted, 2), NullKeys::Skip);
+//! let mut matches = Matches::default();
+//! probe(&reader.runs(), &[0], &keys, 0, 6, usize::MAX, &mut matches);
+//! assert_eq!(matches.diffs().iter().sum::<i64>(), 1);
+//!
+//! // Who no longer asks for times before 5 lets the two updates of order 7 cancel.
+//! reader.set_since(5);
+//! while writer.exert(&mut 1000) {}
+//! assert_eq!(reader.stats().rows, 1);
+//! ```
+//!
 //! Reading order: [`Layout`], [`Chunk`], [`Run`], [`Builder`], `merge`, [`Spine`], [`Writer`], [`Keys`], [`probe`],
 //! [`ValueCursor`], [`snapshot`].
 

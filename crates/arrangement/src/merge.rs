@@ -94,7 +94,10 @@ impl Merge {
     /// If the runs are out of order, or themselves being merged.
     pub fn new(older: &Run, newer: &Run, since: Time) -> Merge {
         assert!(older.upper() <= newer.lower(), "runs are merged in order");
-        assert!(older.parts().len() <= 1 && newer.parts().len() <= 1, "runs that are being merged are not merged again");
+        assert!(
+            older.parts().len() <= 1 && newer.parts().len() <= 1,
+            "runs that are being merged are not merged again"
+        );
         let layout = Rc::clone(older.layout());
         let since = since.max(older.since()).max(newer.since());
         Merge {
@@ -207,7 +210,12 @@ impl Merge {
     fn merge_rows(&mut self, rows: usize) {
         let (older, newer) = (&mut self.older, &mut self.newer);
         let (a, b) = (Rc::clone(&older.chunks[older.chunk]), Rc::clone(&newer.chunks[newer.chunk]));
-        let pair = Pair { layout: &self.layout, since: self.since, older: Input::new(&a, older), newer: Input::new(&b, newer) };
+        let pair = Pair {
+            layout: &self.layout,
+            since: self.since,
+            older: Input::new(&a, older),
+            newer: Input::new(&b, newer),
+        };
         let (mut i, mut j) = (older.row, newer.row);
         let end = self.pending.len() + rows;
         while self.pending.len() < end && i < a.len() && j < b.len() {

@@ -66,7 +66,12 @@ pub(crate) struct Settled {
 
 impl From<&Chunk> for Source {
     fn from(chunk: &Chunk) -> Source {
-        Source { columns: chunk.shared_columns().clone(), times: chunk.times().clone(), diffs: chunk.diffs().clone(), exact: chunk.facts().exact }
+        Source {
+            columns: chunk.shared_columns().clone(),
+            times: chunk.times().clone(),
+            diffs: chunk.diffs().clone(),
+            exact: chunk.facts().exact,
+        }
     }
 }
 
@@ -161,7 +166,8 @@ impl Pending {
     fn consolidate(&mut self) {
         self.read_times();
         self.read_diffs();
-        let same_hash = self.hashes.windows(2).enumerate().filter(|(_, pair)| pair[0] == pair[1]).map(|(row, _)| row + 1);
+        let same_hash =
+            self.hashes.windows(2).enumerate().filter(|(_, pair)| pair[0] == pair[1]).map(|(row, _)| row + 1);
         let alike: Vec<u32> = same_hash.filter(|&row| self.looks_equal(row)).map(|row| row as u32).collect();
         if !alike.is_empty() {
             let equal = self.are_equal(&alike);
@@ -177,7 +183,9 @@ impl Pending {
     /// Hash, word and time of `row` are those of the row before it. Needs times.
     #[inline]
     fn looks_equal(&self, row: usize) -> bool {
-        self.hashes[row] == self.hashes[row - 1] && self.words[row] == self.words[row - 1] && self.times[row] == self.times[row - 1]
+        self.hashes[row] == self.hashes[row - 1]
+            && self.words[row] == self.words[row - 1]
+            && self.times[row] == self.times[row - 1]
     }
 
     /// Whether each of `rows` equals the row before it, in all columns. One vectorised comparison per pair of sources.
@@ -211,7 +219,9 @@ impl Pending {
         }));
         match constant {
             Some(time) => self.times.resize(self.picks.len(), time),
-            None => self.times.extend(unread.iter().map(|&(source, row)| sources[source as usize].times.get(row as usize).max(since))),
+            None => self.times.extend(
+                unread.iter().map(|&(source, row)| sources[source as usize].times.get(row as usize).max(since)),
+            ),
         }
     }
 
@@ -225,7 +235,9 @@ impl Pending {
         }));
         match constant {
             Some(diff) => self.diffs.resize(self.picks.len(), diff),
-            None => self.diffs.extend(unread.iter().map(|&(source, row)| sources[source as usize].diffs.get(row as usize))),
+            None => {
+                self.diffs.extend(unread.iter().map(|&(source, row)| sources[source as usize].diffs.get(row as usize)))
+            }
         }
     }
 

@@ -38,7 +38,15 @@ pub struct Matches {
 /// `keys.len()` when done.
 ///
 /// `key_columns` are the positions of the key in the rows of the runs.
-pub fn probe(runs: &[Rc<Run>], key_columns: &[usize], keys: &Keys, from: usize, before: Time, fuel: usize, out: &mut Matches) -> usize {
+pub fn probe(
+    runs: &[Rc<Run>],
+    key_columns: &[usize],
+    keys: &Keys,
+    from: usize,
+    before: Time,
+    fuel: usize,
+    out: &mut Matches,
+) -> usize {
     out.layout = runs.first().map(|run| Rc::clone(run.layout())).or(out.layout.take());
     let wanted = keys.len().saturating_sub(from).max(1);
     let parts = runs.iter().flat_map(|run| run.parts().iter().map(move |part| (run, part)));
@@ -95,7 +103,8 @@ impl Matches {
     /// The columns at `columns` of the rows, one row per match. Before any run was probed the types are unknown and there are none.
     pub fn gather(&self, columns: &[usize]) -> Columns {
         if self.chunks.is_empty() {
-            let empty = |layout: &Rc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
+            let empty =
+                |layout: &Rc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
             return self.layout.as_ref().map_or_else(|| Columns::from([]), empty);
         }
         let picked: Vec<Columns> = self.chunks.iter().map(|chunk| pick_columns(chunk.columns(), columns)).collect();
@@ -168,7 +177,8 @@ impl<'a> Target<'a> {
         loop {
             row = self.emit_from_chunk(wanted, chunk, row, out);
             chunk += 1;
-            let continues = row == self.part.hashes[chunk - 1].len() && self.part.firsts.get(chunk) == Some(&wanted.hash);
+            let continues =
+                row == self.part.hashes[chunk - 1].len() && self.part.firsts.get(chunk) == Some(&wanted.hash);
             if !continues {
                 return;
             }
@@ -211,7 +221,8 @@ impl<'a> Target<'a> {
         let Wanted { key_columns, keys, key, .. } = wanted;
         if self.comparator.as_ref().is_none_or(|&(of, _)| of != chunk) {
             let columns = pick_columns(self.chunks[chunk].columns(), key_columns);
-            self.comparator = Some((chunk, Comparator::new(keys.columns(), &columns, &vec![ASCENDING; key_columns.len()])));
+            self.comparator =
+                Some((chunk, Comparator::new(keys.columns(), &columns, &vec![ASCENDING; key_columns.len()])));
         }
         self.comparator.as_ref().is_some_and(|(_, comparator)| comparator.compare(*key, row).is_eq())
     }

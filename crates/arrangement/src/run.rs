@@ -51,9 +51,16 @@ impl Run {
     }
 
     /// A run of several sorted lists of chunks.
-    pub(crate) fn from_parts(layout: Rc<Layout>, lower: Time, upper: Time, since: Time, lists: Vec<Vec<Rc<Chunk>>>) -> Run {
+    pub(crate) fn from_parts(
+        layout: Rc<Layout>,
+        lower: Time,
+        upper: Time,
+        since: Time,
+        lists: Vec<Vec<Rc<Chunk>>>,
+    ) -> Run {
         assert!(lower <= upper, "a run covers an interval");
-        let mut run = Run { layout, lower, upper, since, chunks: Vec::new(), parts: Vec::new(), rows: 0, size_bytes: 0 };
+        let mut run =
+            Run { layout, lower, upper, since, chunks: Vec::new(), parts: Vec::new(), rows: 0, size_bytes: 0 };
         for list in lists.into_iter().filter(|list| !list.is_empty()) {
             let part = Part::new(run.chunks.len(), &list);
             run.rows += part.rows;
@@ -125,7 +132,10 @@ impl Part {
         let hashes: Vec<ScalarBuffer<u64>> = chunks.iter().map(|chunk| chunk.hash_buffer().clone()).collect();
         let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes[0]).collect();
         let lasts: Vec<u64> = hashes.iter().map(|hashes| hashes[hashes.len() - 1]).collect();
-        debug_assert!(firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first), "chunks of a part are in order");
+        debug_assert!(
+            firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first),
+            "chunks of a part are in order"
+        );
         Part { start, rows: hashes.iter().map(|hashes| hashes.len()).sum(), firsts, lasts, hashes }
     }
 }

@@ -42,7 +42,9 @@ fn merge_all(mut queue: Vec<Run>, at: Time) -> Option<Run> {
 
 /// All times are `at`, so that equal rows are summed already.
 fn is_settled(run: &Run, at: Time) -> bool {
-    run.chunks().iter().all(|chunk| chunk.facts().time_min == chunk.facts().time_max) && run.time_min() == run.time_max() && run.since() <= at
+    run.chunks().iter().all(|chunk| chunk.facts().time_min == chunk.facts().time_max)
+        && run.time_min() == run.time_max()
+        && run.since() <= at
 }
 
 fn finish(mut merge: Merge) -> Run {

@@ -68,7 +68,8 @@ mod tests {
         for n in [0, 1, 5, 100, 10_000] {
             for mask in [!0, 0xFF, 0xF << 60] {
                 let hash = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask;
-                let entries: Vec<Entry> = (0..n).map(|row| Entry { hash: hash(row), word: row % 3, row: row as u32 }).collect();
+                let entries: Vec<Entry> =
+                    (0..n).map(|row| Entry { hash: hash(row), word: row % 3, row: row as u32 }).collect();
                 let mut expected = entries.clone();
                 expected.sort_by_key(|entry| (entry.hash, entry.word));
                 let sorted = sort_entries(entries);

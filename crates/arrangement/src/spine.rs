@@ -12,7 +12,7 @@
 //! Two neighbours merge when the older one is less than twice as large as the newer one. So sizes at least double from newest
 //! to oldest, there are O(log rows) runs, and every row is merged O(log rows) times. No insertion pays for a large merge: it brings
 //! fuel in proportion to its rows, to *every* unfinished merge. A merge of 2n rows started when n rows had come in, and the next merge
-//! of its level starts when n more have: with fuel 2 per row it would end just in time, with 4 (the default) it ends in half that time.
+//! of its level starts when n more have: with fuel 2 per row it would end just in time, with 4 (the default) in half that time.
 //!
 //! Cost, per row: `insert` amortised O(log rows) rows of work, and never more than (fuel per row) x (unfinished merges); reading
 //! the list of runs O(1), or O(chunks) after a merge made a chunk. Memory: inputs of a merge are given back chunk by chunk.
@@ -209,7 +209,8 @@ impl Spine {
 
     /// A run that distinguishes times which nobody can tell apart any more.
     fn find_history(&self) -> Option<usize> {
-        let is_past = |run: &Run| run.time_max() > run.since() && run.time_max() <= self.since && run.time_min() < run.time_max();
+        let is_past =
+            |run: &Run| run.time_max() > run.since() && run.time_max() <= self.since && run.time_min() < run.time_max();
         self.levels.iter().position(|level| matches!(level, Level::Settled(run) if is_past(run)))
     }
 

@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use anabranch_arrangement::{Builder, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement, probe, snapshot};
+use anabranch_arrangement::{
+    Builder, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement,
+    probe, snapshot,
+};
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Diff, Time, Until};
 use arrow::array::ArrayRef;
 
 use crate::model::{Model, Rng, Row, compare_values, random_batch, random_layout, random_row, read_row, to_columns};
 
-const EFFORTS: [MergeEffort; 4] = [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort { fuel_per_row: 1 }, MergeEffort { fuel_per_row: 4 }];
+const EFFORTS: [MergeEffort; 4] =
+    [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort { fuel_per_row: 1 }, MergeEffort { fuel_per_row: 4 }];
 
 /// Builds, merges, compacts and reads an arrangement at random.
 pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
@@ -83,7 +87,9 @@ fn accumulate(runs: &[Rc<Run>], at: Time) -> BTreeMap<Row, Diff> {
 
 fn check_snapshot(layout: &Layout, runs: &[Rc<Run>], at: Time, contents: &BTreeMap<Row, Diff>) {
     let batches = snapshot(layout, runs, at);
-    let rows = batches.iter().flat_map(|batch| (0..batch.len()).map(move |row| (read_row(batch.columns(), row), batch.diffs().get(row))));
+    let rows = batches
+        .iter()
+        .flat_map(|batch| (0..batch.len()).map(move |row| (read_row(batch.columns(), row), batch.diffs().get(row))));
     let rows: Vec<(Row, Diff)> = rows.collect();
     assert!(batches.iter().all(|batch| batch.times().min() == at && batch.times().max() == at));
     assert_eq!(rows.len(), contents.len(), "a snapshot has each row once");
@@ -121,7 +127,14 @@ fn key_of(layout: &Layout, row: &Row) -> Row {
     layout.key.iter().map(|&column| row[column].clone()).collect()
 }
 
-fn check_probe(rng: &mut Rng, layout: &Layout, runs: &[Rc<Run>], at: Time, contents: &BTreeMap<Row, Diff>, n_keys: u64) {
+fn check_probe(
+    rng: &mut Rng,
+    layout: &Layout,
+    runs: &[Rc<Run>],
+    at: Time,
+    contents: &BTreeMap<Row, Diff>,
+    n_keys: u64,
+) {
     let n_keys = 1 + rng.below(n_keys);
     let rows: Vec<Row> = (0..n_keys).map(|_| random_row(rng, &layout.types, 12, true)).collect();
     let columns = to_columns(&layout.types, &rows);
@@ -143,14 +156,20 @@ fn check_probe(rng: &mut Rng, layout: &Layout, runs: &[Rc<Run>], at: Time, conte
         let (columns, times, diffs) = (matches.gather(&all), matches.times(), matches.diffs());
         for (i, &key) in matches.key.iter().enumerate() {
             let row = read_row(&columns, i);
-            assert!((from..next).contains(&(key as usize)) && times[i] <= at && matches.range_of(key as usize).contains(&i));
+            assert!(
+                (from..next).contains(&(key as usize)) && times[i] <= at && matches.range_of(key as usize).contains(&i)
+            );
             assert_eq!(key_of(layout, &row), read_row(keys.columns(), key as usize));
             *found.entry(row).or_insert(0) += diffs[i];
         }
     }
     found.retain(|_, diff| *diff != 0);
     let wanted: std::collections::BTreeSet<Row> = rows.iter().map(|row| key_of(layout, row)).collect();
-    let expected: BTreeMap<Row, Diff> = contents.iter().filter(|(row, _)| wanted.contains(&key_of(layout, row))).map(|(row, diff)| (row.clone(), *diff)).collect();
+    let expected: BTreeMap<Row, Diff> = contents
+        .iter()
+        .filter(|(row, _)| wanted.contains(&key_of(layout, row)))
+        .map(|(row, diff)| (row.clone(), *diff))
+        .collect();
     assert_eq!(found, expected, "a probe finds all of its keys and nothing else");
     if matches!(layout.values, ValueOrder::Sorted(_)) {
         check_cursor(layout, runs, &keys, at, &expected);
@@ -168,7 +187,10 @@ fn check_cursor(layout: &Layout, runs: &[Rc<Run>], keys: &Keys, at: Time, expect
             assert_eq!(key_of(layout, &row), read_row(keys.columns(), key));
             assert!(history.iter().all(|&(time, diff)| time <= at && diff != 0));
             assert!(history.is_sorted_by(|a, b| a.0 < b.0));
-            assert!(previous.is_none_or(|previous| compare_values(layout, &previous, &row).is_lt()), "values come in order");
+            assert!(
+                previous.is_none_or(|previous| compare_values(layout, &previous, &row).is_lt()),
+                "values come in order"
+            );
             found.insert(row.clone(), history.iter().map(|&(_, diff)| diff).sum::<Diff>());
             previous = Some(row);
         }

@@ -141,7 +141,9 @@ pub fn to_columns(types: &[DataType], rows: &[Row]) -> Vec<ArrayRef> {
             DataType::Int64 => Arc::new(Int64Array::from_iter(cells.map(int))),
             DataType::Int32 => Arc::new(Int32Array::from_iter(cells.map(|cell| int(cell).map(|value| value as i32)))),
             DataType::Utf8View => Arc::new(StringViewArray::from_iter(cells.map(text))),
-            DataType::Decimal128(..) => Arc::new(Decimal128Array::from_iter(cells.map(decimal)).with_data_type(data_type.clone())),
+            DataType::Decimal128(..) => {
+                Arc::new(Decimal128Array::from_iter(cells.map(decimal)).with_data_type(data_type.clone()))
+            }
             other => panic!("no test column of {other}"),
         }
     };

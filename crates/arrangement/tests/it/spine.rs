@@ -14,7 +14,8 @@ fn layout() -> Rc<Layout> {
 }
 
 fn batch(rng: &mut Rng, rows: usize, time: Time) -> Batch {
-    let rows: Vec<Row> = (0..rows).map(|_| vec![Value::Int(rng.below(1 << 30) as i64), Value::Int(rng.below(1 << 30) as i64)]).collect();
+    let rows: Vec<Row> =
+        (0..rows).map(|_| vec![Value::Int(rng.below(1 << 30) as i64), Value::Int(rng.below(1 << 30) as i64)]).collect();
     Batch::new(to_columns(&layout().types, &rows), Times::Constant(time), Diffs::Constant(1))
 }
 
@@ -153,7 +154,8 @@ fn listeners_are_woken_and_may_read_when_woken() {
     writer.seal(builder.seal(1, 4));
     assert_eq!(seen.get(), 15);
     writer.seal(builder.seal(4, 9));
-    let intervals: Vec<(Time, Time, usize)> = listener.drain().iter().map(|sealed| (sealed.lower, sealed.upper, sealed.run.len())).collect();
+    let intervals: Vec<(Time, Time, usize)> =
+        listener.drain().iter().map(|sealed| (sealed.lower, sealed.upper, sealed.run.len())).collect();
     assert_eq!(intervals, [(1, 4, 5), (4, 9, 0)]);
 }
 
@@ -168,7 +170,10 @@ fn a_listener_that_comes_late_hears_intervals_without_gaps() {
         }
         writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
         let sealed = reader.listen(None).drain();
-        assert!(sealed.first().is_some_and(|first| first.lower == Time::MIN) && sealed.last().is_some_and(|last| last.upper == time + 1));
+        assert!(
+            sealed.first().is_some_and(|first| first.lower == Time::MIN)
+                && sealed.last().is_some_and(|last| last.upper == time + 1)
+        );
         assert!(sealed.windows(2).all(|pair| pair[0].upper == pair[1].lower));
         assert_eq!(sealed.iter().map(|sealed| sealed.run.len()).sum::<usize>(), reader.stats().rows);
     }
