@@ -4,6 +4,7 @@ use arrow::array::*;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, i256};
 use std::cmp::Ordering;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use crate::order::{Comparator, Direction, prefixes};
@@ -37,10 +38,10 @@ fn rows_are_equal_as_the_model_says_and_then_hash_alike() {
         for _ in 0..8 {
             let (left, right) = (random_column(&mut rng, &data_type, 40), random_column(&mut rng, &data_type, 30));
             let (lefts, rights) = all_pairs(40, 30);
-            let equal = equal::rows_equal(&[left.clone()], &lefts, &[right.clone()], &rights);
+            let equal = equal::rows_equal(from_ref(&left), &lefts, from_ref(&right), &rights);
             let (left_hashes, right_hashes) =
-                (hash::hash_columns(&[left.clone()], 40), hash::hash_columns(&[right.clone()], 30));
-            let exact = hash::is_exact(&[left.clone()]) && hash::is_exact(&[right.clone()]);
+                (hash::hash_columns(from_ref(&left), 40), hash::hash_columns(from_ref(&right), 30));
+            let exact = hash::is_exact(from_ref(&left)) && hash::is_exact(from_ref(&right));
             for ((&i, &j), equal) in lefts.iter().zip(&rights).zip(equal) {
                 let cells = (cell(&left, i as usize), cell(&right, j as usize));
                 assert_eq!(equal, cells.0 == cells.1, "{data_type}: {cells:?}");
@@ -78,7 +79,7 @@ fn order_is_total_and_agrees_with_equality() {
         for direction in DIRECTIONS {
             let column = random_column(&mut rng, &data_type, 50);
             let model = cells(&column);
-            let order = Comparator::new(&[column.clone()], &[column.clone()], &[direction]);
+            let order = Comparator::new(from_ref(&column), from_ref(&column), &[direction]);
             let mut rows: Vec<usize> = (0..50).collect();
             rows.sort_by(|&i, &j| order.compare(i, j));
             for (at, &i) in rows.iter().enumerate() {
@@ -149,16 +150,16 @@ fn later_columns_decide_only_ties() {
 #[test]
 fn one_value_hashes_alike_in_every_physical_form() {
     let same = |array: &ArrayRef, forms: &[DataType]| {
-        let expected = hash::hash_columns(&[array.clone()], array.len());
+        let expected = hash::hash_columns(from_ref(array), array.len());
         for form in forms {
             let other = cast(array, form).unwrap();
-            assert_eq!(hash::hash_columns(&[other.clone()], array.len()), expected, "{form}");
+            assert_eq!(hash::hash_columns(from_ref(&other), array.len()), expected, "{form}");
             let rows: Vec<u32> = (0..array.len() as u32).collect();
             assert!(
-                equal::rows_equal(&[array.clone()], &rows, &[other.clone()], &rows).iter().all(|&equal| equal),
+                equal::rows_equal(from_ref(array), &rows, from_ref(&other), &rows).iter().all(|&equal| equal),
                 "{form}"
             );
-            Comparator::new(&[array.clone()], &[other], &[Direction::ASCENDING]);
+            Comparator::new(from_ref(array), &[other], &[Direction::ASCENDING]);
         }
     };
     use DataType as D;

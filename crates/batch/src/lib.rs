@@ -10,6 +10,8 @@
 //! Reading order: [`Times`], [`Diffs`] and [`Until`] (control columns), [`Batch`], [`hash`], [`equal`], [`order`],
 //! [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`].
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod batch;
 mod cells;
 pub mod consolidate;

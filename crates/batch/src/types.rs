@@ -121,11 +121,15 @@ impl From<ArrowError> for ToStorageError {
 
 /// Both arrays in one form, when they are different forms of one kind of value: integers or floats of several widths, text or bytes in
 /// several layouts. `None` when they need no conversion, or none exists.
+///
+/// # Panics
+/// If the two count in different units: the same number would mean different values.
 pub(crate) fn comparable(left: &ArrayRef, right: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
     let (l, r) = (left.data_type(), right.data_type());
     if l == r {
         return None;
     }
+    assert!(same_unit(l, r), "columns of types {l} and {r} do not compare: one is converted to the other first");
     let common = match (l, r) {
         (DataType::UInt64, r) if r.is_signed_integer() => DataType::Decimal128(20, 0),
         (l, DataType::UInt64) if l.is_signed_integer() => DataType::Decimal128(20, 0),
@@ -139,6 +143,19 @@ pub(crate) fn comparable(left: &ArrayRef, right: &ArrayRef) -> Option<(ArrayRef,
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let widen = |array| cast_with_options(array, &common, &strict).expect("every value fits the wider type");
     Some((widen(left), widen(right)))
+}
+
+/// Whether equal numbers mean equal values, for types that are numbers of some unit.
+fn same_unit(left: &DataType, right: &DataType) -> bool {
+    use DataType as D;
+    match (left, right) {
+        (D::Decimal128(_, left), D::Decimal128(_, right)) => left == right,
+        (D::Decimal256(_, left), D::Decimal256(_, right)) => left == right,
+        (D::Time32(left), D::Time32(right)) | (D::Time64(left), D::Time64(right)) => left == right,
+        (D::Duration(left), D::Duration(right)) => left == right,
+        (D::Timestamp(left, _), D::Timestamp(right, _)) => left == right,
+        _ => true,
+    }
 }
 
 fn is_bytes(data_type: &DataType) -> bool {
@@ -158,7 +175,8 @@ mod tests {
     use super::*;
     use crate::testing::{Rng, all_types, random_column};
     use arrow::array::{
-        AsArray, Date64Array, Decimal64Array, DictionaryArray, Int32Array, StringArray, TimestampSecondArray,
+        AsArray, Date64Array, Decimal64Array, Decimal128Array, DictionaryArray, Int32Array, StringArray,
+        TimestampSecondArray,
     };
     use arrow::datatypes::{Date32Type, Decimal128Type, Int32Type, TimestampMicrosecondType};
 
@@ -212,6 +230,14 @@ mod tests {
         assert_eq!(check(&map).unwrap_err().data_type, map);
         let nested = DataType::List(Arc::new(Field::new("item", map, true)));
         assert!(check(&nested).unwrap_err().to_string().contains("is not supported"));
+    }
+
+    #[test]
+    #[should_panic(expected = "do not compare")]
+    fn decimals_of_different_scales_do_not_compare() {
+        let left: ArrayRef = Arc::new(Decimal128Array::from(vec![150]).with_precision_and_scale(10, 2).unwrap());
+        let right: ArrayRef = Arc::new(Decimal128Array::from(vec![150]).with_precision_and_scale(10, 1).unwrap());
+        crate::equal::rows_equal(&[left], &[0], &[right], &[0]);
     }
 
     #[test]

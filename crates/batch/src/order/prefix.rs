@@ -76,8 +76,8 @@ struct Place {
 impl Place {
     fn new(array: &ArrayRef, direction: Direction, rows: usize) -> Place {
         let (null, bounds) = match direction.nulls_first {
-            true => (u64::MIN, (u64::MIN + 1, u64::MAX)),
-            false => (u64::MAX, (u64::MIN, u64::MAX - 1)),
+            true => (u64::MIN, (1, u64::MAX)),
+            false => (u64::MAX, (0, u64::MAX - 1)),
         };
         Place { nulls: nulls(array), rows, flip: if direction.descending { u64::MAX } else { 0 }, null, bounds }
     }

@@ -1,12 +1,13 @@
 //! Bytes to batch. Trusts nothing: every length is checked against the bytes left before anything is allocated, and
 //! Arrow checks offsets, views and text before an array is made.
 
-use arrow::array::{ArrayData, ArrayRef, make_array};
+use arrow::array::{ArrayData, ArrayDataBuilder, ArrayRef, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, FieldRef};
 
 use super::encode::{COLUMN, CONSTANT, NONE};
 use super::schema::TypeReader;
+use super::views::{Contents, build_views};
 use super::{HEADER_BYTES, MAGIC, TAG_BATCH, VERSION, WireError};
 use crate::{Batch, Diffs, Key, Times, Until};
 
@@ -159,7 +160,8 @@ impl<'a> Reader<'a> {
             DataType::Boolean => array.add_buffer(self.bits(rows)?.into_inner()),
             DataType::Utf8 | DataType::Binary => array.buffers(self.bytes_behind_offsets(rows, 4)?),
             DataType::LargeUtf8 | DataType::LargeBinary => array.buffers(self.bytes_behind_offsets(rows, 8)?),
-            DataType::Utf8View | DataType::BinaryView => array.buffers(self.views(rows)?),
+            DataType::Utf8View => return self.views(array, rows, Contents::Text),
+            DataType::BinaryView => return self.views(array, rows, Contents::Bytes),
             DataType::List(element) => self.list(array, element, rows, 4)?,
             DataType::LargeList(element) => self.list(array, element, rows, 8)?,
             DataType::Struct(fields) => {
@@ -183,25 +185,23 @@ impl<'a> Reader<'a> {
         Ok(vec![self.copied(rows + 1, width)?, self.copied(total, 1)?])
     }
 
-    fn views(&mut self, rows: usize) -> Result<Vec<Buffer>, WireError> {
+    fn views(&mut self, array: ArrayDataBuilder, rows: usize, contents: Contents) -> Result<ArrayData, WireError> {
         let mut lengths = Vec::new();
         for _ in 0..self.word()? {
             lengths.push(usize::try_from(self.word()?).unwrap_or(usize::MAX));
         }
-        let mut buffers = vec![self.copied(rows, 16)?];
-        for len in lengths {
-            buffers.push(self.copied(len, 1)?);
-        }
-        Ok(buffers)
+        let views = self.copied(rows, 16)?;
+        let buffers = lengths.into_iter().map(|len| self.copied(len, 1)).collect::<Result<_, _>>()?;
+        build_views(array, views, buffers, contents).map_err(|error| self.malformed(error.to_string()))
     }
 
     fn list(
         &mut self,
-        array: arrow::array::ArrayDataBuilder,
+        array: ArrayDataBuilder,
         element: &FieldRef,
         rows: usize,
         width: usize,
-    ) -> Result<arrow::array::ArrayDataBuilder, WireError> {
+    ) -> Result<ArrayDataBuilder, WireError> {
         let n_elements = self.count()?;
         let offsets = self.copied(rows + 1, width)?;
         Ok(array.add_buffer(offsets).add_child_data(self.array(element.data_type(), n_elements)?))

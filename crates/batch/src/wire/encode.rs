@@ -5,17 +5,15 @@ use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::datatypes::{DataType, ToByteSlice};
 use std::io;
 
+use super::views::{is_long, rebase_views};
 use super::{MAGIC, TAG_BATCH, VERSION, schema};
-use crate::cells::{ByteCells, Cells, INLINE_BYTES_MAX, Views, cells};
+use crate::cells::{ByteCells, Cells, Views, cells};
 use crate::{Batch, Diffs, Times, Until};
 
 /// Tags of control columns: nothing, one constant, one value per row.
 pub(super) const NONE: u64 = 0;
 pub(super) const CONSTANT: u64 = 1;
 pub(super) const COLUMN: u64 = 2;
-
-/// Longest data buffer of rewritten views, whose offsets have 31 bits.
-const VIEW_BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
 /// Where the wire form goes.
 pub(super) trait Sink {
@@ -186,8 +184,7 @@ fn put_offsets<O: OffsetSizeTrait>(offsets: &[O], sink: &mut impl Sink) -> io::R
 
 /// Number of buffers, their lengths, views, buffers.
 fn put_views(values: Views<'_>, sink: &mut impl Sink) -> io::Result<()> {
-    let long = |view: &u128| *view as u32 as usize > INLINE_BYTES_MAX;
-    let used: usize = values.views.iter().filter(|view| long(view)).map(|view| *view as u32 as usize).sum();
+    let used: usize = values.views.iter().filter(|view| is_long(**view)).map(|view| *view as u32 as usize).sum();
     let held: usize = values.buffers.iter().map(|buffer| buffer.len()).sum();
     if held <= used {
         sink.word(values.buffers.len() as u64)?;
@@ -199,7 +196,7 @@ fn put_views(values: Views<'_>, sink: &mut impl Sink) -> io::Result<()> {
     sink.word(lengths.len() as u64)?;
     lengths.iter().try_for_each(|&len| sink.word(len as u64))?;
     sink.buffer(views.to_byte_slice())?;
-    let mut rows = (0..values.views.len()).filter(|&row| long(&values.views[row]));
+    let mut rows = (0..values.views.len()).filter(|&row| is_long(values.views[row]));
     for len in lengths {
         let mut rest = len;
         while rest > 0 {
@@ -210,24 +207,4 @@ fn put_views(values: Views<'_>, sink: &mut impl Sink) -> io::Result<()> {
         sink.pad(len)?;
     }
     Ok(())
-}
-
-/// The views as they point to their bytes laid end to end, and the lengths of the buffers that takes.
-fn rebase_views(views: &[u128]) -> (Vec<u128>, Vec<usize>) {
-    let mut lengths = Vec::new();
-    let mut rebase = |view: u128| {
-        let len = view as u32 as usize;
-        if len <= INLINE_BYTES_MAX {
-            return view;
-        }
-        match lengths.last() {
-            Some(&filled) if filled + len <= VIEW_BUFFER_BYTES_MAX => {}
-            _ => lengths.push(0),
-        }
-        let number = lengths.len() - 1;
-        let offset = lengths[number];
-        lengths[number] += len;
-        view as u64 as u128 | (number as u128) << 64 | (offset as u128) << 96
-    };
-    (views.iter().map(|&view| rebase(view)).collect(), lengths)
 }

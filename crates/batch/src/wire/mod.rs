@@ -19,6 +19,7 @@
 mod decode;
 mod encode;
 mod schema;
+mod views;
 
 use std::io;
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::order::{Comparator, Direction};
 use crate::testing::{Rng, all_types, cell, random_batch, random_column};
 use crate::{Diffs, Times, equal, gather, hash};
-use arrow::array::{Array, ArrayRef, StringViewArray};
+use arrow::array::{ArrayRef, AsArray, StringViewArray};
 use std::sync::Arc;
 
 fn to_bytes(batch: &Batch) -> Vec<u8> {
@@ -62,6 +62,9 @@ fn a_slice_of_views_sends_only_its_own_text() {
 fn assert_no_panic(bytes: &[u8]) {
     let Ok(batch) = read(bytes) else { return };
     let columns = batch.columns();
+    for text in columns.iter().filter_map(|column| column.as_string_view_opt()) {
+        assert!(text.iter().flatten().all(|text| std::str::from_utf8(text.as_bytes()).is_ok()));
+    }
     if batch.len() < 1000 {
         let rows: Vec<u32> = (0..batch.len() as u32).collect();
         hash::hash_columns(columns, batch.len());
