@@ -87,7 +87,7 @@ pub fn write(batch: &Batch, writer: &mut impl io::Write) -> io::Result<()> {
     encode::encode(batch, length_in_bytes(batch), &mut Writer { writer })
 }
 
-/// Reads what [`write`] wrote; `bytes` is that and nothing more. Buffers are copied out of `bytes`.
+/// Reads what [`write()`] wrote; `bytes` is that and nothing more. Buffers are copied out of `bytes`.
 ///
 /// # Errors
 /// If the bytes are not one whole batch of this version.
