@@ -188,7 +188,7 @@ impl From<DataFusionError> for SqlError {
                 SqlError::new(ErrorKind::Unsupported, lower_first(first_line(&message)))
             }
             DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message),
-            DataFusionError::ArrowError(inner, _) => SqlError::new(ErrorKind::Invalid, lower_first(&inner.to_string())),
+            DataFusionError::ArrowError(inner, _) => from_arrow(&inner.to_string()),
             DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
                 Ok(error) => *error,
                 Err(other) => SqlError::new(ErrorKind::Invalid, other.to_string()),
@@ -197,6 +197,21 @@ impl From<DataFusionError> for SqlError {
             other => SqlError::new(ErrorKind::Invalid, lower_first(first_line(&other.strip_backtrace()))),
         }
     }
+}
+
+/// A constant that could not be computed.
+fn from_arrow(message: &str) -> SqlError {
+    let plain = message.split_once(" error: ").map_or(message, |(_, rest)| rest);
+    let cast = plain.strip_prefix("Cannot cast string '").and_then(|rest| rest.split_once("' to value of "));
+    let parse = plain.strip_prefix("Error parsing timestamp from '").and_then(|rest| rest.split_once("': "));
+    let message = match (cast, parse) {
+        (Some((text, name)), _) => {
+            format!("invalid input syntax for type {}: \"{text}\"", sql_types(name.trim_end_matches(" type")))
+        }
+        (_, Some((text, _))) => format!("invalid input syntax for type timestamp: \"{text}\""),
+        _ => lower_first(plain),
+    };
+    SqlError::new(ErrorKind::Invalid, message)
 }
 
 fn from_schema(error: SchemaError) -> SqlError {

@@ -18,6 +18,7 @@ use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule
 
 use crate::catalog::Catalog;
 use crate::context::Context;
+use crate::decorrelate;
 use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::place;
@@ -179,7 +180,7 @@ pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
 /// Resolves types, decorrelates and optimises.
 pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
     let config = context.config();
-    let plan = postgres::adapt(plan)?;
+    let plan = postgres::adapt(decorrelate::replace(plan)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
     clock.check(&plan)?;
     let plan = distinct_on::replace(plan)?;

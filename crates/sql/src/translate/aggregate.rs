@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SortKey};
 use arrow::datatypes::DataType;
-use datafusion_common::ScalarValue;
+use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction as Call, AggregateFunctionParams, GroupingSet, NullTreatment};
 use datafusion_expr::logical_plan::Aggregate;
 use datafusion_expr::utils::grouping_set_to_exprlist;
 use datafusion_expr::{Expr, cast, lit};
 
 use super::Translator;
-use super::expr::{column, resolve};
+use super::expr::{column, position, resolve};
 use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
 use super::{distinct, rows};
@@ -109,6 +109,12 @@ impl Wanted {
         })
     }
 
+    /// The expressions it needs as columns.
+    fn parts(&self) -> impl Iterator<Item = &Expr> {
+        let order = self.order.iter().map(|(expr, ..)| expr);
+        self.argument.iter().chain(&self.filter).chain(order)
+    }
+
     fn name(&self) -> String {
         let function = function_name(&self.function);
         let argument = self.argument.as_ref().map_or("*".to_string(), anabranch_plan::explain::expression);
@@ -196,38 +202,41 @@ fn function_name(function: &AggregateFunction) -> &'static str {
 /// One row per group of `keys`; a global aggregate without keys.
 pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> Result<Arc<Plan>> {
     let width = keys.len();
-    let mut columns: Vec<Column> = Vec::new();
-    let mut at = |expr: Expr| {
-        columns.iter().position(|(e, _)| *e == expr).unwrap_or_else(|| {
-            columns.push((expr, None));
-            columns.len() - 1
-        })
+    let parts = keys.iter().chain(calls.iter().flat_map(Wanted::parts));
+    let columns = in_input_order(parts.cloned().collect(), &input.schema);
+    let at = |expr: &Expr| {
+        let found = columns.iter().position(|(e, _)| e == expr);
+        found.ok_or_else(|| SqlError::internal("an aggregate's column was not computed"))
     };
-    let all_keys: Vec<usize> = keys.into_iter().map(&mut at).collect();
-    let mut key_columns: Vec<usize> = all_keys.clone();
-    key_columns.sort_unstable();
-    key_columns.dedup();
+    let all_keys = keys.iter().map(&at).collect::<Result<Vec<_>>>()?;
+    let mut key_columns: Vec<usize> = Vec::new();
+    for key in &all_keys {
+        if !key_columns.contains(key) {
+            key_columns.push(*key);
+        }
+    }
     let names: Vec<String> = calls.iter().map(Wanted::name).collect();
     let nullable: Vec<bool> = calls.iter().map(|call| !call.never_null()).collect();
-    let calls: Vec<AggregateCall> = calls
+    let calls = calls
         .into_iter()
-        .map(|call| AggregateCall {
-            function: call.function,
-            argument: call.argument.map(&mut at),
-            distinct: call.distinct,
-            filter: call.filter.map(&mut at),
-            order: call
-                .order
-                .into_iter()
-                .map(|(expr, descending, nulls_first)| SortKey {
-                    column: at(expr),
-                    descending,
-                    nulls_first,
+        .map(|call| {
+            let order = call.order.iter().map(|(expr, descending, nulls_first)| {
+                Ok(SortKey {
+                    column: at(expr)?,
+                    descending: *descending,
+                    nulls_first: *nulls_first,
                 })
-                .collect(),
-            output_type: call.output_type,
+            });
+            Ok(AggregateCall {
+                argument: call.argument.as_ref().map(&at).transpose()?,
+                filter: call.filter.as_ref().map(&at).transpose()?,
+                order: order.collect::<Result<_>>()?,
+                function: call.function,
+                distinct: call.distinct,
+                output_type: call.output_type,
+            })
         })
-        .collect();
+        .collect::<Result<Vec<_>>>()?;
     let input = stage(input, vec![], columns)?;
     if calls.is_empty() {
         return Ok(super::stage::take(distinct(input), &all_keys));
@@ -244,6 +253,7 @@ pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> 
     }
     let n_calls = calls.len();
     let n_keys = key_columns.len();
+    let unique_keys = key_columns.clone();
     let plan = Arc::new(Plan {
         node: Node::Aggregate { input, keys: key_columns, calls },
         schema: schema(drafts),
@@ -251,9 +261,22 @@ pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> 
     if n_keys == width {
         return Ok(plan);
     }
-    // A key that was written twice is one key, shown twice. Keys come first in the stage, so they are 0..n_keys.
-    let positions: Vec<usize> = all_keys.into_iter().chain((0..n_calls).map(|n| n_keys + n)).collect();
+    // A key that was written twice is one key, shown twice.
+    let shown = all_keys.iter().map(|key| unique_keys.iter().position(|k| k == key).unwrap_or(0));
+    let positions: Vec<usize> = shown.chain((0..n_calls).map(|n| n_keys + n)).collect();
     Ok(super::stage::take(plan, &positions))
+}
+
+/// The distinct expressions, columns of the input first and in its order: then a choice of columns is often no choice.
+fn in_input_order(exprs: Vec<Expr>, input: &DFSchema) -> Vec<Column> {
+    let mut distinct: Vec<Expr> = Vec::new();
+    for expr in exprs {
+        if !distinct.contains(&expr) {
+            distinct.push(expr);
+        }
+    }
+    distinct.sort_by_key(|expr| position(expr, input).unwrap_or(usize::MAX));
+    distinct.into_iter().map(|expr| (expr, None)).collect()
 }
 
 fn is_sets(expr: &Expr) -> bool {
