@@ -4,6 +4,7 @@
 //! `bench/results/`. Each case runs in a process of its own, so that its peak of memory is its own.
 #![forbid(unsafe_code)]
 
+mod lookup;
 mod measure;
 mod report;
 mod tpch;
@@ -24,6 +25,8 @@ struct Arguments {
 enum Benchmark {
     /// The 22 queries of TPC-H as maintained views over rows that stream in.
     Tpch(tpch::Options),
+    /// Rows by key, and new views over an index, in microseconds.
+    Lookup(lookup::Options),
     /// One run of one query; `tpch` starts these.
     #[command(hide = true)]
     TpchCase(tpch::Case),
@@ -32,6 +35,7 @@ enum Benchmark {
 fn main() -> Result<(), String> {
     match Arguments::parse().benchmark {
         Benchmark::Tpch(options) => tpch::run(&options),
+        Benchmark::Lookup(options) => lookup::run(&options),
         Benchmark::TpchCase(case) => tpch::run_case(&case),
     }
 }
