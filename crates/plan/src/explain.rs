@@ -327,9 +327,12 @@ fn operand(expr: &Expr, level: u8) -> String {
     let own = match expr {
         Expr::BinaryExpr(binary) => precedence(binary.op),
         Expr::Not(_) => NOT,
-        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Like(_) | Expr::SimilarTo(_) | Expr::Between(_) | Expr::InList(_) => {
-            IS
-        }
+        Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::Like(_)
+        | Expr::SimilarTo(_)
+        | Expr::Between(_)
+        | Expr::InList(_) => IS,
         Expr::IsTrue(_)
         | Expr::IsFalse(_)
         | Expr::IsUnknown(_)
@@ -368,9 +371,7 @@ pub fn literal(value: &ScalarValue) -> String {
 }
 
 fn shown(value: &ScalarValue) -> String {
-    let printed = value.to_array().ok().and_then(|array| {
-        arrow::util::display::array_value_to_string(&array, 0).ok()
-    });
+    let printed = value.to_array().ok().and_then(|array| arrow::util::display::array_value_to_string(&array, 0).ok());
     printed.unwrap_or_else(|| value.to_string())
 }
 

@@ -36,6 +36,7 @@ pub enum Node {
     },
     /// Keeps the rows for which every predicate is true, then computes the output columns. Fused into one pass.
     Stage {
+        /// Rows to filter and compute from.
         input: Arc<Plan>,
         /// Conjuncts, evaluated in order; a row on which one is false or null is not shown to the next.
         filter: Vec<Expr>,
@@ -44,6 +45,7 @@ pub enum Node {
     },
     /// One output row for each element of a list column (`unnest`); the element replaces the list.
     Unnest {
+        /// Rows with a list column.
         input: Arc<Plan>,
         /// Position of the list column.
         column: usize,
@@ -52,8 +54,11 @@ pub enum Node {
     },
     /// Pairs (or keeps, or drops) rows whose keys are equal and which pass the residual predicate.
     Join {
+        /// The rows that semi, anti and mark joins yield.
         left: Arc<Plan>,
+        /// The rows that they are looked up in.
         right: Arc<Plan>,
+        /// Which rows come out.
         kind: JoinKind,
         /// Key columns of the left input; empty means a single group (cross join).
         left_key: Vec<usize>,
@@ -69,21 +74,37 @@ pub enum Node {
     },
     /// One row per group: the key columns, then the calls' results. Without keys, exactly one row (SQL's global aggregate).
     Aggregate {
+        /// Rows to group.
         input: Arc<Plan>,
         /// Key columns of the input; NULLs form a group.
         keys: Vec<usize>,
+        /// What is computed for each group.
         calls: Vec<AggregateCall>,
     },
     /// Each distinct row once.
-    Distinct { input: Arc<Plan> },
+    Distinct {
+        /// Rows, perhaps repeated.
+        input: Arc<Plan>,
+    },
     /// The first rows of each group in an order.
-    TopK { input: Arc<Plan>, top: TopK },
+    TopK {
+        /// Rows to choose from.
+        input: Arc<Plan>,
+        /// The groups, the order and how many.
+        top: TopK,
+    },
     /// The rows of all inputs, with multiplicities added. Schemas agree in types.
-    Union { inputs: Vec<Arc<Plan>> },
+    Union {
+        /// At least two.
+        inputs: Vec<Arc<Plan>>,
+    },
     /// `EXCEPT ALL`, `INTERSECT ALL` and their distinct forms.
     SetOperation {
+        /// How multiplicities combine.
         operation: SetOperation,
+        /// The rows kept.
         left: Arc<Plan>,
+        /// The rows compared with; the same types.
         right: Arc<Plan>,
     },
 }
@@ -91,9 +112,13 @@ pub enum Node {
 /// Which rows a join yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinKind {
+    /// Pairs that match.
     Inner,
+    /// Also left rows without a match, with NULLs on the right.
     Left,
+    /// Also right rows without a match, with NULLs on the left.
     Right,
+    /// Both.
     Full,
     /// Left rows with at least one match, once each.
     LeftSemi,
@@ -117,8 +142,11 @@ pub enum Nulls {
 /// Position in an order: a column, its direction, and where its NULLs go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SortKey {
+    /// Position in the input.
     pub column: usize,
+    /// Whether greater values come first.
     pub descending: bool,
+    /// Whether NULLs come before all values, whatever the direction.
     pub nulls_first: bool,
 }
 
@@ -128,6 +156,7 @@ pub struct SortKey {
 pub struct TopK {
     /// Grouping columns; empty means one group.
     pub group: Vec<usize>,
+    /// Most significant key first.
     pub order: Vec<SortKey>,
     /// Rows skipped in each group.
     pub offset: usize,
@@ -153,6 +182,7 @@ pub enum SetOperation {
 /// One aggregate of an [`Node::Aggregate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AggregateCall {
+    /// What is computed.
     pub function: AggregateFunction,
     /// Input column; `None` for `count(*)`.
     pub argument: Option<usize>,
@@ -169,25 +199,43 @@ pub struct AggregateCall {
 /// The built-in aggregates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AggregateFunction {
+    /// Rows, or arguments that are not null; never null.
     Count,
+    /// Sum of the arguments that are not null, in the output type; null without any.
     Sum,
+    /// Mean of the arguments that are not null.
     Avg,
+    /// Least argument.
     Min,
+    /// Greatest argument.
     Max,
+    /// Whether all are true.
     BoolAnd,
+    /// Whether one is true.
     BoolOr,
+    /// Bitwise and of integers.
     BitAnd,
+    /// Bitwise or of integers.
     BitOr,
+    /// Bitwise exclusive or of integers.
     BitXor,
+    /// Variance with n - 1; null for fewer than two.
     VarianceSample,
+    /// Variance with n.
     VariancePopulation,
+    /// Square root of the sample variance.
     StddevSample,
+    /// Square root of the population variance.
     StddevPopulation,
     /// Concatenation with a separator.
     StringAgg(String),
+    /// List of the arguments, nulls too.
     ArrayAgg,
+    /// Argument of the first row in the call's order.
     FirstValue,
+    /// Argument of the last row in the call's order.
     LastValue,
+    /// Middle argument; the mean of the two middle ones of an even number.
     Median,
 }
 
@@ -202,11 +250,7 @@ impl Plan {
     pub fn join_schema(left: &Plan, right: &Plan) -> DFSchemaRef {
         let side = |plan: &Plan, name: &str| {
             let qualifier = TableReference::bare(name);
-            plan.schema
-                .fields()
-                .iter()
-                .map(|field| (Some(qualifier.clone()), field.clone()))
-                .collect::<Vec<_>>()
+            plan.schema.fields().iter().map(|field| (Some(qualifier.clone()), field.clone())).collect::<Vec<_>>()
         };
         let mut fields = side(left, "left");
         fields.extend(side(right, "right"));

@@ -13,6 +13,4 @@
 pub mod explain;
 pub mod ir;
 
-pub use ir::{
-    AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK,
-};
+pub use ir::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};

@@ -24,9 +24,11 @@ pub trait Catalog {
 /// A relation as planning sees it.
 #[derive(Clone, Debug)]
 pub struct Relation {
+    /// Its catalog name.
     pub name: String,
     /// Table, Source, View or MaterializedView.
     pub kind: ObjectKind,
+    /// Columns, with the types that batches carry.
     pub schema: SchemaRef,
     /// Positions of the primary key's columns; empty without one.
     pub primary_key: Vec<usize>,

@@ -84,11 +84,7 @@ impl Planner<'_> {
     fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
         let plan = optimise(context, plan, Clock::Fixed(self.now_micros()))?;
         let plan: Arc<Plan> = conform(Translator::new().view(&plan)?, schema)?;
-        Ok(Planned {
-            visible: plan.schema.fields().len(),
-            plan,
-            finish: Finish::default(),
-        })
+        Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() })
     }
 }
 
@@ -131,21 +127,13 @@ impl Target {
             ObjectKind::Table => {
                 let mut defaults = context.catalog().defaults(name);
                 defaults.resize(schema.fields().len(), None);
-                return Ok(Self {
-                    name: name.to_string(),
-                    schema,
-                    defaults,
-                });
+                return Ok(Self { name: name.to_string(), schema, defaults });
             }
             ObjectKind::Source => ("a source", "A source's rows come from its connector; write to a table."),
             ObjectKind::View | ObjectKind::MaterializedView => ("a view", "Change the tables it reads."),
             ObjectKind::Index => ("an index", "Name the table."),
         };
-        Err(SqlError::new(
-            ErrorKind::Invalid,
-            format!("cannot {action} \"{name}\": it is {is}"),
-        )
-        .with_hint(hint))
+        Err(SqlError::new(ErrorKind::Invalid, format!("cannot {action} \"{name}\": it is {is}")).with_hint(hint))
     }
 
     /// Positions of the named columns; all columns when none is named.
@@ -169,10 +157,7 @@ impl Target {
                 .with_hint(hint.unwrap_or_default()));
             };
             if positions.contains(&at) {
-                return Err(SqlError::new(
-                    ErrorKind::Duplicate,
-                    format!("column \"{name}\" specified more than once"),
-                ));
+                return Err(SqlError::new(ErrorKind::Duplicate, format!("column \"{name}\" specified more than once")));
             }
             positions.push(at);
         }
@@ -188,11 +173,8 @@ impl Target {
         for row in &values.rows {
             let row = &row.content;
             if row.len() > columns.len() {
-                return Err(SqlError::new(
-                    ErrorKind::Invalid,
-                    "INSERT has more expressions than target columns",
-                )
-                .with_detail(format!("There are {} columns and {} expressions.", columns.len(), row.len())));
+                return Err(SqlError::new(ErrorKind::Invalid, "INSERT has more expressions than target columns")
+                    .with_detail(format!("There are {} columns and {} expressions.", columns.len(), row.len())));
             }
             if row.len() != width {
                 return Err(SqlError::new(ErrorKind::Invalid, "VALUES lists must all be the same length"));
@@ -216,7 +198,8 @@ impl Target {
         let given = rows.schema().fields().len();
         let too_few = given < columns.len() && !all;
         if given > columns.len() || too_few {
-            let word = if too_few { "more target columns than expressions" } else { "more expressions than target columns" };
+            let word =
+                if too_few { "more target columns than expressions" } else { "more expressions than target columns" };
             return Err(SqlError::new(ErrorKind::Invalid, format!("INSERT has {word}"))
                 .with_detail(format!("There are {} columns and {given} expressions.", columns.len())));
         }

@@ -106,12 +106,9 @@ impl<'a> Context<'a> {
     fn view_plan(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
         let mut views = self.views.borrow_mut();
         if views.contains(&relation.name) || views.len() >= VIEW_DEPTH_MAX {
-            return Err(SqlError::new(
-                ErrorKind::Invalid,
-                format!("view \"{}\" refers to itself", relation.name),
-            )
-            .with_detail(format!("It is reached through {}.", views.join(", then ")))
-            .into());
+            return Err(SqlError::new(ErrorKind::Invalid, format!("view \"{}\" refers to itself", relation.name))
+                .with_detail(format!("It is reached through {}.", views.join(", then ")))
+                .into());
         }
         views.push(relation.name.clone());
         drop(views);

@@ -88,7 +88,8 @@ fn parts(subquery: &Subquery, input: &LogicalPlan) -> Option<Parts> {
     let LogicalPlan::Projection(projection) = subquery.subquery.as_ref() else {
         return None;
     };
-    let LogicalPlan::Aggregate(Aggregate { input: below, group_expr, aggr_expr, .. }) = projection.input.as_ref() else {
+    let LogicalPlan::Aggregate(Aggregate { input: below, group_expr, aggr_expr, .. }) = projection.input.as_ref()
+    else {
         return None;
     };
     let LogicalPlan::Filter(Filter { predicate, input: source, .. }) = below.as_ref() else {

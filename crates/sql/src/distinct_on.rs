@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use datafusion_common::Result as DfResult;
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::tree_node::Transformed;
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion_expr::expr_rewriter::normalize_cols;
 use datafusion_expr::logical_plan::{Distinct, DistinctOn, LogicalPlan, LogicalPlanBuilder};

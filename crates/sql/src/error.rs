@@ -54,14 +54,7 @@ pub struct SqlError {
 impl SqlError {
     /// An error without place, detail and hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            detail: None,
-            hint: None,
-            position: None,
-            line_column: None,
-        }
+        Self { kind, message: message.into(), detail: None, hint: None, position: None, line_column: None }
     }
 
     /// A valid construct that is not supported.
@@ -170,10 +163,7 @@ impl From<DataFusionError> for SqlError {
             DataFusionError::Diagnostic(diagnostic, inner) => {
                 let error = SqlError::from(*inner);
                 match diagnostic.span {
-                    Some(span) => error.at(Location {
-                        line: span.start.line,
-                        column: span.start.column,
-                    }),
+                    Some(span) => error.at(Location { line: span.start.line, column: span.start.column }),
                     None => error,
                 }
             }
@@ -216,11 +206,10 @@ fn from_arrow(message: &str) -> SqlError {
 
 fn from_schema(error: SchemaError) -> SqlError {
     match error {
-        SchemaError::AmbiguousReference { field } => SqlError::new(
-            ErrorKind::Invalid,
-            format!("column reference \"{}\" is ambiguous", field.name),
-        )
-        .with_hint("Write the table's name or alias before the column."),
+        SchemaError::AmbiguousReference { field } => {
+            SqlError::new(ErrorKind::Invalid, format!("column reference \"{}\" is ambiguous", field.name))
+                .with_hint("Write the table's name or alias before the column.")
+        }
         SchemaError::DuplicateQualifiedField { qualifier, name } => {
             SqlError::new(ErrorKind::Duplicate, format!("column \"{qualifier}.{name}\" appears twice"))
                 .with_hint("Give each use of the table its own alias.")
@@ -375,10 +364,7 @@ pub(crate) fn offset_of(text: &str, line: u64, column: u64) -> usize {
             None => return text.len(),
         }
     }
-    let in_line = text[start..]
-        .char_indices()
-        .nth(column.saturating_sub(1) as usize)
-        .map(|(at, _)| at);
+    let in_line = text[start..].char_indices().nth(column.saturating_sub(1) as usize).map(|(at, _)| at);
     in_line.map_or(text.len(), |at| start + at)
 }
 
@@ -408,10 +394,7 @@ mod tests {
     fn a_caret_stands_under_the_place() {
         let mut error = SqlError::new(ErrorKind::Syntax, "syntax error at or near \"frm\"");
         error.position = Some(9);
-        assert_eq!(
-            error.render("select *\nfrm t"),
-            "error: syntax error at or near \"frm\"\nLINE 2: frm t\n        ^"
-        );
+        assert_eq!(error.render("select *\nfrm t"), "error: syntax error at or near \"frm\"\nLINE 2: frm t\n        ^");
     }
 
     #[test]

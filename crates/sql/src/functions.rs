@@ -65,11 +65,7 @@ impl Functions {
 
     /// All names, for hints.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.scalar
-            .keys()
-            .chain(self.aggregate.keys())
-            .chain(self.window.keys())
-            .map(String::as_str)
+        self.scalar.keys().chain(self.aggregate.keys()).chain(self.window.keys()).map(String::as_str)
     }
 }
 
@@ -145,10 +141,9 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
         (BinaryOperator::Plus, n, DataType::Date32) if n.is_integer() => date(days(&expr.left) + days(&expr.right)),
         (BinaryOperator::Minus, DataType::Date32, n) if n.is_integer() => date(days(&expr.left) - days(&expr.right)),
         (BinaryOperator::Minus, DataType::Date32, DataType::Date32) => Some(days(&expr.left) - days(&expr.right)),
-        (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => Some(cast(
-            expr.left.clone() - expr.right.clone(),
-            DataType::Interval(IntervalUnit::MonthDayNano),
-        )),
+        (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
+            Some(cast(expr.left.clone() - expr.right.clone(), DataType::Interval(IntervalUnit::MonthDayNano)))
+        }
         (BinaryOperator::Multiply, DataType::Interval(_), n) if n.is_numeric() => {
             Some(IntervalTimes::udf().call(vec![expr.left.clone(), expr.right.clone()]))
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
-use arrow::datatypes::{DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
+use arrow::datatypes::{
+    DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+};
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
@@ -17,9 +19,7 @@ pub(crate) struct OneRow {
 
 impl OneRow {
     pub(crate) fn udf() -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(Self {
-            signature: Signature::any(2, Volatility::Immutable),
-        }))
+        Arc::new(ScalarUDF::from(Self { signature: Signature::any(2, Volatility::Immutable) }))
     }
 }
 
@@ -57,10 +57,7 @@ impl IntervalTimes {
     pub(crate) fn udf() -> Arc<ScalarUDF> {
         let interval = DataType::Interval(IntervalUnit::MonthDayNano);
         Arc::new(ScalarUDF::from(Self {
-            signature: Signature::new(
-                TypeSignature::Exact(vec![interval, DataType::Float64]),
-                Volatility::Immutable,
-            ),
+            signature: Signature::new(TypeSignature::Exact(vec![interval, DataType::Float64]), Volatility::Immutable),
         }))
     }
 }
@@ -83,11 +80,8 @@ impl ScalarUDFImpl for IntervalTimes {
         let factors = args.args[1].to_array(args.number_rows)?;
         let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
         let factors = factors.as_primitive::<Float64Type>();
-        let products: IntervalMonthDayNanoArray = intervals
-            .iter()
-            .zip(factors)
-            .map(|(interval, factor)| Some(times(interval?, factor?)))
-            .collect();
+        let products: IntervalMonthDayNanoArray =
+            intervals.iter().zip(factors).map(|(interval, factor)| Some(times(interval?, factor?))).collect();
         Ok(ColumnarValue::Array(Arc::new(products) as ArrayRef))
     }
 }

@@ -19,10 +19,8 @@ pub(crate) fn complete(mut error: SqlError, query: &Query) -> SqlError {
     {
         error.hint = Some(format!("Perhaps you meant {known}()."));
     }
-    let named = matches!(
-        error.kind,
-        ErrorKind::UnknownName | ErrorKind::Type | ErrorKind::Invalid | ErrorKind::Unsupported
-    );
+    let named =
+        matches!(error.kind, ErrorKind::UnknownName | ErrorKind::Type | ErrorKind::Invalid | ErrorKind::Unsupported);
     if !named || error.line_column.is_some() || error.position.is_some() {
         return error;
     }

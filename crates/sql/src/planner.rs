@@ -84,10 +84,7 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let (names, plan) = self.prepare(context, query, Clock::Fixed(self.now_micros))?;
             let planned = Translator::new().query(&plan)?;
-            Ok(Planned {
-                plan: named(&planned.plan, &names),
-                ..planned
-            })
+            Ok(Planned { plan: named(&planned.plan, &names), ..planned })
         })
     }
 
@@ -128,20 +125,12 @@ impl<'a> Planner<'a> {
                     .with_hint("Give each column its own name with AS."));
                 }
             }
-            Ok(Planned {
-                visible: names.len(),
-                plan: named(&plan, &names),
-                finish: Finish::default(),
-            })
+            Ok(Planned { visible: names.len(), plan: named(&plan, &names), finish: Finish::default() })
         })
     }
 
     /// Runs a planning step, turning panics into errors and looking up the place of unknown names.
-    pub(crate) fn guarded<T>(
-        &self,
-        query: &ast::Query,
-        plan: impl FnOnce(&Context<'a>) -> Result<T>,
-    ) -> Result<T> {
+    pub(crate) fn guarded<T>(&self, query: &ast::Query, plan: impl FnOnce(&Context<'a>) -> Result<T>) -> Result<T> {
         let context = Context::new(self.catalog);
         match catch_unwind(AssertUnwindSafe(|| plan(&context))) {
             Ok(result) => result.map_err(|error| place::complete(error, query)),
@@ -230,16 +219,10 @@ fn column_names(query: &ast::Query, plan: &LogicalPlan) -> Vec<String> {
 
 /// The plan with its first columns renamed.
 fn named(plan: &Arc<Plan>, names: &[String]) -> Arc<Plan> {
-    Arc::new(Plan {
-        node: plan.node.clone(),
-        schema: crate::translate::schema::rename(&plan.schema, names),
-    })
+    Arc::new(Plan { node: plan.node.clone(), schema: crate::translate::schema::rename(&plan.schema, names) })
 }
 
 fn panic_message(panic: &Box<dyn std::any::Any + Send>) -> String {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("unknown").lines().next().unwrap_or("unknown").to_string()
 }

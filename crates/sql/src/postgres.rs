@@ -33,16 +33,10 @@ fn round_before_integer(expr: Expr, schema: &datafusion_common::DFSchema) -> DfR
         return Ok(Transformed::no(expr));
     };
     let fraction = cast.field.data_type().is_integer()
-        && cast
-            .expr
-            .get_type(schema)
-            .is_ok_and(|is| is.is_floating() || is.is_decimal());
+        && cast.expr.get_type(schema).is_ok_and(|is| is.is_floating() || is.is_decimal());
     if !fraction {
         return Ok(Transformed::no(Expr::Cast(cast)));
     }
     let rounded = datafusion_functions::math::expr_fn::round(vec![*cast.expr]);
-    Ok(Transformed::yes(Expr::Cast(Cast {
-        expr: Box::new(rounded),
-        field: cast.field,
-    })))
+    Ok(Transformed::yes(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field })))
 }

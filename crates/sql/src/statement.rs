@@ -9,30 +9,57 @@ use datafusion_expr::sqlparser::ast;
 /// One statement of a script.
 #[derive(Clone, Debug)]
 pub enum Statement {
+    /// `CREATE TABLE`.
     CreateTable(CreateTable),
+    /// `CREATE SOURCE`.
     CreateSource(CreateSource),
+    /// `CREATE VIEW` and `CREATE MATERIALIZED VIEW`.
     CreateView(CreateView),
+    /// `CREATE INDEX`.
     CreateIndex(CreateIndex),
+    /// `INSERT`.
     Insert(Insert),
+    /// `UPDATE`.
     Update(Update),
+    /// `DELETE`.
     Delete(Delete),
+    /// `COPY .. FROM`.
     CopyFrom(CopyFrom),
     /// A query whose answer is wanted once. The text is the statement as written.
-    Select { query: Box<ast::Query>, text: String },
+    Select {
+        /// The query.
+        query: Box<ast::Query>,
+        /// The statement as written.
+        text: String,
+    },
+    /// `SUBSCRIBE`.
     Subscribe(Subscribe),
+    /// `EXPLAIN`.
     Explain(Explain),
+    /// `SHOW`.
     Show(Show),
     /// Columns of a relation.
-    Describe { name: String },
+    Describe {
+        /// The relation.
+        name: String,
+    },
+    /// `DROP`.
     Drop(Drop),
     /// `SET name = value`.
-    Set { name: String, value: String },
+    Set {
+        /// The setting, in lower case.
+        name: String,
+        /// Its value, without quotes.
+        value: String,
+    },
 }
 
 /// `CREATE TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (..)) [WITH (..)]`.
 #[derive(Clone, Debug)]
 pub struct CreateTable {
+    /// Name of the object.
     pub name: String,
+    /// Whether an object of that name is left as it is.
     pub if_not_exists: bool,
     /// Columns with resolved Arrow types and nullability.
     pub columns: Vec<Field>,
@@ -47,23 +74,32 @@ pub struct CreateTable {
 /// `CREATE SOURCE [IF NOT EXISTS] name [(columns)] WITH (connector = .., ..)`.
 #[derive(Clone, Debug)]
 pub struct CreateSource {
+    /// Name of the object.
     pub name: String,
+    /// Whether an object of that name is left as it is.
     pub if_not_exists: bool,
     /// Declared columns; empty when the connector is to find them.
     pub columns: Vec<Field>,
+    /// Positions of the primary key's columns; empty without one.
     pub primary_key: Vec<usize>,
+    /// `WITH` options: lower-case name, unquoted value, in order.
     pub options: Vec<(String, String)>,
 }
 
 /// `CREATE [OR REPLACE] [MATERIALIZED] VIEW [IF NOT EXISTS] name [(names)] AS query`.
 #[derive(Clone, Debug)]
 pub struct CreateView {
+    /// Name of the object.
     pub name: String,
+    /// Whether the rows are kept.
     pub materialized: bool,
+    /// Whether an object of that name is left as it is.
     pub if_not_exists: bool,
+    /// Whether a view of that name gives way.
     pub or_replace: bool,
     /// Names for the query's columns; empty keeps them.
     pub column_names: Vec<String>,
+    /// The query.
     pub query: Box<ast::Query>,
     /// The query as written, for `SHOW CREATE` and for planning a plain view where it is used.
     pub query_text: String,
@@ -74,14 +110,18 @@ pub struct CreateView {
 pub struct CreateIndex {
     /// `None` asks the session to make one up: `relation_columns_idx`.
     pub name: Option<String>,
+    /// Whether an object of that name is left as it is.
     pub if_not_exists: bool,
+    /// Relation that is indexed.
     pub relation: String,
+    /// Columns, in order.
     pub columns: Vec<String>,
 }
 
 /// `INSERT INTO table [(columns)] query`.
 #[derive(Clone, Debug)]
 pub struct Insert {
+    /// Table that is changed.
     pub table: String,
     /// Target columns; empty means all, in order.
     pub columns: Vec<String>,
@@ -92,24 +132,31 @@ pub struct Insert {
 /// `UPDATE table SET .. [WHERE ..]`.
 #[derive(Clone, Debug)]
 pub struct Update {
+    /// Table that is changed.
     pub table: String,
     /// Column name and new value over the table's columns.
     pub assignments: Vec<(String, ast::Expr)>,
+    /// Condition on the rows; `None` takes all.
     pub selection: Option<ast::Expr>,
 }
 
 /// `DELETE FROM table [WHERE ..]`.
 #[derive(Clone, Debug)]
 pub struct Delete {
+    /// Table that is changed.
     pub table: String,
+    /// Condition on the rows; `None` takes all.
     pub selection: Option<ast::Expr>,
 }
 
 /// `COPY table [(columns)] FROM 'path' [WITH] (options)`.
 #[derive(Clone, Debug)]
 pub struct CopyFrom {
+    /// Table that is changed.
     pub table: String,
+    /// Columns, in order.
     pub columns: Vec<String>,
+    /// Path of the file; `-` for standard input.
     pub path: String,
     /// Lower-case name, unquoted value: `format`, `header`, `delimiter`, `null`, `on_error` ..
     pub options: Vec<(String, String)>,
@@ -131,41 +178,69 @@ pub struct Subscribe {
 /// `EXPLAIN [LOGICAL | PHYSICAL] statement`.
 #[derive(Clone, Debug)]
 pub struct Explain {
+    /// The query.
     pub query: Box<ast::Query>,
 }
 
 /// `SHOW ..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
+    /// All tables.
     Tables,
+    /// All sources.
     Sources,
+    /// All plain views.
     Views,
+    /// All materialized views.
     MaterializedViews,
     /// All indexes, or those of a relation.
-    Indexes { on: Option<String> },
+    Indexes {
+        /// The relation.
+        on: Option<String>,
+    },
     /// Key, rows, bytes, readers, since, upper of every arrangement.
     Arrangements,
-    Columns { relation: String },
-    Create { relation: String },
+    /// Columns of a relation.
+    Columns {
+        /// The relation.
+        relation: String,
+    },
+    /// The statement that creates a relation.
+    Create {
+        /// The relation.
+        relation: String,
+    },
     /// A setting, or all of them.
-    Setting { name: Option<String> },
+    Setting {
+        /// The setting.
+        name: Option<String>,
+    },
 }
 
 /// `DROP kind [IF EXISTS] name [, ..] [CASCADE | RESTRICT]`.
 #[derive(Clone, Debug)]
 pub struct Drop {
+    /// Kind of the objects.
     pub kind: ObjectKind,
+    /// Whether missing objects are passed over.
     pub if_exists: bool,
+    /// Names of the objects.
     pub names: Vec<String>,
+    /// Whether objects that depend on these go too.
     pub cascade: bool,
 }
 
 /// The kinds of catalog objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
+    /// Rows written by `INSERT`.
     Table,
+    /// Rows read by a connector.
     Source,
+    /// A named query, planned where it is used.
     View,
+    /// A query whose answer is kept current.
     MaterializedView,
+    /// A shared arrangement.
     Index,
 }

@@ -91,11 +91,8 @@ fn decimal(info: &ExactNumberInfo) -> Result<DataType> {
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
     };
     if precision == 0 || precision > 38 || scale < 0 || scale as u64 > precision {
-        return Err(SqlError::new(
-            ErrorKind::Invalid,
-            format!("numeric({precision}, {scale}) is out of range"),
-        )
-        .with_detail("The precision is 1 to 38, and the scale is 0 to the precision."));
+        return Err(SqlError::new(ErrorKind::Invalid, format!("numeric({precision}, {scale}) is out of range"))
+            .with_detail("The precision is 1 to 38, and the scale is 0 to the precision."));
     }
     Ok(DataType::Decimal128(precision as u8, scale as i8))
 }
@@ -104,19 +101,34 @@ fn custom(name: &str) -> Result<DataType> {
     match name.to_lowercase().as_str() {
         "timestamptz" => Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))),
         "string" | "citext" | "name" | "bpchar" => Ok(DataType::Utf8View),
-        "serial" | "bigserial" | "smallserial" => Err(SqlError::unsupported(
-            format!("type {name}"),
-            "Write bigint and give the values in INSERT.",
-        )),
+        "serial" | "bigserial" | "smallserial" => {
+            Err(SqlError::unsupported(format!("type {name}"), "Write bigint and give the values in INSERT."))
+        }
         other => {
             let known = [
-                "smallint", "integer", "bigint", "real", "double precision", "numeric", "decimal", "text", "varchar",
-                "char", "uuid", "json", "jsonb", "bytea", "date", "time", "timestamp", "timestamptz", "interval",
+                "smallint",
+                "integer",
+                "bigint",
+                "real",
+                "double precision",
+                "numeric",
+                "decimal",
+                "text",
+                "varchar",
+                "char",
+                "uuid",
+                "json",
+                "jsonb",
+                "bytea",
+                "date",
+                "time",
+                "timestamp",
+                "timestamptz",
+                "interval",
                 "boolean",
             ];
-            let hint = nearest(other, known.into_iter())
-                .map(|name| format!("Perhaps you meant {name}."))
-                .unwrap_or_default();
+            let hint =
+                nearest(other, known.into_iter()).map(|name| format!("Perhaps you meant {name}.")).unwrap_or_default();
             Err(SqlError::new(ErrorKind::UnknownName, format!("type \"{other}\" does not exist")).with_hint(hint))
         }
     }

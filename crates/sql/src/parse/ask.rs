@@ -41,12 +41,7 @@ impl Input<'_> {
                 all_of(&name)?
             }
         };
-        let mut subscribe = Subscribe {
-            query,
-            snapshot: true,
-            progress: false,
-            up_to: None,
-        };
+        let mut subscribe = Subscribe { query, snapshot: true, progress: false, up_to: None };
         loop {
             if self.eat("WITH") {
                 self.subscribe_options(&mut subscribe)?;
@@ -209,12 +204,7 @@ impl Input<'_> {
         if !cascade {
             self.eat("RESTRICT");
         }
-        Ok(Statement::Drop(Drop {
-            kind,
-            if_exists,
-            names,
-            cascade,
-        }))
+        Ok(Statement::Drop(Drop { kind, if_exists, names, cascade }))
     }
 
     pub(super) fn set(&mut self) -> Result<Statement> {

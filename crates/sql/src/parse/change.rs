@@ -34,11 +34,7 @@ impl Input<'_> {
                 "Write VALUES (DEFAULT, ..), one DEFAULT for each column.",
             ));
         };
-        Ok(Statement::Insert(Insert {
-            table: object_name(name)?,
-            columns,
-            query,
-        }))
+        Ok(Statement::Insert(Insert { table: object_name(name)?, columns, query }))
     }
 
     pub(super) fn update(&mut self) -> Result<Statement> {
@@ -64,10 +60,7 @@ impl Input<'_> {
             };
             let column = object_name(name)?;
             if assignments.iter().any(|(known, _)| *known == column) {
-                return Err(SqlError::new(
-                    ErrorKind::Duplicate,
-                    format!("column \"{column}\" is assigned twice"),
-                ));
+                return Err(SqlError::new(ErrorKind::Duplicate, format!("column \"{column}\" is assigned twice")));
             }
             assignments.push((column, assignment.value));
         }
@@ -93,10 +86,9 @@ impl Input<'_> {
         }
         let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) = &delete.from;
         match tables.as_slice() {
-            [table] if table.joins.is_empty() => Ok(Statement::Delete(Delete {
-                table: relation_name(&table.relation)?,
-                selection: delete.selection,
-            })),
+            [table] if table.joins.is_empty() => {
+                Ok(Statement::Delete(Delete { table: relation_name(&table.relation)?, selection: delete.selection }))
+            }
             _ => Err(SqlError::unsupported("DELETE from several tables", "Write one DELETE for each table.")),
         }
     }
@@ -126,12 +118,7 @@ impl Input<'_> {
             Token::LParen => self.options()?,
             _ => self.copy_old_options()?,
         };
-        Ok(Statement::CopyFrom(CopyFrom {
-            table,
-            columns,
-            path,
-            options,
-        }))
+        Ok(Statement::CopyFrom(CopyFrom { table, columns, path, options }))
     }
 
     /// `CSV HEADER DELIMITER ','`: the options before PostgreSQL 9.
@@ -146,8 +133,10 @@ impl Input<'_> {
                     self.eat("AS");
                     options.push((word.to_lowercase(), self.option_value()?));
                 }
-                _ => return Err(SqlError::new(ErrorKind::Syntax, format!("unknown COPY option {word}"))
-                    .with_hint("Write options as WITH (format = csv, header = true).")),
+                _ => {
+                    return Err(SqlError::new(ErrorKind::Syntax, format!("unknown COPY option {word}"))
+                        .with_hint("Write options as WITH (format = csv, header = true)."));
+                }
             }
         }
         Ok(options)
@@ -157,10 +146,9 @@ impl Input<'_> {
 fn relation_name(table: &ast::TableFactor) -> Result<String> {
     match table {
         ast::TableFactor::Table { name, alias: None, .. } => object_name(name),
-        ast::TableFactor::Table { alias: Some(_), .. } => Err(SqlError::unsupported(
-            "an alias for the changed table",
-            "Write the table's own name before columns.",
-        )),
+        ast::TableFactor::Table { alias: Some(_), .. } => {
+            Err(SqlError::unsupported("an alias for the changed table", "Write the table's own name before columns."))
+        }
         _ => Err(SqlError::new(ErrorKind::Syntax, "expected the name of a table")),
     }
 }

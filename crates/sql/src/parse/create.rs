@@ -130,12 +130,7 @@ impl Input<'_> {
             self.identifier()?;
         }
         let columns = self.index_columns()?;
-        Ok(Statement::CreateIndex(CreateIndex {
-            name,
-            if_not_exists,
-            relation,
-            columns,
-        }))
+        Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns }))
     }
 
     /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve nobody, so the columns are asked for.
@@ -254,10 +249,7 @@ impl Columns {
     fn add(&mut self, definition: ast::ColumnDef) -> Result<()> {
         let name = fold(&definition.name);
         if self.fields.iter().any(|field| *field.name() == name) {
-            return Err(SqlError::new(
-                ErrorKind::Duplicate,
-                format!("column \"{name}\" is specified more than once"),
-            ));
+            return Err(SqlError::new(ErrorKind::Duplicate, format!("column \"{name}\" is specified more than once")));
         }
         if definition.data_type == ast::DataType::Unspecified {
             return Err(SqlError::new(ErrorKind::Syntax, format!("column \"{name}\" has no type")));
@@ -312,7 +304,9 @@ impl Columns {
 
 fn unsupported_constraint(construct: &str) -> SqlError {
     let hint = match construct {
-        "UNIQUE" => "Make the columns the primary key, or watch for duplicates with a view: GROUP BY .. HAVING count(*) > 1.",
+        "UNIQUE" => {
+            "Make the columns the primary key, or watch for duplicates with a view: GROUP BY .. HAVING count(*) > 1."
+        }
         "REFERENCES" | "FOREIGN KEY" => "Watch for violations with a view: an anti join (NOT EXISTS).",
         "CHECK" => "Watch for violations with a view: WHERE NOT (condition).",
         "WATERMARK FOR" => "Time columns come with a later version; leave the clause out.",

@@ -21,7 +21,6 @@ use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
-
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::split::split;
 use crate::statement::Statement;
@@ -81,11 +80,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
 fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     let dialect = PostgreSqlDialect {};
     let tokens = tokenize(&dialect, text, range.clone())?;
-    let mut input = Input {
-        parser: Parser::new(&dialect).with_tokens_with_locations(tokens),
-        text,
-        range,
-    };
+    let mut input = Input { parser: Parser::new(&dialect).with_tokens_with_locations(tokens), text, range };
     let statement = input.statement()?;
     if input.parser.peek_token_ref().token != Token::EOF {
         return Err(input.unexpected("the end of the statement"));
@@ -102,12 +97,10 @@ fn tokenize(dialect: &PostgreSqlDialect, text: &str, range: Range<usize>) -> Res
         line: location.line + line,
         column: if location.line == 1 { location.column + column } else { location.column },
     };
-    let mut tokens = Tokenizer::new(dialect, &text[range])
-        .tokenize_with_location()
-        .map_err(|mut error| {
-            error.location = shift(error.location);
-            error
-        })?;
+    let mut tokens = Tokenizer::new(dialect, &text[range]).tokenize_with_location().map_err(|mut error| {
+        error.location = shift(error.location);
+        error
+    })?;
     for token in &mut tokens {
         token.span.start = shift(token.span.start);
         token.span.end = shift(token.span.end);

@@ -6,8 +6,23 @@ use crate::nearest::nearest;
 
 /// First words that begin a statement.
 const WORDS: [&str; 17] = [
-    "select", "with", "values", "table", "create", "insert", "update", "delete", "copy", "subscribe", "explain", "show",
-    "describe", "drop", "set", "tail", "desc",
+    "select",
+    "with",
+    "values",
+    "table",
+    "create",
+    "insert",
+    "update",
+    "delete",
+    "copy",
+    "subscribe",
+    "explain",
+    "show",
+    "describe",
+    "drop",
+    "set",
+    "tail",
+    "desc",
 ];
 
 impl Input<'_> {
@@ -52,8 +67,12 @@ impl Input<'_> {
     /// The error for `CREATE kind`, with the next token being the kind.
     pub(super) fn refuse_create(&self, kind: &str) -> SqlError {
         let hint = match kind {
-            "TRIGGER" | "RULE" => "Write CREATE MATERIALIZED VIEW for a result that follows the data, and SUBSCRIBE to act on changes.",
-            "FUNCTION" | "PROCEDURE" | "AGGREGATE" => "Write the expression in the query, or name a query with CREATE VIEW.",
+            "TRIGGER" | "RULE" => {
+                "Write CREATE MATERIALIZED VIEW for a result that follows the data, and SUBSCRIBE to act on changes."
+            }
+            "FUNCTION" | "PROCEDURE" | "AGGREGATE" => {
+                "Write the expression in the query, or name a query with CREATE VIEW."
+            }
             "SEQUENCE" => "Give the values in INSERT.",
             "TYPE" | "DOMAIN" => "Use the built-in types.",
             "SCHEMA" | "DATABASE" => "There is one schema, named public.",

@@ -55,7 +55,10 @@ fn add_seconds(value: &mut ast::Value) {
     };
     let is_minute = |at: usize| {
         let b = text.as_bytes();
-        b.len() >= at && b[at - 3] == b':' && b[at - 6].is_ascii_whitespace() | (b[at - 6] == b'T') && b[at - 1].is_ascii_digit()
+        b.len() >= at
+            && b[at - 3] == b':'
+            && b[at - 6].is_ascii_whitespace() | (b[at - 6] == b'T')
+            && b[at - 1].is_ascii_digit()
     };
     if text.len() >= 16 && text.is_ascii() && is_minute(16) && text.as_bytes().get(16) != Some(&b':') {
         text.insert_str(16, ":00");
@@ -113,23 +116,44 @@ fn mod_to_operator(expr: &Expr) -> Option<Expr> {
         return None;
     }
     match list.args.as_slice() {
-        [
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
-        ] => Some(Expr::Nested(Box::new(Expr::BinaryOp {
-            left: Box::new(Expr::Nested(Box::new(left.clone()))),
-            op: BinaryOperator::Modulo,
-            right: Box::new(Expr::Nested(Box::new(right.clone()))),
-        }))),
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] => {
+            Some(Expr::Nested(Box::new(Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(left.clone()))),
+                op: BinaryOperator::Modulo,
+                right: Box::new(Expr::Nested(Box::new(right.clone()))),
+            })))
+        }
         _ => None,
     }
 }
 
 /// PostgreSQL's date patterns, longest first, and chrono's for the same.
 const DATE_PATTERNS: [(&str, &str); 25] = [
-    ("HH24", "%H"), ("HH12", "%I"), ("YYYY", "%Y"), ("yyyy", "%Y"), ("Month", "%B"), ("Mon", "%b"), ("Day", "%A"), ("DDD", "%j"),
-    ("IYYY", "%G"), ("HH", "%I"), ("MI", "%M"), ("SS", "%S"), ("MS", "%3f"), ("US", "%6f"), ("MM", "%m"), ("DD", "%d"), ("Dy", "%a"),
-    ("YY", "%y"), ("IW", "%V"), ("AM", "%p"), ("PM", "%p"), ("am", "%P"), ("pm", "%P"), ("ID", "%u"), ("TZ", "%Z"),
+    ("HH24", "%H"),
+    ("HH12", "%I"),
+    ("YYYY", "%Y"),
+    ("yyyy", "%Y"),
+    ("Month", "%B"),
+    ("Mon", "%b"),
+    ("Day", "%A"),
+    ("DDD", "%j"),
+    ("IYYY", "%G"),
+    ("HH", "%I"),
+    ("MI", "%M"),
+    ("SS", "%S"),
+    ("MS", "%3f"),
+    ("US", "%6f"),
+    ("MM", "%m"),
+    ("DD", "%d"),
+    ("Dy", "%a"),
+    ("YY", "%y"),
+    ("IW", "%V"),
+    ("AM", "%p"),
+    ("PM", "%p"),
+    ("am", "%P"),
+    ("pm", "%P"),
+    ("ID", "%u"),
+    ("TZ", "%Z"),
 ];
 
 /// Writes the pattern of `to_char(time, 'YYYY-MM-DD')` as DataFusion reads it; patterns with `%` are left alone.

@@ -37,10 +37,7 @@ pub(crate) const SET_MARK: &str = "__anabranch_";
 pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> Result<Query> {
     let mut query = query.clone();
     name_repeated(&mut query, name_all);
-    let mut rewriter = Rewriter {
-        hidden: hidden_tables(&query, catalog),
-        compared: vec![],
-    };
+    let mut rewriter = Rewriter { hidden: hidden_tables(&query, catalog), compared: vec![] };
     match query.visit(&mut rewriter) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(query),
@@ -50,10 +47,7 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> R
 /// Rewrites an expression.
 pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
     let mut expr = expr.clone();
-    let mut rewriter = Rewriter {
-        hidden: BTreeSet::new(),
-        compared: vec![],
-    };
+    let mut rewriter = Rewriter { hidden: BTreeSet::new(), compared: vec![] };
     match expr.visit(&mut rewriter) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(expr),
@@ -205,11 +199,7 @@ fn fetch_to_limit(query: &mut Query) -> Result<()> {
     match &mut query.limit_clause {
         Some(LimitClause::LimitOffset { limit, .. }) => *limit = Some(count),
         other => {
-            *other = Some(LimitClause::LimitOffset {
-                limit: Some(count),
-                offset: None,
-                limit_by: vec![],
-            });
+            *other = Some(LimitClause::LimitOffset { limit: Some(count), offset: None, limit_by: vec![] });
         }
     }
     Ok(())
@@ -254,16 +244,10 @@ fn derived(side: &SetExpr) -> Result<TableFactor> {
             query
         }
     };
-    Ok(TableFactor::Derived {
-        lateral: false,
-        subquery,
-        alias: None,
-        sample: None,
-    })
+    Ok(TableFactor::Derived { lateral: false, subquery, alias: None, sample: None })
 }
 
 /// A syntax tree to fill in.
 pub(crate) fn template(text: &str) -> Result<Box<Query>> {
     Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_query()?)
 }
-

@@ -88,17 +88,16 @@ pub(super) fn name_repeated(query: &mut Query, all: bool) {
         };
         let computed = !matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
         let named = matches!(item, SelectItem::ExprWithAlias { .. });
-        if !seen.contains(&shown) && !(all && computed && !named) {
+        let repeated = seen.contains(&shown) || (all && computed && !named);
+        if !repeated {
             seen.push(shown);
             continue;
         }
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
             continue;
         };
-        *item = SelectItem::ExprWithAlias {
-            expr: expr.clone(),
-            alias: Ident::with_quote('"', format!("__repeated_{n}")),
-        };
+        *item =
+            SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', format!("__repeated_{n}")) };
     }
 }
 
@@ -117,23 +116,16 @@ pub(super) fn name_calls(query: &mut Query) {
         };
         let unique = names.iter().filter(|name| **name == names[n]).count() == 1;
         if let (Some(name), true) = (&names[n], unique) {
-            select.projection[n] = SelectItem::ExprWithAlias {
-                expr: expr.clone(),
-                alias: Ident::with_quote('"', name),
-            };
+            select.projection[n] =
+                SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
         }
     }
 }
 
-
 /// Names of tables in the query that are also names of columns in it. DataFusion reads `dept.id` as a part of the
 /// column `dept` where there is one, PostgreSQL as the column `id` of the table `dept`: these tables get other names.
 pub(super) fn hidden_tables(query: &Query, catalog: &dyn Catalog) -> BTreeSet<String> {
-    let mut seen = Seen {
-        catalog,
-        tables: BTreeSet::new(),
-        columns: BTreeSet::new(),
-    };
+    let mut seen = Seen { catalog, tables: BTreeSet::new(), columns: BTreeSet::new() };
     let _ = query.visit(&mut seen);
     seen.tables.intersection(&seen.columns).cloned().collect()
 }
@@ -189,12 +181,7 @@ pub(super) fn rename_table(factor: &mut TableFactor, hidden: &BTreeSet<String>) 
     match alias {
         Some(alias) => alias.name = other_name(&shown),
         None => {
-            *alias = Some(ast::TableAlias {
-                explicit: true,
-                name: other_name(&shown),
-                columns: vec![],
-                at: None,
-            });
+            *alias = Some(ast::TableAlias { explicit: true, name: other_name(&shown), columns: vec![], at: None });
         }
     }
 }

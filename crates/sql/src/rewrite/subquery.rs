@@ -27,14 +27,9 @@ pub(super) fn any_to_in(expr: &mut Expr) {
         _ => return,
     };
     if let Expr::Subquery(subquery) = right.as_ref() {
-        *expr = Expr::InSubquery {
-            expr: left.clone(),
-            subquery: subquery.clone(),
-            negated,
-        };
+        *expr = Expr::InSubquery { expr: left.clone(), subquery: subquery.clone(), negated };
     }
 }
-
 
 /// Wraps a scalar subquery so that it yields at most one row.
 pub(super) fn at_most_one_row(query: &mut Query) -> Result<()> {
@@ -246,21 +241,22 @@ fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
     let matches = counting(&format!("WHERE __in.__c = ({value})"))?;
     let any = counting("")?;
     let any_null = counting("WHERE __in.__c IS NULL")?;
+    // Numbers, not truth values: DataFusion would spell a truth-valued CASE out, and repeat the subqueries.
     let mut answer = expr(&format!(
-        "CASE WHEN (SELECT 1) THEN true WHEN ({value}) IS NULL AND (SELECT 2) THEN NULL WHEN (SELECT 3) THEN NULL ELSE false END"
+        "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN ({value}) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1"
     ))?;
-    if let Expr::Case { conditions, .. } = &mut answer {
-        conditions[0].condition = matches;
-        if let Expr::BinaryOp { right, .. } = &mut conditions[1].condition {
-            **right = any;
+    let mut conditions = [Some(matches), Some(any), Some(any_null)];
+    let _ = ast::visit_expressions_mut(&mut answer, |part| {
+        if let Expr::Subquery(query) = part
+            && let Some(n) = ["SELECT 1", "SELECT 2", "SELECT 3"].iter().position(|text| query.to_string() == *text)
+            && let Some(condition) = conditions[n].take()
+        {
+            *part = condition;
         }
-        conditions[2].condition = any_null;
-    }
+        ControlFlow::<()>::Continue(())
+    });
     Ok(match negated {
-        true => Expr::UnaryOp {
-            op: UnaryOperator::Not,
-            expr: Box::new(Expr::Nested(Box::new(answer))),
-        },
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(answer))) },
         false => answer,
     })
 }
@@ -305,11 +301,8 @@ fn all_equal(left: &[Expr], right: &[Expr]) -> Expr {
 }
 
 fn joined(parts: impl Iterator<Item = Expr>, op: BinaryOperator) -> Expr {
-    let whole = parts.reduce(|left, right| Expr::BinaryOp {
-        left: Box::new(left),
-        op: op.clone(),
-        right: Box::new(right),
-    });
+    let whole =
+        parts.reduce(|left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) });
     Expr::Nested(Box::new(whole.unwrap_or_else(|| Expr::value(ast::Value::Boolean(true)))))
 }
 
@@ -323,10 +316,7 @@ fn in_rows(row: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
     }
     let any = joined(options.into_iter(), BinaryOperator::Or);
     Some(match negated {
-        true => Expr::UnaryOp {
-            op: UnaryOperator::Not,
-            expr: Box::new(any),
-        },
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) },
         false => any,
     })
 }
@@ -335,13 +325,6 @@ fn row_in_query(row: &[Expr], query: &Query) -> Result<Expr> {
     let columns: Vec<String> = (0..row.len()).map(|n| format!("__c{n}")).collect();
     let conditions: Vec<String> =
         row.iter().zip(&columns).map(|(value, column)| format!("__row.{column} = ({value})")).collect();
-    let text = format!(
-        "SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {}",
-        columns.join(", "),
-        conditions.join(" AND ")
-    );
-    Ok(Expr::Exists {
-        subquery: around(&text, query.clone())?,
-        negated: false,
-    })
+    let text = format!("SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {}", columns.join(", "), conditions.join(" AND "));
+    Ok(Expr::Exists { subquery: around(&text, query.clone())?, negated: false })
 }

@@ -26,10 +26,7 @@ impl Translator {
         let input = self.node(&aggregate.input)?;
         let group: Vec<&Expr> = grouping_set_to_exprlist(&aggregate.group_expr)?;
         let from = aggregate.input.schema();
-        let keys = group
-            .iter()
-            .map(|e| resolve(e, from, &input.schema))
-            .collect::<Result<Vec<_>>>()?;
+        let keys = group.iter().map(|e| resolve(e, from, &input.schema)).collect::<Result<Vec<_>>>()?;
         let mut calls = Vec::new();
         let grouping = usize::from(aggregate.group_expr.len() == 1 && is_sets(&aggregate.group_expr[0]));
         for (n, expr) in aggregate.aggr_expr.iter().enumerate() {
@@ -77,10 +74,7 @@ impl Wanted {
         let (function, args) = function_of(&name, &params.args)?;
         let distinct = params.distinct || name == "approx_distinct";
         if matches!(params.null_treatment, Some(NullTreatment::IgnoreNulls)) {
-            return Err(SqlError::unsupported(
-                format!("{name}() IGNORE NULLS"),
-                "Write FILTER (WHERE x IS NOT NULL).",
-            ));
+            return Err(SqlError::unsupported(format!("{name}() IGNORE NULLS"), "Write FILTER (WHERE x IS NOT NULL)."));
         }
         let argument = match args {
             [] => None,
@@ -171,7 +165,9 @@ fn function_of<'e>(name: &str, args: &'e [Expr]) -> Result<(AggregateFunction, &
                 "percentile_cont" | "approx_percentile_cont" | "approx_median" | "quantile_cont" => {
                     "median(x) gives the middle; other percentiles come with a later version."
                 }
-                _ => "The aggregates are count, sum, avg, min, max, bool_and, bool_or, bit_and, bit_or, bit_xor, variance, stddev, string_agg, array_agg, median.",
+                _ => {
+                    "The aggregates are count, sum, avg, min, max, bool_and, bool_or, bit_and, bit_or, bit_xor, variance, stddev, string_agg, array_agg, median."
+                }
             };
             return Err(SqlError::unsupported(format!("aggregate {name}()"), hint));
         }
@@ -188,10 +184,7 @@ fn separator(args: &[Expr]) -> Result<String> {
             ScalarValue::Null => Ok(String::new()),
             other => Ok(other.to_string()),
         },
-        _ => Err(SqlError::unsupported(
-            "string_agg() with a computed separator",
-            "Write the separator as a literal.",
-        )),
+        _ => Err(SqlError::unsupported("string_agg() with a computed separator", "Write the separator as a literal.")),
     }
 }
 
@@ -221,11 +214,7 @@ pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> 
         .into_iter()
         .map(|call| {
             let order = call.order.iter().map(|(expr, descending, nulls_first)| {
-                Ok(SortKey {
-                    column: at(expr)?,
-                    descending: *descending,
-                    nulls_first: *nulls_first,
-                })
+                Ok(SortKey { column: at(expr)?, descending: *descending, nulls_first: *nulls_first })
             });
             Ok(AggregateCall {
                 argument: call.argument.as_ref().map(&at).transpose()?,
@@ -254,10 +243,7 @@ pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> 
     let n_calls = calls.len();
     let n_keys = key_columns.len();
     let unique_keys = key_columns.clone();
-    let plan = Arc::new(Plan {
-        node: Node::Aggregate { input, keys: key_columns, calls },
-        schema: schema(drafts),
-    });
+    let plan = Arc::new(Plan { node: Node::Aggregate { input, keys: key_columns, calls }, schema: schema(drafts) });
     if n_keys == width {
         return Ok(plan);
     }
@@ -307,10 +293,8 @@ fn grouping_sets(
     calls: Vec<Wanted>,
     id_type: &DataType,
 ) -> Result<Arc<Plan>> {
-    let key_types: Vec<DataType> = keys
-        .iter()
-        .map(|key| Ok(super::expr::carried(key.clone(), &input.schema)?.1))
-        .collect::<Result<_>>()?;
+    let key_types: Vec<DataType> =
+        keys.iter().map(|key| Ok(super::expr::carried(key.clone(), &input.schema)?.1)).collect::<Result<_>>()?;
     let mut parts = Vec::with_capacity(sets.len());
     let mut ids: Vec<u64> = Vec::new();
     for set in sets {

@@ -77,16 +77,7 @@ impl Translator {
             NullEquality::NullEqualsNothing => Nulls::Differ,
             NullEquality::NullEqualsNull => Nulls::Equal,
         };
-        Ok(joined(Draw {
-            kind,
-            left,
-            right,
-            left_key,
-            right_key,
-            nulls,
-            residual,
-            output,
-        }))
+        Ok(joined(Draw { kind, left, right, left_key, right_key, nulls, residual, output }))
     }
 
     fn residual(
@@ -110,10 +101,7 @@ impl Translator {
                 was: from.field(at).data_type().clone(),
             })
         };
-        let parts = conjuncts(filter)
-            .iter()
-            .map(|part| resolve_with(part, &stand))
-            .collect::<Result<Vec<_>>>()?;
+        let parts = conjuncts(filter).iter().map(|part| resolve_with(part, &stand)).collect::<Result<Vec<_>>>()?;
         Ok(conjunction(parts))
     }
 }
@@ -135,16 +123,7 @@ pub(super) fn joined(draw: Draw) -> Arc<Plan> {
     }
     let columns = output.iter().map(|at| all[*at].clone()).collect();
     Arc::new(Plan {
-        node: Node::Join {
-            left,
-            right,
-            kind,
-            left_key,
-            right_key,
-            nulls,
-            residual,
-            output,
-        },
+        node: Node::Join { left, right, kind, left_key, right_key, nulls, residual, output },
         schema: schema(columns),
     })
 }
@@ -178,11 +157,8 @@ fn same_type(left: Expr, left_schema: &DFSchema, right: Expr, right_schema: &DFS
         return Ok((left, right));
     }
     let common = common_type(&l, &r).ok_or_else(|| {
-        SqlError::new(
-            ErrorKind::Type,
-            format!("cannot join {} with {}", sql_name(&l), sql_name(&r)),
-        )
-        .with_hint("Cast one side, as in x::text.")
+        SqlError::new(ErrorKind::Type, format!("cannot join {} with {}", sql_name(&l), sql_name(&r)))
+            .with_hint("Cast one side, as in x::text.")
     })?;
     let common = crate::types::canonical(&common);
     let conform = |e: Expr, is: DataType| if is == common { e } else { cast(e, common.clone()) };

@@ -75,10 +75,7 @@ impl Clock {
 
 /// Whether a function that is not immutable depends on more than its arguments and settings we fix.
 fn is_unsteady(name: &str) -> bool {
-    matches!(
-        name,
-        "now" | "current_timestamp" | "current_date" | "current_time" | "today" | "random" | "uuid" | "rand"
-    )
+    matches!(name, "now" | "current_timestamp" | "current_date" | "current_time" | "today" | "random" | "uuid" | "rand")
 }
 
 /// A plan, the order its rows are in, and how many of its columns are visible.
@@ -108,11 +105,7 @@ impl Translator {
             other => (0, None, other),
         };
         let Ordered { plan, order, visible } = self.ordered(input)?;
-        Ok(Planned {
-            plan,
-            visible,
-            finish: Finish { order, offset, limit },
-        })
+        Ok(Planned { plan, visible, finish: Finish { order, offset, limit } })
     }
 
     /// A query to be kept current.
@@ -202,19 +195,11 @@ impl Translator {
                         SortKey { column: at, ..*key }
                     })
                     .collect();
-                Ok(Ordered {
-                    plan: stage(input.plan, vec![], columns)?,
-                    order,
-                    visible,
-                })
+                Ok(Ordered { plan: stage(input.plan, vec![], columns)?, order, visible })
             }
             other => {
                 let plan = self.node(other)?;
-                Ok(Ordered {
-                    visible: plan.schema.fields().len(),
-                    order: vec![],
-                    plan,
-                })
+                Ok(Ordered { visible: plan.schema.fields().len(), order: vec![], plan })
             }
         }
     }
@@ -231,11 +216,7 @@ impl Translator {
         let mut order: Vec<SortKey> = Vec::new();
         for (key, column) in sort.expr.iter().zip(columns) {
             if !order.iter().any(|known| known.column == column) {
-                order.push(SortKey {
-                    column,
-                    descending: !key.asc,
-                    nulls_first: key.nulls_first,
-                });
+                order.push(SortKey { column, descending: !key.asc, nulls_first: key.nulls_first });
             }
         }
         Ok(Ordered { plan, order, visible })
@@ -247,15 +228,9 @@ impl Translator {
             return Err(SqlError::internal("a set operation has two sides"));
         };
         let nullable_right = matches!(node.operation, SetOperation::Except | SetOperation::ExceptAll);
-        let schema = if nullable_right { left.schema.clone() } else { schema::either_null(&left.schema, &right.schema) };
-        Ok(Arc::new(Plan {
-            node: Node::SetOperation {
-                operation: node.operation,
-                left,
-                right,
-            },
-            schema,
-        }))
+        let schema =
+            if nullable_right { left.schema.clone() } else { schema::either_null(&left.schema, &right.schema) };
+        Ok(Arc::new(Plan { node: Node::SetOperation { operation: node.operation, left, right }, schema }))
     }
 }
 
@@ -279,10 +254,7 @@ fn distinct(input: Arc<Plan>) -> Arc<Plan> {
         return input;
     }
     let schema = input.schema.clone();
-    Arc::new(Plan {
-        node: Node::Distinct { input },
-        schema,
-    })
+    Arc::new(Plan { node: Node::Distinct { input }, schema })
 }
 
 /// The first rows in an order, without the columns that only served it.
@@ -292,24 +264,13 @@ fn top(ordered: Ordered, offset: usize, limit: Option<usize>) -> Arc<Plan> {
         return stage::take(plan, &(0..visible).collect::<Vec<_>>());
     }
     let schema = plan.schema.clone();
-    let top = TopK {
-        group: vec![],
-        order,
-        offset,
-        limit,
-        row_number: false,
-    };
-    let plan = Arc::new(Plan {
-        node: Node::TopK { input: plan, top },
-        schema,
-    });
+    let top = TopK { group: vec![], order, offset, limit, row_number: false };
+    let plan = Arc::new(Plan { node: Node::TopK { input: plan, top }, schema });
     stage::take(plan, &(0..visible).collect::<Vec<_>>())
 }
 
 fn bounds(limit: &Limit) -> Result<(usize, Option<usize>)> {
-    let constant = |word: &str| {
-        SqlError::unsupported(format!("{word} of an expression"), "Write a whole number.")
-    };
+    let constant = |word: &str| SqlError::unsupported(format!("{word} of an expression"), "Write a whole number.");
     let skip: DfResult<SkipType> = limit.get_skip_type();
     let offset = match skip? {
         SkipType::Literal(n) => n,
@@ -335,10 +296,7 @@ pub(crate) fn conform(plan: Arc<Plan>, wanted: &Schema) -> Result<Arc<Plan>> {
         .collect();
     let plan = stage(plan, vec![], columns)?;
     let names: Vec<String> = wanted.fields().iter().map(|field| field.name().clone()).collect();
-    Ok(Arc::new(Plan {
-        node: plan.node.clone(),
-        schema: schema::rename(&plan.schema, &names),
-    }))
+    Ok(Arc::new(Plan { node: plan.node.clone(), schema: schema::rename(&plan.schema, &names) }))
 }
 
 /// The error for a node that no operator runs.

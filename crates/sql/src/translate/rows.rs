@@ -30,17 +30,11 @@ pub(super) fn scan(scan: &TableScan) -> Result<Arc<Plan>> {
         })
         .collect();
     let plan = Arc::new(Plan {
-        node: Node::Scan {
-            relation: scan.table_name.table().to_string(),
-            columns,
-        },
+        node: Node::Scan { relation: scan.table_name.table().to_string(), columns },
         schema: schema(columns_schema),
     });
-    let filters = scan
-        .filters
-        .iter()
-        .map(|e| resolve(e, &scan.projected_schema, &plan.schema))
-        .collect::<Result<Vec<_>>>()?;
+    let filters =
+        scan.filters.iter().map(|e| resolve(e, &scan.projected_schema, &plan.schema)).collect::<Result<Vec<_>>>()?;
     stage::filter(plan, filters)
 }
 
@@ -76,10 +70,7 @@ pub(super) fn values(values: &Values) -> Result<Arc<Plan>> {
             (field.name().clone(), data_type, nullable)
         })
         .collect();
-    let constant = Arc::new(Plan {
-        node: Node::Constant { rows: constants },
-        schema: schema(columns),
-    });
+    let constant = Arc::new(Plan { node: Node::Constant { rows: constants }, schema: schema(columns) });
     match computed.is_empty() {
         true => Ok(constant),
         false => union(std::iter::once(constant).chain(computed).collect()),
@@ -103,10 +94,7 @@ fn literal_row(row: &[Expr], types: &[DataType]) -> Option<Vec<ScalarValue>> {
 
 /// One row without columns.
 fn unit() -> Arc<Plan> {
-    Arc::new(Plan {
-        node: Node::Constant { rows: vec![vec![]] },
-        schema: schema(vec![]),
-    })
+    Arc::new(Plan { node: Node::Constant { rows: vec![vec![]] }, schema: schema(vec![]) })
 }
 
 /// `SELECT` without `FROM`, or a relation known to be empty.
@@ -118,10 +106,7 @@ pub(super) fn empty(empty: &EmptyRelation) -> Arc<Plan> {
         .into_iter()
         .map(|(name, data_type, nullable)| (name, canonical(&data_type), nullable))
         .collect();
-    Arc::new(Plan {
-        node: Node::Constant { rows: vec![] },
-        schema: schema(columns),
-    })
+    Arc::new(Plan { node: Node::Constant { rows: vec![] }, schema: schema(columns) })
 }
 
 /// The rows of all inputs; unions below are taken in.
@@ -139,13 +124,8 @@ pub(super) fn union(inputs: Vec<Arc<Plan>>) -> Result<Arc<Plan>> {
     let Some(first) = flat.first() else {
         return Err(SqlError::internal("a union has no inputs"));
     };
-    let schema = flat
-        .iter()
-        .fold(first.schema.clone(), |schema, input| either_null(&schema, &input.schema));
-    Ok(Arc::new(Plan {
-        node: Node::Union { inputs: flat },
-        schema,
-    }))
+    let schema = flat.iter().fold(first.schema.clone(), |schema, input| either_null(&schema, &input.schema));
+    Ok(Arc::new(Plan { node: Node::Union { inputs: flat }, schema }))
 }
 
 /// The inputs with their columns cast to common types.
@@ -200,18 +180,16 @@ pub(super) fn unnest(unnest: &Unnest, input: Arc<Plan>) -> Result<Arc<Plan>> {
         .into_iter()
         .enumerate()
         .map(|(n, (name, data_type, nullable))| match &data_type {
-            DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) if n == *at => {
+            DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _)
+                if n == *at =>
+            {
                 (name, canonical(element.data_type()), true)
             }
             _ => (name, data_type, nullable),
         })
         .collect();
     let plan = Arc::new(Plan {
-        node: Node::Unnest {
-            input,
-            column: *at,
-            outer: unnest.options.preserve_nulls(),
-        },
+        node: Node::Unnest { input, column: *at, outer: unnest.options.preserve_nulls() },
         schema: schema(columns),
     });
     Ok(stage::take(plan, &unnest.dependency_indices))

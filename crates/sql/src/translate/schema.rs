@@ -46,11 +46,7 @@ fn shortened(name: String) -> String {
 
 /// The columns of a schema, to build another from.
 pub(crate) fn drafts(schema: &DFSchema) -> Vec<Draft> {
-    schema
-        .fields()
-        .iter()
-        .map(|field| (field.name().clone(), field.data_type().clone(), field.is_nullable()))
-        .collect()
+    schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone(), field.is_nullable())).collect()
 }
 
 /// The columns of the first schema, nullable where either is.
@@ -78,14 +74,16 @@ pub(crate) fn rename(schema: &DFSchema, names: &[String]) -> DFSchemaRef {
             (qualifier, Arc::new(field))
         })
         .collect();
-    let renamed = DFSchema::new_with_metadata(fields, HashMap::new())
-        .expect("repeated names were qualified apart");
+    let renamed = DFSchema::new_with_metadata(fields, HashMap::new()).expect("repeated names were qualified apart");
     Arc::new(renamed)
 }
 
 /// The name a user gave to an expression; names that the planner made up are none.
 pub(crate) fn alias_of(expr: &Expr) -> Option<String> {
     match expr {
+        Expr::Alias(alias) if alias.name.starts_with("__") && matches!(alias.expr.as_ref(), Expr::Literal(..)) => {
+            Some(alias.name.trim_start_matches('_').to_string())
+        }
         Expr::Alias(alias) if !alias.name.starts_with("__") && !alias.name.contains(['(', '.', ' ']) => {
             Some(alias.name.clone())
         }

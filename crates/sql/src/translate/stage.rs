@@ -41,10 +41,7 @@ pub(crate) fn stage(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -
         drafts.push((name, data_type, nullable));
         project.push(expr);
     }
-    Ok(Arc::new(Plan {
-        node: Node::Stage { input, filter, project },
-        schema: schema(drafts),
-    }))
+    Ok(Arc::new(Plan { node: Node::Stage { input, filter, project }, schema: schema(drafts) }))
 }
 
 /// Keeps the rows for which all of `filter` holds.
@@ -167,10 +164,7 @@ fn bounded(input: Arc<Plan>, filter: Vec<Expr>) -> (Arc<Plan>, Vec<Expr>) {
     }
     let mut top = top.clone();
     top.limit = limit;
-    let plan = Arc::new(Plan {
-        node: Node::TopK { input: below.clone(), top },
-        schema: input.schema.clone(),
-    });
+    let plan = Arc::new(Plan { node: Node::TopK { input: below.clone(), top }, schema: input.schema.clone() });
     (plan, rest)
 }
 
@@ -225,10 +219,7 @@ fn without_number(plan: &Arc<Plan>) -> Arc<Plan> {
     }
     let mut top = top.clone();
     top.row_number = false;
-    Arc::new(Plan {
-        node: Node::TopK { input: input.clone(), top },
-        schema: input.schema.clone(),
-    })
+    Arc::new(Plan { node: Node::TopK { input: input.clone(), top }, schema: input.schema.clone() })
 }
 
 /// The input yielding only the columns at these positions, if it can choose by itself.
@@ -239,10 +230,9 @@ fn chosen(input: &Arc<Plan>, positions: &[usize]) -> Option<Arc<Plan>> {
     }
     let distinct = positions.iter().enumerate().all(|(n, at)| !positions[..n].contains(at));
     let node = match &input.node {
-        Node::Scan { relation, columns } if distinct => Node::Scan {
-            relation: relation.clone(),
-            columns: positions.iter().map(|at| columns[*at]).collect(),
-        },
+        Node::Scan { relation, columns } if distinct => {
+            Node::Scan { relation: relation.clone(), columns: positions.iter().map(|at| columns[*at]).collect() }
+        }
         Node::Join { left, right, kind, left_key, right_key, nulls, residual, output } if distinct => Node::Join {
             left: left.clone(),
             right: right.clone(),
@@ -262,10 +252,7 @@ fn chosen(input: &Arc<Plan>, positions: &[usize]) -> Option<Arc<Plan>> {
             (field.name().clone(), field.data_type().clone(), field.is_nullable())
         })
         .collect();
-    Some(Arc::new(Plan {
-        node,
-        schema: schema(drafts),
-    }))
+    Some(Arc::new(Plan { node, schema: schema(drafts) }))
 }
 
 /// Literals and columns over literal rows are literal rows.
@@ -298,10 +285,7 @@ fn constant(input: &Arc<Plan>, columns: &[Column]) -> Result<Option<Arc<Plan>>> 
             cells.iter().map(cell).collect()
         })
         .collect();
-    Ok(Some(Arc::new(Plan {
-        node: Node::Constant { rows },
-        schema: schema(drafts),
-    })))
+    Ok(Some(Arc::new(Plan { node: Node::Constant { rows }, schema: schema(drafts) })))
 }
 
 enum Cell {

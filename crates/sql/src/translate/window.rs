@@ -73,27 +73,14 @@ fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<A
     let mut order: Vec<SortKey> = Vec::new();
     for (key, at) in params.order_by.iter().zip(&columns[n_groups..]) {
         if !group.contains(at) && !order.iter().any(|known| known.column == *at) {
-            order.push(SortKey {
-                column: *at,
-                descending: !key.asc,
-                nulls_first: key.nulls_first,
-            });
+            order.push(SortKey { column: *at, descending: !key.asc, nulls_first: key.nulls_first });
         }
     }
-    let top = TopK {
-        group,
-        order,
-        offset: 0,
-        limit: None,
-        row_number: true,
-    };
+    let top = TopK { group, order, offset: 0, limit: None, row_number: true };
     let mut columns = drafts(&input.schema);
     columns.push(("row_number".into(), DataType::UInt64, false));
     let number = columns.len() - 1;
-    let plan = Arc::new(Plan {
-        node: Node::TopK { input, top },
-        schema: schema(columns),
-    });
+    let plan = Arc::new(Plan { node: Node::TopK { input, top }, schema: schema(columns) });
     let shown: Vec<usize> = (0..width).chain([number]).collect();
     Ok(take(plan, &shown))
 }
@@ -157,7 +144,9 @@ fn refused(call: &WindowFunction) -> SqlError {
         "first_value" | "last_value" | "nth_value" => {
             "Number the rows with row_number() OVER (PARTITION BY .. ORDER BY ..) and keep number = 1."
         }
-        _ => "Leave ORDER BY out of the window for a total over the partition; for a running total join with the earlier rows.",
+        _ => {
+            "Leave ORDER BY out of the window for a total over the partition; for a running total join with the earlier rows."
+        }
     };
     SqlError::unsupported(format!("window function {name}() over an ordered frame"), hint)
 }

@@ -38,7 +38,9 @@ fn row_types() -> Vec<DataType> {
 
 #[test]
 fn values_become_constant_rows_of_the_tables_types() {
-    let planned = plan("insert into t (a, d, e) values (1, '2.345', '2024-01-31'), (2, null, null), (3.5, 4, date '2020-02-02')").unwrap();
+    let planned =
+        plan("insert into t (a, d, e) values (1, '2.345', '2024-01-31'), (2, null, null), (3.5, 4, date '2020-02-02')")
+            .unwrap();
     assert_eq!(types(&planned.plan), row_types());
     let text = explain(&planned.plan, &|_| None);
     let Node::Constant { rows } = &planned.plan.node else { panic!("{text}") };

@@ -41,7 +41,9 @@ fn equal_parts_are_equal_whatever_their_aliases() {
         .unwrap();
     let Node::Join { left, right, .. } = &planned.plan.node else { panic!() };
     assert_eq!(left, right);
-    let cte = catalog.query("with x as (select b, max(a) as m from t group by b) select * from x p, x q where p.m = q.b").unwrap();
+    let cte = catalog
+        .query("with x as (select b, max(a) as m from t group by b) select * from x p, x q where p.m = q.b")
+        .unwrap();
     let scan = catalog.query("select a, b from t").unwrap();
     assert_eq!(contains(&cte.plan, &scan.plan), 2);
 }
@@ -72,7 +74,12 @@ fn a_view_that_reaches_itself_is_refused() {
 #[test]
 fn views_take_no_clock_and_no_chance() {
     let catalog = TestCatalog::of(TABLES);
-    for text in ["select now() from t", "select a from t where random() > 0.5", "select current_date", "select a, (select now()) from t"] {
+    for text in [
+        "select now() from t",
+        "select a from t where random() > 0.5",
+        "select current_date",
+        "select a, (select now()) from t",
+    ] {
         assert_eq!(catalog.view(text).unwrap_err().kind, ErrorKind::Unsupported, "{text}");
         catalog.query(text).unwrap();
     }
@@ -89,7 +96,8 @@ fn a_view_has_no_column_twice() {
 #[test]
 fn names_are_unique_inside_a_plan() {
     let catalog = TestCatalog::of(TABLES);
-    let planned = catalog.view("select x.a, y.a as a2, x.b + y.b as s from t x join t y on x.b = y.b and x.a < y.a").unwrap();
+    let planned =
+        catalog.view("select x.a, y.a as a2, x.b + y.b as s from t x join t y on x.b = y.b and x.a < y.a").unwrap();
     fn check(plan: &Plan) {
         let names: Vec<_> = plan.schema.fields().iter().map(|f| f.name()).collect();
         assert!((1..names.len()).all(|n| !names[..n].contains(&names[n])), "{names:?}");

@@ -30,11 +30,7 @@ fn records(text: &str) -> Vec<Record<'_>> {
             sql.push_str(body);
             sql.push('\n');
         }
-        records.push(Record {
-            line_no: line_no + 1,
-            head: line,
-            sql,
-        });
+        records.push(Record { line_no: line_no + 1, head: line, sql });
     }
     records
 }

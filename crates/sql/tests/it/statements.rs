@@ -20,10 +20,7 @@ fn a_table_has_columns_types_defaults_and_a_key() {
     let names: Vec<&str> = table.columns.iter().map(|c| c.name().as_str()).collect();
     assert_eq!(names, ["id", "Name", "at", "price", "d"]);
     assert_eq!(table.columns[1].data_type(), &DataType::Utf8View);
-    assert_eq!(
-        table.columns[2].data_type(),
-        &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
-    );
+    assert_eq!(table.columns[2].data_type(), &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
     assert_eq!(table.columns[3].data_type(), &DataType::Decimal128(10, 2));
     let nullable: Vec<bool> = table.columns.iter().map(|c| c.is_nullable()).collect();
     assert_eq!(nullable, [false, false, false, true, true]);
@@ -74,7 +71,9 @@ fn changes_parse() {
     assert!(update.selection.is_some());
     let Statement::Delete(delete) = one("delete from t") else { panic!() };
     assert!(delete.selection.is_none());
-    let Statement::CopyFrom(copy) = one("copy t (a, b) from '/tmp/x.csv' with (format csv, header true, delimiter '|', null '')") else {
+    let Statement::CopyFrom(copy) =
+        one("copy t (a, b) from '/tmp/x.csv' with (format csv, header true, delimiter '|', null '')")
+    else {
         panic!()
     };
     assert_eq!(copy.path, "/tmp/x.csv");
@@ -86,11 +85,15 @@ fn changes_parse() {
 
 #[test]
 fn questions_parse() {
-    for text in ["select 1", "with x as (select 1) select * from x", "values (1)", "table t", "(select 1) union (select 2)"] {
+    for text in
+        ["select 1", "with x as (select 1) select * from x", "values (1)", "table t", "(select 1) union (select 2)"]
+    {
         let Statement::Select { text: kept, .. } = one(text) else { panic!("{text}") };
         assert_eq!(kept, text);
     }
-    let Statement::Subscribe(subscribe) = one("subscribe to v with (snapshot = false, progress) up to 17") else { panic!() };
+    let Statement::Subscribe(subscribe) = one("subscribe to v with (snapshot = false, progress) up to 17") else {
+        panic!()
+    };
     assert!(!subscribe.snapshot && subscribe.progress);
     assert_eq!(subscribe.up_to, Some(17));
     assert_eq!(subscribe.query.to_string(), "SELECT * FROM \"v\"");
@@ -120,7 +123,9 @@ fn show_describe_drop_and_set_parse() {
     assert_eq!(drop.kind, ObjectKind::MaterializedView);
     assert!(drop.if_exists && drop.cascade);
     assert_eq!(drop.names, ["a", "b"]);
-    assert!(matches!(one("set latency = '10s'"), Statement::Set { name, value } if name == "latency" && value == "10s"));
+    assert!(
+        matches!(one("set latency = '10s'"), Statement::Set { name, value } if name == "latency" && value == "10s")
+    );
     assert!(matches!(one("set latency to 5"), Statement::Set { value, .. } if value == "5"));
 }
 
