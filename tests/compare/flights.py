@@ -28,7 +28,7 @@ def statements(text: str) -> list[str]:
 
 def answers_of_anabranch(binary: str, workers: int, views: list[str]) -> dict[str, list[dict]]:
     """Runs the script to the end of its sources and reads every view, in one session."""
-    script = SCRIPT.read_text() + "\nFLUSH;\n"
+    script = SCRIPT.read_text() + "\n"
     for view in views:
         script += f"SELECT '{view}' AS __view;\nSELECT * FROM {view};\n"
     command = [binary, "--json", "--workers", str(workers), "-f", "-"]

@@ -15,8 +15,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["batch", "arrangement", "operators", "plan", "sql"]),
     ("file", &["batch", "plan", "sql", "engine"]),
     ("cli", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file"]),
-    ("bench", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file"]),
     ("testing", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file"]),
+    ("bench", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file", "testing"]),
 ];
 
 /// Outside libraries that only some crates may name.
@@ -95,8 +95,8 @@ fn heavy_libraries_stay_where_they_belong() {
 }
 
 #[test]
-fn nothing_but_tests_uses_the_testing_crate() {
-    for (name, used) in dependencies(false) {
+fn nothing_that_ships_uses_the_testing_crate() {
+    for (name, used) in dependencies(false).into_iter().filter(|(name, _)| name != "anabranch-bench") {
         assert!(!used.contains("anabranch-testing"), "{name} uses anabranch-testing outside of its tests");
     }
 }
