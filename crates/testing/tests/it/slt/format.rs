@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float32Type, Float64Type};
-use arrow::datatypes::{IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, SchemaRef, TimeUnit};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::{
+    DataType, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float32Type, Float64Type, IntervalDayTimeType,
+    IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, SchemaRef, TimeUnit, TimestampMicrosecondType,
+};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use sqllogictest::DefaultColumnType;
 
@@ -141,10 +142,11 @@ fn braces(items: ArrayRef, open: &str, close: &str) -> String {
 /// `1 year 2 mons 3 days 04:05:06.7`; parts that are zero are left out.
 fn interval(months: i32, days: i64, micros: i64) -> String {
     let part = |n: i64, unit: &str| (n != 0).then(|| format!("{n} {unit}{}", if n == 1 { "" } else { "s" }));
-    let mut parts: Vec<String> = [part(i64::from(months / 12), "year"), part(i64::from(months % 12), "mon"), part(days, "day")]
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut parts: Vec<String> =
+        [part(i64::from(months / 12), "year"), part(i64::from(months % 12), "mon"), part(days, "day")]
+            .into_iter()
+            .flatten()
+            .collect();
     if micros != 0 || parts.is_empty() {
         let (sign, rest) = (if micros < 0 { "-" } else { "" }, micros.unsigned_abs());
         let (seconds, fraction) = (rest / 1_000_000, rest % 1_000_000);
@@ -156,8 +158,10 @@ fn interval(months: i32, days: i64, micros: i64) -> String {
 
 #[test]
 fn cells_read_as_psql_prints_them() {
-    use arrow::array::{BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, ListArray};
-    use arrow::array::{IntervalMonthDayNanoArray, Time64MicrosecondArray, TimestampMicrosecondArray};
+    use arrow::array::{
+        BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
+        IntervalMonthDayNanoArray, ListArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    };
     use arrow::datatypes::{Int32Type, IntervalMonthDayNano};
 
     let check = |column: ArrayRef, expected: &[&str]| {
@@ -166,7 +170,18 @@ fn cells_read_as_psql_prints_them() {
     };
     check(Arc::new(BooleanArray::from(vec![Some(true), Some(false), None])), &["t", "f", "NULL"]);
     check(
-        Arc::new(Float64Array::from(vec![0.1, -0.0, 1e20, 1.5e-7, 0.0001, 123456789.5, f64::NAN, f64::NEG_INFINITY, 1e14, 1e15])),
+        Arc::new(Float64Array::from(vec![
+            0.1,
+            -0.0,
+            1e20,
+            1.5e-7,
+            0.0001,
+            123456789.5,
+            f64::NAN,
+            f64::NEG_INFINITY,
+            1e14,
+            1e15,
+        ])),
         &["0.1", "0", "1e+20", "1.5e-07", "0.0001", "123456789.5", "NaN", "-Infinity", "100000000000000", "1e+15"],
     );
     check(Arc::new(Float32Array::from(vec![0.1, 1e10, 1.5])), &["0.1", "1e+10", "1.5"]);
