@@ -186,8 +186,11 @@ impl JoinState {
     /// Acknowledges the frontiers and lets go of history that no work to come will ask for.
     fn follow(&mut self, frontiers: [Time; 2]) {
         for side in [Side::Left, Side::Right] {
-            let acknowledged = &mut self.acknowledged[side as usize];
-            *acknowledged = frontiers[side as usize].max(*acknowledged);
+            // History comes in one piece, at `as_of`, with times up to it: until the frontier is past it nothing has come.
+            let (acknowledged, frontier) = (&mut self.acknowledged[side as usize], frontiers[side as usize]);
+            if frontier > self.spec.as_of {
+                *acknowledged = frontier.max(*acknowledged);
+            }
         }
         for side in [Side::Left, Side::Right] {
             let askers = self.todo.iter().filter(|work| work.side == side.other());
