@@ -102,6 +102,8 @@ impl<'a> Plans<'a> {
     pub fn join(&mut self, rng: &mut Rng, left: &Arc<Plan>, right: &Arc<Plan>, kind: JoinKind) -> Arc<Plan> {
         let mut key = self.key(rng, left, right);
         let mut right = right.clone();
+        // NOT IN compares exactly one column; without one it is a plain anti join.
+        let kind = if kind == JoinKind::LeftAntiNullAware && key.is_empty() { JoinKind::LeftAnti } else { kind };
         if kind == JoinKind::LeftAntiNullAware {
             key.truncate(1);
         }
