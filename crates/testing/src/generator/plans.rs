@@ -110,6 +110,8 @@ impl<'a> Plans<'a> {
         if key.is_empty() {
             right = self.one_row(&right);
         }
+        // `NOT IN` always compares something.
+        let kind = if key.is_empty() && kind == JoinKind::LeftAntiNullAware { JoinKind::LeftAnti } else { kind };
         let mut on = JoinOn::new(kind, &key);
         if rng.chance(20) && kind != JoinKind::LeftAntiNullAware {
             on.nulls = Nulls::Equal;

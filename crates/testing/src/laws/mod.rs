@@ -85,7 +85,7 @@ fn shrink(plan: &Arc<Plan>, history: &History, setting: &Setting, difference: St
 fn report(plan: &Plan, history: &History, setting: &Setting, difference: &str) -> String {
     let shown = anabranch_plan::explain::explain(plan, &|_| None);
     let mut text = format!("{difference}\nunder {setting:?}\nof\n{shown}\n");
-    if history.updates.len() <= 80 {
+    if history.updates.len() <= 200 {
         text += "with\n";
         for update in &history.updates {
             let relation = &history.relations[update.relation].name;
