@@ -14,6 +14,7 @@ use anabranch_batch::hash;
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 use hashbrown::HashTable;
+use std::collections::HashMap;
 
 use crate::key_store::KeyStore;
 
@@ -26,16 +27,24 @@ pub struct GroupTable {
     /// Whether equal hashes mean equal keys.
     exact: bool,
     /// Hash and slot of every live group, except that of NULL when exact.
-    table: HashTable<(u64, u32)>,
-    /// The slot of the NULL key, when exact.
-    null_slot: Option<u32>,
+    table: HashTable<Entry>,
+    /// The NULL key, when exact.
+    null: Option<Entry>,
     /// Slots below `n_slots` that no group has.
     free: Vec<u32>,
     n_slots: u32,
     /// The live groups' keys, unless exact.
     keys: KeyStore,
-    /// Scratch: where a slot is in the `Touched` under construction. Any content is legal.
-    index_of_slot: Vec<u32>,
+}
+
+/// A live group.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: u64,
+    slot: u32,
+    /// Where the slot is in the [`Touched`] under construction, if what is there is the slot. It is here because the row that
+    /// looks for it has just fetched this cache line.
+    index: u32,
 }
 
 /// The slots a batch touches.
@@ -56,30 +65,26 @@ impl GroupTable {
         GroupTable {
             exact: empty.is_empty() || hash::is_exact(&empty),
             table: HashTable::new(),
-            null_slot: None,
+            null: None,
             free: Vec::new(),
             n_slots: 0,
             keys: KeyStore::default(),
-            index_of_slot: Vec::new(),
         }
     }
 
     /// The slots of all rows; keys seen for the first time get one. `hashes` are those of `key_columns`, one a row.
     pub fn touch(&mut self, key_columns: &[ArrayRef], hashes: &[u64]) -> Touched {
-        if self.exact {
-            return self.touch_exact(key_columns, hashes);
-        }
-        let first_new = self.table.len();
         let mut touched = Touched { of_row: Vec::with_capacity(hashes.len()), ..Touched::default() };
+        if self.exact {
+            self.touch_exact(key_columns, hashes, &mut touched);
+            return touched;
+        }
         let mut new = New::default();
         for (row, &hash) in hashes.iter().enumerate() {
-            let (slot, is_new) = self.find_or_insert(hash);
-            if is_new {
+            if let Some(slot) = self.touch_hash(hash, row as u32, &mut touched) {
                 new.push(slot, row as u32);
             }
-            self.mark(&mut touched, slot, row as u32);
         }
-        debug_assert_eq!(self.table.len(), first_new + new.slots.len());
         self.verify(key_columns, hashes, touched, new)
     }
 
@@ -88,11 +93,11 @@ impl GroupTable {
     /// # Panics
     /// If no live group has this slot and hash.
     pub fn release(&mut self, slot: u32, hash: u64) {
-        if self.null_slot == Some(slot) {
-            self.null_slot = None;
+        if self.null.is_some_and(|entry| entry.slot == slot) {
+            self.null = None;
         } else {
-            let entry = self.table.find_entry(hash, |&(_, other)| other == slot);
-            let (.., _vacant) = entry.ok().expect("a released slot is in the table under its hash").remove();
+            let entry = self.table.find_entry(hash, |entry| entry.slot == slot);
+            entry.ok().expect("a released slot is in the table under its hash").remove();
             if !self.exact {
                 self.keys.release(slot);
             }
@@ -107,22 +112,23 @@ impl GroupTable {
         if n_slots < SHRINK_MIN || self.free.len() < n_slots / 4 * 3 {
             return None;
         }
-        let mut old_of_new: Vec<u32> = self.table.iter().map(|&(_, slot)| slot).chain(self.null_slot).collect();
+        let mut old_of_new: Vec<u32> = self.table.iter().chain(&self.null).map(|entry| entry.slot).collect();
         old_of_new.sort_unstable();
         let mut new_of_old = vec![u32::MAX; n_slots];
         old_of_new.iter().enumerate().for_each(|(new, &old)| new_of_old[old as usize] = new as u32);
 
-        let entries = self.table.drain().map(|(hash, slot)| (hash, new_of_old[slot as usize]));
+        let renumbered = |entry: Entry| Entry { slot: new_of_old[entry.slot as usize], ..entry };
         let mut table = HashTable::with_capacity(old_of_new.len());
-        entries.for_each(|entry| _ = table.insert_unique(entry.0, entry, |other| other.0));
+        for entry in self.table.drain().map(renumbered) {
+            table.insert_unique(entry.hash, entry, |other| other.hash);
+        }
         self.table = table;
-        self.null_slot = self.null_slot.map(|slot| new_of_old[slot as usize]);
+        self.null = self.null.map(renumbered);
         if !self.exact {
             self.keys.renumber(&old_of_new);
         }
         self.free = Vec::new();
         self.n_slots = old_of_new.len() as u32;
-        self.index_of_slot = vec![0; old_of_new.len()];
         Some(old_of_new)
     }
 
@@ -133,7 +139,7 @@ impl GroupTable {
 
     /// Live groups.
     pub fn len(&self) -> usize {
-        self.table.len() + usize::from(self.null_slot.is_some())
+        self.table.len() + usize::from(self.null.is_some())
     }
 
     /// Whether there is no group.
@@ -143,77 +149,43 @@ impl GroupTable {
 
     /// Bytes of the table and the stored keys.
     pub fn size_bytes(&self) -> usize {
-        let scratch = (self.free.capacity() + self.index_of_slot.capacity()) * size_of::<u32>();
-        self.table.allocation_size() + self.keys.size_bytes() + scratch
+        self.table.allocation_size() + self.keys.size_bytes() + self.free.capacity() * size_of::<u32>()
     }
 
-    fn touch_exact(&mut self, key_columns: &[ArrayRef], hashes: &[u64]) -> Touched {
-        let mut touched = Touched { of_row: Vec::with_capacity(hashes.len()), ..Touched::default() };
+    fn touch_exact(&mut self, key_columns: &[ArrayRef], hashes: &[u64], touched: &mut Touched) {
         let nulls = key_columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
-        match nulls {
-            None => {
-                for (row, &hash) in hashes.iter().enumerate() {
-                    let (slot, _) = self.find_or_insert(hash);
-                    self.mark(&mut touched, slot, row as u32);
-                }
-            }
-            Some(nulls) => {
-                for (row, &hash) in hashes.iter().enumerate() {
-                    let slot = if nulls.is_null(row) { self.find_or_insert_null() } else { self.find_or_insert(hash).0 };
-                    self.mark(&mut touched, slot, row as u32);
-                }
+        for (row, &hash) in hashes.iter().enumerate() {
+            match &nulls {
+                Some(nulls) if nulls.is_null(row) => self.touch_null(row as u32, touched),
+                _ => _ = self.touch_hash(hash, row as u32, touched),
             }
         }
-        touched
     }
 
-    /// Some slot whose key has this hash, and whether it is new.
+    /// Enters a row with some slot whose key has this hash; returns the slot if it is new.
     #[inline]
-    fn find_or_insert(&mut self, hash: u64) -> (u32, bool) {
-        match self.table.find(hash, |entry| entry.0 == hash) {
-            Some(&(_, slot)) => (slot, false),
-            None => (self.insert(hash), true),
+    fn touch_hash(&mut self, hash: u64, row: u32, touched: &mut Touched) -> Option<u32> {
+        if let Some(entry) = self.table.find_mut(hash, |entry| entry.hash == hash) {
+            entry.index = touched.enter(entry.slot, entry.index, row);
+            return None;
         }
-    }
-
-    fn find_or_insert_null(&mut self) -> u32 {
-        match self.null_slot {
-            Some(slot) => slot,
-            None => {
-                let slot = self.next_slot();
-                self.null_slot = Some(slot);
-                slot
-            }
-        }
-    }
-
-    fn insert(&mut self, hash: u64) -> u32 {
         let slot = self.next_slot();
-        self.table.insert_unique(hash, (hash, slot), |entry| entry.0);
-        slot
+        let index = touched.enter(slot, u32::MAX, row);
+        self.table.insert_unique(hash, Entry { hash, slot, index }, |entry| entry.hash);
+        Some(slot)
+    }
+
+    fn touch_null(&mut self, row: u32, touched: &mut Touched) {
+        let slot = self.null.map(|entry| entry.slot).unwrap_or_else(|| self.next_slot());
+        let entry = self.null.get_or_insert(Entry { hash: 0, slot, index: u32::MAX });
+        entry.index = touched.enter(slot, entry.index, row);
     }
 
     fn next_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.n_slots += 1;
-            self.index_of_slot.push(0);
             self.n_slots - 1
         })
-    }
-
-    /// Enters a row of `slot`. (A slot is in `touched` exactly if the entry its index points to is its own.)
-    #[inline]
-    fn mark(&mut self, touched: &mut Touched, slot: u32, row: u32) {
-        let index = self.index_of_slot[slot as usize];
-        if touched.slot.get(index as usize) == Some(&slot) {
-            touched.of_row.push(index);
-        } else {
-            let index = touched.slot.len() as u32;
-            self.index_of_slot[slot as usize] = index;
-            touched.of_row.push(index);
-            touched.slot.push(slot);
-            touched.first_row.push(row);
-        }
     }
 
     /// Checks that what was found by hash has the right key, and finds the right slot where it has not.
@@ -233,11 +205,7 @@ impl GroupTable {
             slot_of_row[row as usize] = self.find_or_insert_exactly(columns, row, hashes[row as usize], &mut new);
             self.keys.append(&new.slots, columns, &new.rows);
         }
-        let mut touched = Touched::default();
-        for (row, &slot) in slot_of_row.iter().enumerate() {
-            self.mark(&mut touched, slot, row as u32);
-        }
-        touched
+        Touched::of_slots(&slot_of_row)
     }
 
     /// Rows whose key differs from that of the first row with the same slot.
@@ -274,14 +242,42 @@ impl GroupTable {
 
     /// The slot of one row, comparing its key with every stored key of the same hash.
     fn find_or_insert_exactly(&mut self, columns: &[ArrayRef], row: u32, hash: u64, new: &mut New) -> u32 {
-        let candidates: Vec<u32> = self.table.iter_hash(hash).filter(|entry| entry.0 == hash).map(|entry| entry.1).collect();
+        let candidates: Vec<u32> = self.table.iter_hash(hash).filter(|entry| entry.hash == hash).map(|entry| entry.slot).collect();
         let equal = self.keys.equal(&candidates, columns, &vec![row; candidates.len()]);
         if let Some(index) = equal.iter().position(|&equal| equal) {
             return candidates[index];
         }
-        let slot = self.insert(hash);
+        let slot = self.next_slot();
+        self.table.insert_unique(hash, Entry { hash, slot, index: u32::MAX }, |entry| entry.hash);
         new.push(slot, row);
         slot
+    }
+}
+
+impl Touched {
+    /// Enters the next row, of `slot`, which is at `index` if that is its own. Returns where it is.
+    #[inline]
+    fn enter(&mut self, slot: u32, index: u32, row: u32) -> u32 {
+        if self.slot.get(index as usize) == Some(&slot) {
+            self.of_row.push(index);
+            return index;
+        }
+        let index = self.slot.len() as u32;
+        self.of_row.push(index);
+        self.slot.push(slot);
+        self.first_row.push(row);
+        index
+    }
+
+    /// What rows with these slots touch.
+    fn of_slots(slot_of_row: &[u32]) -> Touched {
+        let mut touched = Touched::default();
+        let mut index_of_slot = HashMap::new();
+        for (row, &slot) in slot_of_row.iter().enumerate() {
+            let index = index_of_slot.entry(slot).or_insert(u32::MAX);
+            *index = touched.enter(slot, *index, row as u32);
+        }
+        touched
     }
 }
 
@@ -307,7 +303,6 @@ fn equal_rows(columns: &[ArrayRef], left: &[u32], right: &[u32]) -> Vec<bool> {
 mod tests {
     use super::*;
     use arrow::array::{Int64Array, StringViewArray};
-    use std::collections::HashMap;
     use std::sync::Arc;
 
     type Key = (Option<i64>, Option<String>);

@@ -42,6 +42,10 @@ pub(crate) struct BitCounts {
 }
 
 impl Accumulator for BitCounts {
+    fn word(&self) -> u64 {
+        self.count as u64
+    }
+
     fn is_zero(&self) -> bool {
         self.count == 0 && self.parity == 0 && self.set.is_none()
     }

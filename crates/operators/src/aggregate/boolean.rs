@@ -24,6 +24,10 @@ pub(crate) struct Verdicts {
 }
 
 impl Accumulator for Verdicts {
+    fn word(&self) -> u64 {
+        self.trues as u64
+    }
+
     fn is_zero(&self) -> bool {
         self.trues == 0 && self.falses == 0
     }

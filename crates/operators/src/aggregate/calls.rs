@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 
 use super::bits::{BitVerb, Bits};
 use super::boolean::Boolean;
-use super::count::Count;
+use super::count::{Count, count_rows};
 use super::distinct::Distinct;
 use super::float::FloatTotal;
 use super::ordered::Ordered;
@@ -29,6 +29,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) segments: &'a Segments,
     /// Sum of diffs of each segment.
     pub(crate) multiplicities: &'a [Diff],
+    /// The multiplicity of its group before each segment.
+    pub(crate) multiplicities_before: &'a [Diff],
     /// Keys of the touched groups and the number of each group's key; for ordered calls.
     pub(crate) keys: Option<&'a (Keys, Vec<u32>)>,
     /// Slots in use.
@@ -51,6 +53,8 @@ pub(crate) struct CallState {
 }
 
 enum Kind {
+    /// `count(*)` of this type: the group's multiplicity.
+    Rows(DataType),
     Linear(Box<dyn State>),
     Ordered(Box<Ordered>),
 }
@@ -98,6 +102,9 @@ impl CallState {
                 let values = std::iter::once(argument).chain(order.iter().copied()).map(|column| types[column].clone());
                 (Kind::Ordered(Box::new(Ordered::new(call, keys().chain(values).collect(), n_keys, effort)?)), None)
             }
+            None if call.filter.is_none() && matches!(call.output_type, DataType::Int64 | DataType::UInt64) => {
+                (Kind::Rows(call.output_type.clone()), None)
+            }
             _ => {
                 let (state, argument_type) = linear(call, argument.map(|argument| &types[argument]))?;
                 (Kind::Linear(state), argument_type)
@@ -114,7 +121,8 @@ impl CallState {
 
     /// Merges a turn's rows; returns pairs of results.
     pub(crate) fn step(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
-        match self.kind {
+        match &self.kind {
+            Kind::Rows(output_type) => count_rows(turn, output_type, outcome),
             Kind::Ordered(_) => self.step_ordered(turn, outcome),
             Kind::Linear(_) if self.filter.is_none() && self.distinct.is_none() => self.step_all(turn, outcome),
             Kind::Linear(_) => self.step_some(turn, outcome),
@@ -150,6 +158,7 @@ impl CallState {
         let distinct = self.distinct.as_ref().map_or(0, Distinct::size_bytes);
         distinct
             + match &self.kind {
+                Kind::Rows(_) => 0,
                 Kind::Linear(state) => state.size_bytes(),
                 Kind::Ordered(ordered) => ordered.size_bytes(),
             }
@@ -199,7 +208,7 @@ impl CallState {
         let (keys, key_of_group) = turn.keys.expect("keys are made when there is an ordered call");
         match &mut self.kind {
             Kind::Ordered(ordered) => ordered.step(rows, turn.upto, turn.segments, (keys, key_of_group), outcome),
-            Kind::Linear(_) => unreachable!("the caller has matched the kind"),
+            Kind::Rows(_) | Kind::Linear(_) => unreachable!("the caller has matched the kind"),
         }
     }
 
@@ -226,7 +235,7 @@ fn step_linear(kind: &mut Kind, input: &Input, turn: &Turn, outcome: &mut Outcom
             state.resize(turn.n_slots);
             state.step(input, turn.segments, outcome)
         }
-        Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
+        Kind::Rows(_) | Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
     }
 }
 

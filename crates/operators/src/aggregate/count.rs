@@ -1,11 +1,13 @@
 //! `count`: how many rows, or how many arguments that are not NULL.
 //!
-//! State: one count a group. `count(*)` and `count(x)` over a column without NULLs share the group's own count of a batch.
+//! State: one count a group; none for `count(*)` without filter, which is the group's own multiplicity.
 
 use anabranch_batch::Diff;
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, Int64Array, UInt64Array};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use std::sync::Arc;
 
+use super::calls::Turn;
 use super::output::{Outcome, Pairs};
 use super::state::{Input, Kernel, Walk};
 
@@ -42,5 +44,18 @@ impl Kernel for Count {
                 pairs.finish(&self.output_type)
             }
         }
+    }
+}
+
+/// Pairs of `count(*)`: the multiplicities of the groups.
+pub(crate) fn count_rows(turn: &Turn, output_type: &DataType, outcome: &mut Outcome) -> ArrayRef {
+    let mut counts = Vec::with_capacity(2 * turn.multiplicities.len());
+    for (segment, (&before, &delta)) in turn.multiplicities_before.iter().zip(turn.multiplicities).enumerate() {
+        counts.extend([before, before + delta]);
+        outcome.mark_if(segment, delta != 0);
+    }
+    match output_type {
+        DataType::UInt64 => Arc::new(counts.into_iter().map(|count| count.max(0) as u64).collect::<UInt64Array>()),
+        _ => Arc::new(Int64Array::from(counts)),
     }
 }

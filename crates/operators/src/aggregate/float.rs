@@ -29,6 +29,10 @@ pub(crate) struct Total {
 }
 
 impl Accumulator for Total {
+    fn word(&self) -> u64 {
+        self.count as u64
+    }
+
     fn is_zero(&self) -> bool {
         self.count == 0 && self.sum.is_zero()
     }

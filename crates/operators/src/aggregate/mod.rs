@@ -138,24 +138,31 @@ impl Aggregate {
         segments
     }
 
-    /// Whether the group has a row, before and after each segment. Adds `deltas` to the groups' multiplicities.
-    fn count_rows(&mut self, segments: &Segments, deltas: &[Diff]) -> Vec<[bool; 2]> {
+    /// Adds `deltas` to the groups' multiplicities; returns those before each segment.
+    fn add_multiplicities(&mut self, segments: &Segments, deltas: &[Diff]) -> Vec<Diff> {
         let n_slots = if self.rows == Rows::Grouped { self.groups.n_slots() } else { 1 };
         if self.multiplicities.len() < n_slots {
             self.multiplicities.resize(n_slots, 0);
         }
-        let slots = segments.slot.iter().zip(deltas).enumerate();
-        let alive = slots.map(|(segment, (&slot, delta))| {
+        let mut before = Vec::with_capacity(deltas.len());
+        for (&slot, delta) in segments.slot.iter().zip(deltas) {
             let multiplicity = &mut self.multiplicities[slot as usize];
-            let before = *multiplicity > 0;
+            before.push(*multiplicity);
             *multiplicity += delta;
-            match self.rows {
-                Rows::Grouped => [before, *multiplicity > 0],
-                Rows::Global { from, .. } => [segments.times.get(segment) > from, segments.times.get(segment) >= from],
-                Rows::Elsewhere => [false, false],
+        }
+        before
+    }
+
+    /// Whether the group has a row, before and after each segment.
+    fn alive(&self, segments: &Segments, before: &[Diff], deltas: &[Diff]) -> Vec<[bool; 2]> {
+        match self.rows {
+            Rows::Grouped => before.iter().zip(deltas).map(|(&before, delta)| [before > 0, before + delta > 0]).collect(),
+            Rows::Global { from, .. } => {
+                let times = (0..segments.len()).map(|segment| segments.times.get(segment));
+                times.map(|time| [time > from, time >= from]).collect()
             }
-        });
-        alive.collect()
+            Rows::Elsewhere => vec![[false, false]; segments.len()],
+        }
     }
 
     /// The keys of the touched groups, and the number of each group's key.
@@ -217,11 +224,20 @@ impl Timed for Aggregate {
 
         let segments = self.segments(&batch, &hashes, due);
         let multiplicities = sum_diffs(&segments, batch.diffs());
-        let alive = self.count_rows(&segments, &multiplicities);
+        let multiplicities_before = self.add_multiplicities(&segments, &multiplicities);
+        let alive = self.alive(&segments, &multiplicities_before, &multiplicities);
         let is_ordered = self.calls.iter().any(CallState::is_ordered);
         let keys = is_ordered.then(|| self.touched_keys(&batch, &hashes, &segments));
         let n_slots = self.multiplicities.len();
-        let turn = Turn { batch: &batch, segments: &segments, multiplicities: &multiplicities, keys: keys.as_ref(), n_slots, upto };
+        let turn = Turn {
+            batch: &batch,
+            segments: &segments,
+            multiplicities: &multiplicities,
+            multiplicities_before: &multiplicities_before,
+            keys: keys.as_ref(),
+            n_slots,
+            upto,
+        };
 
         let mut outcome = Outcome::new(segments.len());
         let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();

@@ -7,12 +7,17 @@
 //! A [`Kernel`] has two loops: one scatters the rows of a batch into one delta a segment, the other walks the segments, merges
 //! each delta into its slot and yields the result before and after. Dispatch is once per call and batch.
 
+use std::hint::black_box;
+
 use anabranch_batch::{Diff, Diffs};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 
 use crate::aggregate::output::Outcome;
 use crate::segments::Segments;
+
+/// Segments whose slots are fetched together: they fit the first-level cache.
+const WARM_SEGMENTS: usize = 128;
 
 /// The rows of a batch that a call sees.
 pub(crate) struct Input<'a> {
@@ -42,6 +47,8 @@ pub(crate) trait State {
 
 /// What is remembered of one group.
 pub(crate) trait Accumulator: Clone + Default {
+    /// Any word of the accumulator: reading it fetches its cache line.
+    fn word(&self) -> u64;
     /// Whether this is what is remembered of nothing.
     fn is_zero(&self) -> bool;
     /// Bytes owned beyond the accumulator itself.
@@ -82,11 +89,16 @@ impl<K: Kernel> Walk<'_, K> {
     /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before and after it.
     #[inline]
     pub(crate) fn each<V>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
-        for (segment, (&slot, delta)) in self.slot_of_segment.iter().zip(self.deltas).enumerate() {
-            let state = &mut self.slots[slot as usize];
-            let before = value(state);
-            K::merge(state, delta);
-            pair(segment, before, value(state));
+        let chunks = self.slot_of_segment.chunks(WARM_SEGMENTS).zip(self.deltas.chunks(WARM_SEGMENTS)).enumerate();
+        for (chunk, (slots, deltas)) in chunks {
+            // Slots lie anywhere: a tight loop waits for all their cache lines at once, the long one below for each in turn.
+            black_box(slots.iter().fold(0, |words, &slot| words ^ self.slots[slot as usize].word()));
+            for (index, (&slot, delta)) in slots.iter().zip(deltas).enumerate() {
+                let state = &mut self.slots[slot as usize];
+                let before = value(state);
+                K::merge(state, delta);
+                pair(chunk * WARM_SEGMENTS + index, before, value(state));
+            }
         }
     }
 }
@@ -163,6 +175,10 @@ impl Input<'_> {
 }
 
 impl Accumulator for Diff {
+    fn word(&self) -> u64 {
+        *self as u64
+    }
+
     fn is_zero(&self) -> bool {
         *self == 0
     }

@@ -43,6 +43,10 @@ pub(crate) struct Total<const N: usize> {
 }
 
 impl<const N: usize> Accumulator for Total<N> {
+    fn word(&self) -> u64 {
+        self.count as u64
+    }
+
     fn is_zero(&self) -> bool {
         self.count == 0 && self.sum.is_zero()
     }

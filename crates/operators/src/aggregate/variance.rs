@@ -53,6 +53,10 @@ pub(crate) struct Moments {
 }
 
 impl Accumulator for Moments {
+    fn word(&self) -> u64 {
+        self.count as u64
+    }
+
     fn is_zero(&self) -> bool {
         self.count == 0 && self.sum.is_zero() && self.squares.is_zero()
     }
