@@ -152,7 +152,7 @@ pub fn run_case(case: &Case) -> Result<(), String> {
 
     let mut session = Session::new(SessionOptions { workers: case.workers, ..SessionOptions::default() })
         .map_err(|error| error.to_string())?;
-    let mut execute = |session: &mut Session, sql: &str| session.execute(sql).map_err(|error| format!("{sql}: {error}"));
+    let execute = |session: &mut Session, sql: &str| session.execute(sql).map_err(|error| format!("{sql}: {error}"));
     for table in &tables {
         execute(&mut session, &without_history(table))?;
     }

@@ -114,7 +114,7 @@ impl Sealer {
         self.writer.seal(self.builder.seal(lower, upper));
         let sealed = self.listener.drain().pop().expect("a run was just sealed");
         let mut held = self.held.take()?;
-        let message = (sealed.run.len() > 0).then(|| (held.clone(), sealed));
+        let message = (!sealed.run.is_empty()).then(|| (held.clone(), sealed));
         if self.builder.rows() > 0 {
             if upper > *held.time() && upper != END {
                 held.downgrade(&upper);

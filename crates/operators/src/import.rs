@@ -22,6 +22,7 @@ use crate::{Scope, Stream, arrange::SealedStream};
 
 /// What to import as a stream.
 pub struct StreamImport {
+    /// Of the relation, for logs.
     pub name: String,
     /// History is read as of this time.
     pub as_of: Time,
@@ -38,7 +39,9 @@ pub struct StreamImport {
 /// What the rows of an imported arrangement mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
+    /// Rows of the collection.
     Rows,
+    /// Messages of its row errors.
     Errors,
 }
 
@@ -189,7 +192,7 @@ pub fn import_runs<'s>(scope: Scope<'s>, name: &str, reader: &Reader, as_of: Tim
             }
             let Some(held) = capability.take() else { return };
             let mut sealed = listener.drain();
-            sealed.retain(|sealed| sealed.run.len() > 0);
+            sealed.retain(|sealed| !sealed.run.is_empty());
             output.session_with_builder(&held).give_container(&mut sealed);
             capability = downgraded(held, listener.upper());
         }

@@ -19,14 +19,14 @@ pub struct Output {
 impl Output {
     /// Adds result rows, unless there are none.
     pub fn give_rows(&mut self, batch: Batch) {
-        if batch.len() > 0 {
+        if !batch.is_empty() {
             self.rows.push(batch);
         }
     }
 
     /// Adds row errors, unless there are none.
     pub fn give_errors(&mut self, batch: Batch) {
-        if batch.len() > 0 {
+        if !batch.is_empty() {
             self.errors.push(batch);
         }
     }

@@ -15,6 +15,7 @@ use crate::tactic::Output;
 /// Replaces a list column by its elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Unnest {
+    /// Position of the list column.
     pub column: usize,
     /// Whether a row without elements yields one row with a NULL.
     pub outer: bool,

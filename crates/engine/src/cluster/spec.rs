@@ -93,6 +93,7 @@ pub struct ArrangementStats {
     pub arrangement: ArrangementId,
     /// Updates held.
     pub rows: usize,
+    /// Bytes that its runs own.
     pub bytes: usize,
     /// Immutable runs, the largest count of a worker.
     pub runs: usize,

@@ -273,7 +273,7 @@ fn rows_of_keys(reader: &Reader, key_columns: &[ArrayRef], at: Time) -> Option<B
     while from < keys.len() {
         from = probe(&runs, &layout.key, &keys, from, at + 1, usize::MAX, &mut matches);
     }
-    if matches.len() == 0 {
+    if matches.is_empty() {
         return None;
     }
     let columns: Vec<usize> = (0..layout.types.len()).collect();

@@ -66,10 +66,15 @@ pub struct Residual {
 /// What to match on, and what to yield.
 #[derive(Clone)]
 pub struct MatchedSpec {
+    /// Key columns of the left arrangement.
     pub left_key: Vec<usize>,
+    /// Key columns of the right arrangement.
     pub right_key: Vec<usize>,
+    /// Whether NULL keys match each other.
     pub nulls: NullKeys,
+    /// Which left rows to yield.
     pub keep: Keep,
+    /// The condition beyond equal keys.
     pub residual: Option<Residual>,
     /// Columns of the left rows to yield (with [`Keep::Mark`], the mark follows them).
     pub gather: Vec<usize>,

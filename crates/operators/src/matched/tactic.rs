@@ -56,6 +56,7 @@ pub(super) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> 
 }
 
 impl Matched {
+    /// A tactic for a join.
     pub fn new(spec: MatchedSpec) -> Matched {
         Matched { spec }
     }
