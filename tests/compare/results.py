@@ -38,13 +38,19 @@ def canonical(value: object) -> object:
 
 
 def same(left: object, right: object, relative: float) -> bool:
-    """Whether two canonical values agree: text exactly, numbers within `relative` (0 means exactly)."""
+    """Whether two canonical values agree: text exactly, numbers within `relative` (0 means exactly).
+
+    Where `relative` allows a difference, so is one unit in the last place of `right`: an average of decimals is a
+    decimal, rounded to its scale.
+    """
     if not isinstance(left, decimal.Decimal) or not isinstance(right, decimal.Decimal):
         return left == right
     if left == right:
         return True
     scale = max(abs(left), abs(right))
-    return relative > 0 and abs(left - right) <= scale * decimal.Decimal(relative)
+    exponent = right.as_tuple().exponent
+    last_place = decimal.Decimal(1).scaleb(exponent) if isinstance(exponent, int) and exponent < 0 else 0
+    return relative > 0 and abs(left - right) <= max(scale * decimal.Decimal(relative), last_place)
 
 
 def differences(expected: list[dict], actual: list[dict], relative: float, shown: int = 5) -> list[str]:
