@@ -280,6 +280,11 @@ pub fn expression(expr: &Expr) -> String {
         Expr::TryCast(cast) => {
             format!("try_cast({} as {})", expression(&cast.expr), type_name(cast.field.data_type()))
         }
+        // Division of floats that minds zero.
+        Expr::ScalarFunction(call) if call.name() == "float_divide" && call.args.len() == 2 => {
+            let level = precedence(Operator::Divide);
+            format!("{} / {}", operand(&call.args[0], level), operand(&call.args[1], level + 1))
+        }
         Expr::ScalarFunction(call) => format!("{}({})", call.name(), list(call.args.iter().map(expression))),
         other => other.to_string(),
     }
@@ -326,6 +331,7 @@ fn binary_expr(binary: &BinaryExpr) -> String {
 fn operand(expr: &Expr, level: u8) -> String {
     let own = match expr {
         Expr::BinaryExpr(binary) => precedence(binary.op),
+        Expr::ScalarFunction(call) if call.name() == "float_divide" => precedence(Operator::Divide),
         Expr::Not(_) => NOT,
         Expr::IsNull(_)
         | Expr::IsNotNull(_)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{Column, Result as DfResult, TableReference};
+use datafusion_common::{Column, Constraint, Constraints, Result as DfResult, TableReference};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion_expr::sqlparser::ast;
@@ -22,6 +22,7 @@ use crate::nearest::nearest;
 use crate::parse::parse_query;
 use crate::rewrite::rewrite;
 use crate::setop::SetPlanner;
+use crate::statement::ObjectKind;
 use crate::types::{Types, UTC};
 
 /// Views within views, at most.
@@ -158,7 +159,12 @@ impl ContextProvider for Context<'_> {
             Some(text) => Some(self.view_plan(&relation, text)?),
             None => None,
         };
-        Ok(Arc::new(RelationSource { schema: relation.schema, plan }))
+        // Only a table's key is checked on every write; others are claims.
+        let keys = match relation.kind {
+            ObjectKind::Table if !relation.primary_key.is_empty() => vec![Constraint::PrimaryKey(relation.primary_key)],
+            _ => vec![],
+        };
+        Ok(Arc::new(RelationSource { schema: relation.schema, keys: Constraints::new_unverified(keys), plan }))
     }
 
     fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> DfResult<Arc<dyn TableSource>> {
@@ -226,12 +232,17 @@ impl ContextProvider for Context<'_> {
 /// A relation as DataFusion scans it; a plain view brings its plan.
 struct RelationSource {
     schema: SchemaRef,
+    keys: Constraints,
     plan: Option<LogicalPlan>,
 }
 
 impl TableSource for RelationSource {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.keys)
     }
 
     fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {

@@ -11,7 +11,7 @@ use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWin
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast, lit};
 
-use crate::own::{IntervalTimes, OneRow};
+use crate::own::{FloatDivide, IntervalTimes, OneRow};
 use crate::types::UTC;
 
 /// All functions by name and alias.
@@ -39,7 +39,7 @@ const AGGREGATE_ALIASES: [(&str, &str); 2] = [("every", "bool_and"), ("variance"
 impl Functions {
     fn new() -> Self {
         let mut scalar = BTreeMap::new();
-        let scalars = [OneRow::udf(), IntervalTimes::udf()]
+        let scalars = [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf()]
             .into_iter()
             .chain(datafusion_functions::all_default_functions())
             .chain(datafusion_functions_nested::all_default_nested_functions());

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
+use arrow::array::{ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray};
+use arrow::compute::try_binary;
 use arrow::datatypes::{
     DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
 };
+use arrow::error::ArrowError;
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
@@ -94,6 +96,46 @@ fn times(interval: IntervalMonthDayNano, factor: f64) -> IntervalMonthDayNano {
     // Microseconds are the grain of time: what is finer is noise of the binary fractions.
     let nanos = interval.nanoseconds as f64 * factor + days.fract() * NANOS_A_DAY;
     IntervalMonthDayNano::new(months.trunc() as i32, days.trunc() as i32, (nanos / 1e3).round() as i64 * 1000)
+}
+
+/// `float_divide(a, b)`: the quotient, or an error where `b` is zero, as SQL has it. IEEE's infinity is no answer.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FloatDivide {
+    signature: Signature,
+}
+
+impl FloatDivide {
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self {
+            signature: Signature::exact(vec![DataType::Float64, DataType::Float64], Volatility::Immutable),
+        }))
+    }
+}
+
+impl ScalarUDFImpl for FloatDivide {
+    fn name(&self) -> &str {
+        "float_divide"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let dividends = args.args[0].to_array(args.number_rows)?;
+        let divisors = args.args[1].to_array(args.number_rows)?;
+        let dividends = dividends.as_primitive::<Float64Type>();
+        let divisors = divisors.as_primitive::<Float64Type>();
+        let quotients: Float64Array = try_binary(dividends, divisors, |a, b| match b {
+            0.0 => Err(ArrowError::DivideByZero),
+            _ => Ok(a / b),
+        })?;
+        Ok(ColumnarValue::Array(Arc::new(quotients) as ArrayRef))
+    }
 }
 
 #[cfg(test)]

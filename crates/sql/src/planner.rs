@@ -30,8 +30,8 @@ use crate::translate::{Clock, Translator};
 /// A query, planned.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The rows asked for. Its first `visible` columns are the query's, under the names its user wrote; further ones
-    /// only serve `finish.order`.
+    /// The rows asked for. Its first `visible` columns are the query's, under the names its user wrote (names that
+    /// repeat are told apart by a qualifier); further ones only serve `finish.order`.
     pub plan: Arc<Plan>,
     /// What is left to do with a finished answer.
     pub finish: Finish,

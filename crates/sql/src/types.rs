@@ -159,6 +159,9 @@ pub(crate) fn canonical(data_type: &DataType) -> DataType {
         DataType::Decimal256(_, scale) => DataType::Decimal128(38, *scale),
         DataType::Float16 => DataType::Float32,
         DataType::Dictionary(_, value) => canonical(value),
+        DataType::List(element) => {
+            DataType::List(Arc::new(element.as_ref().clone().with_data_type(canonical(element.data_type()))))
+        }
         other => other.clone(),
     }
 }

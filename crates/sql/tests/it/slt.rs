@@ -50,11 +50,7 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
                 planner.plan_create_view(view)?;
                 catalog.apply(parsed.statement);
             }
-            Statement::CreateTable(table) => {
-                if catalog.relation(&table.name).is_none() {
-                    catalog.apply(parsed.statement);
-                }
-            }
+            Statement::CreateTable(table) if catalog.relation(&table.name).is_none() => catalog.apply(parsed.statement),
             Statement::Drop(drop) if !shall_fail => drop.names.iter().for_each(|name| catalog.remove(name)),
             _ => {}
         }
