@@ -190,7 +190,9 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     // - A limit pushed below joins and unions would keep more state, not less; and our LIMIT is deterministic.
     // - Leaf projections only pay for sources that read parts of a struct.
     // - Filtering NULL keys before a join is the join's own business.
+    // - An inner join with a unique key is cheaper to keep than the semijoin it could be: it is linear in each side.
     let dropped = [
+        "eliminate_join",
         "single_distinct_aggregation_to_group_by",
         "push_down_limit",
         "extract_leaf_expressions",
