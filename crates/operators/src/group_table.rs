@@ -15,11 +15,18 @@ use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 use hashbrown::HashTable;
 use std::collections::HashMap;
+use std::hint::black_box;
 
 use crate::key_store::KeyStore;
 
 /// Slots below this number are never renumbered: there is too little to give back.
 const SHRINK_MIN: usize = 4096;
+
+/// Rows looked up together.
+const WARM_ROWS: usize = 64;
+
+/// Groups of a table that does not stay in the second-level cache by itself.
+const WARM_GROUPS_MIN: usize = 1 << 16;
 
 /// A dictionary from keys to slots. See the module's page.
 #[derive(Debug)]
@@ -81,6 +88,7 @@ impl GroupTable {
         }
         let mut new = New::default();
         for (row, &hash) in hashes.iter().enumerate() {
+            self.warm(hashes, row);
             if let Some(slot) = self.touch_hash(hash, row as u32, &mut touched) {
                 new.push(slot, row as u32);
             }
@@ -155,10 +163,20 @@ impl GroupTable {
     fn touch_exact(&mut self, key_columns: &[ArrayRef], hashes: &[u64], touched: &mut Touched) {
         let nulls = key_columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
         for (row, &hash) in hashes.iter().enumerate() {
+            self.warm(hashes, row);
             match &nulls {
                 Some(nulls) if nulls.is_null(row) => self.touch_null(row as u32, touched),
                 _ => _ = self.touch_hash(hash, row as u32, touched),
             }
+        }
+    }
+
+    /// Fetches the table's cache lines for the next rows, if it is large: a tight loop waits for all of them at once.
+    #[inline]
+    fn warm(&self, hashes: &[u64], row: usize) {
+        if row.is_multiple_of(WARM_ROWS) && self.table.len() >= WARM_GROUPS_MIN {
+            let next = hashes[row..].iter().take(WARM_ROWS);
+            black_box(next.filter(|&&hash| self.table.find(hash, |entry| entry.hash == hash).is_some()).count());
         }
     }
 
