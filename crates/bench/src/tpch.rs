@@ -64,7 +64,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     let queries = if options.query.is_empty() { (1..=22).collect() } else { options.query.clone() };
     let mut lines = Vec::new();
     if !options.json {
-        println!("TPC-H, scale {}, {} rows of each relation a commit, {} run(s)", options.scale, options.logical, options.runs);
+        println!(
+            "TPC-H, scale {}, {} rows of each relation a commit, {} run(s)",
+            options.scale, options.logical, options.runs
+        );
         println!("query   tuples   M tuples/s  (least .. most)    CPU s   longest round ms   peak MB   rows");
     }
     for query in queries {

@@ -31,6 +31,8 @@
 //! Reading order: [`Session`] and its files (`session/`), what it knows (`catalog/`), how rows come in ([`connector`],
 //! `pump`, `coerce`) and go out (`finish`, `evaluate`), then below the session: `cluster/` (the workers) and `render/`
 //! (from plans to operators).
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod catalog;
 mod clock;
@@ -43,7 +45,7 @@ mod finish;
 mod interrupt;
 pub mod nearest;
 mod pump;
-pub mod render;
+mod render;
 mod session;
 
 pub use anabranch_arrangement::MergeEffort;

@@ -20,7 +20,10 @@ const BATCHES: usize = 60;
 fn main() {
     report("count, sum by integer key, 1 M groups", 1, two_calls(), |batch| {
         let keys = numbers(batch).map(|number| (number % 1_000_000) as i64);
-        vec![Arc::new(keys.collect::<Int64Array>()), Arc::new(numbers(batch).map(|number| (number % 1000) as i64).collect::<Int64Array>())]
+        vec![
+            Arc::new(keys.collect::<Int64Array>()),
+            Arc::new(numbers(batch).map(|number| (number % 1000) as i64).collect::<Int64Array>()),
+        ]
     });
     report("count, sum by text key, 1 M groups", 1, two_calls(), |batch| {
         let keys: Vec<String> = numbers(batch).map(|number| format!("customer {:09}", number % 1_000_000)).collect();
@@ -31,10 +34,14 @@ fn main() {
     });
     let price = DataType::Decimal128(15, 2);
     let sums = (0..8).map(|_| call(Function::Sum, Some(2), DataType::Decimal128(25, 2))).collect();
-    report("8 decimal sums by 2 text keys, 4 groups", 2, sums, |batch| flags_and(batch, |batch| Arc::new(prices(batch, &price))));
+    report("8 decimal sums by 2 text keys, 4 groups", 2, sums, |batch| {
+        flags_and(batch, |batch| Arc::new(prices(batch, &price)))
+    });
     let sums = (0..4).map(|_| call(Function::Sum, Some(2), DataType::Float64)).collect();
     report("4 float sums by 2 text keys, 4 groups", 2, sums, |batch| {
-        flags_and(batch, |batch| Arc::new(numbers(batch).map(|number| (number % 10_000_000) as f64 / 100.0).collect::<Float64Array>()))
+        flags_and(batch, |batch| {
+            Arc::new(numbers(batch).map(|number| (number % 10_000_000) as f64 / 100.0).collect::<Float64Array>())
+        })
     });
 }
 
@@ -54,12 +61,17 @@ fn numbers(batch: usize) -> impl Iterator<Item = u64> {
 }
 
 fn prices(batch: usize, data_type: &DataType) -> Decimal128Array {
-    numbers(batch).map(|number| i128::from(number % 10_000_000)).collect::<Decimal128Array>().with_data_type(data_type.clone())
+    numbers(batch)
+        .map(|number| i128::from(number % 10_000_000))
+        .collect::<Decimal128Array>()
+        .with_data_type(data_type.clone())
 }
 
 fn flags_and(batch: usize, values: impl Fn(usize) -> ArrayRef) -> Vec<ArrayRef> {
     let flag = |bit: u64| -> ArrayRef {
-        Arc::new(StringViewArray::from_iter_values(numbers(batch).map(move |number| if number >> bit & 1 == 0 { "A" } else { "N" })))
+        Arc::new(StringViewArray::from_iter_values(
+            numbers(batch).map(move |number| if number >> bit & 1 == 0 { "A" } else { "N" }),
+        ))
     };
     vec![flag(3), flag(4), values(batch)]
 }

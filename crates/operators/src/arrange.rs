@@ -16,10 +16,10 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
+use crate::Stream;
 use crate::drive::frontier_of;
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
-use crate::Stream;
 
 /// The runs of an arrangement as they are sealed; empty ones show in the frontier only.
 pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Vec<Sealed>>;

@@ -96,8 +96,7 @@ pub fn timed<'s>(
 ) -> Stream<'s> {
     let scope = inputs.first().expect("an operator has an input").0.scope();
     let mut operator = OperatorBuilder::new(name.to_owned(), scope);
-    let mut pullers: Vec<_> =
-        inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
+    let mut pullers: Vec<_> = inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
     let (output, stream) = operator.new_output::<Parcel>();
     let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
     operator.build(move |mut capabilities| {

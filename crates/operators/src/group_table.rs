@@ -105,7 +105,8 @@ impl GroupTable {
             self.null = None;
         } else {
             let entry = self.table.find_entry(hash, |entry| entry.slot == slot);
-            entry.ok().expect("a released slot is in the table under its hash").remove();
+            let Ok(entry) = entry else { panic!("a released slot is in the table under its hash") };
+            entry.remove();
             if !self.exact {
                 self.keys.release(slot);
             }
@@ -161,7 +162,8 @@ impl GroupTable {
     }
 
     fn touch_exact(&mut self, key_columns: &[ArrayRef], hashes: &[u64], touched: &mut Touched) {
-        let nulls = key_columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
+        let nulls =
+            key_columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
         for (row, &hash) in hashes.iter().enumerate() {
             self.warm(hashes, row);
             match &nulls {
@@ -260,7 +262,8 @@ impl GroupTable {
 
     /// The slot of one row, comparing its key with every stored key of the same hash.
     fn find_or_insert_exactly(&mut self, columns: &[ArrayRef], row: u32, hash: u64, new: &mut New) -> u32 {
-        let candidates: Vec<u32> = self.table.iter_hash(hash).filter(|entry| entry.hash == hash).map(|entry| entry.slot).collect();
+        let candidates: Vec<u32> =
+            self.table.iter_hash(hash).filter(|entry| entry.hash == hash).map(|entry| entry.slot).collect();
         let equal = self.keys.equal(&candidates, columns, &vec![row; candidates.len()]);
         if let Some(index) = equal.iter().position(|&equal| equal) {
             return candidates[index];
@@ -334,8 +337,9 @@ mod tests {
     fn random_key(state: &mut u64) -> Key {
         *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let number = *state >> 33;
-        let text = (number % 5 > 0).then(|| format!("{:>width$}", number % 11, width = (number % 20) as usize));
-        ((number % 7 > 0).then_some((number % 40) as i64), text)
+        let text =
+            (!number.is_multiple_of(5)).then(|| format!("{:>width$}", number % 11, width = (number % 20) as usize));
+        ((!number.is_multiple_of(7)).then_some((number % 40) as i64), text)
     }
 
     /// Checks `touch` and `release` against a dictionary; hashes keep only the bits of `mask`.
@@ -348,7 +352,13 @@ mod tests {
             let columns = columns(&keys);
             let hashes: Vec<u64> = hash::hash_columns(&columns, keys.len()).iter().map(|hash| hash & mask).collect();
             let touched = table.touch(&columns, &hashes);
-            assert!(touched.slot.iter().zip(&touched.first_row).all(|(_, &row)| touched.first_row[touched.of_row[row as usize] as usize] == row));
+            assert!(
+                touched
+                    .slot
+                    .iter()
+                    .zip(&touched.first_row)
+                    .all(|(_, &row)| touched.first_row[touched.of_row[row as usize] as usize] == row)
+            );
             for (row, key) in keys.iter().enumerate() {
                 let slot = touched.slot[touched.of_row[row] as usize];
                 assert_eq!(*model.entry(key.clone()).or_insert(slot), slot, "round {round}: {key:?}");
@@ -383,7 +393,10 @@ mod tests {
         // As if NULL hashed as 1 does.
         let hash = hash::hash_columns(&columns, 4)[1];
         let touched = table.touch(&columns, &[hash; 4]);
-        assert_eq!((touched.of_row.as_slice(), touched.first_row.as_slice()), ([0, 1, 0, 1].as_slice(), [0, 1].as_slice()));
+        assert_eq!(
+            (touched.of_row.as_slice(), touched.first_row.as_slice()),
+            ([0, 1, 0, 1].as_slice(), [0, 1].as_slice())
+        );
         table.release(touched.slot[0], hash);
         assert_eq!(table.touch(&columns[..1], &[hash; 4]).slot, touched.slot);
         assert_eq!(table.len(), 2);

@@ -64,7 +64,8 @@ impl Segments {
         let rows = rows_by_slot(&touched, &rows_by_time(times));
         let mut of_row = vec![0; times.len()];
         let mut segment_times = Vec::with_capacity(touched.slot.len());
-        let (mut slot, mut first_row) = (Vec::with_capacity(touched.slot.len()), Vec::with_capacity(touched.slot.len()));
+        let (mut slot, mut first_row) =
+            (Vec::with_capacity(touched.slot.len()), Vec::with_capacity(touched.slot.len()));
         let mut last = None;
         for row in rows {
             let (index, time) = (touched.of_row[row as usize], times[row as usize]);

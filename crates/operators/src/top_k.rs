@@ -79,7 +79,8 @@ impl TopK {
         let hashes = &batch.key().expect("the batch is keyed").hashes;
         let columns: Vec<ArrayRef> = self.group.iter().map(|&column| batch.column(column).clone()).collect();
         let (keys, of_row) = Keys::from_columns(&columns, hashes, NullKeys::Match);
-        let mut touches: Vec<(u32, Time)> = of_row.into_iter().enumerate().map(|(row, key)| (key, batch.times().get(row))).collect();
+        let mut touches: Vec<(u32, Time)> =
+            of_row.into_iter().enumerate().map(|(row, key)| (key, batch.times().get(row))).collect();
         touches.sort_unstable();
         touches.dedup();
         let times_of_key = touches.chunk_by(|left, right| left.0 == right.0).map(|touches| {
@@ -112,7 +113,11 @@ impl Timed for TopK {
             let mut passed = vec![0; times.len()];
             walk.group(&keys, key, times, |place, counts| {
                 let ranges = Ranges { passed: &passed, counts, window: &self.window };
-                if self.row_number { changes.number(place, times, ranges) } else { changes.count(place, times, ranges) }
+                if self.row_number {
+                    changes.number(place, times, ranges)
+                } else {
+                    changes.count(place, times, ranges)
+                }
                 passed.iter_mut().zip(counts).for_each(|(passed, &count)| *passed = passed.saturating_add(count));
                 let is_done = passed.iter().all(|&passed| passed >= self.window.end);
                 if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

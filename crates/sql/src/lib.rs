@@ -13,6 +13,7 @@
 pub mod catalog;
 mod change;
 mod context;
+mod conversions;
 mod decorrelate;
 mod distinct_on;
 mod error;

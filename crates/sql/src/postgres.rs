@@ -2,15 +2,20 @@
 //!
 //! - A cast of a fraction to an integer rounds; DataFusion would cut it off.
 //! - A float divided by zero is an error; DataFusion would answer infinity.
+//! - Floats round to even; DataFusion rounds half away from zero.
+//! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
+//! - Text cast to bytea is read (`\\x..`); DataFusion would take its bytes.
+//! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
+use crate::conversions::{ByteaIn, Rint};
 use crate::own::FloatDivide;
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.
@@ -24,11 +29,15 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             let names = NamePreserver::new(&node);
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let rounded = expr.transform_up(|e| {
-                    let rounded = round_before_integer(e, &schema)?;
-                    rounded.transform_data(|e| checked_division(e, &schema))
+                let adapted = expr.transform_up(|e| {
+                    check_constant(&e, &schema)?;
+                    round_before_integer(e, &schema)?
+                        .transform_data(|e| round_to_even(e, &schema))?
+                        .transform_data(|e| checked_division(e, &schema))?
+                        .transform_data(|e| date_with_time(e, &schema))?
+                        .transform_data(|e| read_bytea(e, &schema))
                 })?;
-                Ok(rounded.update_data(|e| name.restore(e)))
+                Ok(adapted.update_data(|e| name.restore(e)))
             })?
             .map_data(|node| node.recompute_schema())
         })?
@@ -44,8 +53,102 @@ fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
     if !fraction {
         return Ok(Transformed::no(Expr::Cast(cast)));
     }
-    let rounded = datafusion_functions::math::expr_fn::round(vec![*cast.expr]);
+    let is_float = cast.expr.get_type(schema)?.is_floating();
+    let rounded = match is_float {
+        true => Rint::udf().call(vec![datafusion_expr::cast(*cast.expr, DataType::Float64)]),
+        false => datafusion_functions::math::expr_fn::round(vec![*cast.expr]),
+    };
     Ok(Transformed::yes(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field })))
+}
+
+/// `round` of a single float.
+fn round_to_even(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match &expr {
+        Expr::ScalarFunction(call) if call.func.name() == "round" && call.args.len() == 1 => {
+            if call.args[0].get_type(schema)? != DataType::Float64 {
+                return Ok(Transformed::no(expr));
+            }
+            Ok(Transformed::yes(Rint::udf().call(call.args.clone())))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Transformed::no(expr));
+    };
+    let timestamp = |date: &Expr| cast(date.clone(), DataType::Timestamp(TimeUnit::Microsecond, None));
+    let (left, right) = match (l, r) {
+        (DataType::Date32, DataType::Interval(_)) => (timestamp(left), right.as_ref().clone()),
+        (DataType::Interval(_), DataType::Date32) => (left.as_ref().clone(), timestamp(right)),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
+}
+
+fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Cast(cast) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let is_bytes = matches!(cast.field.data_type(), DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    let is_text = cast
+        .expr
+        .get_type(schema)
+        .is_ok_and(|is| matches!(is, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View));
+    if !is_bytes || !is_text {
+        return Ok(Transformed::no(expr));
+    }
+    let read = ByteaIn::udf().call(vec![cast.expr.as_ref().clone()]);
+    Ok(Transformed::yes(datafusion_expr::cast(read, cast.field.data_type().clone())))
+}
+
+/// Refuses sums, differences and products of constants that lie outside their type.
+fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
+    let Expr::BinaryExpr(_) = expr else { return Ok(()) };
+    let data_type = expr.get_type(schema)?;
+    let (Some((least, greatest)), Some(value)) = (range(&data_type), constant(expr)) else {
+        return Ok(());
+    };
+    if (least..=greatest).contains(&value) {
+        return Ok(());
+    }
+    plan_err!("{} out of range: {expr}", crate::types::sql_name(&data_type))
+}
+
+fn range(data_type: &DataType) -> Option<(i128, i128)> {
+    match data_type {
+        DataType::Int16 => Some((i128::from(i16::MIN), i128::from(i16::MAX))),
+        DataType::Int32 => Some((i128::from(i32::MIN), i128::from(i32::MAX))),
+        DataType::Int64 => Some((i128::from(i64::MIN), i128::from(i64::MAX))),
+        _ => None,
+    }
+}
+
+fn constant(expr: &Expr) -> Option<i128> {
+    match expr {
+        Expr::Literal(value, _) => match value {
+            ScalarValue::Int16(Some(n)) => Some(i128::from(*n)),
+            ScalarValue::Int32(Some(n)) => Some(i128::from(*n)),
+            ScalarValue::Int64(Some(n)) => Some(i128::from(*n)),
+            _ => None,
+        },
+        Expr::Cast(cast) if range(cast.field.data_type()).is_some() => constant(&cast.expr),
+        Expr::Negative(inner) => constant(inner).map(|n| -n),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left, right) = (constant(left)?, constant(right)?);
+            match op {
+                Operator::Plus => left.checked_add(right),
+                Operator::Minus => left.checked_sub(right),
+                Operator::Multiply => left.checked_mul(right),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 fn checked_division(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

@@ -22,6 +22,7 @@ pub struct DataflowId(pub u64);
 /// A dataflow to install.
 #[derive(Clone, Debug)]
 pub struct DataflowSpec {
+    /// Its number.
     pub dataflow: DataflowId,
     /// For logs and errors.
     pub name: String,
@@ -40,6 +41,7 @@ pub struct DataflowSpec {
 /// How a relation is read.
 #[derive(Clone, Debug)]
 pub struct Read {
+    /// Its number.
     pub collection: CollectionId,
     /// Whether it was made by [`Cluster::create_input`](super::Cluster::create_input).
     pub is_input: bool,
@@ -53,6 +55,7 @@ pub struct Read {
 /// An arrangement to make of a plan's output.
 #[derive(Clone, Debug)]
 pub struct Export {
+    /// Its number.
     pub arrangement: ArrangementId,
     /// Key columns, positions in the plan's schema.
     pub key: Vec<usize>,
@@ -61,6 +64,7 @@ pub struct Export {
 /// A question to an arrangement.
 #[derive(Clone, Debug)]
 pub struct Peek {
+    /// Its number.
     pub arrangement: ArrangementId,
     /// The time of the contents wanted.
     pub at: Time,
@@ -82,6 +86,7 @@ pub struct PeekResult {
 pub struct Changes {
     /// Consolidated, in order of time, all before `upper`.
     pub batches: Vec<Batch>,
+    /// Row errors: time, message, diff.
     pub errors: Vec<(Time, String, i64)>,
     /// Complete before this time.
     pub upper: Time,
@@ -90,6 +95,7 @@ pub struct Changes {
 /// What an arrangement holds, summed over workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrangementStats {
+    /// Its number.
     pub arrangement: ArrangementId,
     /// Updates held.
     pub rows: usize,

@@ -61,8 +61,7 @@ impl Threads {
         let starts = Arc::new(Mutex::new(starts));
         let failure = Failure::default();
         let shared_failure = failure.clone();
-        let config =
-            Config { communication: CommunicationConfig::Process(n), worker: WorkerConfig::default() };
+        let config = Config { communication: CommunicationConfig::Process(n), worker: WorkerConfig::default() };
         let guards = timely::execute(config, move |worker| {
             let start = {
                 let mut starts = starts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

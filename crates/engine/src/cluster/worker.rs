@@ -121,17 +121,11 @@ impl WorkerState {
         as_of: Time,
         subscribe: bool,
     ) {
-        let options = RenderOptions {
-            as_of,
-            effort: self.effort,
-            subscribe,
-            worker: worker.index(),
-            workers: worker.peers(),
-        };
+        let options =
+            RenderOptions { as_of, effort: self.effort, subscribe, worker: worker.index(), workers: worker.peers() };
         let index = worker.next_dataflow_index();
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
-        let rendered =
-            worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, physical, &mut shared, options));
+        let rendered = worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, physical, &mut shared, options));
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
         self.arrangements.extend(rendered.exports);
         self.dataflows.insert(dataflow, Installed { index, exports, capture: rendered.capture });

@@ -46,16 +46,14 @@ impl Compiled {
         let output_type = compiled
             .data_type(&input)
             .map_err(|error| Error::invalid(format!("cannot type {expr}: {}", plain_message(&error))))?;
-        let expr = compiled
-            .transform_up(strict)
-            .data()
-            .map_err(|error| Error::internal(plain_message(&error)))?;
+        let expr = compiled.transform_up(strict).data().map_err(|error| Error::internal(plain_message(&error)))?;
         Ok(Compiled { expr, input, output_type })
     }
 
     /// A plain column, among columns of the given types.
     pub fn column(column: usize, types: &[DataType]) -> Compiled {
-        let fields = types.iter().enumerate().map(|(i, data_type)| Field::new(format!("#{i}"), data_type.clone(), true));
+        let fields =
+            types.iter().enumerate().map(|(i, data_type)| Field::new(format!("#{i}"), data_type.clone(), true));
         Compiled {
             expr: Arc::new(Column::new(&format!("#{column}"), column)),
             input: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
@@ -78,11 +76,6 @@ impl Compiled {
     pub fn as_column(&self) -> Option<usize> {
         let column = self.expr.downcast_ref::<Column>()?.index();
         (self.input.field(column).data_type() == &self.output_type).then_some(column)
-    }
-
-    /// The type of its values.
-    pub fn output_type(&self) -> &DataType {
-        &self.output_type
     }
 
     /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns of `types`.
@@ -145,9 +138,11 @@ impl Expression for Compiled {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.input), columns.to_vec(), &options)
             .unwrap_or_else(|error| panic!("columns are of the planned types: {error}"));
-        let value = self.expr.evaluate(&batch).and_then(|value| value.into_array(rows)).map_err(|error| {
-            if rows == 1 { self.describe(&error, columns) } else { row_error_message(&error) }
-        })?;
+        let value = self
+            .expr
+            .evaluate(&batch)
+            .and_then(|value| value.into_array(rows))
+            .map_err(|error| if rows == 1 { self.describe(&error, columns) } else { row_error_message(&error) })?;
         if value.data_type() == &self.output_type {
             return Ok(value);
         }
@@ -191,9 +186,21 @@ pub fn plain_message(error: &DataFusionError) -> String {
     let text = error.strip_backtrace();
     let mut text = text.lines().next().unwrap_or_default().trim();
     loop {
-        let stripped = ["Error during planning: ", "Arrow error: ", "Execution error: ", "Schema error: ", "Cast error: ", "Invalid argument error: ", "Compute error: ", "Arithmetic overflow: ", "Parser error: ", "Optimizer rule ", "type_coercion\ncaused by\n"]
-            .iter()
-            .find_map(|layer| text.strip_prefix(layer));
+        let stripped = [
+            "Error during planning: ",
+            "Arrow error: ",
+            "Execution error: ",
+            "Schema error: ",
+            "Cast error: ",
+            "Invalid argument error: ",
+            "Compute error: ",
+            "Arithmetic overflow: ",
+            "Parser error: ",
+            "Optimizer rule ",
+            "type_coercion\ncaused by\n",
+        ]
+        .iter()
+        .find_map(|layer| text.strip_prefix(layer));
         match stripped {
             Some(rest) => text = rest.trim(),
             None => return text.to_owned(),

@@ -45,23 +45,58 @@ pub enum Step {
         columns: Vec<usize>,
     },
     /// An existing arrangement, shared.
-    ImportArranged { name: String, arrangement: ArrangementId },
+    ImportArranged {
+        name: String,
+        arrangement: ArrangementId,
+    },
     /// Literal rows.
-    Constant { rows: Batch },
+    Constant {
+        rows: Batch,
+    },
     /// Filter and project.
-    Stage { input: StepId, stage: Stage },
-    Unnest { input: StepId, unnest: Unnest },
-    Union { inputs: Vec<StepId> },
+    Stage {
+        input: StepId,
+        stage: Stage,
+    },
+    Unnest {
+        input: StepId,
+        unnest: Unnest,
+    },
+    Union {
+        inputs: Vec<StepId>,
+    },
     /// A stream becomes an arrangement by key.
-    Arrange { input: StepId, key: Vec<usize>, types: Vec<DataType> },
+    Arrange {
+        input: StepId,
+        key: Vec<usize>,
+        types: Vec<DataType>,
+    },
     /// Two arrangements; yields a stream.
-    Join { left: StepId, right: StepId, join: JoinStep },
+    Join {
+        left: StepId,
+        right: StepId,
+        join: JoinStep,
+    },
     /// Two arrangements; yields a stream.
-    Matched { left: StepId, right: StepId, matched: MatchedStep },
-    Aggregate { input: StepId, aggregate: AggregateSpec },
+    Matched {
+        left: StepId,
+        right: StepId,
+        matched: MatchedStep,
+    },
+    Aggregate {
+        input: StepId,
+        aggregate: AggregateSpec,
+    },
     /// Distinct and the set operations: one or two inputs.
-    Multiplicity { inputs: Vec<StepId>, operation: Operation, types: Vec<DataType> },
-    TopK { input: StepId, top: TopKSpec },
+    Multiplicity {
+        inputs: Vec<StepId>,
+        operation: Operation,
+        types: Vec<DataType>,
+    },
+    TopK {
+        input: StepId,
+        top: TopKSpec,
+    },
 }
 
 /// As [`anabranch_operators::join::JoinSpec`], without the time.

@@ -165,13 +165,7 @@ impl<'a> Preparer<'a> {
         Ok(self.push(Step::Constant { rows }))
     }
 
-    fn stage(
-        &mut self,
-        plan: &Plan,
-        input: &Arc<Plan>,
-        filter: &[Expr],
-        project: &[Expr],
-    ) -> Result<StepId, Error> {
+    fn stage(&mut self, plan: &Plan, input: &Arc<Plan>, filter: &[Expr], project: &[Expr]) -> Result<StepId, Error> {
         let filter = filter.iter().map(|e| Compiled::new(e, &input.schema)).collect::<Result<Vec<_>, _>>()?;
         let types = types_of(&plan.schema);
         let project = project.iter().zip(&types);
@@ -266,7 +260,8 @@ fn as_scan(plan: &Plan) -> Option<(String, Vec<usize>)> {
 
 fn constant_column(values: impl Iterator<Item = ScalarValue>, data_type: &DataType) -> Result<ArrayRef, Error> {
     let values: Vec<ScalarValue> = values.collect();
-    let internal = |error: &dyn std::fmt::Display| Error::internal(format!("cannot make a column of literals: {error}"));
+    let internal =
+        |error: &dyn std::fmt::Display| Error::internal(format!("cannot make a column of literals: {error}"));
     if values.is_empty() {
         return Ok(arrow::array::new_empty_array(data_type));
     }

@@ -71,8 +71,7 @@ impl Session {
     /// `Invalid` when the columns do not fit, `Data` when a value does not, a NULL is not allowed or a primary key is
     /// there already. Nothing is applied then.
     pub fn insert(&mut self, table: &str, batch: &RecordBatch) -> Result<Time, Error> {
-        self.interrupt.clear();
-        self.commit_pending()?;
+        self.begin_statement()?;
         let columns = self.fit_to_table(table, batch)?;
         let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(0), Diffs::Constant(1));
         self.write_checked(table, vec![rows])
@@ -86,7 +85,7 @@ impl Session {
     /// # Errors
     /// As [`insert`](Self::insert), and `Invalid` when `diffs` has not one entry a row.
     pub fn apply(&mut self, table: &str, rows: &RecordBatch, diffs: &[i64]) -> Result<Time, Error> {
-        self.commit_pending()?;
+        self.begin_statement()?;
         self.catalog.table(table)?;
         self.ingest(table, rows, None, Some(diffs))?;
         self.commit()
@@ -123,14 +122,18 @@ impl Session {
         if n_rows == 0 {
             return Ok(());
         }
+        if self.timeline.open.is_none() {
+            self.interrupt.clear();
+            self.keep_workers_near()?;
+        }
         let (least, greatest) = match &times {
             Some(times) => (times.min(), times.max()),
             None => (self.begin_commit(), self.begin_commit()),
         };
-        if least <= self.timeline.last || greatest >= END {
+        if least <= self.timeline.last || greatest == END {
             return Err(Error::invalid(format!(
                 "time {} is not after the last commit, {}",
-                if greatest >= END { greatest } else { least },
+                if greatest == END { greatest } else { least },
                 self.timeline.last
             )));
         }
@@ -144,10 +147,18 @@ impl Session {
     /// Closes the open commit: what was pushed becomes visible. Returns its time; without an open commit, the last one's.
     ///
     /// # Errors
-    /// `Cancelled` when interrupted while waiting for workers that are far behind; the commit is made all the same.
+    /// None today; a commit that is written to disk may fail.
     pub fn commit(&mut self) -> Result<Time, Error> {
-        self.commit_pending()?;
+        self.commit_pending();
         Ok(self.timeline.last)
+    }
+
+    /// What every call does first that reads or writes: forgets an earlier interrupt, closes an open commit, and waits
+    /// until the workers are near. An interrupt while waiting is an error before anything was done.
+    pub(super) fn begin_statement(&mut self) -> Result<(), Error> {
+        self.interrupt.clear();
+        self.commit_pending();
+        self.keep_workers_near()
     }
 
     /// The rows' columns as the relation's.
@@ -197,8 +208,8 @@ impl Session {
     }
 
     /// Closes the open commit, if there is one, and lets inputs, holds and (without threads) the workers follow.
-    pub(super) fn commit_pending(&mut self) -> Result<(), Error> {
-        let Some((_, greatest)) = self.timeline.open.take() else { return Ok(()) };
+    pub(super) fn commit_pending(&mut self) {
+        let Some((_, greatest)) = self.timeline.open.take() else { return };
         self.timeline.last = greatest;
         self.timeline.in_flight.push_back(greatest);
         self.timeline.commits_unforgotten += 1;
@@ -209,7 +220,6 @@ impl Session {
             self.allow_compaction();
         }
         self.cluster.step();
-        self.keep_workers_near()
     }
 
     /// Lets every arrangement forget what was before the last commit.
@@ -225,7 +235,7 @@ impl Session {
     }
 
     /// Waits until the workers are at most a few commits behind, so that what they have not worked off stays bounded.
-    fn keep_workers_near(&mut self) -> Result<(), Error> {
+    pub(super) fn keep_workers_near(&mut self) -> Result<(), Error> {
         while self.timeline.in_flight.len() > COMMITS_AHEAD_MAX {
             let Some(past) = self.timeline.in_flight.pop_front() else { break };
             self.await_dataflows(past)?;

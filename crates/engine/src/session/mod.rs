@@ -138,12 +138,11 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with the statement; the session is as it was before.
     pub fn execute_one(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
-        self.interrupt.clear();
+        self.begin_statement()?;
         self.run(script, statement).map_err(|error| error.placed_in(script))
     }
 
     fn run(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
-        self.commit_pending()?;
         let text = script.get(statement.range.clone()).unwrap_or(script).trim();
         match &statement.statement {
             Statement::CreateTable(create) => self.create_table(create, text),

@@ -23,12 +23,15 @@ use super::dataflows::Sink;
 use super::outcome::{Changes, SourceState, Step, Subscription};
 use super::planning::{Named, visible_schema};
 use crate::cluster::{self, DataflowId};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::finish::record_batch;
 use crate::session::query::row_error;
 
 /// Longest wait for changes between two looks at sources and interrupts.
 const NAP_MAX: Duration = Duration::from_millis(20);
+
+/// The longest timeout that is told apart from none.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Subscriptions of a session.
 #[derive(Debug, Default)]
@@ -88,8 +91,16 @@ impl Session {
     /// `Data` for a row that cannot be computed, once; reading may go on. `Cancelled` when interrupted. `Closed` for a
     /// subscription that was taken back.
     pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
-        let deadline = Instant::now() + timeout;
-        self.commit_pending()?;
+        let now = Instant::now();
+        let deadline = now.checked_add(timeout).unwrap_or(now + A_YEAR);
+        let next = self.next_before(subscription, deadline);
+        if next.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
+            self.interrupt.clear();
+        }
+        next
+    }
+
+    fn next_before(&mut self, subscription: &Subscription, deadline: Instant) -> Result<Changes, Error> {
         loop {
             if let Some(changes) = self.live(subscription)?.queue.pop_front() {
                 return changes;
@@ -97,10 +108,7 @@ impl Session {
             if self.live(subscription)?.ended {
                 return Ok(Changes::End);
             }
-            if self.interrupt.is_triggered() {
-                self.interrupt.clear();
-                return Err(Error::cancelled());
-            }
+            self.interrupt.check()?;
             self.take_changes(subscription, deadline)?;
             if Instant::now() >= deadline
                 && self.live(subscription)?.queue.is_empty()
@@ -125,7 +133,7 @@ impl Session {
 
     /// One turn, then what the subscription's dataflow gave.
     fn take_changes(&mut self, subscription: &Subscription, deadline: Instant) -> Result<(), Error> {
-        let nap = match self.step()? {
+        let nap = match self.turn()? {
             Step::Working => Duration::ZERO,
             Step::Idle { retry_after } => retry_after.unwrap_or(NAP_MAX).min(NAP_MAX),
         };

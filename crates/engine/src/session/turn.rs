@@ -44,9 +44,17 @@ impl Session {
     /// `Cancelled` when interrupted while waiting for workers. A failing source is not an error here: see
     /// [`sources`](Self::sources).
     pub fn step(&mut self) -> Result<Step, Error> {
+        self.interrupt.clear();
+        self.turn()
+    }
+
+    /// One turn of a statement that takes several; an interrupt of the statement stays.
+    pub(super) fn turn(&mut self) -> Result<Step, Error> {
+        self.commit_pending();
         if self.run_workers() {
             return Ok(Step::Working);
         }
+        self.keep_workers_near()?;
         let now = self.options.clock.now_micros();
         let mut retry_at: Option<i64> = None;
         let mut worked = false;
@@ -58,7 +66,7 @@ impl Session {
             }
         }
         if worked {
-            self.commit_pending()?;
+            self.commit_pending();
             self.publish_progress();
             return Ok(Step::Working);
         }
@@ -72,8 +80,7 @@ impl Session {
     /// # Errors
     /// `Data` when a source failed, after the others were read; `Cancelled` when interrupted.
     pub fn wait(&mut self) -> Result<(), Error> {
-        self.interrupt.clear();
-        self.commit_pending()?;
+        self.begin_statement()?;
         self.pump_while(|status| status.bounded)?;
         self.await_dataflows(self.timeline.last())?;
         let failed = self.pump.statuses().into_iter().find_map(|status| match status.state {
@@ -102,7 +109,7 @@ impl Session {
     fn pump_while(&mut self, which: impl Fn(&SourceStatus) -> bool) -> Result<(), Error> {
         while self.pump.any_running(&which) {
             self.interrupt.check()?;
-            if let Step::Idle { retry_after } = self.step()? {
+            if let Step::Idle { retry_after } = self.turn()? {
                 std::thread::sleep(retry_after.unwrap_or(NAP_MAX).min(NAP_MAX));
             }
         }

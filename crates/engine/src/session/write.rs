@@ -24,7 +24,7 @@ impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         self.catalog.table(&insert.table)?;
         let Named { planned, names } = self.plan_insert(insert)?;
-        self.read_to_end(&self.catalog.sources_behind(&names))?;
+        self.settle_sources(&names)?;
         let rows = self.collect_finished(&planned)?;
         let n_rows = n_rows(&rows);
         self.write_checked(&insert.table, rows)?;
@@ -33,7 +33,8 @@ impl Session {
 
     pub(super) fn delete_rows(&mut self, delete: &Delete) -> Result<Outcome, Error> {
         self.catalog.table(&delete.table)?;
-        let Named { planned, .. } = self.plan_delete(delete)?;
+        let Named { planned, names } = self.plan_delete(delete)?;
+        self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows = self.collect(&planned.plan)?;
         let n_rows = n_rows(&rows);
@@ -44,7 +45,8 @@ impl Session {
 
     pub(super) fn update_rows(&mut self, update: &Update) -> Result<Outcome, Error> {
         let n_columns = self.catalog.table(&update.table)?.schema.fields().len();
-        let Named { planned, .. } = self.plan_update(update)?;
+        let Named { planned, names } = self.plan_update(update)?;
+        self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows = self.collect(&planned.plan)?;
         let n_rows = n_rows(&rows);

@@ -38,7 +38,8 @@ impl Kernel for Boolean {
     type Delta = Verdicts;
 
     fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Verdicts> {
-        let argument: &BooleanArray = input.argument.as_ref().expect("boolean aggregates have an argument").as_boolean();
+        let argument: &BooleanArray =
+            input.argument.as_ref().expect("boolean aggregates have an argument").as_boolean();
         let mut deltas = vec![Verdicts::default(); n_segments];
         input.each_valid(|row, segment, diff| {
             let is_true = Diff::from(argument.value(row));

@@ -90,7 +90,8 @@ impl CallState {
         n_keys: usize,
         effort: MergeEffort,
     ) -> Result<CallState, Unsupported> {
-        let position = |column: usize| columns.iter().position(|&used| used == column).expect("columns of calls are used");
+        let position =
+            |column: usize| columns.iter().position(|&used| used == column).expect("columns of calls are used");
         let argument = call.argument.map(position);
         let order: Vec<usize> = call.order.iter().map(|&(column, _)| position(column)).collect();
         if argument.is_none() && call.function != Function::Count {
@@ -116,7 +117,16 @@ impl CallState {
             Distinct::new(&types)
         });
         let keeps_nulls = call.function.keeps_nulls();
-        Ok(CallState { argument, argument_type, filter: call.filter.map(position), order, n_keys, keeps_nulls, distinct, kind })
+        Ok(CallState {
+            argument,
+            argument_type,
+            filter: call.filter.map(position),
+            order,
+            n_keys,
+            keeps_nulls,
+            distinct,
+            kind,
+        })
     }
 
     /// Merges a turn's rows; returns pairs of results.
@@ -254,7 +264,9 @@ fn linear(call: &Call, argument: Option<&DataType>) -> Result<(Box<dyn State>, O
         (Function::BitAnd, Some(argument)) => bits(BitVerb::And, argument, output).ok_or_else(unsupported)?,
         (Function::BitOr, Some(argument)) => bits(BitVerb::Or, argument, output).ok_or_else(unsupported)?,
         (Function::BitXor, Some(argument)) => bits(BitVerb::Xor, argument, output).ok_or_else(unsupported)?,
-        (function, Some(argument)) if *output == DataType::Float64 => variance(function, argument).ok_or_else(unsupported)?,
+        (function, Some(argument)) if *output == DataType::Float64 => {
+            variance(function, argument).ok_or_else(unsupported)?
+        }
         _ => return Err(unsupported()),
     };
     Ok(state)
@@ -282,8 +294,12 @@ fn sum(verb: SumVerb, argument: &DataType, output_type: &DataType) -> LinearStat
     let argument_type = (!is_native).then_some(Int64);
     let state: Box<dyn State> = match argument {
         _ if !fits => return None,
-        Decimal256(_, input_scale) => Box::new(Linear::new(ExactSum::<5> { verb, input_scale: *input_scale, output_type })),
-        Decimal128(_, input_scale) => Box::new(Linear::new(ExactSum::<3> { verb, input_scale: *input_scale, output_type })),
+        Decimal256(_, input_scale) => {
+            Box::new(Linear::new(ExactSum::<5> { verb, input_scale: *input_scale, output_type }))
+        }
+        Decimal128(_, input_scale) => {
+            Box::new(Linear::new(ExactSum::<3> { verb, input_scale: *input_scale, output_type }))
+        }
         _ if argument.is_integer() || matches!(argument, Duration(_)) => {
             Box::new(Linear::new(ExactSum::<3> { verb, input_scale: 0, output_type }))
         }

@@ -178,7 +178,13 @@ impl FloatSum {
     }
 
     fn add_special(&mut self, value: f64, diff: Diff) {
-        let kind = if value.is_nan() { 0 } else if value > 0.0 { 1 } else { 2 };
+        let kind = if value.is_nan() {
+            0
+        } else if value > 0.0 {
+            1
+        } else {
+            2
+        };
         self.spill_window().specials[kind] += diff;
     }
 
@@ -204,7 +210,7 @@ impl FloatSum {
     fn unspill(&mut self) {
         let Some(spill) = &mut self.spill else { return };
         if spill.specials == [0; 3]
-            && let Some((value, exponent)) = spill.limbs.to_window()
+            && let Some((value, exponent)) = spill.limbs.as_window()
         {
             self.spill = None;
             self.exponent = exponent;

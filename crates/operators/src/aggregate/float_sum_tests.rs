@@ -17,7 +17,7 @@ impl Random {
 
     /// Doubles of exponents in a range about zero; now and then subnormal or huge.
     fn double(&mut self, spread: i32) -> f64 {
-        let sign = if self.next() % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = if self.next().is_multiple_of(2) { 1.0 } else { -1.0 };
         let exponent = self.below(2 * spread as usize + 1) as i32 - spread;
         match self.below(50) {
             0 if spread > 500 => sign * f64::from_bits(self.next() % (1 << 52)),
@@ -51,11 +51,13 @@ fn adding_and_removing_in_any_order_leaves_the_sum_of_what_remains() {
         }
         sum.merge(&other);
         assert_eq!(sum.round().to_bits(), sum_of(kept).round().to_bits(), "seed {seed}");
-        kept.iter().for_each(|&value| sum.merge(&{
-            let mut one = FloatSum::default();
-            one.add(value, -1);
-            one
-        }));
+        kept.iter().for_each(|&value| {
+            sum.merge(&{
+                let mut one = FloatSum::default();
+                one.add(value, -1);
+                one
+            })
+        });
         assert!(sum.is_zero(), "seed {seed}: {sum:?}");
         assert_eq!((sum.round().to_bits(), sum.heap_bytes()), (0, 0), "seed {seed}");
     }

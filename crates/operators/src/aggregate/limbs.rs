@@ -60,7 +60,7 @@ impl Limbs {
     }
 
     /// The number as an integer of at most 126 bits and an exponent, if it has no more. Trims the limbs.
-    pub(crate) fn to_window(&mut self) -> Option<(i128, i32)> {
+    pub(crate) fn as_window(&mut self) -> Option<(i128, i32)> {
         self.trim();
         let (is_negative, magnitude, exponent) = self.magnitude();
         let zeros = magnitude.iter().take_while(|&&limb| limb == 0).count();

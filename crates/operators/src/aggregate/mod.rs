@@ -156,7 +156,9 @@ impl Aggregate {
     /// Whether the group has a row, before and after each segment.
     fn alive(&self, segments: &Segments, before: &[Diff], deltas: &[Diff]) -> Vec<[bool; 2]> {
         match self.rows {
-            Rows::Grouped => before.iter().zip(deltas).map(|(&before, delta)| [before > 0, before + delta > 0]).collect(),
+            Rows::Grouped => {
+                before.iter().zip(deltas).map(|(&before, delta)| [before > 0, before + delta > 0]).collect()
+            }
             Rows::Global { from, .. } => {
                 let times = (0..segments.len()).map(|segment| segments.times.get(segment));
                 times.map(|time| [time > from, time >= from]).collect()
@@ -184,8 +186,9 @@ impl Aggregate {
         }
         let is_empty = |slot: u32| self.multiplicities[slot as usize] == 0;
         let ranges = segments.by_slot().filter(|range| is_empty(segments.slot[range.start]));
-        let hash_of: Vec<(u32, u64)> =
-            ranges.map(|range| (segments.slot[range.start], hashes[segments.first_row[range.start] as usize])).collect();
+        let hash_of: Vec<(u32, u64)> = ranges
+            .map(|range| (segments.slot[range.start], hashes[segments.first_row[range.start] as usize]))
+            .collect();
         if hash_of.is_empty() {
             return;
         }
@@ -207,7 +210,10 @@ impl Aggregate {
 impl Timed for Aggregate {
     fn push(&mut self, input: usize, batch: Batch) {
         assert_eq!(input, 0, "an aggregate has one input");
-        assert!(self.rows != Rows::Elsewhere || batch.is_empty(), "rows of a global aggregate go to the owner of its group");
+        assert!(
+            self.rows != Rows::Elsewhere || batch.is_empty(),
+            "rows of a global aggregate go to the owner of its group"
+        );
         self.pending.push(batch.project(&self.columns));
     }
 

@@ -14,7 +14,8 @@ use anabranch_arrangement::{Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Time, gather};
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, ListArray, NullBufferBuilder, PrimitiveArray, StringViewBuilder, new_null_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, ListArray, NullBufferBuilder, PrimitiveArray, StringViewBuilder,
+    new_null_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{binary, cast};
@@ -41,7 +42,12 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// State of `call` for rows of these types: key columns, the argument, the columns of `call.order`.
-    pub(crate) fn new(call: &Call, types: Vec<DataType>, n_keys: usize, effort: MergeEffort) -> Result<Ordered, Unsupported> {
+    pub(crate) fn new(
+        call: &Call,
+        types: Vec<DataType>,
+        n_keys: usize,
+        effort: MergeEffort,
+    ) -> Result<Ordered, Unsupported> {
         let input_type = types[n_keys].clone();
         check_types(&call.function, &input_type, &call.output_type)?;
         let distinct = call.distinct && !call.function.ignores_duplicates();
@@ -74,9 +80,15 @@ impl Ordered {
         let queries = Queries::new(segments, key_of_group);
         let mut walk = self.trace.walk();
         let results = match &self.function {
-            Function::StringAgg(separator) => strings(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), separator),
-            Function::ArrayAgg => arrays(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type),
-            Function::Median => medians(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type),
+            Function::StringAgg(separator) => {
+                strings(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), separator)
+            }
+            Function::ArrayAgg => {
+                arrays(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
+            }
+            Function::Median => {
+                medians(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
+            }
             _ => picked(&self.firsts(&mut walk, keys, &queries), &self.arguments(&walk)),
         };
         let results = cast(&results, &self.output_type).expect("types were checked when the call was made");
@@ -166,7 +178,8 @@ impl Queries {
 
 /// How values are sorted, so that what is wanted comes first.
 fn value_order(call: &Call, argument: usize) -> Vec<(usize, Direction)> {
-    let opposite = |direction: Direction| Direction { descending: !direction.descending, nulls_first: !direction.nulls_first };
+    let opposite =
+        |direction: Direction| Direction { descending: !direction.descending, nulls_first: !direction.nulls_first };
     let asked = (argument + 1..).zip(&call.order).map(|(column, &(original, direction))| {
         // Ordering by the argument itself is ordering by its one column.
         (if Some(original) == call.argument { argument } else { column }, direction)
@@ -268,9 +281,7 @@ fn mean(lower: &ArrayRef, upper: &ArrayRef, output_type: &DataType) -> ArrayRef 
     let as_common = |values: &ArrayRef| cast(values, &common).expect("numbers become numbers");
     let (lower, upper) = (as_common(lower), as_common(upper));
     match common {
-        DataType::Int64 => {
-            means::<Int64Type>(&lower, &upper, |a, b| ((i128::from(a) + i128::from(b)) / 2) as i64)
-        }
+        DataType::Int64 => means::<Int64Type>(&lower, &upper, |a, b| ((i128::from(a) + i128::from(b)) / 2) as i64),
         DataType::UInt64 => means::<UInt64Type>(&lower, &upper, |a, b| ((u128::from(a) + u128::from(b)) / 2) as u64),
         DataType::Decimal128(..) => means::<Decimal128Type>(&lower, &upper, |a, b| {
             // (Decimals have at most 38 digits, so their sum may pass 128 bits by one.)
@@ -291,7 +302,11 @@ fn half(sum: i256) -> i256 {
     sum.wrapping_add(sum.signum()).wrapping_div(two)
 }
 
-fn means<T: ArrowPrimitiveType>(lower: &ArrayRef, upper: &ArrayRef, mean: impl Fn(T::Native, T::Native) -> T::Native) -> ArrayRef {
+fn means<T: ArrowPrimitiveType>(
+    lower: &ArrayRef,
+    upper: &ArrayRef,
+    mean: impl Fn(T::Native, T::Native) -> T::Native,
+) -> ArrayRef {
     let (lower, upper) = (lower.as_primitive::<T>(), upper.as_primitive::<T>());
     let means: PrimitiveArray<T> = binary(lower, upper, mean).expect("both columns have one entry per list");
     Arc::new(means.with_data_type(lower.data_type().clone()))

@@ -7,7 +7,9 @@
 //! pairs are put out.
 
 use anabranch_batch::{Batch, Columns, Diffs, Times, equal, gather};
-use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray,
+};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowNativeTypeOp, ArrowPrimitiveType, DataType};
 use arrow::util::display::array_value_to_string;
@@ -76,7 +78,13 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
 
     /// Adds the pair of the next segment.
     #[inline]
-    pub(crate) fn push(&mut self, outcome: &mut Outcome, segment: usize, before: Value<T::Native>, after: Value<T::Native>) {
+    pub(crate) fn push(
+        &mut self,
+        outcome: &mut Outcome,
+        segment: usize,
+        before: Value<T::Native>,
+        after: Value<T::Native>,
+    ) {
         let is_same_kind = before.is_ok() == after.is_ok();
         let before = outcome.note_error(2 * segment, before);
         let after = outcome.note_error(2 * segment + 1, after);
@@ -151,14 +159,17 @@ impl Kept {
             return results;
         }
         let filter = FilterBuilder::new(&self.mask).optimize().build();
-        let filtered = results.iter().map(|result| filter.filter(result).expect("a result has two entries per segment"));
+        let filtered =
+            results.iter().map(|result| filter.filter(result).expect("a result has two entries per segment"));
         filtered.collect()
     }
 
     fn times(&self, segments: &Segments) -> Times {
         match &segments.times {
             Times::Constant(time) => Times::Constant(*time),
-            Times::Column(times) => Times::Column(self.entries.iter().map(|&entry| times[entry as usize / 2]).collect()),
+            Times::Column(times) => {
+                Times::Column(self.entries.iter().map(|&entry| times[entry as usize / 2]).collect())
+            }
         }
     }
 

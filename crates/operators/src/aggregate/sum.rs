@@ -62,7 +62,9 @@ impl<const N: usize> Kernel for ExactSum<N> {
         let sums = match argument.data_type() {
             DataType::Int32 => scatter_values::<Int32Type, N>(argument, magnitude, input, n_segments, i128::from),
             DataType::UInt64 => scatter_values::<UInt64Type, N>(argument, magnitude, input, n_segments, i128::from),
-            DataType::Decimal128(..) => scatter_values::<Decimal128Type, N>(argument, magnitude, input, n_segments, |value| value),
+            DataType::Decimal128(..) => {
+                scatter_values::<Decimal128Type, N>(argument, magnitude, input, n_segments, |value| value)
+            }
             DataType::Decimal256(..) => scatter_wide(argument, input, n_segments),
             _ => scatter_values::<Int64Type, N>(argument, magnitude, input, n_segments, i128::from),
         };
@@ -199,7 +201,9 @@ impl Rescale {
             return Some(numerator);
         }
         let (quotient, remainder) = match (i64::try_from(numerator), i64::try_from(divisor)) {
-            (Ok(numerator), Ok(divisor)) if divisor > 0 => (i128::from(numerator / divisor), i128::from(numerator % divisor)),
+            (Ok(numerator), Ok(divisor)) if divisor > 0 => {
+                (i128::from(numerator / divisor), i128::from(numerator % divisor))
+            }
             _ => (numerator / divisor, numerator % divisor),
         };
         let is_up = remainder.unsigned_abs() >= divisor.unsigned_abs().div_ceil(2);
@@ -244,7 +248,9 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
     widen: impl Fn(T::Native) -> i128,
 ) -> Vec<Fixed<N>> {
     let values = argument.as_primitive::<T>().values();
-    let total = magnitude.checked_mul(u128::from(diff_max(input.diffs))).and_then(|max| max.checked_mul(argument.len() as u128));
+    let total = magnitude
+        .checked_mul(u128::from(diff_max(input.diffs)))
+        .and_then(|max| max.checked_mul(argument.len() as u128));
     if total.is_some_and(|total| total < 1 << 127) {
         let mut sums = vec![0i128; n_segments];
         input.each_valid(|row, segment, diff| sums[segment] += widen(values[row]) * i128::from(diff));
@@ -272,8 +278,12 @@ mod tests {
         assert_eq!(rescale.apply(1, 8), Some(13)); // 0.01 / 8 = 0.00125
         assert_eq!(rescale.apply(-1, 8), Some(-13));
         assert_eq!(rescale.apply(1, 3), Some(33));
-        let wide = |sum: i128, divisor: i128| rescale.apply_wide(i256::from_i128(sum), divisor).and_then(|value| value.to_i128());
-        for (sum, divisor) in [(1, 8), (-1, 8), (1, 3), (-200, 3), (0, 5), (i128::from(i64::MAX), 7), (i128::MAX / 100, 9)] {
+        let wide = |sum: i128, divisor: i128| {
+            rescale.apply_wide(i256::from_i128(sum), divisor).and_then(|value| value.to_i128())
+        };
+        for (sum, divisor) in
+            [(1, 8), (-1, 8), (1, 3), (-200, 3), (0, 5), (i128::from(i64::MAX), 7), (i128::MAX / 100, 9)]
+        {
             assert_eq!(wide(sum, divisor), rescale.apply(sum, divisor), "{sum} / {divisor}");
         }
         assert_eq!(Rescale::new(4, 2).apply(150, 1), Some(2)); // 0.0150

@@ -30,12 +30,12 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
+use crate::Stream;
 use crate::arrange::Arranged;
 use crate::drive::{frontier_of, send, union};
 use crate::parcel::Parcel;
 use crate::stage::Stage;
 use crate::tactic::Output;
-use crate::Stream;
 use pairs::RunPairs;
 pub(crate) use pairs::gather_chunks;
 

@@ -10,6 +10,7 @@
 
 mod literal;
 mod names;
+mod similar;
 mod subquery;
 
 use std::collections::BTreeSet;
@@ -88,11 +89,18 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<SqlError> {
         rename_wildcards(select, &self.hidden);
-        flow(refuse_select(select).and_then(|()| subquery::count_in_projection(select)))
+        flow(
+            refuse_select(select)
+                .and_then(|()| refuse_merged_columns(select))
+                .and_then(|()| subquery::count_in_projection(select)),
+        )
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
-        subquery::any_to_in(expr);
+        let shielded = subquery::any_to_in(expr);
+        if shielded.is_err() {
+            return flow(shielded);
+        }
         match expr {
             Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => self.compared.push(address(right)),
             _ => {}
@@ -109,7 +117,7 @@ impl VisitorMut for Rewriter {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         rename_reference(expr, &self.hidden);
         literal::rewrite(expr);
-        ControlFlow::Continue(())
+        flow(similar::rewrite(expr))
     }
 }
 
@@ -118,6 +126,24 @@ fn flow(result: Result<()>) -> ControlFlow<SqlError> {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
+}
+
+/// A column shared by `USING` or `NATURAL` is the right one's in a right join, and whichever is there in a full one;
+/// DataFusion shows the left one's.
+fn refuse_merged_columns(select: &ast::Select) -> Result<()> {
+    use ast::{JoinConstraint, JoinOperator};
+    for join in select.from.iter().flat_map(|from| &from.joins) {
+        let (kind, constraint) = match &join.join_operator {
+            JoinOperator::FullOuter(constraint) => ("FULL", constraint),
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => ("RIGHT", constraint),
+            _ => continue,
+        };
+        if matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural) {
+            let hint = "Write ON a.k = b.k, and coalesce(a.k, b.k) where the shared column is wanted.";
+            return Err(SqlError::unsupported(format!("{kind} JOIN with USING or NATURAL"), hint));
+        }
+    }
+    Ok(())
 }
 
 fn refuse_query(query: &Query) -> Result<()> {

@@ -19,16 +19,27 @@ use super::template;
 use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
 
-/// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`.
-pub(super) fn any_to_in(expr: &mut Expr) {
+/// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other comparisons keep their form, but the
+/// column of the query gets a name of its own: DataFusion would take an outer column of the same name for it.
+pub(super) fn any_to_in(expr: &mut Expr) -> Result<()> {
     let (left, right, negated) = match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
-        _ => return,
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => return name_compared(right),
+        _ => return Ok(()),
     };
     if let Expr::Subquery(subquery) = right.as_ref() {
         *expr = Expr::InSubquery { expr: left.clone(), subquery: subquery.clone(), negated };
     }
+    Ok(())
+}
+
+fn name_compared(right: &mut Expr) -> Result<()> {
+    const NAMED: &str = "SELECT __compared FROM (SELECT 1) AS __subquery(__compared)";
+    if let Expr::Subquery(query) = right {
+        *query = around(NAMED, query.as_ref().clone())?;
+    }
+    Ok(())
 }
 
 /// Wraps a scalar subquery so that it yields at most one row.

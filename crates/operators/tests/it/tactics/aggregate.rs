@@ -117,7 +117,10 @@ fn least_and_greatest() {
     check(|| {
         let extreme = |function: Function, column| call(function, Some(column), types()[column].clone());
         let columns = [NAME, PRICE, FLOAT];
-        columns.into_iter().flat_map(|column| [extreme(Function::Min, column), filtered(extreme(Function::Max, column))]).collect()
+        columns
+            .into_iter()
+            .flat_map(|column| [extreme(Function::Min, column), filtered(extreme(Function::Max, column))])
+            .collect()
     });
 }
 
@@ -135,8 +138,13 @@ fn texts_and_lists_in_order() {
 #[test]
 fn first_and_last_values() {
     check(|| {
-        let ordered = |function| Call { order: vec![(PRICE, DESCENDING)], ..call(function, Some(SMALL), DataType::Int32) };
-        vec![ordered(Function::FirstValue), ordered(Function::LastValue), call(Function::LastValue, Some(NAME), DataType::Utf8View)]
+        let ordered =
+            |function| Call { order: vec![(PRICE, DESCENDING)], ..call(function, Some(SMALL), DataType::Int32) };
+        vec![
+            ordered(Function::FirstValue),
+            ordered(Function::LastValue),
+            call(Function::LastValue, Some(NAME), DataType::Utf8View),
+        ]
     });
 }
 
@@ -197,7 +205,8 @@ fn memory_is_given_back_when_many_groups_vanish() {
         call(Function::StddevSample, Some(1), DataType::Float64),
     ];
     let input_types = vec![DataType::Int64, DataType::Int64];
-    let mut tactic = Aggregate::new(AggregateSpec { keys: vec![0], calls, input_types, effort: MergeEffort::default() }, None);
+    let mut tactic =
+        Aggregate::new(AggregateSpec { keys: vec![0], calls, input_types, effort: MergeEffort::default() }, None);
     tactic.push(0, rows.clone());
     tactic.advance(2, &mut Output::default());
     let full = tactic.size_bytes();

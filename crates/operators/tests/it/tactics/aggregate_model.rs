@@ -38,7 +38,8 @@ pub fn expected(spec: &AggregateSpec, updates: &[Update], at: Time) -> (Bag, Bag
 }
 
 fn result(call: &Call, group: &[Row]) -> Result<String, String> {
-    let mut rows: Vec<Row> = group.iter().filter(|row| call.filter.is_none() || row.flag == Some(true)).cloned().collect();
+    let mut rows: Vec<Row> =
+        group.iter().filter(|row| call.filter.is_none() || row.flag == Some(true)).cloned().collect();
     let Some(column) = call.argument else {
         return Ok(rows.len().to_string());
     };
@@ -46,7 +47,9 @@ fn result(call: &Call, group: &[Row]) -> Result<String, String> {
     rows.retain(|row| keeps_nulls || cell(row, column) != "NULL");
     let order: Vec<_> = call.order.iter().copied().chain([(column, ASCENDING)]).collect();
     rows.sort_by(|left, right| {
-        order.iter().fold(Ordering::Equal, |so_far, &(column, direction)| so_far.then_with(|| compare_column(left, right, column, direction)))
+        order.iter().fold(Ordering::Equal, |so_far, &(column, direction)| {
+            so_far.then_with(|| compare_column(left, right, column, direction))
+        })
     });
     if call.distinct {
         rows.dedup_by(|left, right| compare_column(left, right, column, ASCENDING).is_eq());
@@ -76,7 +79,10 @@ fn result(call: &Call, group: &[Row]) -> Result<String, String> {
         Function::StddevSample => variance(smalls(), 1, f64::sqrt),
         Function::StddevPopulation => variance(smalls(), 0, f64::sqrt),
         Function::StringAgg(separator) => texts().join(separator),
-        Function::ArrayAgg => format!("[{}]", texts().iter().map(|text| if text == "NULL" { "" } else { text }).collect::<Vec<_>>().join(", ")),
+        Function::ArrayAgg => format!(
+            "[{}]",
+            texts().iter().map(|text| if text == "NULL" { "" } else { text }).collect::<Vec<_>>().join(", ")
+        ),
         Function::Median => median(column, &rows),
     })
 }

@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, hash};
 use anabranch_operators::tactic::{Output, Timed};
-use arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringViewArray,
-};
+use arrow::array::{ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 use arrow::util::display::array_value_to_string;
 use random::Random;
@@ -203,8 +201,10 @@ impl Collected {
 
 fn collect(into: &mut Vec<(Vec<String>, Time, Diff)>, batches: Vec<Batch>) {
     for batch in batches {
-        assert!(batch.len() > 0 && batch.present().is_none());
-        into.extend((0..batch.len()).map(|row| (text(batch.columns(), row), batch.times().get(row), batch.diffs().get(row))));
+        assert!(!batch.is_empty() && batch.present().is_none());
+        into.extend(
+            (0..batch.len()).map(|row| (text(batch.columns(), row), batch.times().get(row), batch.diffs().get(row))),
+        );
     }
 }
 
@@ -223,7 +223,8 @@ pub fn run(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random) 
     while frontier < TIMES {
         let next = frontier + 1 + random.below(5) as Time;
         for (input, updates) in inputs.iter().enumerate() {
-            let due: Vec<Update> = updates.iter().filter(|&&(_, time, _)| (frontier..next).contains(&time)).cloned().collect();
+            let due: Vec<Update> =
+                updates.iter().filter(|&&(_, time, _)| (frontier..next).contains(&time)).cloned().collect();
             push_shuffled(tactic, input, due, random);
         }
         assert!(tactic.pending_from().is_none_or(|time| time >= frontier));
@@ -231,7 +232,8 @@ pub fn run(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random) 
         for upto in [frontier + 1, next] {
             let mut output = Output::default();
             tactic.advance(upto, &mut output);
-            let times = output.rows.iter().chain(&output.errors).map(|batch| (batch.times().min(), batch.times().max()));
+            let times =
+                output.rows.iter().chain(&output.errors).map(|batch| (batch.times().min(), batch.times().max()));
             times.for_each(|(from, to)| assert!(from >= frontier && to < upto, "output times lie in the interval"));
             collected.take(&mut output);
         }
@@ -245,7 +247,8 @@ pub fn run(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random) 
 /// Retracts all that is left, after the last time.
 pub fn retract(tactic: &mut dyn Timed, inputs: &[Vec<Update>]) -> Output {
     for (input, updates) in inputs.iter().enumerate() {
-        let rest: Vec<Update> = contents(updates, TIMES).into_iter().map(|(row, count)| (row, TIMES + 20, -count)).collect();
+        let rest: Vec<Update> =
+            contents(updates, TIMES).into_iter().map(|(row, count)| (row, TIMES + 20, -count)).collect();
         tactic.push(input, batch(&rest));
     }
     let mut output = Output::default();

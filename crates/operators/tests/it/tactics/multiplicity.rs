@@ -7,7 +7,8 @@ use super::*;
 
 /// Rows reduced to two columns, so that they repeat.
 fn narrow(updates: Vec<Update>) -> Vec<Update> {
-    let narrow = |row: Row| Row { small: None, big: None, price: None, float: row.float.filter(|_| false), flag: None, ..row };
+    let narrow =
+        |row: Row| Row { small: None, big: None, price: None, float: row.float.filter(|_| false), flag: None, ..row };
     updates.into_iter().map(|(row, time, diff)| (narrow(row), time, diff)).collect()
 }
 

@@ -26,7 +26,8 @@ impl Random {
     }
 
     pub fn row(&mut self) -> Row {
-        let names = [None, Some(""), Some("a"), Some("b"), Some("a long name, out of line"), Some("a long name, another")];
+        let names =
+            [None, Some(""), Some("a"), Some("b"), Some("a long name, out of line"), Some("a long name, another")];
         let bigs = [None, Some(i64::MAX), Some(i64::MAX / 2), Some(1), Some(i64::MIN), Some(-7)];
         let floats = [None, Some(0.1), Some(0.2), Some(-0.3), Some(1e300), Some(-1e300), Some(1e-300), Some(3.5)];
         Row {

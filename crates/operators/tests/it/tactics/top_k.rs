@@ -11,7 +11,9 @@ fn expected(spec: &TopKSpec, updates: &[Update], at: Time) -> Bag {
     let rest = (0..7).map(|column| (column, ASCENDING));
     let order: Vec<(usize, Direction)> = spec.order.iter().copied().chain(rest).collect();
     let by_order = |left: &Row, right: &Row| {
-        order.iter().fold(Ordering::Equal, |so_far, &(column, direction)| so_far.then_with(|| compare_column(left, right, column, direction)))
+        order.iter().fold(Ordering::Equal, |so_far, &(column, direction)| {
+            so_far.then_with(|| compare_column(left, right, column, direction))
+        })
     };
     let mut groups: Vec<(Vec<String>, Vec<Row>)> = Vec::new();
     for (row, count) in contents(updates, at) {

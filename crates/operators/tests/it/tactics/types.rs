@@ -2,7 +2,9 @@
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
-use arrow::array::{Array, Date32Array, Decimal256Array, DurationMicrosecondArray, Float32Array, UInt8Array, UInt64Array};
+use arrow::array::{
+    Array, Date32Array, Decimal256Array, DurationMicrosecondArray, Float32Array, UInt8Array, UInt64Array,
+};
 use arrow::datatypes::{TimeUnit, i256};
 
 use super::*;
@@ -11,7 +13,14 @@ use super::*;
 fn results(function: Function, values: impl Array + 'static, output_type: DataType) -> [String; 2] {
     hash::set_mask_for_tests(crate::hash_mask());
     let values: ArrayRef = Arc::new(values);
-    let call = Call { function, argument: Some(0), distinct: false, filter: None, order: Vec::new(), output_type: output_type.clone() };
+    let call = Call {
+        function,
+        argument: Some(0),
+        distinct: false,
+        filter: None,
+        order: Vec::new(),
+        output_type: output_type.clone(),
+    };
     let input_types = vec![values.data_type().clone()];
     let spec = AggregateSpec { keys: vec![], calls: vec![call], input_types, effort: MergeEffort::default() };
     spec.check().expect("the call is defined");
@@ -49,7 +58,8 @@ fn sums() {
     let wider = results(Function::Sum, decimals(&[nines, nines], 38, 2), Decimal256(48, 2));
     assert_eq!(wider, ["1999999999999999999999999999999999999.98", "999999999999999999999999999999999999.99"]);
     let power = i256::from_i128(10).wrapping_pow(60);
-    let values = Decimal256Array::from(vec![power, power, i256::from_i128(5)]).with_precision_and_scale(61, 1).expect("legal");
+    let values =
+        Decimal256Array::from(vec![power, power, i256::from_i128(5)]).with_precision_and_scale(61, 1).expect("legal");
     assert_eq!(results(Function::Sum, values, Decimal256(71, 1))[1], format!("1{}.5", "0".repeat(59)));
     assert_eq!(results(Function::Sum, Float32Array::from(vec![0.5, 0.25]), Float32), ["0.75", "0.25"]);
     assert_eq!(results(Function::Sum, Int32Array::from(vec![None, Some(2)]), Decimal128(20, 2)), ["2.00", "2.00"]);
@@ -63,7 +73,9 @@ fn averages() {
     assert_eq!(results(Function::Avg, Int32Array::from(vec![1, 2, 4]), Decimal128(14, 4)), ["2.3333", "3.0000"]);
     assert_eq!(results(Function::Avg, decimals(&[-5, 5, 0], 5, 2), Decimal128(9, 1)), ["0.0", "0.0"]);
     assert_eq!(results(Function::Avg, decimals(&[15, 25], 5, 2), Float64), ["0.2", "0.25"]);
-    let values = Decimal256Array::from(vec![i256::from_i128(1), i256::from_i128(2)]).with_precision_and_scale(61, 0).expect("legal");
+    let values = Decimal256Array::from(vec![i256::from_i128(1), i256::from_i128(2)])
+        .with_precision_and_scale(61, 0)
+        .expect("legal");
     assert_eq!(results(Function::Avg, values, Decimal256(65, 4)), ["1.5000", "2.0000"]);
     let durations = DurationMicrosecondArray::from(vec![1_000_000, 500_000]);
     assert_eq!(results(Function::Avg, durations, Duration(TimeUnit::Microsecond)), ["PT0.75S", "PT0.5S"]);
@@ -74,7 +86,10 @@ fn averages() {
 fn bits_of_narrow_and_unsigned_integers() {
     use DataType::*;
     assert_eq!(results(Function::BitAnd, UInt8Array::from(vec![0b0110, 0b1100]), UInt8), ["4", "12"]);
-    assert_eq!(results(Function::BitOr, UInt64Array::from(vec![1, u64::MAX - 1]), UInt64), ["18446744073709551615", "18446744073709551614"]);
+    assert_eq!(
+        results(Function::BitOr, UInt64Array::from(vec![1, u64::MAX - 1]), UInt64),
+        ["18446744073709551615", "18446744073709551614"]
+    );
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! Conversions that PostgreSQL makes differently: text to bytes, and floats to whole numbers.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, Float64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use datafusion_common::{Result as DfResult, exec_err};
+use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+
+/// `bytea_in(text)`: bytes written as `\x` and two hexadecimal digits each, or any other text as its bytes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ByteaIn {
+    signature: Signature,
+}
+
+impl ByteaIn {
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) }))
+    }
+}
+
+impl ScalarUDFImpl for ByteaIn {
+    fn name(&self) -> &str {
+        "bytea_in"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::BinaryView)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
+        let texts = texts.as_string_view();
+        let mut bytes = BinaryViewBuilder::with_capacity(texts.len());
+        for text in texts {
+            match text {
+                None => bytes.append_null(),
+                Some(text) => match text.strip_prefix("\\x").map(hexadecimal) {
+                    None => bytes.append_value(text.as_bytes()),
+                    Some(Some(value)) => bytes.append_value(value),
+                    Some(None) => return exec_err!("invalid hexadecimal data for type bytea: \"{text}\""),
+                },
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(bytes.finish()) as ArrayRef))
+    }
+}
+
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
+}
+
+/// `rint(float)`: the nearest whole number, of two equally near ones the even.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Rint {
+    signature: Signature,
+}
+
+impl Rint {
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
+        let signature = Signature::exact(vec![DataType::Float64], Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Self { signature }))
+    }
+}
+
+impl ScalarUDFImpl for Rint {
+    fn name(&self) -> &str {
+        "rint"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let values = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Float64)?;
+        let rounded: Float64Array = values.as_primitive::<Float64Type>().unary(f64::round_ties_even);
+        Ok(ColumnarValue::Array(Arc::new(rounded) as ArrayRef))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_digits_come_in_pairs() {
+        assert_eq!(hexadecimal("00fF"), Some(vec![0, 255]));
+        assert_eq!(hexadecimal(""), Some(vec![]));
+        assert_eq!(hexadecimal("0"), None);
+        assert_eq!(hexadecimal("zz"), None);
+        assert_eq!(hexadecimal("é"), None);
+    }
+}
