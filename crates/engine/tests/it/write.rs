@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::{ErrorKind, Times};
+use anabranch_engine::{Error, ErrorKind, Poll, Times};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 
-use crate::support::{ask, fail, pairs, run, tag, with_workers};
+use crate::support::{Scripted, ask, fail, pairs, run, tag, with_workers};
 
 #[test]
 fn rows_are_written_changed_and_removed() {
@@ -104,5 +104,39 @@ fn many_commits_do_not_pile_up() {
         assert_eq!(ask(session, "SELECT s FROM s"), ["500"]);
         run(session, "DELETE FROM t WHERE k <> 1");
         assert_eq!(ask(session, "SELECT count(*), sum(k) FROM t"), ["501 501"]);
+    });
+}
+
+#[test]
+fn a_file_is_copied_in_whole_or_not_at_all() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k bigint PRIMARY KEY, v text, n int DEFAULT 4)");
+        let polls = || vec![Ok(Poll::Rows(pairs(&[(1, "a"), (2, "b")]))), Ok(Poll::Rows(pairs(&[(3, "c")])))];
+        session.register_connector("file", Arc::new(Scripted::new(polls())));
+        assert_eq!(tag(session, "COPY t (k, v) FROM 'x.csv'"), "COPY 3");
+        assert_eq!(ask(session, "SELECT k, n FROM t ORDER BY k"), ["1 4", "2 4", "3 4"]);
+        let mut again = polls();
+        again.insert(0, Ok(Poll::Rows(pairs(&[(9, "z")]))));
+        session.register_connector("file", Arc::new(Scripted::new(again)));
+        assert!(fail(session, "COPY t (k, v) FROM 'x.csv'").message.contains("duplicate key"));
+        let broken = vec![Ok(Poll::Rows(pairs(&[(9, "z")]))), Err(Error::data("x.csv, line 2: no number"))];
+        session.register_connector("file", Arc::new(Scripted::new(broken)));
+        assert_eq!(fail(session, "COPY t (k, v) FROM 'x.csv'").message, "x.csv, line 2: no number");
+        assert_eq!(ask(session, "SELECT count(*) FROM t"), ["3"]);
+        assert!(fail(session, "COPY t (k, w) FROM 'x.csv'").message.contains("column \"w\""));
+    });
+}
+
+#[test]
+fn rows_may_come_from_other_relations() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE a (k bigint, v text); INSERT INTO a VALUES (1, 'x'), (1, 'x'), (2, null)");
+        run(session, "CREATE VIEW named (key, n) AS SELECT k, count(*) FROM a GROUP BY k");
+        run(session, "CREATE TABLE b (key bigint PRIMARY KEY, n bigint)");
+        assert_eq!(tag(session, "INSERT INTO b SELECT key, n FROM named"), "INSERT 0 2");
+        assert_eq!(tag(session, "UPDATE b SET n = (SELECT count(*) FROM a WHERE a.k = b.key AND v IS NULL)"), "UPDATE 2");
+        assert_eq!(ask(session, "SELECT * FROM b ORDER BY key"), ["1 0", "2 1"]);
+        assert_eq!(tag(session, "DELETE FROM a WHERE k IN (SELECT key FROM b WHERE n = 0)"), "DELETE 2");
+        assert_eq!(ask(session, "SELECT * FROM a"), ["2 null"]);
     });
 }
