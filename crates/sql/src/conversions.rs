@@ -1,10 +1,10 @@
-//! Conversions that PostgreSQL makes differently: text to bytes, and floats to whole numbers.
+//! Conversions that PostgreSQL makes differently: text to bytes, floats to whole numbers, timestamps to intervals.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, Float64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, Float64Array, IntervalMonthDayNanoArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType};
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
@@ -89,6 +89,55 @@ impl ScalarUDFImpl for Rint {
         let rounded: Float64Array = values.as_primitive::<Float64Type>().unary(f64::round_ties_even);
         Ok(ColumnarValue::Array(Arc::new(rounded) as ArrayRef))
     }
+}
+
+/// `timestamp_difference(a, b)`: the interval between, in days of 24 hours and the rest.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TimestampDifference {
+    signature: Signature,
+}
+
+impl TimestampDifference {
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { signature: Signature::any(2, Volatility::Immutable) }))
+    }
+}
+
+impl ScalarUDFImpl for TimestampDifference {
+    fn name(&self) -> &str {
+        "timestamp_difference"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Interval(IntervalUnit::MonthDayNano))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let micros = |argument: &ColumnarValue| -> DfResult<ArrayRef> {
+            let timestamps = argument.to_array(args.number_rows)?;
+            let zone = match timestamps.data_type() {
+                DataType::Timestamp(_, zone) => zone.clone(),
+                _ => None,
+            };
+            Ok(cast(&timestamps, &DataType::Timestamp(TimeUnit::Microsecond, zone))?)
+        };
+        let (left, right) = (micros(&args.args[0])?, micros(&args.args[1])?);
+        let left = left.as_primitive::<TimestampMicrosecondType>();
+        let right = right.as_primitive::<TimestampMicrosecondType>();
+        let differences: IntervalMonthDayNanoArray =
+            left.iter().zip(right).map(|(left, right)| Some(in_days(left?.checked_sub(right?)?))).collect();
+        Ok(ColumnarValue::Array(Arc::new(differences) as ArrayRef))
+    }
+}
+
+fn in_days(micros: i64) -> IntervalMonthDayNano {
+    const MICROS_A_DAY: i64 = 86_400_000_000;
+    let nanos = (micros % MICROS_A_DAY) * 1000;
+    IntervalMonthDayNano::new(0, (micros / MICROS_A_DAY) as i32, nanos)
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@
 //! - Floats round to even; DataFusion rounds half away from zero.
 //! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
 //! - Text cast to bytea is read (`\\x..`); DataFusion would take its bytes.
+//! - A difference of timestamps has days; DataFusion would count hours only.
+//! - Quotients of numerics have sixteen digits behind the point where they have room; DataFusion would add four.
+//! - `ceil`, `floor` and `round` of a numeric have room for a carry.
+//! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
 
 use arrow::datatypes::{DataType, TimeUnit};
@@ -15,7 +19,7 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
-use crate::conversions::{ByteaIn, Rint};
+use crate::conversions::{ByteaIn, Rint, TimestampDifference};
 use crate::own::FloatDivide;
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.
@@ -31,10 +35,16 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                 let name = names.save(&expr);
                 let adapted = expr.transform_up(|e| {
                     check_constant(&e, &schema)?;
+                    check_types(&e, &schema)?;
                     round_before_integer(e, &schema)?
                         .transform_data(|e| round_to_even(e, &schema))?
                         .transform_data(|e| checked_division(e, &schema))?
                         .transform_data(|e| date_with_time(e, &schema))?
+                        .transform_data(|e| compare_dates(e, &schema))?
+                        .transform_data(|e| timestamp_difference(e, &schema))?
+                        .transform_data(|e| long_quotient(e, &schema))?
+                        .transform_data(|e| room_for_carry(e, &schema))?
+                        .transform_data(|e| compare_bytea(e, &schema))?
                         .transform_data(|e| read_bytea(e, &schema))
                 })?;
                 Ok(adapted.update_data(|e| name.restore(e)))
@@ -81,7 +91,6 @@ fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(Transformed::no(expr));
     };
-    let timestamp = |date: &Expr| cast(date.clone(), DataType::Timestamp(TimeUnit::Microsecond, None));
     let (left, right) = match (l, r) {
         (DataType::Date32, DataType::Interval(_)) => (timestamp(left), right.as_ref().clone()),
         (DataType::Interval(_), DataType::Date32) => (left.as_ref().clone(), timestamp(right)),
@@ -90,16 +99,173 @@ fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
 }
 
+/// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days, else in microseconds
+/// (DataFusion would take nanoseconds, in which not every date has room).
+fn compare_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    if !op.supports_propagation() {
+        return Ok(Transformed::no(expr));
+    }
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Transformed::no(expr));
+    };
+    let (left, right) = match (l, r) {
+        (DataType::Date32, DataType::Timestamp(_, None)) => match moved_by_days(right) {
+            Some(date) => (left.as_ref().clone(), date),
+            None => (timestamp(left), right.as_ref().clone()),
+        },
+        (DataType::Timestamp(_, None), DataType::Date32) => match moved_by_days(left) {
+            Some(date) => (date, right.as_ref().clone()),
+            None => (left.as_ref().clone(), timestamp(right)),
+        },
+        _ => return Ok(Transformed::no(expr)),
+    };
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
+}
+
+fn timestamp(date: &Expr) -> Expr {
+    cast(date.clone(), DataType::Timestamp(TimeUnit::Microsecond, None))
+}
+
+/// `date ± interval` of what [`date_with_time`] made of it, where the interval has whole days.
+fn moved_by_days(expr: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = expr else {
+        return None;
+    };
+    let (Expr::Cast(date), Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _)) =
+        (left.as_ref(), right.as_ref())
+    else {
+        return None;
+    };
+    (interval.nanoseconds == 0).then(|| Expr::BinaryExpr(BinaryExpr::new(date.expr.clone(), *op, right.clone())))
+}
+
+fn timestamp_difference(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let is_timestamp = |e: &Expr| e.get_type(schema).is_ok_and(|is| matches!(is, DataType::Timestamp(_, _)));
+    if !is_timestamp(left) || !is_timestamp(right) {
+        return Ok(Transformed::no(expr));
+    }
+    let difference = TimestampDifference::udf().call(vec![left.as_ref().clone(), right.as_ref().clone()]);
+    Ok(Transformed::yes(difference))
+}
+
+/// The precision and scale of a number that is exact.
+fn exact(data_type: &DataType) -> Option<(u8, i8)> {
+    match data_type {
+        DataType::Decimal128(precision, scale) => Some((*precision, *scale)),
+        DataType::Int16 => Some((5, 0)),
+        DataType::Int32 => Some((10, 0)),
+        DataType::Int64 => Some((19, 0)),
+        _ => None,
+    }
+}
+
+fn long_quotient(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    const MAX_DIGITS: i32 = 38;
+    // Division adds four to the scale of the dividend: twelve make sixteen.
+    const SCALE: i8 = 12;
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Transformed::no(expr));
+    };
+    let is_decimal = |is: &DataType| matches!(is, DataType::Decimal128(_, _));
+    let (Some((precision, scale)), Some((_, divisor_scale))) = (exact(&l), exact(&r)) else {
+        return Ok(Transformed::no(expr));
+    };
+    let whole_digits = i32::from(precision) - i32::from(scale);
+    let has_room = whole_digits + i32::from(SCALE) + 4 + i32::from(divisor_scale) <= MAX_DIGITS;
+    if !(is_decimal(&l) || is_decimal(&r)) || scale >= SCALE || !has_room {
+        return Ok(Transformed::no(expr));
+    }
+    let dividend = cast(left.as_ref().clone(), DataType::Decimal128((whole_digits + i32::from(SCALE)) as u8, SCALE));
+    let quotient = BinaryExpr::new(Box::new(dividend), Operator::Divide, right.clone());
+    Ok(Transformed::yes(Expr::BinaryExpr(quotient)))
+}
+
+fn room_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(call) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    if !matches!(call.func.name(), "ceil" | "floor" | "round") {
+        return Ok(Transformed::no(expr));
+    }
+    match call.args.first().map(|argument| argument.get_type(schema)) {
+        Some(Ok(DataType::Decimal128(precision, scale))) if precision < 38 => {
+            let mut args = call.args.clone();
+            args[0] = cast(args[0].clone(), DataType::Decimal128(precision + 1, scale));
+            Ok(Transformed::yes(call.func.call(args)))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+fn is_bytes(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
+/// A text literal beside a bytea is read as one.
+fn compare_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    if !op.supports_propagation() {
+        return Ok(Transformed::no(expr));
+    }
+    let literal = |e: &Expr| matches!(e, Expr::Literal(..)) && e.get_type(schema).is_ok_and(|is| is_text(&is));
+    let bytes = |e: &Expr| e.get_type(schema).is_ok_and(|is| is_bytes(&is));
+    let read = |e: &Expr| Box::new(ByteaIn::udf().call(vec![e.clone()]));
+    let (left, right) = if literal(left) && bytes(right) {
+        (read(left), right.clone())
+    } else if bytes(left) && literal(right) {
+        (left.clone(), read(right))
+    } else {
+        return Ok(Transformed::no(expr));
+    };
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, *op, right))))
+}
+
+/// Refuses comparisons of text with numbers (literals take the type of the other side), and conditions that are not boolean.
+fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
+            let literal = |e: &Expr| matches!(e, Expr::Literal(..));
+            let clash =
+                (is_text(&l) && r.is_numeric() && !literal(left)) || (l.is_numeric() && is_text(&r) && !literal(right));
+            if clash {
+                let (l, r) = (crate::types::sql_name(&l), crate::types::sql_name(&r));
+                return plan_err!("operator does not exist: {l} {op} {r}");
+            }
+        }
+        Expr::Case(case) if case.expr.is_none() => {
+            for (condition, _) in &case.when_then_expr {
+                let Ok(is) = condition.get_type(schema) else { continue };
+                if !matches!(is, DataType::Boolean | DataType::Null) {
+                    return plan_err!("argument of CASE/WHEN must be boolean, not {}", crate::types::sql_name(&is));
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
 fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else {
         return Ok(Transformed::no(expr));
     };
-    let is_bytes = matches!(cast.field.data_type(), DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
-    let is_text = cast
-        .expr
-        .get_type(schema)
-        .is_ok_and(|is| matches!(is, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View));
-    if !is_bytes || !is_text {
+    if !is_bytes(cast.field.data_type()) || !cast.expr.get_type(schema).is_ok_and(|is| is_text(&is)) {
         return Ok(Transformed::no(expr));
     }
     let read = ByteaIn::udf().call(vec![cast.expr.as_ref().clone()]);

@@ -36,9 +36,16 @@ pub(super) fn any_to_in(expr: &mut Expr) -> Result<()> {
 
 fn name_compared(right: &mut Expr) -> Result<()> {
     const NAMED: &str = "SELECT __compared FROM (SELECT 1) AS __subquery(__compared)";
-    if let Expr::Subquery(query) = right {
-        *query = around(NAMED, query.as_ref().clone())?;
+    let Expr::Subquery(query) = right else { return Ok(()) };
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let [item] = select.projection.as_mut_slice()
+    {
+        if let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } = item {
+            *item = SelectItem::ExprWithAlias { expr: value.clone(), alias: ast::Ident::new("__compared") };
+            return Ok(());
+        }
     }
+    *query = around(NAMED, query.as_ref().clone())?;
     Ok(())
 }
 
