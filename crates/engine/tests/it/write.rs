@@ -134,7 +134,10 @@ fn rows_may_come_from_other_relations() {
         run(session, "CREATE VIEW named (key, n) AS SELECT k, count(*) FROM a GROUP BY k");
         run(session, "CREATE TABLE b (key bigint PRIMARY KEY, n bigint)");
         assert_eq!(tag(session, "INSERT INTO b SELECT key, n FROM named"), "INSERT 0 2");
-        assert_eq!(tag(session, "UPDATE b SET n = (SELECT count(*) FROM a WHERE a.k = b.key AND v IS NULL)"), "UPDATE 2");
+        assert_eq!(
+            tag(session, "UPDATE b SET n = (SELECT count(*) FROM a WHERE a.k = b.key AND v IS NULL)"),
+            "UPDATE 2"
+        );
         assert_eq!(ask(session, "SELECT * FROM b ORDER BY key"), ["1 0", "2 1"]);
         assert_eq!(tag(session, "DELETE FROM a WHERE k IN (SELECT key FROM b WHERE n = 0)"), "DELETE 2");
         assert_eq!(ask(session, "SELECT * FROM a"), ["2 null"]);
