@@ -3,7 +3,7 @@
 //! Law: at every time every row is there zero times or more often. Within a time anything goes: changes that cancel,
 //! a removal before the insertion it undoes, the same row inserted again and again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::values::{Pool, column_types, row, value};
 use crate::build::Relation;
@@ -95,15 +95,6 @@ impl History {
             |update: &&Update| !rows.iter().any(|(relation, row)| *relation == update.relation && *row == update.row);
         let updates = self.updates.iter().filter(gone).cloned().collect();
         History { relations: self.relations.clone(), times: self.times.clone(), updates }
-    }
-
-    /// The changes at each time, by relation: what one frontier step may bring at the least.
-    pub fn by_time(&self) -> BTreeMap<i64, Vec<&Update>> {
-        let mut by_time: BTreeMap<i64, Vec<&Update>> = BTreeMap::new();
-        for update in &self.updates {
-            by_time.entry(update.time).or_default().push(update);
-        }
-        by_time
     }
 }
 

@@ -36,6 +36,9 @@ pub fn compare(
         if index == installed_at {
             run.install().map_err(|error| format!("install: {error:?}"))?;
         }
+        if index > installed_at {
+            run.change_neighbours().map_err(|error| format!("neighbour: {error:?}"))?;
+        }
         for (relation, batch) in portion.batches {
             run.cluster.push(collection(relation), batch.flatten());
             run.step_sometimes();
@@ -48,6 +51,7 @@ pub fn compare(
         run.forget_sometimes(index >= installed_at);
     }
     run.await_results()?;
+    run.dismiss_neighbours()?;
     run.compare_contents(expected)?;
     run.compare_changes(expected)
 }
@@ -66,6 +70,11 @@ struct Run<'a> {
     key: Vec<usize>,
     changes: Vec<(Row, i64, i64)>,
     errors: Vec<(String, i64, i64)>,
+    /// Other dataflows that run now, and how many there have been.
+    neighbours: Vec<u64>,
+    neighbours_made: u64,
+    /// Readers of the inputs' arrangements before there was a neighbour.
+    readers: BTreeMap<ArrangementId, usize>,
 }
 
 fn collection(relation: usize) -> CollectionId {
@@ -79,9 +88,21 @@ fn base(relation: usize) -> ArrangementId {
 impl<'a> Run<'a> {
     fn start(plan: &'a Arc<Plan>, history: &'a History, setting: &'a Setting, rng: Rng) -> Result<Run<'a>, Error> {
         let cluster = Cluster::start(setting.workers, setting.effort)?;
-        let (changes, errors) = (vec![], vec![]);
-        let mut run =
-            Run { cluster, plan, history, setting, rng, completed: 0, as_of: 0, key: vec![], changes, errors };
+        let mut run = Run {
+            cluster,
+            plan,
+            history,
+            setting,
+            rng,
+            completed: 0,
+            as_of: 0,
+            key: vec![],
+            changes: vec![],
+            errors: vec![],
+            neighbours: vec![],
+            neighbours_made: 0,
+            readers: BTreeMap::new(),
+        };
         for relation in 0..history.relations.len() {
             run.cluster.create_input(collection(relation), 1);
             if setting.arranged {
@@ -127,19 +148,70 @@ impl<'a> Run<'a> {
         self.as_of = self.completed;
         let columns = if self.rng.chance(50) { width } else { self.rng.below(width + 1) };
         self.key = self.rng.subset(width, columns);
+        let spec = self.spec(PLAN, EXPORT, self.key.clone());
+        self.cluster.install(spec)
+    }
+
+    /// The plan under test, from now on.
+    fn spec(&self, dataflow: DataflowId, arrangement: ArrangementId, key: Vec<usize>) -> DataflowSpec {
         let relations = self.history.relations.iter().enumerate();
         let reads: BTreeMap<String, Read> = relations
             .map(|(index, relation)| (relation.name.clone(), self.read(index, self.setting.arranged)))
             .collect();
-        self.cluster.install(DataflowSpec {
-            dataflow: PLAN,
+        DataflowSpec {
+            dataflow,
             name: "plan under test".to_string(),
             plan: self.plan.clone(),
             reads,
-            as_of: self.as_of,
-            exports: vec![Export { arrangement: EXPORT, key: self.key.clone() }],
+            as_of: self.completed,
+            exports: vec![Export { arrangement, key }],
             subscribe: true,
-        })
+        }
+    }
+
+    /// Installs the plan once more, beside the one under test, or drops such a copy.
+    fn change_neighbours(&mut self) -> Result<(), Error> {
+        if !self.setting.neighbours {
+            return Ok(());
+        }
+        if self.neighbours_made == 0 {
+            self.readers = self.readers_now();
+        }
+        if !self.neighbours.is_empty() && self.rng.chance(50) {
+            let index = self.rng.below(self.neighbours.len());
+            let gone = self.neighbours.swap_remove(index);
+            self.cluster.uninstall(DataflowId(gone));
+            return Ok(());
+        }
+        self.neighbours_made += 1;
+        let id = PLAN.0 + self.neighbours_made;
+        let spec = self.spec(DataflowId(id), ArrangementId(id), vec![]);
+        self.neighbours.push(id);
+        self.cluster.install(spec)
+    }
+
+    /// Drops all copies; nothing of them may remain.
+    fn dismiss_neighbours(&mut self) -> Result<(), String> {
+        for gone in std::mem::take(&mut self.neighbours) {
+            self.cluster.uninstall(DataflowId(gone));
+        }
+        let left = self.cluster.stats();
+        if let Some(left) = left.iter().find(|stats| stats.arrangement > EXPORT) {
+            return Err(format!("an arrangement outlives its dataflow: {left:?}"));
+        }
+        let readers = self.readers_now();
+        let grown = |(arrangement, before): &(&ArrangementId, &usize)| readers.get(arrangement) > Some(before);
+        match self.readers.iter().find(grown) {
+            Some((arrangement, before)) => Err(format!(
+                "{arrangement:?} had {before} readers and has {:?} after its other readers were dropped",
+                readers.get(arrangement)
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn readers_now(&mut self) -> BTreeMap<ArrangementId, usize> {
+        self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.readers)).collect()
     }
 
     fn complete(&mut self, time: i64) {

@@ -21,6 +21,11 @@ pub struct Setting {
     pub late: bool,
     /// Whether arrangements may forget history as times become complete.
     pub compacting: bool,
+    /// Whether other dataflows of the same plan come and go meanwhile. Needs `arranged`.
+    pub neighbours: bool,
+    /// Whether an insertion and the removal that ends it may be one row with a lifetime. Not with dataflows installed
+    /// later on: an input hands updates of times to come only to those who listen already.
+    pub lifetimes: bool,
     /// Whether the caller waits for results at every frontier, or only at the end.
     pub waiting: bool,
     /// Decides the order of arrival, the cuts, and every other choice on the way.
@@ -37,14 +42,18 @@ impl Setting {
     /// A setting with this number of workers.
     pub fn random(rng: &mut Rng, workers: usize) -> Setting {
         let arranged = rng.chance(60);
+        let late = arranged && rng.chance(50);
+        let neighbours = arranged && rng.chance(40);
         Setting {
             workers,
             effort: *rng.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]),
             batch_rows_max: *rng.pick(&[1, 3, 20, 1000]),
             frontier_times_max: *rng.pick(&[1, 1, 2, 100]),
             arranged,
-            late: arranged && rng.chance(50),
+            late,
             compacting: rng.chance(60),
+            neighbours,
+            lifetimes: !late && !neighbours && rng.chance(50),
             waiting: rng.chance(70),
             seed: rng.bits(),
         }
