@@ -150,8 +150,8 @@ fn sums_and_counts() {
 fn minima_and_maxima() {
     use AggregateFunction::{FirstValue, LastValue, Max, Median, Min};
     aggregate_laws("minima_and_maxima", Size::LARGE, &[Min, Max]);
-    aggregate_laws("minima_and_maxima_of_odd_floats", SPECIAL, &[Min, Max, FirstValue, LastValue]);
-    aggregate_laws("first_last_median", Size::LARGE, &[FirstValue, LastValue, Median]);
+    aggregate_laws("minima_and_maxima", SPECIAL, &[Min, Max, FirstValue, LastValue]);
+    aggregate_laws("minima_and_maxima", Size::LARGE, &[FirstValue, LastValue, Median]);
 }
 
 #[test]
