@@ -39,11 +39,10 @@ fn name_compared(right: &mut Expr) -> Result<()> {
     let Expr::Subquery(query) = right else { return Ok(()) };
     if let SetExpr::Select(select) = query.body.as_mut()
         && let [item] = select.projection.as_mut_slice()
+        && let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } = item
     {
-        if let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } = item {
-            *item = SelectItem::ExprWithAlias { expr: value.clone(), alias: ast::Ident::new("__compared") };
-            return Ok(());
-        }
+        *item = SelectItem::ExprWithAlias { expr: value.clone(), alias: ast::Ident::new("__compared") };
+        return Ok(());
     }
     *query = around(NAMED, query.as_ref().clone())?;
     Ok(())
