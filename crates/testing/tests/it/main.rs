@@ -3,3 +3,4 @@
 mod arrows;
 mod laws;
 mod slt;
+mod tpch;
