@@ -76,6 +76,7 @@ impl Cluster {
 
     /// Gives rows, with times at or after the input's frontier, to the workers in turn.
     pub fn push(&mut self, input: CollectionId, batch: Batch) {
+        let batch = batch.flatten();
         if batch.is_empty() {
             return;
         }

@@ -149,7 +149,8 @@ impl JoinState {
         let before = self.acknowledged[side.other() as usize];
         for (run, upper) in runs {
             let acknowledged = &mut self.acknowledged[side as usize];
-            *acknowledged = upper.max(*acknowledged);
+            // What comes first is the whole history, whose times compaction may have moved up to `as_of`.
+            *acknowledged = upper.max(self.spec.as_of + 1).max(*acknowledged);
             if before > Time::MIN {
                 let capability = capability.clone();
                 self.todo.push_back(Work { side, capability, run, before, pairs: None });
