@@ -20,7 +20,7 @@ help:
 	@sed -n 's/^#  *make/make/p' Makefile
 
 build:
-	$(CARGO) build --release --bin anabranch
+	$(CARGO) build --release --workspace --bin anabranch
 
 demo: build
 	$(BIN)/anabranch demo
@@ -34,16 +34,16 @@ test:
 endif
 
 laws:
-	$(CARGO) test --release -p anabranch-testing --test it laws
+	$(CARGO) test --release --workspace --test it laws
 
 slt:
-	$(CARGO) test --release -p anabranch-testing --test it slt
+	$(CARGO) test --release --workspace --test it slt
 
 flights: build $(VENV)/ready
 	$(VENV)/bin/python tests/compare/flights.py --anabranch $(BIN)/anabranch
 
 tpch: $(VENV)/ready
-	$(CARGO) build --release -p anabranch-testing --bin tpch-check
+	$(CARGO) build --release --workspace --bin tpch-check
 	$(VENV)/bin/python tests/compare/tpch.py --program $(BIN)/tpch-check
 
 lint:
