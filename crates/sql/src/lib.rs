@@ -30,6 +30,7 @@ mod split;
 pub mod statement;
 mod translate;
 mod types;
+mod walk;
 
 pub use catalog::{Catalog, Relation};
 pub use change::{plan_delete, plan_insert, plan_update};

@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion_expr::sqlparser::ast::{self, Expr, Query, Spanned, Visit, Visitor};
+use datafusion_expr::sqlparser::ast::{self, Expr, Query, Spanned};
 use datafusion_expr::sqlparser::tokenizer::Location;
 
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::FUNCTIONS;
 use crate::nearest::nearest;
 use crate::parse::fold;
+use crate::walk::{Look, Looking, look};
 
 /// Adds the place of the name that an error is about, and a hint for unknown functions.
 pub(crate) fn complete(mut error: SqlError, query: &Query) -> SqlError {
@@ -39,50 +40,45 @@ fn name_in(message: &str) -> Option<String> {
 }
 
 fn find(query: &Query, name: &str) -> Option<Location> {
-    let mut finder = Finder { name };
-    match query.visit(&mut finder) {
-        ControlFlow::Break(location) => Some(location),
-        ControlFlow::Continue(()) => None,
-    }
+    let mut finder = Finder { name, found: None };
+    look(query, &mut finder);
+    finder.found
 }
 
 struct Finder<'a> {
     name: &'a str,
+    found: Option<Location>,
 }
 
 impl Finder<'_> {
-    fn check(&self, ident: &ast::Ident) -> ControlFlow<Location> {
+    /// Stops at `place` if this is the name.
+    fn check(&mut self, ident: &ast::Ident, place: Location) -> Look {
         if ident.span.start.line > 0 && (fold(ident) == self.name || ident.value == self.name) {
-            return ControlFlow::Break(ident.span.start);
+            self.found = Some(place);
+            return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     }
 
-    fn check_name(&self, name: &ast::ObjectName) -> ControlFlow<Location> {
+    fn check_name(&mut self, name: &ast::ObjectName) -> Look {
         match name.0.last().and_then(|part| part.as_ident()) {
-            Some(ident) => self.check(ident),
+            Some(ident) => self.check(ident, ident.span.start),
             None => ControlFlow::Continue(()),
         }
     }
 }
 
-impl Visitor for Finder<'_> {
-    type Break = Location;
-
-    fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<Location> {
+impl Looking for Finder<'_> {
+    fn relation(&mut self, relation: &ast::ObjectName) -> Look {
         self.check_name(relation)
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Location> {
+    fn expr(&mut self, expr: &Expr) -> Look {
         match expr {
-            Expr::Identifier(ident) => self.check(ident),
+            Expr::Identifier(ident) => self.check(ident, ident.span.start),
             Expr::CompoundIdentifier(parts) => {
-                for part in parts {
-                    if self.check(part).is_break() {
-                        return ControlFlow::Break(expr.span().start);
-                    }
-                }
-                ControlFlow::Continue(())
+                let place = expr.span().start;
+                parts.iter().try_for_each(|part| self.check(part, place))
             }
             Expr::Function(function) => self.check_name(&function.name),
             _ => ControlFlow::Continue(()),

@@ -14,10 +14,9 @@ mod similar;
 mod subquery;
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 use datafusion_expr::sqlparser::ast::{
-    self, Expr, LimitClause, Query, SetExpr, SetOperator, SetQuantifier, TableFactor, VisitMut, VisitorMut,
+    self, Expr, LimitClause, Query, SetExpr, SetOperator, SetQuantifier, TableFactor,
 };
 use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
 use datafusion_expr::sqlparser::parser::Parser;
@@ -25,6 +24,7 @@ use datafusion_expr::sqlparser::parser::Parser;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::parse::fold;
+use crate::walk::{Changing, Look, Looking, change, look};
 pub(crate) use names::output_names;
 use names::{hidden_tables, name_calls, name_repeated, rename_reference, rename_table, rename_wildcards};
 
@@ -39,20 +39,16 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> R
     let mut query = query.clone();
     name_repeated(&mut query, name_all);
     let mut rewriter = Rewriter { hidden: hidden_tables(&query, catalog), compared: vec![] };
-    match query.visit(&mut rewriter) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(query),
-    }
+    change(&mut query, &mut rewriter)?;
+    Ok(query)
 }
 
 /// Rewrites an expression.
 pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
     let mut expr = expr.clone();
     let mut rewriter = Rewriter { hidden: BTreeSet::new(), compared: vec![] };
-    match expr.visit(&mut rewriter) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(expr),
-    }
+    change(&mut expr, &mut rewriter)?;
+    Ok(expr)
 }
 
 struct Rewriter {
@@ -66,65 +62,50 @@ fn address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr).addr()
 }
 
-impl VisitorMut for Rewriter {
-    type Break = SqlError;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        let result = refuse_query(query)
-            .and_then(|()| fetch_to_limit(query))
-            .and_then(|()| mark_set_operations(&mut query.body));
+impl Changing for Rewriter {
+    fn query(&mut self, query: &mut Query) -> Result<()> {
+        refuse_query(query)?;
+        fetch_to_limit(query)?;
+        mark_set_operations(&mut query.body)?;
         if let Some(with) = &mut query.with {
             with.cte_tables.iter_mut().for_each(|cte| name_calls(&mut cte.query));
         }
-        flow(result)
+        Ok(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+    fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
         if let TableFactor::Derived { subquery, .. } = factor {
             name_calls(subquery);
         }
         rename_table(factor, &self.hidden);
-        flow(refuse_factor(factor))
+        refuse_factor(factor)
     }
 
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<SqlError> {
+    fn select(&mut self, select: &mut ast::Select) -> Result<()> {
         rename_wildcards(select, &self.hidden);
-        flow(
-            refuse_select(select)
-                .and_then(|()| refuse_merged_columns(select))
-                .and_then(|()| subquery::count_in_projection(select)),
-        )
+        refuse_select(select)?;
+        refuse_merged_columns(select)?;
+        subquery::count_in_projection(select)
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
-        let shielded = subquery::any_to_in(expr);
-        if shielded.is_err() {
-            return flow(shielded);
-        }
-        match expr {
-            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => self.compared.push(address(right)),
-            _ => {}
+    fn expr(&mut self, expr: &mut Expr) -> Result<()> {
+        subquery::any_to_in(expr)?;
+        if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expr {
+            self.compared.push(address(right));
         }
         let is_scalar = !self.compared.contains(&address(expr));
         if let Expr::Subquery(query) = expr
             && is_scalar
         {
-            return flow(subquery::at_most_one_row(query));
+            return subquery::at_most_one_row(query);
         }
-        flow(subquery::spell_rows(expr))
+        subquery::spell_rows(expr)
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
         rename_reference(expr, &self.hidden);
         literal::rewrite(expr);
-        flow(similar::rewrite(expr))
-    }
-}
-
-fn flow(result: Result<()>) -> ControlFlow<SqlError> {
-    match result {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
+        similar::rewrite(expr)
     }
 }
 
@@ -172,13 +153,23 @@ fn refuse_query(query: &Query) -> Result<()> {
 }
 
 fn refers_to_itself(cte: &ast::Cte) -> bool {
-    let name = fold(&cte.alias.name);
-    let mut found = false;
-    let _ = ast::visit_relations(&cte.query, |relation| {
-        found |= matches!(relation.0.as_slice(), [part] if part.as_ident().is_some_and(|i| fold(i) == name));
-        ControlFlow::<()>::Continue(())
-    });
-    found
+    let mut mention = Mention { name: fold(&cte.alias.name), found: false };
+    look(cte.query.as_ref(), &mut mention);
+    mention.found
+}
+
+/// Whether a table is named.
+struct Mention {
+    name: String,
+    found: bool,
+}
+
+impl Looking for Mention {
+    fn relation(&mut self, relation: &ast::ObjectName) -> Look {
+        self.found |=
+            matches!(relation.0.as_slice(), [part] if part.as_ident().is_some_and(|part| fold(part) == self.name));
+        if self.found { Look::Break(()) } else { Look::Continue(()) }
+    }
 }
 
 fn refuse_select(select: &ast::Select) -> Result<()> {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetExpr, TableFactor, Visit, Visitor};
+use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
 
 use crate::catalog::Catalog;
 use crate::parse::{fold, object_name};
+use crate::walk::{Look, Looking, look};
 
 /// The names of a query's columns as PostgreSQL gives them, where the text decides: `None` for items whose names (or
 /// number) come from relations. The second list counts from the end, for items after a wildcard.
@@ -126,7 +127,7 @@ pub(super) fn name_calls(query: &mut Query) {
 /// column `dept` where there is one, PostgreSQL as the column `id` of the table `dept`: these tables get other names.
 pub(super) fn hidden_tables(query: &Query, catalog: &dyn Catalog) -> BTreeSet<String> {
     let mut seen = Seen { catalog, tables: BTreeSet::new(), columns: BTreeSet::new() };
-    let _ = query.visit(&mut seen);
+    look(query, &mut seen);
     seen.tables.intersection(&seen.columns).cloned().collect()
 }
 
@@ -136,10 +137,8 @@ struct Seen<'a> {
     columns: BTreeSet<String>,
 }
 
-impl Visitor for Seen<'_> {
-    type Break = ();
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+impl Looking for Seen<'_> {
+    fn table_factor(&mut self, factor: &TableFactor) -> Look {
         if let TableFactor::Table { name, alias, .. } = factor
             && let Ok(name) = object_name(name)
         {
@@ -151,7 +150,7 @@ impl Visitor for Seen<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
+    fn select(&mut self, select: &ast::Select) -> Look {
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { alias, .. } = item {
                 self.columns.insert(fold(alias));

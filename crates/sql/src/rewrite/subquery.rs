@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
-    UnaryOperator, Visit, VisitMut, Visitor, VisitorMut,
+    UnaryOperator,
 };
 use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
 use datafusion_expr::sqlparser::parser::Parser;
@@ -18,6 +18,7 @@ use datafusion_expr::sqlparser::parser::Parser;
 use super::template;
 use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
+use crate::walk::{Changing, Look, Looking, change, look};
 
 /// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other comparisons keep their form, but the
 /// column of the query gets a name of its own: DataFusion would take an outer column of the same name for it.
@@ -148,29 +149,27 @@ impl Shape {
             ..Shape::default()
         };
         for item in &select.projection {
-            let _ = item.visit(&mut shape);
+            look(item, &mut shape);
         }
         if let Some(having) = &select.having {
-            let _ = having.visit(&mut shape);
+            look(having, &mut shape);
         }
         shape
     }
 }
 
-impl Visitor for Shape {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+impl Looking for Shape {
+    fn query(&mut self, _query: &Query) -> Look {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+    fn after_query(&mut self, _query: &Query) -> Look {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+    fn expr(&mut self, expr: &Expr) -> Look {
         if let Expr::Function(function) = expr
             && self.depth == 0
         {
@@ -188,10 +187,8 @@ impl Visitor for Shape {
 /// Rewrites `EXISTS` and `IN` in a select list.
 pub(super) fn count_in_projection(select: &mut Select) -> Result<()> {
     for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
-            && let ControlFlow::Break(error) = expr.visit(&mut Counting { depth: 0 })
-        {
-            return Err(error);
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            change(expr, &mut Counting { depth: 0 })?;
         }
     }
     Ok(())
@@ -201,35 +198,27 @@ struct Counting {
     depth: usize,
 }
 
-impl VisitorMut for Counting {
-    type Break = SqlError;
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<SqlError> {
+impl Changing for Counting {
+    fn query(&mut self, _query: &mut Query) -> Result<()> {
         self.depth += 1;
-        ControlFlow::Continue(())
+        Ok(())
     }
 
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<SqlError> {
+    fn after_query(&mut self, _query: &mut Query) -> Result<()> {
         self.depth -= 1;
-        ControlFlow::Continue(())
+        Ok(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
         if self.depth > 0 {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
-        let counted = match expr {
-            Expr::Exists { subquery, negated } => exists_as_count((**subquery).clone(), *negated),
-            Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated),
-            _ => return ControlFlow::Continue(()),
+        *expr = match expr {
+            Expr::Exists { subquery, negated } => exists_as_count((**subquery).clone(), *negated)?,
+            Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
+            _ => return Ok(()),
         };
-        match counted {
-            Ok(counted) => {
-                *expr = counted;
-                ControlFlow::Continue(())
-            }
-            Err(error) => ControlFlow::Break(error),
-        }
+        Ok(())
     }
 }
 
@@ -262,20 +251,26 @@ fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
     let mut answer = expr(&format!(
         "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN ({value}) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1"
     ))?;
-    let mut conditions = [Some(matches), Some(any), Some(any_null)];
-    let _ = ast::visit_expressions_mut(&mut answer, |part| {
-        if let Expr::Subquery(query) = part
-            && let Some(n) = ["SELECT 1", "SELECT 2", "SELECT 3"].iter().position(|text| query.to_string() == *text)
-            && let Some(condition) = conditions[n].take()
-        {
-            *part = condition;
-        }
-        ControlFlow::<()>::Continue(())
-    });
+    change(&mut answer, &mut FillIn([Some(matches), Some(any), Some(any_null)]))?;
     Ok(match negated {
         true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(answer))) },
         false => answer,
     })
+}
+
+/// Puts conditions in the places of `(SELECT 1)`, `(SELECT 2)`, `(SELECT 3)`.
+struct FillIn([Option<Expr>; 3]);
+
+impl Changing for FillIn {
+    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
+        if let Expr::Subquery(query) = expr
+            && let Some(n) = ["SELECT 1", "SELECT 2", "SELECT 3"].iter().position(|text| query.to_string() == *text)
+            && let Some(condition) = self.0[n].take()
+        {
+            *expr = condition;
+        }
+        Ok(())
+    }
 }
 
 /// Spells out comparisons of row values: `(a, b) = (c, d)`, `(a, b) IN ((1, 2), ..)`, `(a, b) IN (query)`.
