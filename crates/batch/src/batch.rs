@@ -1,8 +1,10 @@
 //! A batch: immutable columnar updates, cheap to clone.
 //!
 //! Law: a batch *means* its updates: row `i` at `times.get(i)` with `diffs.get(i)`, for every row that is present, and the opposite
-//! update at the end of its lifetime if it has one. Every method says what it does to that meaning; which physical form it
-//! picks (constants, absence bitmap, shared buffers) is free.
+//! update at the end of its lifetime if it has one. A row whose `until` lies before its time is an *end edge*: the end, at `time`, of
+//! a row that began at `until` without an end, so it means the opposite update at `time` (Trill 2.2: sync-time and other-time). A row that
+//! ends when it begins means nothing. Every method says what it does to that meaning; which physical form it picks (constants, absence
+//! bitmap, shared buffers) is free.
 //!
 //! Cost: `clone`, `slice`, `project` and the `with_` methods move pointers only (`with_key` hashes unless the batch is already keyed so).
 //! `take`, `filter`, `compact`, `concat` copy the rows they keep, column by column.
@@ -231,23 +233,31 @@ impl Batch {
         }
     }
 
-    /// The same updates without absent rows and lifetimes: +1 at `time`, -1 at `until` when that is before [`END`].
-    /// Rows whose lifetime is empty cancel and are left out. No work when there is nothing to write out.
+    /// The same updates without absent rows and lifetimes: +1 at `time`, -1 at `until` when that is before [`END`]; -1 at `time` for
+    /// an end edge. Rows whose lifetime is empty cancel and are left out. No work when there is nothing to write out.
     pub fn flatten(self) -> Batch {
         let batch = self.compact();
         if matches!(batch.until, Until::Forever) {
             return batch;
         }
-        let ends: Vec<i64> = (0..batch.len).map(|row| batch.until.get(row, batch.times.get(row))).collect();
-        let lives = |row: &u32| ends[*row as usize] > batch.times.get(*row as usize);
-        let stops = |row: &u32| lives(row) && ends[*row as usize] < END;
-        let starts: Vec<u32> = (0..batch.len as u32).filter(lives).collect();
-        let stops: Vec<u32> = (0..batch.len as u32).filter(stops).collect();
-        let end_times = Times::Column(stops.iter().map(|&row| ends[row as usize]).collect()).simplify();
-
+        let (mut starts, mut stops) = (Vec::with_capacity(batch.len), Vec::with_capacity(batch.len));
+        let mut stop_times = Vec::with_capacity(batch.len);
+        for row in 0..batch.len {
+            let time = batch.times.get(row);
+            let until = batch.until.get(row, time);
+            if until > time {
+                starts.push(row as u32);
+            }
+            // (An end edge ends at its own time.)
+            if until != time && until < END {
+                stops.push(row as u32);
+                stop_times.push(until.max(time));
+            }
+        }
+        let stop_times = Times::Column(stop_times.into()).simplify();
         let start_edges = Batch { until: Until::Forever, ..batch.take(&starts) };
-        let end_edges = Batch { until: Until::Forever, times: end_times, ..batch.take(&stops).negate() };
-        Batch::concat(&[start_edges, end_edges]).expect("two batches were given")
+        let stop_edges = Batch { until: Until::Forever, times: stop_times, ..batch.take(&stops).negate() };
+        Batch::concat(&[start_edges, stop_edges]).expect("two batches were given")
     }
 
     /// The physical rows `rows`, in that order; repeats are fine.

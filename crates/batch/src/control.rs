@@ -34,7 +34,7 @@ pub enum Diffs {
     Column(ScalarBuffer<i64>),
 }
 
-/// The end of each row's lifetime `[time, until)`.
+/// The end of each row's lifetime `[time, until)`. An end before the time makes the row an end edge: it ends, at `time`, what began at `until`.
 #[derive(Clone, Debug)]
 pub enum Until {
     /// Rows are plain updates; nothing ends.

@@ -207,6 +207,8 @@ pub(crate) fn meaning(batch: &Batch) -> BTreeMap<(Vec<String>, i64), i64> {
             if until < END {
                 *sums.entry((cells, until)).or_insert(0) -= diff;
             }
+        } else if until < time {
+            *sums.entry((cells, time)).or_insert(0) -= diff;
         }
     }
     sums.retain(|_, sum| *sum != 0);

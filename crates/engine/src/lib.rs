@@ -29,7 +29,7 @@
 //! ```
 //!
 //! Reading order: [`Session`] and its files (`session/`), what it knows (`catalog/`), how rows come in ([`connector`],
-//! `pump`, `coerce`) and go out (`finish`, `evaluate`), then below the session: `cluster/` (the workers) and `render/`
+//! `pump`, `coerce`) and go out (`finish`, `evaluate`), the fluent API ([`frame`]), then below the session: `cluster/` (the workers) and `render/`
 //! (from plans to operators).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -42,6 +42,7 @@ pub mod connector;
 mod error;
 mod evaluate;
 mod finish;
+pub mod frame;
 mod interrupt;
 pub mod nearest;
 mod pump;

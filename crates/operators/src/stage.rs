@@ -118,8 +118,8 @@ fn evaluate_mask_part(predicate: &ExpressionRef, batch: &Batch, mask: &mut Vec<b
     }
 }
 
-/// One error row for each row of `batch`, at its time and with its diff.
+/// One error row for each row of `batch`, at its time, for its lifetime and with its diff.
 pub fn error_rows(batch: &Batch, message: &str) -> Batch {
     let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(message, batch.len())));
-    Batch::new(vec![messages], batch.times().clone(), batch.diffs().clone())
+    Batch::new(vec![messages], batch.times().clone(), batch.diffs().clone()).with_until(batch.until().clone())
 }

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
+use crate::explain_temporal;
 use crate::ir::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 
 /// Literal rows shown before the rest is counted.
@@ -53,18 +54,19 @@ pub fn line(plan: &Plan) -> String {
             };
             format!("{word} [{}]", names(&plan.schema))
         }
+        Node::Temporal { verb, inputs } => explain_temporal::line(plan, verb, inputs),
     }
 }
 
-fn name(schema: &DFSchema, at: usize) -> String {
+pub(crate) fn name(schema: &DFSchema, at: usize) -> String {
     schema.field(at).name().clone()
 }
 
-fn names(schema: &DFSchema) -> String {
+pub(crate) fn names(schema: &DFSchema) -> String {
     list(schema.fields().iter().map(|field| field.name().clone()))
 }
 
-fn list(items: impl Iterator<Item = String>) -> String {
+pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
@@ -144,7 +146,7 @@ fn aggregate(plan: &Plan, input: &Plan, keys: &[usize], calls: &[AggregateCall])
     out
 }
 
-fn aggregate_call(input: &DFSchema, call: &AggregateCall) -> String {
+pub(crate) fn aggregate_call(input: &DFSchema, call: &AggregateCall) -> String {
     let mut inside = String::new();
     if call.distinct {
         inside.push_str("distinct ");

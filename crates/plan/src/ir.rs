@@ -8,6 +8,8 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
 use datafusion_expr::Expr;
 
+use crate::temporal::Verb;
+
 /// A collection as asked for: a node and the schema of the rows it yields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
@@ -106,6 +108,13 @@ pub enum Node {
         left: Arc<Plan>,
         /// The rows compared with; the same types.
         right: Arc<Plan>,
+    },
+    /// A verb on streams of events.
+    Temporal {
+        /// What is done.
+        verb: Verb,
+        /// As many as the verb takes.
+        inputs: Vec<Arc<Plan>>,
     },
 }
 
@@ -269,7 +278,7 @@ impl Plan {
             | Node::Distinct { input }
             | Node::TopK { input, .. } => vec![input],
             Node::Join { left, right, .. } | Node::SetOperation { left, right, .. } => vec![left, right],
-            Node::Union { inputs } => inputs.iter().collect(),
+            Node::Union { inputs } | Node::Temporal { inputs, .. } => inputs.iter().collect(),
         }
     }
 
@@ -278,6 +287,24 @@ impl Plan {
         let mut names = Vec::new();
         self.collect_relations(&mut names);
         names
+    }
+
+    /// The inputs of events that this plan reads, each once, in order of first use, with their schemas.
+    pub fn event_inputs(&self) -> Vec<(String, DFSchemaRef)> {
+        let mut names = Vec::new();
+        self.collect_event_inputs(&mut names);
+        names
+    }
+
+    fn collect_event_inputs(&self, found: &mut Vec<(String, DFSchemaRef)>) {
+        if let Node::Temporal { verb: Verb::Events { input }, .. } = &self.node
+            && !found.iter().any(|(name, _)| name == input)
+        {
+            found.push((input.clone(), self.schema.clone()));
+        }
+        for input in self.inputs() {
+            input.collect_event_inputs(found);
+        }
     }
 
     fn collect_relations(&self, names: &mut Vec<String>) {

@@ -12,6 +12,7 @@
 
 pub mod catalog;
 mod change;
+pub mod coerce;
 mod context;
 mod conversions;
 mod decorrelate;

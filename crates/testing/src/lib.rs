@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`rng`] (random numbers that replay), [`row`] (rows as plain values), [`build`] (plans put together
 //! by hand), [`model`] (what a plan means), [`generator`] (random relations, histories and plans), [`laws`] (engine
-//! against model), [`tpch`] (a benchmark's tables and queries).
+//! against model), [`temporal`] (cases of the temporal algebra), [`tpch`] (a benchmark's tables and queries).
 //!
 //! Everything here may be slow and must be plain. Nothing here is used by the engine.
 
@@ -12,4 +12,5 @@ pub mod laws;
 pub mod model;
 pub mod rng;
 pub mod row;
+pub mod temporal;
 pub mod tpch;

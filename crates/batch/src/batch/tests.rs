@@ -94,6 +94,14 @@ fn a_lifetime_is_a_start_and_an_end() {
 }
 
 #[test]
+fn an_end_before_the_time_is_an_end_edge() {
+    let until = Until::Column(vec![END, 1].into());
+    let flat = batch(&[10, 10]).with_times(Times::Column(vec![1, 7].into())).with_until(until).flatten();
+    let updates: Vec<(i64, i64)> = (0..flat.len()).map(|row| (flat.times().get(row), flat.diffs().get(row))).collect();
+    assert_eq!(updates, [(1, 1), (7, -1)], "a start edge at 1, its end edge at 7");
+}
+
+#[test]
 fn durations_end_before_the_end_of_time() {
     let late = batch(&[1]).with_times(Times::Constant(END - 1)).with_until(Until::Duration(10));
     assert_eq!(late.flatten().len(), 1, "a lifetime beyond END never ends");

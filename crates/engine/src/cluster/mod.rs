@@ -16,16 +16,18 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
+use anabranch_operators::temporal::egress::Item;
 
 pub use spec::{
-    ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Export, Peek, PeekResult, Read,
+    ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, PeekResult,
+    Read,
 };
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::prepare;
 use threads::Threads;
-use worker::{Command, Local, WorkerStats};
+use worker::{Command, EventsPart, Local, WorkerStats};
 
 /// A session's workers.
 pub struct Cluster {
@@ -76,7 +78,12 @@ impl Cluster {
 
     /// Gives rows, with times at or after the input's frontier, to the workers in turn.
     pub fn push(&mut self, input: CollectionId, batch: Batch) {
-        let batch = batch.flatten();
+        self.push_events(input, batch.flatten());
+    }
+
+    /// Gives events to the workers in turn, lifetimes and end edges as they are.
+    pub fn push_events(&mut self, input: CollectionId, batch: Batch) {
+        let batch = batch.compact();
         if batch.is_empty() {
             return;
         }
@@ -92,7 +99,29 @@ impl Cluster {
         }
     }
 
-    /// Promises, for every input, that no update with a time before `upper` will be pushed.
+    /// Makes an input of events, with a time of its own, which begins before all times.
+    pub fn create_events(&mut self, input: CollectionId) {
+        self.tell(|| Command::CreateEvents { input });
+    }
+
+    /// Promises, for one input of events, that no event with a time before `upper` will be pushed.
+    pub fn advance_events(&mut self, input: CollectionId, upper: Time) {
+        self.tell(|| Command::AdvanceEvents { input, upper });
+    }
+
+    /// The events that left a dataflow since the last call, a list for each worker.
+    ///
+    /// # Errors
+    /// `Internal` when a worker has failed.
+    pub fn events(&mut self, dataflow: DataflowId) -> Result<Vec<Vec<Item>>, Error> {
+        let (sender, receiver) = channel();
+        self.tell(|| Command::FetchEvents { dataflow, reply: sender.clone() });
+        let mut parts = self.collect(&receiver, &Interrupt::new())?;
+        parts.sort_by_key(|part: &EventsPart| part.worker);
+        Ok(parts.into_iter().map(|part| part.items).collect())
+    }
+
+    /// Promises, for every input without a time of its own, that no update with a time before `upper` will be pushed.
     pub fn advance(&mut self, upper: Time) {
         self.tell(|| Command::Advance { upper });
     }
@@ -109,7 +138,7 @@ impl Cluster {
             name: spec.name.clone(),
             physical: Box::new(physical.clone()),
             as_of: spec.as_of,
-            subscribe: spec.subscribe,
+            egress: spec.egress,
         });
         Ok(())
     }

@@ -34,8 +34,19 @@ pub struct DataflowSpec {
     pub as_of: Time,
     /// Arrangements of the plan's output that others may read.
     pub exports: Vec<Export>,
-    /// Whether the changes of the plan's output are collected for [`Cluster::changes`](super::Cluster::changes).
-    pub subscribe: bool,
+    /// What of the plan's output is collected.
+    pub egress: Egress,
+}
+
+/// What of a plan's output is collected for whoever installed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Egress {
+    /// Nothing: its arrangements are read.
+    Nothing,
+    /// The consolidated changes, for [`Cluster::changes`](super::Cluster::changes).
+    Changes,
+    /// The events as they are, for [`Cluster::events`](super::Cluster::events).
+    Events,
 }
 
 /// How a relation is read.

@@ -1,6 +1,6 @@
 //! One worker: its inputs, arrangements and dataflows, and the questions that wait for an answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, probe, snapshot};
@@ -8,6 +8,7 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::CaptureRef;
+use anabranch_operators::temporal::egress::{EgressRef, Item};
 use arrow::array::{ArrayRef, AsArray};
 use timely::WorkerConfig;
 use timely::communication::Allocator;
@@ -15,7 +16,7 @@ use timely::communication::allocator::thread::Thread;
 use timely::worker::Worker;
 
 use super::Reply;
-use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Peek, PeekResult};
+use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Egress, Peek, PeekResult};
 use crate::render::physical::Physical;
 use crate::render::{Exported, RenderOptions, Shared, render};
 
@@ -23,15 +24,24 @@ use crate::render::{Exported, RenderOptions, Shared, render};
 pub(super) enum Command {
     CreateInput { input: CollectionId, upper: Time },
     DropInput { input: CollectionId },
+    CreateEvents { input: CollectionId },
     Push { input: CollectionId, batch: Batch },
     Advance { upper: Time },
-    Install { dataflow: DataflowId, name: String, physical: Box<Physical>, as_of: Time, subscribe: bool },
+    AdvanceEvents { input: CollectionId, upper: Time },
+    Install { dataflow: DataflowId, name: String, physical: Box<Physical>, as_of: Time, egress: Egress },
     Uninstall { dataflow: DataflowId },
     Peek { peek: Peek, reply: Reply<PeekResult> },
     Await { dataflow: DataflowId, past: Time, reply: Reply<()> },
     Fetch { dataflow: DataflowId, reply: Reply<Changes> },
+    FetchEvents { dataflow: DataflowId, reply: Reply<EventsPart> },
     AllowCompaction { arrangement: ArrangementId, since: Time },
     Stats { reply: Reply<WorkerStats> },
+}
+
+/// The events that left a dataflow on one worker.
+pub(super) struct EventsPart {
+    pub worker: usize,
+    pub items: Vec<Item>,
 }
 
 /// What the arrangements of one worker hold.
@@ -41,6 +51,8 @@ pub(super) struct WorkerStats(pub Vec<ArrangementStats>);
 pub(super) struct WorkerState {
     effort: MergeEffort,
     relays: HashMap<CollectionId, Relay>,
+    /// Those of `relays` that have a time of their own.
+    event_inputs: HashSet<CollectionId>,
     arrangements: HashMap<ArrangementId, Exported>,
     dataflows: HashMap<DataflowId, Installed>,
     waiting: Vec<Waiting>,
@@ -51,6 +63,7 @@ struct Installed {
     index: usize,
     exports: Vec<ArrangementId>,
     capture: Option<CaptureRef>,
+    events: Option<EgressRef>,
 }
 
 /// A question whose time is not complete yet.
@@ -64,6 +77,7 @@ impl WorkerState {
         WorkerState {
             effort,
             relays: HashMap::new(),
+            event_inputs: HashSet::new(),
             arrangements: HashMap::new(),
             dataflows: HashMap::new(),
             waiting: Vec::new(),
@@ -76,17 +90,26 @@ impl WorkerState {
             Command::CreateInput { input, upper } => {
                 self.relays.insert(input, Relay::new(upper));
             }
+            Command::CreateEvents { input } => {
+                self.relays.insert(input, Relay::new(Time::MIN));
+                self.event_inputs.insert(input);
+            }
             Command::DropInput { input } => {
                 self.relays.remove(&input);
+                self.event_inputs.remove(&input);
             }
             Command::Push { input, batch } => {
                 self.relays.get_mut(&input).expect("the session pushes to inputs that exist").push(&batch);
             }
             Command::Advance { upper } => {
-                self.relays.values_mut().for_each(|relay| relay.advance(upper));
+                let timed = self.relays.iter_mut().filter(|(input, _)| !self.event_inputs.contains(input));
+                timed.for_each(|(_, relay)| relay.advance(upper));
             }
-            Command::Install { dataflow, name, physical, as_of, subscribe } => {
-                self.install(worker, dataflow, &name, &physical, as_of, subscribe);
+            Command::AdvanceEvents { input, upper } => {
+                self.relays.get_mut(&input).expect("the session advances inputs that exist").advance(upper);
+            }
+            Command::Install { dataflow, name, physical, as_of, egress } => {
+                self.install(worker, dataflow, &name, &physical, as_of, egress);
             }
             Command::Uninstall { dataflow } => self.uninstall(worker, dataflow),
             Command::Peek { peek, reply } => {
@@ -98,6 +121,7 @@ impl WorkerState {
                 self.answer();
             }
             Command::Fetch { dataflow, reply } => self.fetch(dataflow, &reply),
+            Command::FetchEvents { dataflow, reply } => self.fetch_events(worker.index(), dataflow, &reply),
             Command::AllowCompaction { arrangement, since } => {
                 if let Some(exported) = self.arrangements.get_mut(&arrangement) {
                     allow_compaction(&mut exported.rows, since);
@@ -119,16 +143,17 @@ impl WorkerState {
         name: &str,
         physical: &Physical,
         as_of: Time,
-        subscribe: bool,
+        egress: Egress,
     ) {
         let options =
-            RenderOptions { as_of, effort: self.effort, subscribe, worker: worker.index(), workers: worker.peers() };
+            RenderOptions { as_of, effort: self.effort, egress, worker: worker.index(), workers: worker.peers() };
         let index = worker.next_dataflow_index();
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
         let rendered = worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, physical, &mut shared, options));
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
         self.arrangements.extend(rendered.exports);
-        self.dataflows.insert(dataflow, Installed { index, exports, capture: rendered.capture });
+        self.dataflows
+            .insert(dataflow, Installed { index, exports, capture: rendered.capture, events: rendered.events });
     }
 
     fn uninstall(&mut self, worker: &mut Worker, dataflow: DataflowId) {
@@ -177,7 +202,8 @@ impl WorkerState {
         let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
         let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
         let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
-        if complete.chain(captured).min().unwrap_or(END) <= past {
+        let events = installed.events.iter().map(|events| events.borrow().upper);
+        if complete.chain(captured).chain(events).min().unwrap_or(END) <= past {
             return true;
         }
         let _ = reply.send(());
@@ -186,7 +212,8 @@ impl WorkerState {
 
     /// Whether a dataflow has not yet followed the inputs to their frontier. (Timely's own answer is whether there are dataflows at all.)
     fn is_behind(&self) -> bool {
-        let inputs = self.relays.values().map(Relay::upper).min().unwrap_or(END);
+        let timed = self.relays.iter().filter(|(input, _)| !self.event_inputs.contains(input));
+        let inputs = timed.map(|(_, relay)| relay.upper()).min().unwrap_or(END);
         let exported = self.arrangements.values().map(|exported| exported.rows.upper().min(exported.errors.upper()));
         let captures = self.dataflows.values().filter_map(|installed| installed.capture.as_ref());
         exported.chain(captures.map(|capture| capture.borrow().upper)).any(|upper| upper < inputs)
@@ -205,6 +232,15 @@ impl WorkerState {
             upper: captured.upper,
         };
         let _ = reply.send(changes);
+    }
+
+    fn fetch_events(&mut self, worker: usize, dataflow: DataflowId, reply: &Reply<EventsPart>) {
+        let installed = self.dataflows.get(&dataflow);
+        let Some(events) = installed.and_then(|installed| installed.events.as_ref()) else {
+            return;
+        };
+        let items = std::mem::take(&mut events.borrow_mut().items);
+        let _ = reply.send(EventsPart { worker, items });
     }
 
     /// Drops every dataflow, so that the worker can end.

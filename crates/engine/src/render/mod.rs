@@ -7,6 +7,7 @@ pub mod expression;
 mod join;
 pub mod physical;
 mod prepare;
+pub mod temporal;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,13 +23,14 @@ use anabranch_operators::matched::{MatchedSpec, matched};
 use anabranch_operators::multiplicity::Multiplicity;
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::{CaptureRef, capture};
+use anabranch_operators::temporal::egress::{EgressRef, egress};
 use anabranch_operators::top_k::TopK;
 use anabranch_operators::{Parcel, Scope, Stream};
 use arrow::datatypes::DataType;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::operator::source;
 
-use crate::cluster::{ArrangementId, CollectionId};
+use crate::cluster::{ArrangementId, CollectionId, Egress};
 use physical::{Physical, Step, StepId};
 pub use prepare::prepare;
 
@@ -49,6 +51,7 @@ pub(crate) struct Exported {
 pub(crate) struct Rendered {
     pub exports: Vec<(ArrangementId, Exported)>,
     pub capture: Option<CaptureRef>,
+    pub events: Option<EgressRef>,
 }
 
 /// How to build a dataflow, apart from its steps.
@@ -56,7 +59,7 @@ pub(crate) struct Rendered {
 pub(crate) struct RenderOptions {
     pub as_of: Time,
     pub effort: MergeEffort,
-    pub subscribe: bool,
+    pub egress: Egress,
     /// This worker's number, and how many there are.
     pub worker: usize,
     pub workers: usize,
@@ -75,8 +78,10 @@ pub(crate) fn render<'s>(
         renderer.built.push(built);
     }
     let exports = renderer.export(physical);
-    let capture = options.subscribe.then(|| capture(renderer.stream(physical.root), physical.types.len()));
-    Rendered { exports, capture }
+    let root = || renderer.stream(physical.root);
+    let capture = (options.egress == Egress::Changes).then(|| capture(root(), physical.types.len()));
+    let events = (options.egress == Egress::Events).then(|| egress(root()));
+    Rendered { exports, capture, events }
 }
 
 enum Built<'s> {
@@ -175,6 +180,10 @@ impl<'s> Renderer<'s, '_, '_> {
                 spec.effort = self.options.effort;
                 let group = spec.group.clone();
                 timed(vec![(self.stream(*input), group)], "TopK", as_of, Box::new(TopK::new(spec)))
+            }
+            Step::Temporal { verb, inputs } => {
+                let inputs = inputs.iter().map(|input| self.stream(*input)).collect();
+                verb.render(inputs, self.options.effort)
             }
         })
     }

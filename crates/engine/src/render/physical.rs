@@ -13,6 +13,7 @@ use anabranch_operators::top_k::TopKSpec;
 use anabranch_operators::unnest::Unnest;
 use arrow::datatypes::DataType;
 
+use super::temporal::TemporalStep;
 use crate::cluster::{ArrangementId, CollectionId};
 
 /// Number of a step.
@@ -96,6 +97,11 @@ pub enum Step {
     TopK {
         input: StepId,
         top: TopKSpec,
+    },
+    /// A verb on events.
+    Temporal {
+        verb: TemporalStep,
+        inputs: Vec<StepId>,
     },
 }
 

@@ -135,10 +135,11 @@ impl<'a> Preparer<'a> {
                 };
                 Ok(self.push(Step::Multiplicity { inputs, operation, types }))
             }
+            Node::Temporal { verb, inputs } => self.temporal(plan, verb, inputs),
         }
     }
 
-    fn read(&self, relation: &str) -> Result<&'a Read, Error> {
+    pub(super) fn read(&self, relation: &str) -> Result<&'a Read, Error> {
         self.reads
             .get(relation)
             .ok_or_else(|| Error::internal(format!("the plan scans \"{relation}\", which it was not bound to")))

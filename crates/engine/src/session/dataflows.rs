@@ -11,7 +11,7 @@ use anabranch_plan::Plan;
 
 use super::Session;
 use crate::catalog::{Object, Retain, kind_name};
-use crate::cluster::{ArrangementId, CollectionId, DataflowId, DataflowSpec, Export, Read};
+use crate::cluster::{ArrangementId, CollectionId, DataflowId, DataflowSpec, Egress, Export, Read};
 use crate::error::Error;
 use crate::render::physical::Step;
 use crate::render::prepare;
@@ -50,6 +50,11 @@ impl Dataflows {
     /// A new id for a collection.
     pub fn next_collection(&mut self) -> CollectionId {
         CollectionId(self.next())
+    }
+
+    /// A new id for a dataflow that no name owns.
+    pub fn next_dataflow(&mut self) -> DataflowId {
+        DataflowId(self.next())
     }
 
     /// All installed dataflows.
@@ -103,7 +108,7 @@ impl Session {
             reads,
             as_of: self.timeline.last(),
             exports,
-            subscribe: sink == Sink::Changes,
+            egress: if sink == Sink::Changes { Egress::Changes } else { Egress::Nothing },
         })?;
         let installed = Installed { exports: arrangements.clone(), uses, owners: 1 };
         self.dataflows.installed.insert(dataflow, installed);

@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (what is installed),
 //! then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`copy`],
-//! [`explain`], [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
+//! [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
 
 mod commit;
 mod copy;
@@ -18,6 +18,7 @@ mod create;
 mod dataflows;
 mod drop;
 mod explain;
+mod frames;
 mod outcome;
 mod planning;
 mod query;

@@ -9,6 +9,9 @@
 //! over its rows, as PostgreSQL defines them; without keys it is one row always. NULL keys form a group. A result that does not
 //! exist (out of range) makes the row an error, retracted when the result exists again.
 //!
+//! As [`Aggregate::snapshots`] it puts out events instead of changes (Trill 3.3, snapshot windows): time is cut wherever a row of the group starts or ends,
+//! and each piece in which the group is alive is one event, equal neighbours not merged. Without keys there is a row only while there are rows.
+//!
 //! State: a dense slot a group ([`crate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
 //! for ordered calls, which keep their arguments in order. All state is a linear function of the input, so the order of updates
 //! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back.
@@ -48,7 +51,7 @@ use crate::pending::Pending;
 use crate::segments::Segments;
 use crate::tactic::{Output, Timed};
 use calls::{CallState, Turn};
-use output::{Outcome, assemble};
+use output::{Outcome, assemble, assemble_pieces};
 
 /// The tactic. See the module's page.
 pub struct Aggregate {
@@ -62,6 +65,8 @@ pub struct Aggregate {
     groups: GroupTable,
     /// Sum of diffs of each slot.
     multiplicities: Vec<Diff>,
+    /// Start of each slot's present piece, when events are put out.
+    pieces: Option<Vec<Time>>,
     calls: Vec<CallState>,
 }
 
@@ -72,6 +77,8 @@ enum Rows {
     Grouped,
     /// The single group of a global aggregate, from this time on; `is_out` once the row was put out.
     Global { from: Time, is_out: bool },
+    /// The single group, while it has positive multiplicity.
+    Single,
     /// The single group belongs to another worker.
     Elsewhere,
 }
@@ -97,11 +104,25 @@ impl Aggregate {
             groups: GroupTable::new(&types[..n_keys]),
             pending: Pending::default(),
             multiplicities: Vec::new(),
+            pieces: None,
             columns,
             types,
             n_keys,
             rows,
         }
+    }
+
+    /// A snapshot aggregate over nothing: puts out an event for each piece of time between changes of a group.
+    ///
+    /// # Panics
+    /// If [`AggregateSpec::check`] refuses `spec`.
+    pub fn snapshots(spec: AggregateSpec) -> Aggregate {
+        let mut aggregate = Aggregate::new(spec, None);
+        if aggregate.n_keys == 0 {
+            aggregate.rows = Rows::Single;
+        }
+        aggregate.pieces = Some(Vec::new());
+        aggregate
     }
 
     /// Groups in memory.
@@ -156,7 +177,7 @@ impl Aggregate {
     /// Whether the group has a row, before and after each segment.
     fn alive(&self, segments: &Segments, before: &[Diff], deltas: &[Diff]) -> Vec<[bool; 2]> {
         match self.rows {
-            Rows::Grouped => {
+            Rows::Grouped | Rows::Single => {
                 before.iter().zip(deltas).map(|(&before, delta)| [before > 0, before + delta > 0]).collect()
             }
             Rows::Global { from, .. } => {
@@ -202,6 +223,9 @@ impl Aggregate {
         }
         if let Some(old_of_new) = self.groups.shrink() {
             self.multiplicities = old_of_new.iter().map(|&old| self.multiplicities[old as usize]).collect();
+            if let Some(pieces) = &mut self.pieces {
+                *pieces = old_of_new.iter().map(|&old| pieces[old as usize]).collect();
+            }
             self.calls.iter_mut().for_each(|call| call.renumber(&old_of_new));
         }
     }
@@ -247,7 +271,14 @@ impl Timed for Aggregate {
 
         let mut outcome = Outcome::new(segments.len());
         let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
-        assemble(&batch.columns()[..self.n_keys], results, &segments, &alive, &outcome, out);
+        let keys = &batch.columns()[..self.n_keys];
+        match &mut self.pieces {
+            Some(pieces) => {
+                pieces.resize(n_slots, 0);
+                assemble_pieces(keys, results, &segments, &alive, pieces, &outcome, out);
+            }
+            None => assemble(keys, results, &segments, &alive, &outcome, out),
+        }
         if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
             self.rows = Rows::Global { from, is_out: true };
         }

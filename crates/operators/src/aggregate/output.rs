@@ -6,7 +6,7 @@
 //! Results come as *pairs*: arrays with two entries a segment, before and after. Cost: one filter a column, none when all
 //! pairs are put out.
 
-use anabranch_batch::{Batch, Columns, Diffs, Times, equal, gather};
+use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, equal, gather};
 use arrow::array::{
     Array, ArrayRef, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray,
 };
@@ -128,6 +128,75 @@ pub(crate) fn assemble(
     }
     if outcome.has_errors() {
         give_errors(keys, segments, alive, outcome, output);
+    }
+}
+
+/// Puts out the pieces between segments as events: the piece that a slot's first segment ends, as an end edge of the piece that began at
+/// `starts[slot]`; the pieces between its segments; and the one that its last segment begins, as a start edge.
+///
+/// Arguments as in [`assemble`]; `starts` has an entry a slot and is brought up to date.
+pub(crate) fn assemble_pieces(
+    keys: &[ArrayRef],
+    results: Vec<ArrayRef>,
+    segments: &Segments,
+    alive: &[[bool; 2]],
+    starts: &mut [Time],
+    outcome: &Outcome,
+    output: &mut Output,
+) {
+    let mut pieces = Pieces::default();
+    let mut failed = Pieces::default();
+    for range in segments.by_slot() {
+        let start = &mut starts[segments.slot[range.start] as usize];
+        if alive[range.start][0] {
+            let entry = 2 * range.start;
+            let pieces = if outcome.errors.contains_key(&entry) { &mut failed } else { &mut pieces };
+            pieces.push(entry, segments.times.get(range.start), *start);
+        }
+        for segment in range.clone().filter(|&segment| alive[segment][1]) {
+            let time = segments.times.get(segment);
+            let is_last = segment + 1 == range.end;
+            let until = if is_last { END } else { segments.times.get(segment + 1) };
+            let entry = 2 * segment + 1;
+            let pieces = if outcome.errors.contains_key(&entry) { &mut failed } else { &mut pieces };
+            pieces.push(entry, time, until);
+        }
+        *start = segments.times.get(range.end - 1);
+    }
+    let first_rows: Vec<u32> = pieces.entries.iter().map(|&entry| segments.first_row[entry as usize / 2]).collect();
+    let mut columns = gather::take(keys, &first_rows).to_vec();
+    columns.extend(gather::take(&results, &pieces.entries).iter().cloned());
+    output.give_rows(pieces.finish(columns));
+
+    let message = |&entry: &u32| {
+        let message = &outcome.errors[&(entry as usize)];
+        format!("{message}{}", group_name(keys, segments.first_row[entry as usize / 2] as usize))
+    };
+    let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(failed.entries.iter().map(message)));
+    output.give_errors(failed.finish(vec![messages]));
+}
+
+/// Events under construction.
+#[derive(Default)]
+struct Pieces {
+    /// Entries of pairs.
+    entries: Vec<u32>,
+    times: Vec<Time>,
+    untils: Vec<Time>,
+}
+
+impl Pieces {
+    #[inline]
+    fn push(&mut self, entry: usize, time: Time, until: Time) {
+        self.entries.push(entry as u32);
+        self.times.push(time);
+        self.untils.push(until);
+    }
+
+    fn finish(self, columns: Vec<ArrayRef>) -> Batch {
+        let len = self.entries.len();
+        let batch = Batch::with_len(Columns::from(columns), len, Times::Column(self.times.into()), Diffs::Constant(1));
+        batch.with_until(Until::Column(self.untils.into()))
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_batch::Batch;
-use anabranch_engine::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Export, Peek, Read};
+use anabranch_engine::cluster::{
+    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read,
+};
 use anabranch_engine::{Error, Interrupt};
 use anabranch_plan::Plan;
 
@@ -122,7 +124,7 @@ impl<'a> Run<'a> {
             reads: [(schema.name.clone(), self.read(relation, false))].into_iter().collect(),
             as_of: 0,
             exports: vec![Export { arrangement: base(relation), key: self.base_key(relation) }],
-            subscribe: false,
+            egress: Egress::Nothing,
         };
         self.cluster.install(spec)
     }
@@ -165,7 +167,7 @@ impl<'a> Run<'a> {
             reads,
             as_of: self.completed,
             exports: vec![Export { arrangement, key }],
-            subscribe: true,
+            egress: Egress::Changes,
         }
     }
 

@@ -63,6 +63,7 @@ pub fn evaluate(plan: &Plan, inputs: &Inputs) -> Answer {
         Node::SetOperation { operation, left, right } => {
             set_operation(*operation, evaluate(left, inputs), evaluate(right, inputs))
         }
+        Node::Temporal { .. } => panic!("verbs on events have a model of their own"),
     }
 }
 

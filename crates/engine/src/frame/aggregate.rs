@@ -1,0 +1,137 @@
+//! The aggregates: what is computed over the rows in force.
+
+use anabranch_plan::{AggregateFunction, explain};
+use arrow::datatypes::DataType;
+use datafusion_expr::Expr;
+
+use crate::error::Error;
+
+/// An aggregate of a group's rows, for [`GroupBy::agg`](super::GroupBy::agg).
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    pub(super) function: AggregateFunction,
+    /// `None` for `count(*)`.
+    pub(super) argument: Option<Expr>,
+    pub(super) filter: Option<Expr>,
+    pub(super) distinct: bool,
+    name: Option<String>,
+}
+
+impl Aggregate {
+    fn new(function: AggregateFunction, argument: Option<Expr>) -> Aggregate {
+        Aggregate { function, argument, filter: None, distinct: false, name: None }
+    }
+
+    /// Over the rows for which `predicate` is true.
+    #[must_use]
+    pub fn filter(mut self, predicate: Expr) -> Aggregate {
+        self.filter = Some(match self.filter {
+            Some(before) => before.and(predicate),
+            None => predicate,
+        });
+        self
+    }
+
+    /// Equal arguments count once.
+    #[must_use]
+    pub fn distinct(mut self) -> Aggregate {
+        self.distinct = true;
+        self
+    }
+
+    /// With this name as a column.
+    #[must_use]
+    pub fn alias(mut self, name: &str) -> Aggregate {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// The name of the result's column.
+    pub(super) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| {
+            let argument = self.argument.as_ref().map_or("*".to_owned(), explain::expression);
+            let distinct = if self.distinct { "distinct " } else { "" };
+            format!("{}({distinct}{argument})", explain::aggregate_name(&self.function))
+        })
+    }
+
+    /// The type of the result over arguments of this type.
+    pub(super) fn output_type(&self, argument: Option<&DataType>) -> Result<DataType, Error> {
+        use AggregateFunction::*;
+        let number = |output: DataType| match argument {
+            Some(argument) if argument.is_numeric() => Ok(output),
+            Some(argument) => {
+                Err(Error::invalid(format!("{} is of numbers, but its argument is of type {argument}", self.name())))
+            }
+            None => Err(Error::invalid(format!("{} needs an argument", self.name()))),
+        };
+        match &self.function {
+            Count => Ok(DataType::Int64),
+            Sum => match argument {
+                Some(DataType::Decimal128(_, scale)) => Ok(DataType::Decimal128(38, *scale)),
+                Some(argument) if argument.is_floating() => Ok(DataType::Float64),
+                Some(DataType::UInt64) => Ok(DataType::UInt64),
+                _ => number(DataType::Int64),
+            },
+            Avg | Median | VarianceSample | VariancePopulation | StddevSample | StddevPopulation => {
+                number(DataType::Float64)
+            }
+            _ => argument.cloned().ok_or_else(|| Error::invalid(format!("{} needs an argument", self.name()))),
+        }
+    }
+}
+
+/// Number of rows.
+pub fn count_rows() -> Aggregate {
+    Aggregate::new(AggregateFunction::Count, None)
+}
+
+/// Number of rows on which the expression is not NULL.
+pub fn count(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::Count, Some(expr))
+}
+
+/// Sum, exact for integers and decimals; NULL over nothing.
+pub fn sum(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::Sum, Some(expr))
+}
+
+/// Mean, as a double.
+pub fn avg(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::Avg, Some(expr))
+}
+
+/// Least value.
+pub fn min(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::Min, Some(expr))
+}
+
+/// Greatest value.
+pub fn max(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::Max, Some(expr))
+}
+
+/// Middle value, or the mean of the two middle ones.
+pub fn median(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::Median, Some(expr))
+}
+
+/// Sample variance; NULL for fewer than two values.
+pub fn variance(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::VarianceSample, Some(expr))
+}
+
+/// Population variance.
+pub fn variance_population(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::VariancePopulation, Some(expr))
+}
+
+/// Sample standard deviation; NULL for fewer than two values.
+pub fn stddev(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::StddevSample, Some(expr))
+}
+
+/// Population standard deviation.
+pub fn stddev_population(expr: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::StddevPopulation, Some(expr))
+}

@@ -1,0 +1,266 @@
+//! Where events come from: named inputs, and the forms in which rows are pushed into them.
+//!
+//! An input has a schema. Rows come as Arrow record batches, with a column that says when (and perhaps one that says until when); as event objects; or as
+//! batches of the engine. Time is in ticks: of a timestamp column its own unit, of an integer column itself.
+
+use std::collections::BTreeMap;
+
+use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, types};
+use anabranch_plan::temporal::Verb;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use datafusion_common::ScalarValue;
+
+use super::expression::{END as END_NAME, START};
+use super::query::{Frame, schema_of, temporal};
+use crate::error::Error;
+use crate::nearest::nearest;
+
+/// A named input of events, being described. [`Events::frame`] makes it a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Events {
+    name: String,
+    schema: SchemaRef,
+    time: Option<String>,
+    end: Option<String>,
+}
+
+impl Events {
+    /// An input of rows of this schema.
+    pub fn input(name: &str, schema: impl Into<SchemaRef>) -> Events {
+        Events { name: name.to_owned(), schema: schema.into(), time: None, end: None }
+    }
+
+    /// The column that says when a row begins; for rows pushed as record batches.
+    #[must_use]
+    pub fn time_column(mut self, column: &str) -> Events {
+        self.time = Some(column.to_owned());
+        self
+    }
+
+    /// The column that says when a row ends; NULL for never.
+    #[must_use]
+    pub fn end_column(mut self, column: &str) -> Events {
+        self.end = Some(column.to_owned());
+        self
+    }
+
+    /// The query that yields the input's events as they are.
+    pub fn frame(self) -> Frame {
+        let checked = self.check();
+        let columns: Vec<(String, DataType)> =
+            self.schema.fields().iter().map(|field| (field.name().clone(), storage(field.data_type()))).collect();
+        match checked.and_then(|()| schema_of(&columns)) {
+            Ok(schema) => {
+                let plan = temporal(Verb::Events { input: self.name.clone() }, vec![], schema);
+                Frame::new(plan, BTreeMap::from([(self.name.clone(), self)]), vec![])
+            }
+            Err(error) => Frame::failed(error),
+        }
+    }
+
+    /// The input's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its columns, as they are pushed.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for column in self.time.iter().chain(&self.end) {
+            let field = self.schema.field_with_name(column).map_err(|_| self.no_column(column))?;
+            if !matches!(field.data_type(), DataType::Timestamp(..)) && !field.data_type().is_integer() {
+                return Err(Error::invalid(format!(
+                    "column \"{column}\" of input \"{}\" holds no times: it is of type {}",
+                    self.name,
+                    field.data_type()
+                ))
+                .with_hint("Times are timestamps or integers."));
+            }
+        }
+        if let Some(field) = self.schema.fields().iter().find(|field| field.name().starts_with('@')) {
+            return Err(Error::invalid(format!("column name \"{}\" begins with @", field.name()))
+                .with_detail(format!("{START} and {END_NAME} are the bounds of a row's lifetime.")));
+        }
+        Ok(())
+    }
+
+    fn no_column(&self, column: &str) -> Error {
+        let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let error = Error::invalid(format!("input \"{}\" has no column \"{column}\"", self.name));
+        match nearest(column, names) {
+            Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+            None => error,
+        }
+    }
+
+    fn types(&self) -> Vec<DataType> {
+        self.schema.fields().iter().map(|field| storage(field.data_type())).collect()
+    }
+
+    /// Columns in the form that the engine keeps, checked against the schema.
+    fn columns(&self, columns: &[ArrayRef]) -> Result<Columns, Error> {
+        let types = self.types();
+        if columns.len() != types.len() {
+            return Err(Error::invalid(format!(
+                "input \"{}\" has {} columns, but the rows have {}",
+                self.name,
+                types.len(),
+                columns.len()
+            )));
+        }
+        let fitted = columns.iter().zip(types).zip(self.schema.fields()).map(|((column, data_type), field)| {
+            if *column.data_type() == data_type {
+                return Ok(column.clone());
+            }
+            cast(column, &data_type).map_err(|error| {
+                let text = format!("column \"{}\" of input \"{}\" does not fit: {error}", field.name(), self.name);
+                Error::invalid(text)
+            })
+        });
+        fitted.collect::<Result<Vec<_>, _>>().map(Columns::from)
+    }
+
+    /// The ticks of a column.
+    fn ticks(&self, rows: &RecordBatch, column: &str) -> Result<ArrayRef, Error> {
+        let values = rows.column_by_name(column).ok_or_else(|| self.no_column(column))?;
+        cast(values, &DataType::Int64).map_err(|error| {
+            Error::data(format!("column \"{column}\" of input \"{}\" holds no times: {error}", self.name))
+        })
+    }
+}
+
+/// The type in which the engine keeps values of a type.
+fn storage(data_type: &DataType) -> DataType {
+    types::to_storage(&arrow::array::new_empty_array(data_type))
+        .map_or_else(|_| data_type.clone(), |column| column.data_type().clone())
+}
+
+/// Rows that can be pushed into an input.
+pub trait IntoEvents {
+    /// The rows as a batch of events.
+    ///
+    /// # Errors
+    /// `Invalid` when columns do not fit the input's, `Data` when a row has no time or a lifetime that ends before it begins.
+    fn into_events(self, input: &Events) -> Result<Batch, Error>;
+}
+
+impl IntoEvents for Batch {
+    fn into_events(self, input: &Events) -> Result<Batch, Error> {
+        let fits = self.columns().iter().map(|column| column.data_type().clone()).eq(input.types());
+        if fits || self.is_empty() {
+            return Ok(self);
+        }
+        let columns = input.columns(self.columns())?;
+        Ok(self.with_columns(columns))
+    }
+}
+
+impl IntoEvents for RecordBatch {
+    fn into_events(self, input: &Events) -> Result<Batch, Error> {
+        let Some(time) = &input.time else {
+            return Err(Error::invalid(format!("input \"{}\" does not say which column is the time", input.name))
+                .with_hint("Describe it with .time_column(..), or push event objects."));
+        };
+        let starts = input.ticks(&self, time)?;
+        if starts.null_count() > 0 {
+            return Err(Error::data(format!("column \"{time}\" of input \"{}\" holds a NULL for a time", input.name)));
+        }
+        let times = Times::Column(starts.as_primitive::<Int64Type>().values().clone());
+        let until = match &input.end {
+            None => Until::Forever,
+            Some(end) => {
+                let ends = input.ticks(&self, end)?;
+                let ends = ends.as_primitive::<Int64Type>();
+                Until::Column(ends.iter().map(|end| end.unwrap_or(END)).collect())
+            }
+        };
+        let columns = input.columns(self.columns())?;
+        let batch = Batch::with_len(columns, self.num_rows(), times, Diffs::Constant(1)).with_until(until);
+        check_lifetimes(&batch, input)?;
+        Ok(batch)
+    }
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    time: Time,
+    until: Time,
+    row: Vec<ScalarValue>,
+}
+
+impl Event {
+    /// A row from `start` on, until an end edge says otherwise.
+    pub fn start(start: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
+        Event { time: start, until: END, row: row.into_iter().collect() }
+    }
+
+    /// The end, at `end`, of the row that began at `start`.
+    pub fn end(end: Time, start: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
+        Event { time: end, until: start, row: row.into_iter().collect() }
+    }
+
+    /// A row in force in `[start, end)`.
+    pub fn interval(start: Time, end: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
+        Event { time: start, until: end, row: row.into_iter().collect() }
+    }
+
+    /// A row in force for one tick.
+    pub fn point(time: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
+        Event { time, until: time.saturating_add(1), row: row.into_iter().collect() }
+    }
+}
+
+impl IntoEvents for Vec<Event> {
+    fn into_events(self, input: &Events) -> Result<Batch, Error> {
+        let types = input.types();
+        if let Some(event) = self.iter().find(|event| event.row.len() != types.len()) {
+            return Err(Error::invalid(format!(
+                "input \"{}\" has {} columns, but the event at {} has {}",
+                input.name,
+                types.len(),
+                event.time,
+                event.row.len()
+            )));
+        }
+        let column = |(at, data_type): (usize, &DataType)| {
+            let wrong = |error: &dyn std::fmt::Display| {
+                let name = input.schema.field(at).name();
+                Error::invalid(format!("column \"{name}\" of input \"{}\" does not fit: {error}", input.name))
+            };
+            let values = self.iter().map(|event| event.row[at].cast_to(data_type));
+            let values = values.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error.strip_backtrace()))?;
+            match values.is_empty() {
+                true => Ok(arrow::array::new_empty_array(data_type)),
+                false => ScalarValue::iter_to_array(values).map_err(|error| wrong(&error.strip_backtrace())),
+            }
+        };
+        let columns = types.iter().enumerate().map(column).collect::<Result<Vec<ArrayRef>, Error>>()?;
+        let times = Times::Column(self.iter().map(|event| event.time).collect());
+        let until = Until::Column(self.iter().map(|event| event.until).collect());
+        let columns = Columns::from(columns);
+        Ok(Batch::with_len(columns, self.len(), times, Diffs::Constant(1)).with_until(until))
+    }
+}
+
+/// Rows of a table do not end before they begin.
+fn check_lifetimes(batch: &Batch, input: &Events) -> Result<(), Error> {
+    let backward = (0..batch.len()).find(|&row| {
+        let time = batch.times().get(row);
+        batch.until().get(row, time) < time
+    });
+    match backward {
+        None => Ok(()),
+        Some(row) => {
+            let time = batch.times().get(row);
+            let until = batch.until().get(row, time);
+            Err(Error::data(format!("a row of input \"{}\" begins at {time} and ends at {until}", input.name))
+                .with_hint("Push end edges as event objects."))
+        }
+    }
+}

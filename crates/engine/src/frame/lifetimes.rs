@@ -1,0 +1,132 @@
+//! Verbs that change lifetimes, row by row.
+
+use std::sync::Arc;
+
+use anabranch_plan::Plan;
+use anabranch_plan::temporal::{Ends, Verb, Windows};
+use arrow::datatypes::DataType;
+use datafusion_expr::{Expr, cast};
+
+use super::expression::{self, END, Resolved, col, reads};
+use super::query::{Frame, State, columns_of, temporal};
+use super::rows::{computed, input_for};
+use crate::error::Error;
+
+impl Frame {
+    /// Moves lifetimes by `ticks`, back when negative.
+    #[must_use]
+    pub fn shift(&self, ticks: i64) -> Frame {
+        self.then(|state| Ok(state.verb(Verb::Shift { ticks })))
+    }
+
+    /// Every event lasts `ticks` from its start, whenever it ended before; [`FOREVER`](super::FOREVER) for no end. A sliding window of `ticks` under an aggregate.
+    #[must_use]
+    pub fn alter_duration(&self, ticks: i64) -> Frame {
+        self.then(|state| {
+            positive("a duration", ticks)?;
+            Ok(state.verb(Verb::Duration { ticks }))
+        })
+    }
+
+    /// Every event lasts as many ticks as an expression says, which may read [`start`](super::start) and columns, and [`end`](super::end). Durations
+    /// that are not positive remove the event; NULL is for ever. If `end` is read, events without an end yet get theirs when it is known.
+    #[must_use]
+    pub fn alter_duration_by(&self, duration: Expr) -> Frame {
+        self.then(|state| lifetime(state, None, Some(duration)))
+    }
+
+    /// New starts, and durations as in [`alter_duration_by`](Frame::alter_duration_by); without a duration events keep theirs. A new start
+    /// must not lie before the old one.
+    #[must_use]
+    pub fn alter_lifetime(&self, start: Expr, duration: Option<Expr>) -> Frame {
+        self.then(|state| lifetime(state, Some(start), duration))
+    }
+
+    /// Windows of `size` ticks, `(b - size, b]`, each reported from its end `b` until the next one: final answers. With a grid that goes through 0.
+    #[must_use]
+    pub fn tumbling(&self, size: i64) -> Frame {
+        self.hopping(size, size, 0)
+    }
+
+    /// Windows of `size` ticks at every `period`, `(b - size, b]`, each reported from its end `b` on: final answers. `offset` is some boundary.
+    #[must_use]
+    pub fn hopping(&self, size: i64, period: i64, offset: i64) -> Frame {
+        self.then(|state| {
+            let windows = windows(size, period, offset)?;
+            Ok(state.verb(Verb::Hopping(windows)))
+        })
+    }
+
+    /// Windows of `size` ticks at every `period`, `[b, b + size)`, reported from their start while they fill. `offset` is some window's start.
+    #[must_use]
+    pub fn quantize(&self, size: i64, period: i64, offset: i64) -> Frame {
+        self.quantize_progressive(size, period, period, offset)
+    }
+
+    /// As [`quantize`](Frame::quantize), but a row counts from the last multiple of `progress` on: results every `progress` ticks inside a window.
+    #[must_use]
+    pub fn quantize_progressive(&self, size: i64, period: i64, progress: i64, offset: i64) -> Frame {
+        self.then(|state| {
+            let windows = windows(size, period, offset)?;
+            positive("the progress of a window", progress)?;
+            if period % progress != 0 {
+                return Err(Error::invalid(format!(
+                    "the period of a window, {period}, is no multiple of its progress, {progress}"
+                )));
+            }
+            Ok(state.verb(Verb::Quantize { windows, progress }))
+        })
+    }
+}
+
+fn windows(size: i64, period: i64, offset: i64) -> Result<Windows, Error> {
+    positive("the size of a window", size)?;
+    positive("the period of a window", period)?;
+    Ok(Windows { size, period, offset })
+}
+
+/// An error unless `ticks` is positive.
+pub(super) fn positive(what: &str, ticks: i64) -> Result<(), Error> {
+    if ticks > 0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} is a positive number of ticks, but it is {ticks}")))
+}
+
+/// Computes starts and durations as last columns, and applies them.
+fn lifetime(state: &State, start: Option<Expr>, duration: Option<Expr>) -> Result<Arc<Plan>, Error> {
+    let exprs: Vec<&Expr> = start.iter().chain(&duration).collect();
+    let reads_end = exprs.iter().any(|expr| reads(expr, END));
+    let ends = if reads_end || duration.is_none() { Ends::Kept } else { Ends::Dropped };
+    let input = input_for(state, exprs.iter().copied())?;
+    let n_columns = state.schema().fields().len();
+
+    let mut columns = columns_of(state.schema())
+        .iter()
+        .map(|(name, _)| expression::resolve(&col(name), &input.schema))
+        .collect::<Result<Vec<Resolved>, _>>()?;
+    for (name, expr) in [("@new start", &start), ("@new duration", &duration)] {
+        if let Some(expr) = expr {
+            columns.push(ticks(expr, name, &input)?);
+        }
+    }
+    let verb = Verb::Lifetime {
+        start: start.is_some().then_some(n_columns),
+        duration: duration.is_some().then_some(n_columns + usize::from(start.is_some())),
+        ends,
+    };
+    Ok(temporal(verb, vec![computed(&input, columns)?], state.plan.schema.clone()))
+}
+
+/// An expression as a column of ticks.
+fn ticks(expr: &Expr, name: &str, input: &Plan) -> Result<Resolved, Error> {
+    let resolved = expression::resolve(expr, &input.schema)?;
+    if !resolved.data_type.is_numeric() && !matches!(resolved.data_type, DataType::Null | DataType::Timestamp(..)) {
+        return Err(Error::invalid(format!(
+            "ticks are a number, but {} is of type {}",
+            resolved.name, resolved.data_type
+        )));
+    }
+    let expr = cast(resolved.expr, DataType::Int64);
+    Ok(Resolved { expr, name: name.to_owned(), data_type: DataType::Int64 })
+}

@@ -1,0 +1,51 @@
+//! The fluent API: queries over streams of events, built in Rust.
+//!
+//! A [`Frame`] is a query, not data: immutable, cheap to clone, nothing runs while it is built. Names follow Polars where Polars has the verb. A run
+//! ([`Session::start`](crate::Session::start)) takes rows and time in, and gives events out; in a session without threads each call does
+//! the work itself.
+//!
+//! ```
+//! use anabranch_engine::frame::{Event, Events, col, sum};
+//! use anabranch_engine::{Options, Session};
+//! use arrow::datatypes::{DataType, Field, Schema};
+//!
+//! // Sums of each ten ticks, by sensor.
+//! let schema = Schema::new(vec![Field::new("sensor", DataType::Utf8View, true), Field::new("x", DataType::Int64, true)]);
+//! let readings = Events::input("readings", schema).frame();
+//! let sums = readings.tumbling(10).group_by([col("sensor")]).agg([sum(col("x")).alias("sum")]);
+//!
+//! let mut session = Session::new(Options::default())?;
+//! let mut run = session.start(&sums)?;
+//! run.push("readings", vec![Event::point(3, ["a".into(), 5i64.into()]), Event::point(7, ["a".into(), 6i64.into()])])?;
+//! run.advance("readings", 30)?;
+//! assert_eq!(run.lifetimes()?.iter().map(ToString::to_string).collect::<Vec<_>>(), ["[10, 20) a, 11"]);
+//! # Ok::<(), anabranch_engine::Error>(())
+//! ```
+//!
+//! Law: an error of building (an unknown column, types that do not fit, a duration that is not positive) stays with the frame and is returned when it is
+//! started or explained; the first one counts.
+//!
+//! Reading order: [`input`] (where events come from), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`],
+//! [`group`] (aggregates, sub-queries of groups), then [`run`].
+
+mod aggregate;
+mod expression;
+mod group;
+mod input;
+mod lifetimes;
+mod query;
+mod rows;
+mod run;
+
+pub use aggregate::{
+    Aggregate, avg, count, count_rows, max, median, min, stddev, stddev_population, sum, variance, variance_population,
+};
+pub use anabranch_operators::temporal::egress::Item;
+pub use anabranch_plan::temporal::FOREVER;
+pub use datafusion_expr::{Expr, lit};
+pub use expression::{col, end, start};
+pub use group::GroupBy;
+pub use input::{Event, Events, IntoEvents};
+pub use query::Frame;
+pub(crate) use run::RunInput;
+pub use run::{Lifetime, Run};

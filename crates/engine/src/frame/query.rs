@@ -1,0 +1,140 @@
+//! The frame: a plan over events, with what it needs to run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_plan::temporal::Verb;
+use anabranch_plan::{Node, Plan};
+use arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion_common::{DFSchema, DFSchemaRef};
+
+use super::expression;
+use super::input::Events;
+use crate::error::Error;
+
+/// A query over events. See the [module page](super).
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The query, or the first error of building it.
+    state: Result<Arc<State>, Error>,
+}
+
+/// What is known of a query.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// What is computed.
+    pub plan: Arc<Plan>,
+    /// The inputs it reads, by name.
+    pub inputs: BTreeMap<String, Events>,
+    /// Columns that every verb keeps and works within: the keys of the groups that a sub-query is applied to.
+    pub group: Vec<String>,
+}
+
+impl Frame {
+    pub(super) fn new(plan: Arc<Plan>, inputs: BTreeMap<String, Events>, group: Vec<String>) -> Frame {
+        Frame { state: Ok(Arc::new(State { plan, inputs, group })) }
+    }
+
+    /// A frame that is only its error.
+    pub(super) fn failed(error: Error) -> Frame {
+        Frame { state: Err(error) }
+    }
+
+    pub(crate) fn state(&self) -> Result<&Arc<State>, Error> {
+        self.state.as_ref().map_err(Error::clone)
+    }
+
+    /// Columns of the rows.
+    ///
+    /// # Errors
+    /// The first error of building the frame.
+    pub fn schema(&self) -> Result<SchemaRef, Error> {
+        Ok(self.state()?.plan.arrow_schema())
+    }
+
+    /// The plan, as a tree of nodes.
+    ///
+    /// # Errors
+    /// The first error of building the frame.
+    pub fn explain(&self) -> Result<String, Error> {
+        Ok(anabranch_plan::explain::explain(&self.state()?.plan, &|_| None))
+    }
+
+    /// The frame that `build` makes of this one's query.
+    pub(super) fn then(&self, build: impl FnOnce(&State) -> Result<Arc<Plan>, Error>) -> Frame {
+        let next = |state: &Arc<State>| {
+            let plan = build(state)?;
+            Ok(Arc::new(State { plan, inputs: state.inputs.clone(), group: state.group.clone() }))
+        };
+        Frame { state: self.state().and_then(next) }
+    }
+
+    /// The frame that `build` makes of this one's query and another's; both must work within the same groups.
+    pub(super) fn then_with(
+        &self,
+        other: &Frame,
+        build: impl FnOnce(&State, &State) -> Result<Arc<Plan>, Error>,
+    ) -> Frame {
+        let next = || {
+            let (left, right) = (self.state()?, other.state()?);
+            if left.group != right.group {
+                return Err(Error::invalid("the two frames are of different groups")
+                    .with_hint("Inside group_apply, combine frames that come from the group's own frame."));
+            }
+            let mut inputs = left.inputs.clone();
+            for (name, events) in &right.inputs {
+                if inputs.get(name).is_some_and(|known| known != events) {
+                    return Err(Error::invalid(format!("two different inputs are named \"{name}\""))
+                        .with_hint("Give them different names, or build both frames from one."));
+                }
+                inputs.insert(name.clone(), events.clone());
+            }
+            let plan = build(left, right)?;
+            Ok(Arc::new(State { plan, inputs, group: left.group.clone() }))
+        };
+        Frame { state: next() }
+    }
+}
+
+impl State {
+    pub(super) fn schema(&self) -> &DFSchema {
+        &self.plan.schema
+    }
+
+    /// The position of a column.
+    pub(super) fn position(&self, name: &str) -> Result<usize, Error> {
+        expression::position(self.schema(), name)
+    }
+
+    /// A temporal node over this query, of the same columns.
+    pub(super) fn verb(&self, verb: Verb) -> Arc<Plan> {
+        temporal(verb, vec![self.plan.clone()], self.plan.schema.clone())
+    }
+}
+
+/// A temporal node.
+pub(super) fn temporal(verb: Verb, inputs: Vec<Arc<Plan>>, schema: DFSchemaRef) -> Arc<Plan> {
+    Arc::new(Plan { node: Node::Temporal { verb, inputs }, schema })
+}
+
+/// A schema of nullable columns.
+///
+/// # Errors
+/// When two have the same name.
+pub(super) fn schema_of(columns: &[(String, DataType)]) -> Result<DFSchemaRef, Error> {
+    for (at, (name, _)) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|(other, _)| other == name) {
+            return Err(Error::invalid(format!("two columns are named \"{name}\""))
+                .with_hint("Give one another name with .alias(..)."));
+        }
+    }
+    let fields = columns.iter().map(|(name, data_type)| (None, Arc::new(Field::new(name, data_type.clone(), true))));
+    let schema = DFSchema::new_with_metadata(fields.collect(), Default::default())
+        .map_err(|error| Error::internal(error.strip_backtrace()))?;
+    Ok(Arc::new(schema))
+}
+
+/// Names and types of a schema.
+pub(super) fn columns_of(schema: &DFSchema) -> Vec<(String, DataType)> {
+    schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
+}

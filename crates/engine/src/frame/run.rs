@@ -1,0 +1,347 @@
+//! A frame at work: rows and time in, events out.
+//!
+//! Law: what comes out, edges paired, is a function of the events pushed in and the order of time alone, whatever was pushed when between two
+//! advances. Every call returns when the workers have done all that it made possible.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, END, Time};
+use anabranch_operators::temporal::egress::{Item, in_order, release};
+use anabranch_operators::temporal::ticks::{self, FIRST, event};
+use datafusion_common::ScalarValue;
+
+use super::input::{Events, IntoEvents};
+use super::query::Frame;
+use crate::cluster::{Cluster, CollectionId, DataflowId};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::nearest::nearest;
+use crate::render::temporal::output_frontier;
+
+/// A frame at work in a session; dropped, it is gone. See the [module page](self).
+pub struct Run<'s> {
+    cluster: &'s mut Cluster,
+    dataflow: DataflowId,
+    frame: Frame,
+    inputs: BTreeMap<String, RunInput>,
+    merge: Merge,
+    pairs: Pairs,
+    /// Changes that lie in the future of the frontier.
+    future: Vec<Batch>,
+}
+
+/// An input of a run.
+pub(crate) struct RunInput {
+    pub collection: CollectionId,
+    pub events: Events,
+    /// No event before this time may come.
+    pub frontier: Time,
+}
+
+impl<'s> Run<'s> {
+    pub(crate) fn new(
+        cluster: &'s mut Cluster,
+        dataflow: DataflowId,
+        frame: Frame,
+        inputs: BTreeMap<String, RunInput>,
+    ) -> Run<'s> {
+        let merge = Merge::new(cluster.workers());
+        Run { cluster, dataflow, frame, inputs, merge, pairs: Pairs::default(), future: Vec::new() }
+    }
+
+    /// Gives rows to an input, in any order between two advances.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such input or columns do not fit; `Data` when a row lies before the input's frontier. Then none of the rows
+    /// was taken.
+    pub fn push(&mut self, input: &str, rows: impl IntoEvents) -> Result<(), Error> {
+        let place = self.input(input)?;
+        let batch = rows.into_events(&place.events)?.compact();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (first, last) = (batch.times().min(), batch.times().max());
+        if first < place.frontier {
+            return Err(late(input, first, place.frontier));
+        }
+        if first < FIRST || last == END {
+            return Err(Error::data(format!("a row of input \"{input}\" lies outside of time"))
+                .with_detail("Times of events lie strictly between the least and the greatest 64-bit integer."));
+        }
+        let collection = place.collection;
+        self.cluster.push_events(collection, batch);
+        self.cluster.step();
+        Ok(())
+    }
+
+    /// Promises that no row before `time` will be pushed into an input, and waits for what follows from that. A time that is not after the last one
+    /// says nothing.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such input, `Internal` when a worker has failed.
+    pub fn advance(&mut self, input: &str, time: Time) -> Result<(), Error> {
+        let place = self.input(input)?;
+        if time <= place.frontier {
+            return Ok(());
+        }
+        place.frontier = time;
+        let collection = place.collection;
+        self.cluster.advance_events(collection, time);
+        self.settle()
+    }
+
+    /// [`advance`](Run::advance) for all inputs.
+    ///
+    /// # Errors
+    /// As for one input.
+    pub fn advance_all(&mut self, time: Time) -> Result<(), Error> {
+        let names: Vec<String> = self.inputs.keys().cloned().collect();
+        names.iter().try_for_each(|name| self.advance(name, time))
+    }
+
+    /// Waits until all that can come out has. Changes no result.
+    ///
+    /// # Errors
+    /// `Internal` when a worker has failed.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.settle()
+    }
+
+    /// Ends all inputs: nothing more will come, so everything comes out.
+    ///
+    /// # Errors
+    /// `Internal` when a worker has failed.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.advance_all(END)
+    }
+
+    /// What has come out since the last call: events in order of time, and the frontiers between them.
+    ///
+    /// # Errors
+    /// `Internal` when a worker has failed.
+    pub fn drain(&mut self) -> Result<Vec<Item>, Error> {
+        let parts = self.cluster.events(self.dataflow)?;
+        Ok(self.merge.merge(parts))
+    }
+
+    /// What has come out as the changes of a collection: consolidated updates in order of time, up to the frontier.
+    ///
+    /// # Errors
+    /// `Data` when a row is in error, `Internal` when a worker has failed.
+    pub fn changes(&mut self) -> Result<Vec<Batch>, Error> {
+        let rows = self.drain_rows()?;
+        self.future.extend(rows.into_iter().map(Batch::flatten).filter(|batch| !batch.is_empty()));
+        let frontier = self.merge.frontier();
+        let mut items = Vec::new();
+        // (Changes at the frontier are not complete.)
+        let upto = if frontier == END { END } else { frontier.saturating_sub(1) };
+        release(&mut self.future, upto, &mut items);
+        let batches = items.into_iter().filter_map(|item| match item {
+            Item::Rows(batch) => Some(batch.without_key()),
+            _ => None,
+        });
+        let Some(batch) = Batch::concat(&batches.collect::<Vec<_>>()) else { return Ok(vec![]) };
+        let batch = in_order(consolidate(batch));
+        Ok(if batch.is_empty() { vec![] } else { vec![batch] })
+    }
+
+    /// The lifetimes that have come out complete since the last call, in order of their ends' arrival; start edges are paired with their ends. After
+    /// [`finish`](Run::finish) also those that never end.
+    ///
+    /// # Errors
+    /// `Data` when a row is in error, `Internal` when a worker has failed.
+    pub fn lifetimes(&mut self) -> Result<Vec<Lifetime>, Error> {
+        let mut complete = Vec::new();
+        for batch in self.drain_rows()? {
+            self.pairs.add(&batch, &mut complete)?;
+        }
+        if self.merge.frontier() == END {
+            complete.extend(self.pairs.open());
+        }
+        Ok(complete)
+    }
+
+    /// No event before this time will come out.
+    pub fn frontier(&self) -> Time {
+        self.merge.frontier()
+    }
+
+    fn drain_rows(&mut self) -> Result<Vec<Batch>, Error> {
+        let mut rows = Vec::new();
+        for item in self.drain()? {
+            match item {
+                Item::Rows(batch) => rows.push(batch),
+                Item::Frontier(_) => {}
+                Item::Errors(batch) => {
+                    let message = ScalarValue::try_from_array(batch.column(0), 0).map(|value| value.to_string());
+                    return Err(Error::data(message.unwrap_or_else(|error| error.to_string())));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        let frontiers = self.inputs.iter().map(|(name, input)| (name.clone(), input.frontier)).collect();
+        let target = output_frontier(&self.frame.state()?.plan, &frontiers);
+        if target == Time::MIN {
+            return Ok(());
+        }
+        self.cluster.await_frontier(self.dataflow, target - 1, &Interrupt::new())
+    }
+
+    fn input(&mut self, name: &str) -> Result<&mut RunInput, Error> {
+        if !self.inputs.contains_key(name) {
+            let error = Error::invalid(format!("the frame has no input \"{name}\""));
+            return Err(match nearest(name, self.inputs.keys().map(String::as_str)) {
+                Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+                None => error,
+            });
+        }
+        Ok(self.inputs.get_mut(name).expect("it was just found"))
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.cluster.uninstall(self.dataflow);
+        for input in self.inputs.values() {
+            self.cluster.drop_input(input.collection);
+        }
+    }
+}
+
+fn late(input: &str, time: Time, frontier: Time) -> Error {
+    Error::data(format!("a row of input \"{input}\" at {time} comes after the input was complete before {frontier}"))
+        .with_hint("Push rows before advancing past them, or give the input a disorder policy.")
+}
+
+/// The events of several workers as one stream.
+struct Merge {
+    /// The frontier of each worker.
+    frontiers: Vec<Time>,
+    waiting: Vec<Batch>,
+}
+
+impl Merge {
+    fn new(workers: usize) -> Merge {
+        Merge { frontiers: vec![Time::MIN; workers], waiting: Vec::new() }
+    }
+
+    fn frontier(&self) -> Time {
+        self.frontiers.iter().copied().min().unwrap_or(END)
+    }
+
+    fn merge(&mut self, parts: Vec<Vec<Item>>) -> Vec<Item> {
+        let before = self.frontier();
+        let is_alone = self.frontiers.len() == 1;
+        let mut merged = Vec::new();
+        for (worker, items) in parts.into_iter().enumerate() {
+            for item in items {
+                match item {
+                    Item::Frontier(time) => self.frontiers[worker] = time,
+                    Item::Rows(batch) if !is_alone => {
+                        self.waiting.push(batch);
+                        continue;
+                    }
+                    _ => {}
+                }
+                if is_alone || matches!(item, Item::Errors(_)) {
+                    merged.push(item);
+                }
+            }
+        }
+        if !is_alone {
+            let frontier = self.frontier();
+            release(&mut self.waiting, frontier, &mut merged);
+            if frontier > before {
+                merged.push(Item::Frontier(frontier));
+            }
+        }
+        merged
+    }
+}
+
+/// A row and when it is in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lifetime {
+    /// From this time on,
+    pub start: Time,
+    /// until just before this one; [`FOREVER`](super::FOREVER) for no end.
+    pub end: Time,
+    /// One value a column.
+    pub row: Vec<ScalarValue>,
+}
+
+impl fmt::Display for Lifetime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<String> = self.row.iter().map(ToString::to_string).collect();
+        match self.end {
+            END => write!(f, "[{}, ∞) {}", self.start, values.join(", ")),
+            end => write!(f, "[{}, {end}) {}", self.start, values.join(", ")),
+        }
+    }
+}
+
+/// Start edges that wait for their end edges.
+#[derive(Default)]
+struct Pairs {
+    open: HashMap<(Time, Vec<ScalarValue>), u64>,
+    /// In order of arrival, for an answer that is the same each time.
+    order: VecDeque<(Time, Vec<ScalarValue>)>,
+}
+
+impl Pairs {
+    fn add(&mut self, batch: &Batch, complete: &mut Vec<Lifetime>) -> Result<(), Error> {
+        for at in 0..batch.len() {
+            let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, at));
+            let row = values
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| Error::internal(format!("a cell has no value: {error}")))?;
+            match event(batch, at) {
+                ticks::Event::Start { start, end: END } => {
+                    *self.open.entry((start, row.clone())).or_default() += 1;
+                    self.order.push_back((start, row));
+                }
+                ticks::Event::Start { start, end } => complete.push(Lifetime { start, end, row }),
+                ticks::Event::End { start, end } => {
+                    let key = (start, row);
+                    match self.open.get_mut(&key) {
+                        Some(count) if *count > 0 => *count -= 1,
+                        _ => return Err(Error::data(format!("an event that began at {start} ends without a start"))),
+                    }
+                    complete.push(Lifetime { start, end, row: key.1 });
+                }
+                ticks::Event::Nothing => {}
+            }
+        }
+        if self.order.len() > 2 * self.open.len() + 1024 {
+            self.forget_closed();
+        }
+        Ok(())
+    }
+
+    /// Drops what has ended from the order of arrival.
+    fn forget_closed(&mut self) {
+        self.open.retain(|_, count| *count > 0);
+        let mut left: HashMap<&(Time, Vec<ScalarValue>), u64> =
+            self.open.iter().map(|(key, count)| (key, *count)).collect();
+        let mut kept = VecDeque::new();
+        for key in self.order.iter().rev() {
+            if let Some(count) = left.get_mut(key).filter(|count| **count > 0) {
+                *count -= 1;
+                kept.push_front(key.clone());
+            }
+        }
+        self.order = kept;
+    }
+
+    /// What never ends.
+    fn open(&mut self) -> Vec<Lifetime> {
+        self.forget_closed();
+        self.open.clear();
+        self.order.drain(..).map(|(start, row)| Lifetime { start, end: END, row }).collect()
+    }
+}

@@ -1,0 +1,126 @@
+//! Drivers for verbs on events.
+//!
+//! Law: an operator's frontier is [`Hold::apply`] of the least of its inputs' frontiers, exactly; so the frontier at a query's end is known from the
+//! plan and the frontiers pushed in, and whoever waits for it waits for nothing else. The operator always holds the right to send from there on.
+
+use anabranch_batch::{Batch, END, Time};
+use timely::container::NoopBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+
+use super::ticks;
+use crate::Stream;
+use crate::drive::{frontier_of, send};
+use crate::exchange::by_key;
+use crate::parcel::Parcel;
+use crate::tactic::{Output, Timed};
+
+/// How far a verb's output reaches back behind its input's frontier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// Not at all: events out are at or after the events in that cause them.
+    Same,
+    /// By this many ticks (not negative).
+    Back(i64),
+    /// To the last `offset + k * period`.
+    Floor {
+        /// Positive.
+        period: i64,
+        /// Any.
+        offset: i64,
+    },
+}
+
+impl Hold {
+    /// The frontier of the output, for a frontier of the input. Monotone, and not after its argument.
+    pub fn apply(self, frontier: Time) -> Time {
+        match self {
+            _ if frontier == END || frontier == Time::MIN => frontier,
+            Hold::Same => frontier,
+            Hold::Back(ticks) => frontier.saturating_sub(ticks),
+            Hold::Floor { period, offset } => ticks::floor(frontier, period, offset),
+        }
+    }
+}
+
+/// Applies a function to every batch of events; row errors pass.
+pub fn stateless<'s>(
+    stream: Stream<'s>,
+    name: &str,
+    hold: Hold,
+    mut apply: impl FnMut(Batch, &mut Output) + 'static,
+) -> Stream<'s> {
+    if hold == Hold::Same {
+        return crate::drive::stateless(stream, name, apply);
+    }
+    let mut operator = OperatorBuilder::new(name.to_owned(), stream.scope());
+    let mut puller = operator.new_input(stream, Pipeline);
+    let (output, stream) = operator.new_output::<Parcel>();
+    let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
+    operator.build(move |mut capabilities| {
+        let mut held = Some(capabilities.pop().expect("one output"));
+        let mut out = Output::default();
+        move |frontiers| {
+            let mut output = output.activate();
+            let Some(capability) = &held else { return };
+            puller.for_each(|_capability, parcel| match std::mem::take(parcel) {
+                Parcel::Empty => {}
+                Parcel::Rows(batch) => apply(batch, &mut out),
+                Parcel::Errors(batch) => out.give_errors(batch),
+            });
+            send(&mut out, capability, &mut output);
+            held = lowered(held.take(), hold.apply(frontier_of(&frontiers[0])));
+        }
+    });
+    stream
+}
+
+/// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all rows present. One or two inputs, each
+/// exchanged by key columns first. The tactic may put out events at or after `hold` of the frontier before its turn.
+pub fn events<'s>(
+    inputs: Vec<(Stream<'s>, Vec<usize>)>,
+    name: &str,
+    hold: Hold,
+    mut tactic: Box<dyn Timed>,
+) -> Stream<'s> {
+    let scope = inputs.first().expect("an operator has an input").0.scope();
+    let mut operator = OperatorBuilder::new(name.to_owned(), scope);
+    let mut pullers: Vec<_> = inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
+    let (output, stream) = operator.new_output::<Parcel>();
+    let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
+    operator.build(move |mut capabilities| {
+        let mut held = Some(capabilities.pop().expect("one output"));
+        let mut done = Time::MIN;
+        move |frontiers| {
+            let mut output = output.activate();
+            let Some(capability) = &held else { return };
+            let mut out = Output::default();
+            for (index, input) in pullers.iter_mut().enumerate() {
+                input.for_each(|_capability, parcel| match std::mem::take(parcel) {
+                    Parcel::Empty => {}
+                    Parcel::Rows(batch) => tactic.push(index, batch.compact()),
+                    Parcel::Errors(batch) => out.give_errors(batch),
+                });
+            }
+            let upto = frontiers.iter().map(frontier_of).min().expect("an operator has an input");
+            if upto > done {
+                done = upto;
+                tactic.advance(upto, &mut out);
+            }
+            send(&mut out, capability, &mut output);
+            held = lowered(held.take(), hold.apply(upto));
+        }
+    });
+    stream
+}
+
+/// The capability at `frontier`; none at the end.
+fn lowered(held: Option<Capability<Time>>, frontier: Time) -> Option<Capability<Time>> {
+    let mut held = held.filter(|_| frontier < END)?;
+    if frontier > *held.time() {
+        held.downgrade(&frontier);
+    }
+    Some(held)
+}

@@ -1,0 +1,101 @@
+//! Lifetimes computed from rows: a column holds each event's new start, duration or end.
+//!
+//! ```text
+//!     duration x, from starts:     in   (x: 2) [3, 9)    (x: 0) [4, 5)    (x: 1) [7, ∞)    (x: 1) ends at 9 (began at 7)
+//!                                  out  (x: 2) [3, 5)                     (x: 1) [7, 8)
+//! ```
+//!
+//! Law: with [`Ends::Dropped`] the new duration is a function of what is known when an event begins: end edges are left out, and a duration that is not
+//! positive removes the event. With [`Ends::Kept`] intervals are changed so, start edges stay open, and an end edge ends its event at the new end
+//! that its own row says; an event that would so end before its end edge came is a row error, because that end is in the past.
+//! NULL counts as "never ends" for a duration. State: none. Source: Trill `AlterEventDuration(function)`, `AlterEventLifetime`.
+
+use anabranch_batch::{Batch, END, Time, Times, Until};
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Int64Type;
+
+use super::ticks::{Event, FIRST, add, event};
+use crate::stage::error_rows;
+use crate::tactic::Output;
+
+/// What becomes of end edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ends {
+    /// Left out: the duration was known from the start.
+    Dropped,
+    /// Moved to the new end of their event.
+    Kept,
+}
+
+/// Which columns hold what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lifetime {
+    /// Column of new starts, 64-bit; `None` keeps the start.
+    pub start: Option<usize>,
+    /// Column of durations, 64-bit; NULL for ever. `None` keeps the duration.
+    pub duration: Option<usize>,
+    /// What becomes of end edges.
+    pub ends: Ends,
+    /// Columns that go on; the others were computed for this verb.
+    pub n_columns: usize,
+}
+
+impl Lifetime {
+    /// Gives events their new lifetimes.
+    pub fn apply(&self, batch: Batch, out: &mut Output) {
+        let (mut rows, mut times, mut untils) = (Vec::new(), Vec::new(), Vec::new());
+        for row in 0..batch.len() {
+            let Some((time, until)) = self.alter(&batch, row, out) else { continue };
+            rows.push(row as u32);
+            times.push(time);
+            untils.push(until);
+        }
+        let kept: Vec<usize> = (0..self.n_columns).collect();
+        let batch = if rows.len() == batch.len() { batch } else { batch.take(&rows) };
+        let batch = batch.with_times(Times::Column(times.into()).simplify()).with_until(Until::Column(untils.into()));
+        out.give_rows(batch.project(&kept));
+    }
+
+    /// The new time and other time of a row; `None` when it is gone.
+    fn alter(&self, batch: &Batch, row: usize, out: &mut Output) -> Option<(Time, Time)> {
+        let (start, end) = match event(batch, row) {
+            Event::Start { start, end } => (start, end),
+            Event::End { .. } if self.ends == Ends::Dropped => return None,
+            Event::End { start, end } => {
+                let new_start = self.start_of(batch, row, start);
+                let new_end = self.end_of(batch, row, start, end, new_start);
+                if new_end < end {
+                    let message = format!("an event that ends at {end} was given an end in the past, {new_end}");
+                    out.give_errors(error_rows(&batch.slice(row, 1), &message));
+                    return None;
+                }
+                return (new_end < END && new_end > new_start).then_some((new_end, new_start));
+            }
+            Event::Nothing => return None,
+        };
+        let new_start = self.start_of(batch, row, start);
+        if !(FIRST..END).contains(&new_start) {
+            return None;
+        }
+        if end == END && self.ends == Ends::Kept {
+            return Some((new_start, END));
+        }
+        let new_end = self.end_of(batch, row, start, end, new_start);
+        (new_end > new_start).then_some((new_start, new_end))
+    }
+
+    fn start_of(&self, batch: &Batch, row: usize, start: Time) -> Time {
+        self.start.map_or(start, |column| batch.column(column).as_primitive::<Int64Type>().value(row))
+    }
+
+    fn end_of(&self, batch: &Batch, row: usize, start: Time, end: Time, new_start: Time) -> Time {
+        match self.duration {
+            Some(column) => {
+                let durations = batch.column(column).as_primitive::<Int64Type>();
+                if durations.is_null(row) { END } else { add(new_start, durations.value(row)) }
+            }
+            None if end == END => END,
+            None => add(new_start, end.saturating_sub(start)),
+        }
+    }
+}

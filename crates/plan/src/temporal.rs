@@ -1,0 +1,78 @@
+//! Verbs on events: the nodes of the temporal algebra.
+//!
+//! A temporal plan denotes a stream of events (rows with lifetimes) instead of a collection; what the events add up to is one. Columns are positions in the
+//! input's schema. Ticks are of the query's timeline; [`FOREVER`] ticks never end.
+//!
+//! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
+
+use crate::ir::AggregateCall;
+
+/// The duration of events that never end.
+pub const FOREVER: i64 = i64::MAX;
+
+/// A verb of the temporal algebra. Inputs are those of [`Node::Temporal`](crate::Node::Temporal), in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// The events pushed into an input of the run, of the plan's schema. No inputs.
+    Events {
+        /// Name of the input.
+        input: String,
+    },
+    /// Two more columns: the start of each event, and its end if that was known from the start. One input.
+    Bounds,
+    /// Lifetimes moved by so many ticks. One input.
+    Shift {
+        /// Back when negative.
+        ticks: i64,
+    },
+    /// Every event lasts so long from its start. One input.
+    Duration {
+        /// Positive.
+        ticks: i64,
+    },
+    /// Lifetimes from computed columns, the last ones of the input, which do not go on. One input.
+    Lifetime {
+        /// Column of new starts.
+        start: Option<usize>,
+        /// Column of durations.
+        duration: Option<usize>,
+        /// What becomes of end edges.
+        ends: Ends,
+    },
+    /// Hopping windows, closed on the right, reported when they have closed. One input.
+    Hopping(Windows),
+    /// Windows closed on the left, reported while they fill. One input.
+    Quantize {
+        /// The windows.
+        windows: Windows,
+        /// Ticks from one early result to the next; the period for none.
+        progress: i64,
+    },
+    /// One event for each group and each piece of time between its changes: keys, then results. One input.
+    Aggregate {
+        /// Key columns; none for one group.
+        keys: Vec<usize>,
+        /// What is computed for each piece.
+        calls: Vec<AggregateCall>,
+    },
+}
+
+/// A grid of windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Windows {
+    /// Ticks of a window.
+    pub size: i64,
+    /// Ticks from one window to the next.
+    pub period: i64,
+    /// Some window's start.
+    pub offset: i64,
+}
+
+/// What becomes of end edges when durations are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ends {
+    /// Left out: the duration is known from the start.
+    Dropped,
+    /// Moved to the new end of their event.
+    Kept,
+}

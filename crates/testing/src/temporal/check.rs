@@ -1,0 +1,216 @@
+//! Runs a case and compares what came out.
+
+use std::collections::BTreeMap;
+
+use anabranch_engine::frame::{Event, Events, Expr, FOREVER, Lifetime, col};
+use anabranch_engine::{Options, Session};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion_common::ScalarValue;
+use serde_json::Value;
+
+use super::case::Case;
+use super::query::{Query, Scope, query, ticks};
+use super::shape::{Shape, payload, shape_of, values_of};
+
+/// Column of the partition.
+const PARTITION: &str = "partition";
+
+/// Runs a case with this many worker threads.
+///
+/// # Errors
+/// What differs from what is expected, or why the case cannot run.
+pub fn run(case: &Case, workers: usize) -> Result<(), String> {
+    let json = &case.json;
+    let partitioned = json["partitioned"] == true;
+    let inputs = inputs(json, partitioned)?;
+    let queried = build(json, &inputs, partitioned)?;
+
+    let mut session = Session::new(Options { workers, ..Options::default() }).map_err(say)?;
+    let mut run = session.start(&queried.frame).map_err(say)?;
+    for (name, input) in &inputs {
+        for row in &input.rows {
+            match event(row, input, partitioned)? {
+                Row::Event(event) => run.push(name, vec![event]).map_err(say)?,
+                // (A partition's own punctuation says nothing about the others.)
+                Row::Punctuation(_) if row.get("p").is_some() => {}
+                Row::Punctuation(time) => run.advance(name, time).map_err(say)?,
+            }
+        }
+    }
+    run.finish().map_err(say)?;
+    let lifetimes = run.lifetimes().map_err(say)?;
+    let columns = queried.frame.schema().map_err(say)?;
+    let names: Vec<&str> = columns.fields().iter().map(|field| field.name().as_str()).collect();
+    let actual = lifetimes.iter().map(|lifetime| Interval::of(lifetime, &queried.val, &names, partitioned));
+    compare(&json["expect"], actual.collect::<Result<_, _>>()?, partitioned)
+}
+
+fn say(error: anabranch_engine::Error) -> String {
+    error.render("")
+}
+
+/// An input of a case.
+struct Input {
+    shape: Shape<DataType>,
+    partition: Shape<DataType>,
+    rows: Vec<Value>,
+}
+
+fn inputs(json: &Value, _partitioned: bool) -> Result<BTreeMap<String, Input>, String> {
+    let inputs = json["inputs"].as_object().ok_or("a case has inputs")?;
+    let input = |(name, rows): (&String, &Value)| {
+        let rows = rows.as_array().ok_or("an input is a list of rows")?.clone();
+        let shape = shape_of(&rows.iter().filter_map(|row| row.get("v")).collect::<Vec<_>>());
+        let partition = shape_of(&rows.iter().filter_map(|row| row.get("p")).collect::<Vec<_>>());
+        Ok((name.clone(), Input { shape, partition, rows }))
+    };
+    inputs.iter().map(input).collect()
+}
+
+/// The case's query over its inputs.
+fn build(json: &Value, inputs: &BTreeMap<String, Input>, partitioned: bool) -> Result<Query, String> {
+    let mut frames = Vec::new();
+    for (name, input) in inputs {
+        let leaves =
+            input.shape.leaves().into_iter().map(|(name, data_type)| Field::new(name, data_type.clone(), true));
+        let mut fields: Vec<Field> = leaves.collect();
+        if let (true, Shape::Leaf(data_type)) = (partitioned, &input.partition) {
+            fields.push(Field::new(PARTITION, data_type.clone(), true));
+        }
+        let frame = Events::input(name, Schema::new(fields)).frame();
+        let val: Shape<Expr> = input.shape.map(&mut |name, _| col(name));
+        frames.push((name.clone(), Query { frame, val }));
+    }
+    let scope = |frames: Vec<(String, Query)>| Scope { inputs: frames.into_iter().collect(), ..Scope::default() };
+    if !partitioned {
+        return query(&json["query"], &scope(frames));
+    }
+    let mut outcome = Err("the body was not built".to_owned());
+    let frame = match frames.as_slice() {
+        [(name, only)] => only.frame.group_apply([col(PARTITION)], |frame| {
+            outcome = query(&json["query"], &scope(vec![(name.clone(), Query { frame, val: only.val.clone() })]));
+            outcome.as_ref().map_or_else(|_| only.frame.clone(), |query| query.frame.clone())
+        }),
+        [(left, first), (right, second)] => {
+            first.frame.group_apply_with(&second.frame, [col(PARTITION)], |one, other| {
+                let one = Query { frame: one, val: first.val.clone() };
+                let other = Query { frame: other, val: second.val.clone() };
+                outcome = query(&json["query"], &scope(vec![(left.clone(), one), (right.clone(), other)]));
+                outcome.as_ref().map_or_else(|_| first.frame.clone(), |query| query.frame.clone())
+            })
+        }
+        _ => return Err("a partitioned case has one or two inputs".into()),
+    };
+    Ok(Query { frame, val: outcome?.val })
+}
+
+enum Row {
+    Event(Event),
+    Punctuation(i64),
+}
+
+fn event(row: &Value, input: &Input, partitioned: bool) -> Result<Row, String> {
+    let time = |name: &str| ticks(&row[name]).ok_or_else(|| format!("{name} is missing in {row}"));
+    let mut values: Vec<ScalarValue> = values_of(&row["v"], &input.shape);
+    if partitioned {
+        values.extend(values_of(&row["p"], &input.partition));
+    }
+    Ok(match row["k"].as_str() {
+        Some("start") => Row::Event(Event::start(time("s")?, values)),
+        Some("interval") => Row::Event(Event::interval(time("s")?, time("e")?, values)),
+        Some("end") => Row::Event(Event::end(time("e")?, time("s")?, values)),
+        Some("punct" | "lwm") => Row::Punctuation(time("t")?),
+        _ => return Err(format!("an unknown kind of row: {row}")),
+    })
+}
+
+/// A result: start, end, payload and partition as text that is equal when the values are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Interval {
+    start: i64,
+    end: i64,
+    row: String,
+}
+
+impl Interval {
+    fn of(lifetime: &Lifetime, val: &Shape<Expr>, names: &[&str], partitioned: bool) -> Result<Interval, String> {
+        let value = |name: &str| {
+            let at = names.iter().position(|other| *other == name);
+            at.map(|at| lifetime.row[at].clone()).ok_or_else(|| format!("the result has no column {name}"))
+        };
+        let leaves = val.leaves();
+        let values = leaves.iter().map(|(_, expr)| match expr {
+            Expr::Column(column) => value(&column.name),
+            other => Err(format!("the payload is no column: {other}")),
+        });
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        let payload = payload(val, &mut values.into_iter());
+        let partition = if partitioned {
+            format!(" of {}", canonical(&super::shape::payload(&Shape::Leaf(()), &mut [value(PARTITION)?].into_iter())))
+        } else {
+            String::new()
+        };
+        let row = format!("{}{partition}", canonical(&payload));
+        Ok(Interval { start: lifetime.start, end: lifetime.end, row })
+    }
+}
+
+fn compare(expect: &Value, mut actual: Vec<Interval>, partitioned: bool) -> Result<(), String> {
+    let row = |payload: &Value, partition: &Value| match partitioned {
+        true => format!("{} of {}", canonical(payload), canonical(partition)),
+        false => canonical(payload),
+    };
+    let mut expected_deltas: BTreeMap<(i64, String), i64> = BTreeMap::new();
+    for delta in expect["deltas"].as_array().ok_or("a case expects deltas")? {
+        let time = delta[0].as_i64().ok_or("a delta has a time")?;
+        *expected_deltas.entry((time, row(&delta[1], &delta[3]))).or_default() += delta[2].as_i64().unwrap_or(0);
+    }
+    let mut deltas: BTreeMap<(i64, String), i64> = BTreeMap::new();
+    for Interval { start, end, row } in &actual {
+        *deltas.entry((*start, row.clone())).or_default() += 1;
+        if *end != FOREVER {
+            *deltas.entry((*end, row.clone())).or_default() -= 1;
+        }
+    }
+    deltas.retain(|_, diff| *diff != 0);
+    if deltas != expected_deltas {
+        return Err(format!("deltas differ: {}", difference(&deltas, &expected_deltas)));
+    }
+    if expect["exact_split"] == true {
+        let mut expected = Vec::new();
+        for interval in expect["intervals"].as_array().ok_or("a case expects intervals")? {
+            let start = interval[0].as_i64().ok_or("an interval has a start")?;
+            let end = ticks(&interval[1]).ok_or("an interval has an end")?;
+            expected.push(Interval { start, end, row: row(&interval[2], &interval[3]) });
+        }
+        expected.sort();
+        actual.sort();
+        if actual != expected {
+            return Err(format!("intervals differ: got {actual:?}, expected {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn difference(actual: &BTreeMap<(i64, String), i64>, expected: &BTreeMap<(i64, String), i64>) -> String {
+    let only = |these: &BTreeMap<(i64, String), i64>, those: &BTreeMap<(i64, String), i64>| {
+        let differ = these.iter().filter(|(key, diff)| those.get(*key) != Some(*diff));
+        differ.map(|((time, row), diff)| format!("{row} @{time} {diff:+}")).collect::<Vec<_>>().join("; ")
+    };
+    format!("got [{}], expected [{}]", only(actual, expected), only(expected, actual))
+}
+
+/// A payload as text that is equal for equal values: numbers by value, fields in order of their names.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.10}")),
+        Value::Array(elements) => format!("[{}]", elements.iter().map(canonical).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let mut fields: Vec<String> =
+                fields.iter().map(|(name, field)| format!("{name}: {}", canonical(field))).collect();
+            fields.sort();
+            format!("{{{}}}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}

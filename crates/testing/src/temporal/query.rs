@@ -1,0 +1,190 @@
+//! Operators of cases, each as a verb of the fluent API.
+
+use std::collections::BTreeMap;
+
+use anabranch_engine::frame::{self, Aggregate, Expr, FOREVER, Frame, col};
+use serde_json::Value;
+
+use super::expression::{Words, expression, scalar};
+use super::shape::Shape;
+
+/// A query under construction: a frame, and its payload as expressions over the frame's columns.
+#[derive(Clone)]
+pub(super) struct Query {
+    pub frame: Frame,
+    pub val: Shape<Expr>,
+}
+
+/// What operators stand in.
+#[derive(Clone, Default)]
+pub(super) struct Scope {
+    /// The case's inputs.
+    pub inputs: BTreeMap<String, Query>,
+    /// The frame of the group, inside `group_apply`.
+    pub group: Option<Query>,
+    /// How deep groups are nested.
+    pub depth: usize,
+}
+
+impl Query {
+    /// The words of expressions over this query.
+    fn words(&self) -> Words {
+        Words::from([("val".to_owned(), self.val.clone())])
+    }
+
+    /// The query of a verb that keeps all columns.
+    fn with(&self, frame: Frame) -> Query {
+        Query { frame, val: self.val.clone() }
+    }
+
+    /// The query whose payload is `result`.
+    fn select(&self, result: &Shape<Expr>) -> Query {
+        let columns: Vec<Expr> = result.leaves().into_iter().map(|(name, expr)| expr.clone().alias(name)).collect();
+        let val = result.map(&mut |name, _| col(name));
+        Query { frame: self.frame.select(columns), val }
+    }
+}
+
+/// The query of an operator.
+pub(super) fn query(json: &Value, scope: &Scope) -> Result<Query, String> {
+    let op = text(json, "op")?;
+    match op {
+        "input" => {
+            let name = text(json, "name")?;
+            return scope.inputs.get(name).cloned().ok_or_else(|| format!("there is no input {name}"));
+        }
+        "group_input" => return scope.group.clone().ok_or_else(|| "group_input outside of a group".to_owned()),
+        _ => {}
+    }
+    if json.get("left").is_some() {
+        let left = query(&json["left"], scope)?;
+        let right = query(&json["right"], scope)?;
+        return binary(op, json, left, right);
+    }
+    let input = query(&json["in"], scope)?;
+    unary(op, json, input, scope)
+}
+
+fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, String> {
+    let frame = &input.frame;
+    let words = input.words();
+    let number = |name: &str| ticks(&json[name]).ok_or_else(|| format!("{op} needs {name}"));
+    let offset = json.get("offset").and_then(ticks).unwrap_or(0);
+    Ok(match op {
+        "set_property" => input,
+        "where" => input.with(frame.filter(scalar(&json["pred"], &words)?)),
+        "select" => input.select(&expression(&json["expr"], &words)?),
+        "select_many" => {
+            let list = expression(&json["expr"], &words)?.scalar()?;
+            let exploded = frame.select([list.alias("val")]).explode("val");
+            Query { frame: exploded, val: Shape::Leaf(col("val")) }
+        }
+        "alter_duration" => input.with(match ticks(&json["duration"]) {
+            Some(duration) => frame.alter_duration(duration),
+            None => frame.alter_duration_by(scalar(&json["duration"], &words)?),
+        }),
+        "shift" => input.with(frame.shift(number("amount")?)),
+        "tumbling" => input.with(frame.tumbling(number("size")?)),
+        "hopping" => input.with(frame.hopping(number("size")?, number("period")?, offset)),
+        "quantize" => input.with(frame.quantize(number("size")?, number("period")?, offset)),
+        "progressive_quantize" => {
+            let (size, period, progress) = (number("size")?, number("period")?, number("progress")?);
+            input.with(frame.quantize_progressive(size, period, progress, offset))
+        }
+        "aggregate" => aggregate(json, &input, None, scope)?,
+        "group_aggregate" => aggregate(json, &input, Some(expression(&json["key"], &words)?), scope)?,
+        "group_apply" => group_apply(json, &input, scope)?,
+        _ => return Err(format!("unknown operator {op}")),
+    })
+}
+
+fn binary(op: &str, _json: &Value, left: Query, right: Query) -> Result<Query, String> {
+    Ok(match op {
+        "union" => left.with(left.frame.union(&right.frame)),
+        _ => return Err(format!("unknown operator {op}")),
+    })
+}
+
+fn aggregate(json: &Value, input: &Query, key: Option<Shape<Expr>>, _scope: &Scope) -> Result<Query, String> {
+    let calls = json["aggs"].as_array().ok_or("aggregate needs aggs")?;
+    let mut aggregates = Vec::new();
+    let mut words = Words::new();
+    for (at, call) in calls.iter().enumerate() {
+        let name = format!("agg{at}");
+        aggregates.push(aggregate_of(call, &input.words())?.alias(&name));
+        words.insert(format!("agg {at}"), Shape::Leaf(col(&name)));
+    }
+    let keys: Vec<Expr> =
+        key.iter().flat_map(Shape::leaves).map(|(name, e)| e.clone().alias(key_name(&name))).collect();
+    if let Some(key) = &key {
+        words.insert("key".into(), key.map(&mut |name, _| col(&key_name(name))));
+    }
+    let frame = input.frame.group_by(keys).agg(aggregates);
+    let grouped = Query { frame, val: Shape::Leaf(col("agg0")) };
+    let result = match json.get("result") {
+        Some(result) => expression(result, &words)?,
+        None => Shape::Leaf(col("agg0")),
+    };
+    Ok(grouped.select(&result))
+}
+
+fn key_name(name: &str) -> String {
+    format!("key {name}")
+}
+
+fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
+    let name = text(call, "agg")?;
+    let mut of = scalar(&call["of"], words)?;
+    if call["type"] == "float" {
+        of = datafusion_expr::cast(of, arrow::datatypes::DataType::Float64);
+    }
+    let aggregate = match name {
+        "count" => frame::count_rows(),
+        "count_not_null" => frame::count(of),
+        "sum" => frame::sum(of),
+        "avg" => frame::avg(of),
+        "min" => frame::min(of),
+        "max" => frame::max(of),
+        _ => return Err(format!("unknown aggregate {name}")),
+    };
+    // A filter is one condition, or a list of conditions.
+    let conditions = match call.get("where") {
+        None => vec![],
+        Some(Value::Array(parts)) if parts.first().is_some_and(Value::is_array) => parts.clone(),
+        Some(condition) => vec![condition.clone()],
+    };
+    conditions.iter().try_fold(aggregate, |aggregate, condition| Ok(aggregate.filter(scalar(condition, words)?)))
+}
+
+fn group_apply(json: &Value, input: &Query, scope: &Scope) -> Result<Query, String> {
+    let key = expression(&json["key"], &input.words())?;
+    let depth = scope.depth;
+    let name_of = |leaf: &str| format!("group {depth} {leaf}");
+    let keys: Vec<Expr> =
+        key.leaves().into_iter().map(|(leaf, expr)| expr.clone().alias(name_of(leaf.as_str()))).collect();
+    let mut outcome = Err("the body was not built".to_owned());
+    let frame = input.frame.group_apply(keys, |group| {
+        let inner = Scope { inputs: scope.inputs.clone(), group: Some(input.with(group.clone())), depth: depth + 1 };
+        outcome = query(&json["body"], &inner);
+        match &outcome {
+            Ok(query) => query.frame.clone(),
+            Err(_) => group,
+        }
+    });
+    let applied = Query { frame, val: outcome?.val };
+    let mut words = applied.words();
+    words.insert("key".into(), key.map(&mut |leaf, _| col(&name_of(leaf))));
+    match json.get("result") {
+        Some(result) => Ok(applied.select(&expression(result, &words)?)),
+        None => Ok(applied),
+    }
+}
+
+fn text<'a>(json: &'a Value, name: &str) -> Result<&'a str, String> {
+    json[name].as_str().ok_or_else(|| format!("{name} is missing in {json}"))
+}
+
+/// A number of ticks, or "inf".
+pub(super) fn ticks(json: &Value) -> Option<i64> {
+    if json == "inf" { Some(FOREVER) } else { json.as_i64() }
+}

@@ -1,0 +1,124 @@
+//! Payloads as columns: a column for each leaf.
+
+use arrow::datatypes::DataType;
+use datafusion_common::ScalarValue;
+use datafusion_expr::Expr;
+use serde_json::Value;
+
+/// A payload made of expressions.
+#[derive(Clone, Debug)]
+pub(super) enum Shape<T> {
+    /// A value.
+    Leaf(T),
+    /// An object.
+    Object(Vec<(String, Shape<T>)>),
+    /// A list.
+    List(Vec<Shape<T>>),
+}
+
+impl<T> Shape<T> {
+    /// The leaves with their places as names.
+    pub(super) fn leaves(&self) -> Vec<(String, &T)> {
+        let mut leaves = Vec::new();
+        self.collect("val", &mut leaves);
+        leaves
+    }
+
+    fn collect<'a>(&'a self, place: &str, leaves: &mut Vec<(String, &'a T)>) {
+        match self {
+            Shape::Leaf(leaf) => leaves.push((place.to_owned(), leaf)),
+            Shape::Object(fields) => {
+                fields.iter().for_each(|(name, field)| field.collect(&format!("{place}.{name}"), leaves));
+            }
+            Shape::List(elements) => {
+                elements.iter().enumerate().for_each(|(at, element)| element.collect(&format!("{place}.{at}"), leaves));
+            }
+        }
+    }
+
+    /// The same form with other leaves, told their names.
+    pub(super) fn map<U>(&self, change: &mut impl FnMut(&str, &T) -> U) -> Shape<U> {
+        self.map_at("val", change)
+    }
+
+    fn map_at<U>(&self, place: &str, change: &mut impl FnMut(&str, &T) -> U) -> Shape<U> {
+        match self {
+            Shape::Leaf(leaf) => Shape::Leaf(change(place, leaf)),
+            Shape::Object(fields) => {
+                let fields = fields.iter().map(|(name, field)| {
+                    let field = field.map_at(&format!("{place}.{name}"), change);
+                    (name.clone(), field)
+                });
+                Shape::Object(fields.collect())
+            }
+            Shape::List(elements) => {
+                let elements = elements.iter().enumerate();
+                Shape::List(elements.map(|(at, element)| element.map_at(&format!("{place}.{at}"), change)).collect())
+            }
+        }
+    }
+}
+
+impl Shape<Expr> {
+    pub(super) fn scalar(&self) -> Result<Expr, String> {
+        match self {
+            Shape::Leaf(expr) => Ok(expr.clone()),
+            _ => Err("a single value was expected, not an object or a list".into()),
+        }
+    }
+}
+
+/// The types of the leaves of some payloads.
+pub(super) fn shape_of(payloads: &[&Value]) -> Shape<DataType> {
+    match payloads.iter().find(|payload| !payload.is_null()) {
+        Some(Value::Object(fields)) => {
+            let field = |name: &String| shape_of(&payloads.iter().map(|payload| &payload[name]).collect::<Vec<_>>());
+            Shape::Object(fields.keys().map(|name| (name.clone(), field(name))).collect())
+        }
+        Some(Value::Array(elements)) => {
+            let element = |at: usize| shape_of(&payloads.iter().map(|payload| &payload[at]).collect::<Vec<_>>());
+            Shape::List((0..elements.len()).map(element).collect())
+        }
+        Some(Value::String(_)) => Shape::Leaf(DataType::Utf8View),
+        Some(Value::Bool(_)) => Shape::Leaf(DataType::Boolean),
+        Some(Value::Number(_)) if payloads.iter().any(|payload| payload.is_f64()) => Shape::Leaf(DataType::Float64),
+        Some(Value::Number(_)) => Shape::Leaf(DataType::Int64),
+        _ => Shape::Leaf(DataType::Utf8View),
+    }
+}
+
+/// The values of a payload, one a leaf.
+pub(super) fn values_of(payload: &Value, shape: &Shape<DataType>) -> Vec<ScalarValue> {
+    match shape {
+        Shape::Object(fields) => fields.iter().flat_map(|(name, field)| values_of(&payload[name], field)).collect(),
+        Shape::List(elements) => {
+            elements.iter().enumerate().flat_map(|(at, element)| values_of(&payload[at], element)).collect()
+        }
+        Shape::Leaf(DataType::Int64) => vec![ScalarValue::Int64(payload.as_i64())],
+        Shape::Leaf(DataType::Float64) => vec![ScalarValue::Float64(payload.as_f64())],
+        Shape::Leaf(DataType::Boolean) => vec![ScalarValue::Boolean(payload.as_bool())],
+        Shape::Leaf(_) => vec![ScalarValue::Utf8View(payload.as_str().map(str::to_owned))],
+    }
+}
+
+/// A payload from the values of its leaves, in order.
+pub(super) fn payload<T>(shape: &Shape<T>, values: &mut impl Iterator<Item = ScalarValue>) -> Value {
+    match shape {
+        Shape::Leaf(_) => values.next().map_or(Value::Null, |value| json(&value)),
+        Shape::Object(fields) => {
+            Value::Object(fields.iter().map(|(name, field)| (name.clone(), payload(field, values))).collect())
+        }
+        Shape::List(elements) => Value::Array(elements.iter().map(|element| payload(element, values)).collect()),
+    }
+}
+
+/// A value as JSON.
+fn json(value: &ScalarValue) -> Value {
+    match value {
+        _ if value.is_null() => Value::Null,
+        ScalarValue::Int64(Some(value)) => Value::from(*value),
+        ScalarValue::Float64(Some(value)) => Value::from(*value),
+        ScalarValue::Boolean(Some(value)) => Value::from(*value),
+        other => Value::from(other.to_string()),
+    }
+}
