@@ -8,7 +8,8 @@
 //! then loop over slices; none dispatches or allocates once per row.
 //!
 //! Reading order: [`Times`], [`Diffs`] and [`Until`] (control columns), [`Batch`], [`hash`], [`equal`], [`order`],
-//! [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`].
+//! [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`],
+//! [`TextLimit`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -25,9 +26,11 @@ pub mod order;
 mod partition;
 #[cfg(test)]
 mod testing;
+mod text_limit;
 pub mod types;
 pub mod wire;
 
 pub use batch::{Batch, Columns};
 pub use control::{Diff, Diffs, END, Key, Time, Times, Until};
 pub use partition::partition;
+pub use text_limit::{TextLimit, without_limits};

@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::types;
-use anabranch_sql::sql_name;
+use anabranch_batch::{TextLimit, types};
+use anabranch_sql::{column_type_name, input, sql_name};
 use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 
@@ -34,7 +33,7 @@ pub(crate) fn storage_schema(kind: &str, name: &str, fields: &[Field]) -> Result
         types::check(field.data_type())
             .map_err(|e| Error::invalid(format!("column \"{}\" of {kind} \"{name}\": {e}", field.name())))?;
         let stored = types::storage_type(field.data_type());
-        out.push(Field::new(field.name(), stored, field.is_nullable()));
+        out.push(field.clone().with_data_type(stored));
     }
     Ok(Arc::new(Schema::new(out)))
 }
@@ -61,6 +60,7 @@ pub(crate) fn coerce(
         };
         columns.push(column);
     }
+    let columns = fit_lengths(target, columns)?;
     check_not_null(target, &columns)?;
     Ok(columns)
 }
@@ -89,7 +89,6 @@ fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef
         return Ok(column.clone());
     }
     let column = types::to_storage(column).map_err(|e| Error::invalid(format!("column \"{}\": {e}", field.name())))?;
-    let options = CastOptions { safe: false, ..CastOptions::default() };
     if column.data_type() == field.data_type() {
         return Ok(column);
     }
@@ -103,17 +102,35 @@ fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef
             sql_name(column.data_type())
         )));
     }
-    cast_with_options(&column, field.data_type(), &options).map_err(|e| {
-        let cause = Error::from(e);
+    input::convert(&column, field.data_type()).map_err(|problem| {
         Error::data(format!(
             "a value does not fit column \"{}\" ({}) of {} \"{}\"",
             field.name(),
-            sql_name(field.data_type()),
+            column_type_name(field),
             target.kind,
             target.name
         ))
-        .with_detail(cause.message)
+        .with_detail(problem)
     })
+}
+
+/// The columns with texts as their columns keep them; a text that is too long is an error.
+pub(crate) fn fit_lengths(target: Target<'_>, mut columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, Error> {
+    for (field, column) in target.schema.fields().iter().zip(&mut columns) {
+        let Some(limit) = TextLimit::of(field) else { continue };
+        let (fitted, too_long) = limit.fit_column(column);
+        if let Some(row) = too_long.first() {
+            return Err(Error::data(format!("value too long for type {limit}")).with_detail(format!(
+                "Column \"{}\" of {} \"{}\" cannot take '{}'.",
+                field.name(),
+                target.kind,
+                target.name,
+                value_text(column, *row)
+            )));
+        }
+        *column = fitted;
+    }
+    Ok(columns)
 }
 
 /// Refuses NULLs in columns that forbid them, naming the first such row.

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use anabranch_sql::SqlError;
+use anabranch_sql::input::in_words;
 
 /// An error of a session. [`Display`](fmt::Display) prints the message alone; [`Error::render`] prints all of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -183,7 +184,7 @@ impl From<arrow::error::ArrowError> for Error {
             | ArrowError::ComputeError(text)
             | ArrowError::CastError(text)
             | ArrowError::ParseError(text)
-            | ArrowError::InvalidArgumentError(text) => Error::data(text),
+            | ArrowError::InvalidArgumentError(text) => Error::data(in_words(&text)),
             other => Error::data(other.to_string()),
         }
     }

@@ -48,6 +48,7 @@ pub mod nearest;
 mod pump;
 mod render;
 mod session;
+mod spool;
 
 pub use anabranch_arrangement::MergeEffort;
 pub use anabranch_batch::{Diff, Time, Times};

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use anabranch_batch::types;
+use anabranch_batch::{TextLimit, types};
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader, nearest::nearest};
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, RecordBatch},
@@ -27,7 +27,7 @@ use parquet::arrow::{
 use crate::{
     delimited::distinct,
     faults::{Faults, OnError, invalid, malformed, unreadable},
-    names::{quoted, type_name},
+    names::{column_type, quoted, type_name},
     options::Options,
 };
 
@@ -128,6 +128,10 @@ impl ParquetReader {
             let stored = batch.column(position);
             let array =
                 convert_column(stored, field.data_type()).map_err(|problem| malformed(&current.path, problem))?;
+            let array = match TextLimit::of(field) {
+                Some(limit) => limit.fit_column(&array).0,
+                None => array,
+            };
             if array.null_count() > 0 && (array.null_count() > stored.null_count() || !field.is_nullable()) {
                 let lost = (0..array.len())
                     .filter(|&row| array.is_null(row) && (!field.is_nullable() || stored.is_valid(row)));
@@ -171,7 +175,7 @@ impl ParquetReader {
             return format!("{place}: NULL, where the column is NOT NULL");
         }
         let shown = array_value_to_string(stored, row).unwrap_or_default();
-        format!("{place}: {} is not of type {}", quoted(&shown), type_name(field.data_type()))
+        format!("{place}: {} is not of type {}", quoted(&shown), column_type(field))
     }
 }
 

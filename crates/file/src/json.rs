@@ -7,6 +7,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use anabranch_batch::TextLimit;
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader};
 use arrow::{
     array::RecordBatch,
@@ -20,7 +21,7 @@ use serde_json::Value;
 use crate::{
     delimited::Guess,
     faults::{Faults, invalid, malformed},
-    names::{quoted, type_name},
+    names::{column_type, quoted},
     options::Options,
     window::{RECORD_BYTES_MAX, Window},
 };
@@ -109,9 +110,18 @@ impl JsonReader {
         }
     }
 
-    /// Renames members to columns and checks NOT NULL.
+    /// Renames members to columns, checks NOT NULL and lengths.
     fn finish(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
-        RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec())
+        let mut columns = batch.columns().to_vec();
+        for (field, column) in self.schema.fields().iter().zip(&mut columns) {
+            let Some(limit) = TextLimit::of(field) else { continue };
+            let (fitted, too_long) = limit.fit_column(column);
+            if !too_long.is_empty() {
+                return Err(ArrowError::JsonError(format!("value too long for type {limit}")));
+            }
+            *column = fitted;
+        }
+        RecordBatch::try_new(self.schema.clone(), columns)
     }
 
     /// What is wrong with a line that cannot be decoded.
@@ -138,13 +148,11 @@ impl JsonReader {
                 return format!("{place}, column \"{name}\": NULL, where the column is NOT NULL");
             }
             let alone = Arc::new(Schema::new(vec![member.clone()]));
-            if decode_all(&alone, bytes, 1).is_err() {
+            let too_long =
+                TextLimit::of(field).is_some_and(|limit| found.as_str().is_some_and(|text| limit.fit(text).is_none()));
+            if too_long || decode_all(&alone, bytes, 1).is_err() {
                 let shown = found.as_str().map_or_else(|| found.to_string(), str::to_string);
-                return format!(
-                    "{place}, column \"{name}\": {} is not of type {}",
-                    quoted(&shown),
-                    type_name(field.data_type())
-                );
+                return format!("{place}, column \"{name}\": {} is not of type {}", quoted(&shown), column_type(field));
             }
         }
         format!("{place}: {problem}")

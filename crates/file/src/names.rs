@@ -1,6 +1,12 @@
 //! Types and values as messages show them.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use anabranch_batch::TextLimit;
+use arrow::datatypes::{DataType, Field, TimeUnit};
+
+/// A column's type as SQL writes it, with its declared length.
+pub(crate) fn column_type(field: &Field) -> String {
+    TextLimit::of(field).map_or_else(|| type_name(field.data_type()), |limit| limit.to_string())
+}
 
 /// A type as SQL writes it.
 pub(crate) fn type_name(data_type: &DataType) -> String {

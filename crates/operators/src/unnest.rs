@@ -1,9 +1,8 @@
-//! Unnest: one row for each element of a list.
+//! Unnest: one row for each element of a list, or of several lists side by side.
 //!
-//! Law: stateless; each output row has the time and diff of the row it came from. An empty or NULL list yields nothing, or with
-//! `outer` one row with a NULL element. Cost: one gather.
-
-use std::sync::Arc;
+//! Law: stateless; each output row has the time and diff of the row it came from. Of several lists the first elements make a row,
+//! then the second ones; a shorter list is filled up with NULL. A row whose lists are all empty or NULL yields nothing, or with
+//! `outer` one row with NULLs. Cost: one gather for each list and one for the other columns.
 
 use anabranch_batch::{Batch, Columns, gather};
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
@@ -12,72 +11,74 @@ use arrow::datatypes::DataType;
 
 use crate::tactic::Output;
 
-/// Replaces a list column by its elements.
-#[derive(Clone, Copy, Debug)]
+/// Replaces list columns by their elements.
+#[derive(Clone, Debug)]
 pub struct Unnest {
-    /// Position of the list column.
-    pub column: usize,
-    /// Whether a row without elements yields one row with a NULL.
+    /// Positions of the list columns, at least one.
+    pub columns: Vec<usize>,
+    /// Whether a row without elements yields one row with NULLs.
     pub outer: bool,
 }
 
 impl Unnest {
     /// Applies the verb to a batch.
     pub fn apply(&self, batch: Batch, out: &mut Output) {
-        let (rows, elements) = self.elements(batch.column(self.column));
+        let lists: Vec<Lists> = self.columns.iter().map(|column| Lists::of(batch.column(*column))).collect();
+        let mut rows: Vec<u32> = Vec::new();
+        let mut picks: Vec<Vec<Option<u32>>> = vec![Vec::new(); lists.len()];
+        for row in 0..batch.len() {
+            let longest = lists.iter().map(|list| list.len(row)).max().unwrap_or(0);
+            let n_rows = if self.outer { longest.max(1) } else { longest };
+            rows.extend(std::iter::repeat_n(row as u32, n_rows));
+            for (list, picks) in lists.iter().zip(&mut picks) {
+                let (first, len) = (list.offsets[row], list.len(row));
+                picks.extend((0..n_rows).map(|at| (at < len).then_some((first + at) as u32)));
+            }
+        }
         let repeated = batch.take(&rows);
         let mut columns: Vec<ArrayRef> = repeated.columns().to_vec();
-        columns[self.column] = elements;
+        for ((column, list), picks) in self.columns.iter().zip(&lists).zip(&picks) {
+            columns[*column] = list.pick(picks);
+        }
         out.give_rows(repeated.with_columns(Columns::from(columns)));
     }
+}
 
-    /// For each output row the input row it comes from, and its element.
-    fn elements(&self, lists: &ArrayRef) -> (Vec<u32>, ArrayRef) {
-        let mut rows = Vec::new();
-        let mut picks: Vec<Option<u32>> = Vec::new();
-        let values = match lists.data_type() {
+/// A list column: where each row's elements lie.
+struct Lists {
+    lists: ArrayRef,
+    /// One more than rows: row i's elements are at `offsets[i]..offsets[i + 1]`, unless it is NULL.
+    offsets: Vec<usize>,
+    elements: ArrayRef,
+}
+
+impl Lists {
+    fn of(lists: &ArrayRef) -> Lists {
+        let (offsets, elements) = match lists.data_type() {
             DataType::LargeList(_) => {
                 let list = lists.as_list::<i64>();
-                let offsets = list.offsets().iter().map(|offset| *offset as usize).collect::<Vec<_>>();
-                self.pick(lists, &offsets, &mut rows, &mut picks);
-                Arc::clone(list.values())
+                (list.offsets().iter().map(|offset| *offset as usize).collect(), list.values())
             }
             DataType::FixedSizeList(_, size) => {
                 let list = lists.as_fixed_size_list();
-                let offsets = (0..=list.len()).map(|i| i * *size as usize).collect::<Vec<_>>();
-                self.pick(lists, &offsets, &mut rows, &mut picks);
-                Arc::clone(list.values())
+                ((0..=list.len()).map(|i| i * *size as usize).collect(), list.values())
             }
             _ => {
                 let list = lists.as_list::<i32>();
-                let offsets = list.offsets().iter().map(|offset| *offset as usize).collect::<Vec<_>>();
-                self.pick(lists, &offsets, &mut rows, &mut picks);
-                Arc::clone(list.values())
+                (list.offsets().iter().map(|offset| *offset as usize).collect(), list.values())
             }
         };
-        let elements = if picks.iter().all(Option::is_some) {
-            let picks: Vec<u32> = picks.into_iter().flatten().collect();
-            Arc::clone(&gather::take(&[values], &picks)[0])
-        } else {
-            compute::take(&values, &UInt32Array::from(picks), None).expect("picks lie inside the values")
-        };
-        (rows, elements)
+        Lists { lists: lists.clone(), offsets, elements: elements.clone() }
     }
 
-    fn pick(&self, lists: &ArrayRef, offsets: &[usize], rows: &mut Vec<u32>, picks: &mut Vec<Option<u32>>) {
-        for row in 0..lists.len() {
-            let elements = offsets[row]..offsets[row + 1];
-            if lists.is_null(row) || elements.is_empty() {
-                if self.outer {
-                    rows.push(row as u32);
-                    picks.push(None);
-                }
-                continue;
-            }
-            for element in elements {
-                rows.push(row as u32);
-                picks.push(Some(element as u32));
-            }
+    fn len(&self, row: usize) -> usize {
+        if self.lists.is_null(row) { 0 } else { self.offsets[row + 1] - self.offsets[row] }
+    }
+
+    fn pick(&self, picks: &[Option<u32>]) -> ArrayRef {
+        if let Some(picks) = picks.iter().copied().collect::<Option<Vec<u32>>>() {
+            return gather::take(std::slice::from_ref(&self.elements), &picks)[0].clone();
         }
+        compute::take(&self.elements, &UInt32Array::from(picks.to_vec()), None).expect("picks lie inside the values")
     }
 }

@@ -36,9 +36,10 @@ pub fn line(plan: &Plan) -> String {
         Node::Scan { relation, .. } => format!("Scan {relation} [{}]", names(&plan.schema)),
         Node::Constant { rows } => format!("Constant {} [{}]", constant(rows), names(&plan.schema)),
         Node::Stage { input, filter, project } => stage(plan, input, filter, project),
-        Node::Unnest { input, column, outer } => {
+        Node::Unnest { input, columns, outer } => {
             let outer = if *outer { " outer" } else { "" };
-            format!("Unnest{outer} {}", name(&input.schema, *column))
+            let lists: Vec<String> = columns.iter().map(|column| name(&input.schema, *column)).collect();
+            format!("Unnest{outer} {}", lists.join(", "))
         }
         Node::Join { .. } => join(plan),
         Node::Aggregate { input, keys, calls } => aggregate(plan, input, keys, calls),

@@ -45,13 +45,14 @@ pub enum Node {
         /// One expression an output column, over the input's schema.
         project: Vec<Expr>,
     },
-    /// One output row for each element of a list column (`unnest`); the element replaces the list.
+    /// One output row for each element of a list column (`unnest`); the element replaces the list. Several lists are taken side
+    /// by side: the first elements make a row, then the second ones; a shorter list is filled up with nulls.
     Unnest {
-        /// Rows with a list column.
+        /// Rows with list columns.
         input: Arc<Plan>,
-        /// Position of the list column.
-        column: usize,
-        /// Whether a null or empty list yields one row with a null.
+        /// Positions of the list columns, at least one.
+        columns: Vec<usize>,
+        /// Whether a row whose lists are all null or empty yields one row with nulls.
         outer: bool,
     },
     /// Pairs (or keeps, or drops) rows whose keys are equal and which pass the residual predicate.

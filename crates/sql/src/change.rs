@@ -17,11 +17,13 @@ use crate::catalog::{Catalog, Relation};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::nearest::nearest;
+use crate::parse::{fold, parse_expr};
 use crate::planner::{Finish, Planned, Planner, optimise};
 use crate::rewrite::{rewrite_expr, template};
 use crate::statement::{Delete, Insert, ObjectKind, Update};
 use crate::translate::{Clock, Translator, conform};
 use crate::types::sql_name;
+use crate::walk::{Changing, change};
 
 impl Planner<'_> {
     /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out are their defaults.
@@ -46,23 +48,72 @@ impl Planner<'_> {
     /// # Errors
     /// As for a query.
     pub fn plan_delete(&self, delete: &Delete) -> Result<Planned> {
-        let query = all_where(&delete.table, &delete.selection, vec![])?;
+        let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
+        let query = all_where(named, vec![], &delete.selection, vec![])?;
         self.guarded(&query, |context| {
             let target = Target::of(context, &delete.table, "DELETE from")?;
             self.rows(context, context.logical(&query)?, &target.schema)
         })
     }
 
-    /// The rows to change: the table's columns as they are, followed by the table's columns as they shall be.
+    /// The rows to change: the table's columns as they are, followed by the table's columns as they shall be. A row that is joined
+    /// with several others (`FROM`) appears as often.
     ///
     /// # Errors
     /// As for a query and for `INSERT`.
     pub fn plan_update(&self, update: &Update) -> Result<Planned> {
-        let assigned = update.assignments.iter().map(|(_, value)| value.clone()).collect();
-        let query = all_where(&update.table, &update.selection, assigned)?;
+        let (names, assigned) = update.assignments.iter().cloned().unzip();
+        let named = Named { table: &update.table, alias: update.alias.as_deref() };
+        let query = all_where(named, update.from.clone(), &update.selection, assigned)?;
+        self.changed_rows(&update.table, "UPDATE", query, names)
+    }
+
+    /// The rows that `ON CONFLICT DO UPDATE` changes, as [`plan_update`](Self::plan_update) gives them.
+    ///
+    /// # Errors
+    /// As for `UPDATE`; `Invalid` for columns that are not the primary key.
+    pub fn plan_conflict(&self, insert: &Insert) -> Result<Planned> {
+        let table = &insert.table;
+        let (names, query) = self.guarded(&insert.query, |context| {
+            let target = Target::of(context, table, "INSERT into")?;
+            let key: Vec<String> = target.key.iter().map(|at| target.schema.field(*at).name().clone()).collect();
+            let (names, values): (Vec<String>, Vec<ast::Expr>) =
+                insert.conflict.iter().filter_map(|conflict| conflict.update.clone()).flatten().unzip();
+            let proposed = target.proposed(insert)?;
+            let from = template(&format!("SELECT 1 FROM ({}) AS excluded ({proposed})", insert.query))?;
+            let SetExpr::Select(from) = *from.body else {
+                return Err(SqlError::internal("a template is a select"));
+            };
+            let equal =
+                key.iter().map(|name| format!("{}.{} = excluded.{}", quoted(table), quoted(name), quoted(name)));
+            let mut condition = parse_expr(&equal.collect::<Vec<_>>().join(" AND "))?;
+            if let Some(selection) = insert.conflict.as_ref().and_then(|conflict| conflict.selection.clone()) {
+                let selection = target.qualified(selection)?;
+                condition = parse_expr(&format!("({condition}) AND ({selection})"))?;
+            }
+            let values = values.into_iter().map(|value| target.qualified(value)).collect::<Result<_>>()?;
+            let named = Named { table, alias: None };
+            Ok((names, all_where(named, from.from, &Some(condition), values)?))
+        })?;
+        self.changed_rows(table, "INSERT into", query, names)
+    }
+
+    /// The items of `RETURNING`, over rows of the table.
+    ///
+    /// # Errors
+    /// As for a query.
+    pub fn plan_returning(&self, table: &str, alias: Option<&str>, items: &[ast::SelectItem]) -> Result<Planned> {
+        let mut query = all_where(Named { table, alias }, vec![], &None, vec![])?;
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.projection = items.to_vec();
+        }
+        self.plan_query(&query)
+    }
+
+    /// The rows of a table, and what the further columns of the query make of them.
+    fn changed_rows(&self, table: &str, action: &str, query: Box<ast::Query>, names: Vec<String>) -> Result<Planned> {
         self.guarded(&query, |context| {
-            let target = Target::of(context, &update.table, "UPDATE")?;
-            let names: Vec<String> = update.assignments.iter().map(|(name, _)| name.clone()).collect();
+            let target = Target::of(context, table, action)?;
             let columns = target.positions_of(&names)?;
             let query = target.with_defaults(query.clone(), &columns);
             let rows = context.logical(&query)?;
@@ -112,22 +163,31 @@ pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
     Planner::new(catalog).plan_update(update)
 }
 
+/// A table as a statement names it.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    table: &'a str,
+    alias: Option<&'a str>,
+}
+
 /// A table to be changed.
 struct Target {
     name: String,
     schema: SchemaRef,
+    /// Positions of the primary key's columns.
+    key: Vec<usize>,
     /// One entry a column.
     defaults: Vec<Option<ast::Expr>>,
 }
 
 impl Target {
     fn of(context: &Context, name: &str, action: &str) -> Result<Self> {
-        let Relation { kind, schema, .. } = context.relation(name)?;
+        let Relation { kind, schema, primary_key: key, .. } = context.relation(name)?;
         let (is, hint) = match kind {
             ObjectKind::Table => {
                 let mut defaults = context.catalog().defaults(name);
                 defaults.resize(schema.fields().len(), None);
-                return Ok(Self { name: name.to_string(), schema, defaults });
+                return Ok(Self { name: name.to_string(), schema, key, defaults });
             }
             ObjectKind::Source => ("a source", "A source's rows come from its connector; write to a table."),
             ObjectKind::View | ObjectKind::MaterializedView => ("a view", "Change the tables it reads."),
@@ -162,6 +222,35 @@ impl Target {
             positions.push(at);
         }
         Ok(positions)
+    }
+
+    /// The columns of the rows that an insertion proposes, as a list; the conflict must be on the primary key.
+    fn proposed(&self, insert: &Insert) -> Result<String> {
+        let named = insert.conflict.iter().flat_map(|conflict| &conflict.columns);
+        let mut named =
+            named.map(|name| self.positions_of(std::slice::from_ref(name))).collect::<Result<Vec<_>>>()?.concat();
+        named.sort_unstable();
+        let mut key = self.key.clone();
+        key.sort_unstable();
+        if key.is_empty() || (!named.is_empty() && named != key) {
+            let message = "there is no unique constraint matching the ON CONFLICT specification";
+            return Err(SqlError::new(ErrorKind::Invalid, message)
+                .with_hint(format!("Name the primary key of \"{}\"; declare one if it has none.", self.name)));
+        }
+        let given = match insert.query.body.as_ref() {
+            SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
+            _ => self.schema.fields().len(),
+        };
+        let all = self.schema.fields().iter().take(given).map(|field| field.name().clone());
+        let names: Vec<String> = if insert.columns.is_empty() { all.collect() } else { insert.columns.clone() };
+        Ok(names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The expression with the table's name before its columns that have none.
+    fn qualified(&self, mut expr: ast::Expr) -> Result<ast::Expr> {
+        let mut qualify = Qualify { table: &self.name, schema: &self.schema };
+        change(&mut expr, &mut qualify)?;
+        Ok(expr)
     }
 
     /// `VALUES` for these columns, each value converted to its column's type.
@@ -303,10 +392,41 @@ fn column(plan: &LogicalPlan, at: usize) -> Expr {
     Expr::Column(Column::from(plan.schema().qualified_field(at)))
 }
 
-/// `SELECT *, values FROM table WHERE selection`.
-fn all_where(table: &str, selection: &Option<ast::Expr>, values: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
-    let mut query = template(&format!("SELECT * FROM \"{}\"", table.replace('"', "\"\"")))?;
+/// Writes a table's name before its columns that have none.
+struct Qualify<'a> {
+    table: &'a str,
+    schema: &'a SchemaRef,
+}
+
+impl Changing for Qualify<'_> {
+    fn after_expr(&mut self, expr: &mut ast::Expr) -> Result<()> {
+        if let ast::Expr::Identifier(ident) = expr
+            && self.schema.column_with_name(&fold(ident)).is_some()
+        {
+            *expr = ast::Expr::CompoundIdentifier(vec![ast::Ident::with_quote('"', self.table), ident.clone()]);
+        }
+        Ok(())
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// `SELECT table.*, values FROM table, from WHERE selection`.
+fn all_where(
+    named: Named,
+    from: Vec<ast::TableWithJoins>,
+    selection: &Option<ast::Expr>,
+    values: Vec<ast::Expr>,
+) -> Result<Box<ast::Query>> {
+    let table = quoted(named.table);
+    let mut query = template(&match named.alias {
+        None => format!("SELECT {table}.* FROM {table}"),
+        Some(alias) => format!("SELECT {}.* FROM {table} AS {}", quoted(alias), quoted(alias)),
+    })?;
     if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from.extend(from);
         select.selection = selection.clone();
         for (n, expr) in values.into_iter().enumerate() {
             select.projection.push(ast::SelectItem::ExprWithAlias {

@@ -96,6 +96,9 @@ impl<'a> Context<'a> {
     /// The relation of that name.
     pub(crate) fn relation(&self, name: &str) -> Result<Relation, SqlError> {
         self.catalog.relation(name).ok_or_else(|| {
+            if name.starts_with("pg_") {
+                return catalog_table(name);
+            }
             let names = self.catalog.names();
             let hint = nearest(name, names.iter().map(String::as_str))
                 .map(|name| format!("Perhaps you meant \"{name}\"."))
@@ -150,6 +153,9 @@ impl ContextProvider for Context<'_> {
         if let Some(schema) = name.schema()
             && schema != "public"
         {
+            if matches!(schema, "information_schema" | "pg_catalog") {
+                return Err(catalog_table(&name.to_string()).into());
+            }
             return Err(SqlError::new(ErrorKind::UnknownName, format!("schema \"{schema}\" does not exist"))
                 .with_hint("There is one schema, named public: write the name without a schema.")
                 .into());
@@ -227,6 +233,14 @@ impl ContextProvider for Context<'_> {
     fn udwf_names(&self) -> Vec<String> {
         FUNCTIONS.window.keys().cloned().collect()
     }
+}
+
+/// The error for a table that describes the catalog.
+fn catalog_table(name: &str) -> SqlError {
+    SqlError::unsupported(
+        format!("catalog table {name}"),
+        "Write SHOW TABLES, SHOW SOURCES, SHOW VIEWS, SHOW MATERIALIZED VIEWS, SHOW INDEXES, or SHOW COLUMNS FROM relation.",
+    )
 }
 
 /// A relation as DataFusion scans it; a plain view brings its plan.

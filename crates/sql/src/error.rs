@@ -10,6 +10,7 @@ use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::sqlparser::parser::ParserError;
 use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
+use crate::input::in_words;
 use crate::nearest::nearest;
 
 /// Result of the functions of this crate.
@@ -191,17 +192,7 @@ impl From<DataFusionError> for SqlError {
 
 /// A constant that could not be computed.
 fn from_arrow(message: &str) -> SqlError {
-    let plain = message.split_once(" error: ").map_or(message, |(_, rest)| rest);
-    let cast = plain.strip_prefix("Cannot cast string '").and_then(|rest| rest.split_once("' to value of "));
-    let parse = plain.strip_prefix("Error parsing timestamp from '").and_then(|rest| rest.split_once("': "));
-    let message = match (cast, parse) {
-        (Some((text, name)), _) => {
-            format!("invalid input syntax for type {}: \"{text}\"", sql_types(name.trim_end_matches(" type")))
-        }
-        (_, Some((text, _))) => format!("invalid input syntax for type timestamp: \"{text}\""),
-        _ => lower_first(plain),
-    };
-    SqlError::new(ErrorKind::Invalid, message)
+    SqlError::new(ErrorKind::Invalid, lower_first(&in_words(message)))
 }
 
 fn from_schema(error: SchemaError) -> SqlError {
@@ -249,6 +240,9 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
     SqlError::new(ErrorKind::UnknownName, message).with_hint(hint)
 }
 
+/// What [`in_words`] and [`convert`](crate::input::convert) say of values.
+const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field overflow", "value too long"];
+
 /// Sorts a planner message into our kinds by its words.
 fn from_message(message: &str) -> SqlError {
     let line = first_line(message);
@@ -273,6 +267,9 @@ fn from_message(message: &str) -> SqlError {
         let second = rest.split(" on column").next().unwrap_or(rest);
         let message = format!("UNION types {} and {} cannot be matched", sql_types(first), sql_types(second));
         return SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.");
+    }
+    if VALUE_ERRORS.iter().any(|words| line.contains(words)) {
+        return SqlError::new(ErrorKind::Invalid, line);
     }
     let lower = line.to_lowercase();
     let kind = if ["coerc", "cast", "common argument type", "boolean type", "data type", "type mismatch", "types"]

@@ -11,7 +11,10 @@ use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWin
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast, lit};
 
+use crate::age::Age;
+use crate::intervals::Avg;
 use crate::own::{FloatDivide, IntervalTimes, OneRow};
+use crate::text::{Format, TypeOf};
 use crate::types::UTC;
 
 /// All functions by name and alias.
@@ -34,15 +37,17 @@ const SCALAR_ALIASES: [(&str, &str); 6] = [
     ("array_length", "array_length"),
 ];
 
-const AGGREGATE_ALIASES: [(&str, &str); 2] = [("every", "bool_and"), ("variance", "var_samp")];
+const AGGREGATE_ALIASES: [(&str, &str); 3] = [("mean", "avg"), ("every", "bool_and"), ("variance", "var_samp")];
 
 impl Functions {
     fn new() -> Self {
         let mut scalar = BTreeMap::new();
-        let scalars = [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf()]
-            .into_iter()
-            .chain(datafusion_functions::all_default_functions())
-            .chain(datafusion_functions_nested::all_default_nested_functions());
+        let scalars =
+            [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
+                .into_iter()
+                .chain(crate::text::all())
+                .chain(datafusion_functions::all_default_functions())
+                .chain(datafusion_functions_nested::all_default_nested_functions());
         // The present is an instant: timestamptz.
         let mut config = ConfigOptions::default();
         config.execution.time_zone = Some(UTC.into());
@@ -52,6 +57,7 @@ impl Functions {
         }
         let mut aggregate = BTreeMap::new();
         for function in datafusion_functions_aggregate::all_default_aggregate_functions() {
+            let function = if function.name() == "avg" { Avg::udaf(function) } else { function };
             insert(&mut aggregate, function.name(), function.aliases(), &function);
         }
         let mut window = BTreeMap::new();
@@ -96,7 +102,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
-/// Operators on dates and times, and the type of `row_number()`, as in PostgreSQL.
+/// Operators on dates and times, and the types of `row_number()` and the ranks, as in PostgreSQL.
 #[derive(Debug)]
 struct PostgresPlanner;
 
@@ -112,9 +118,11 @@ impl ExprPlanner for PostgresPlanner {
     }
 
     fn plan_window(&self, raw: RawWindowExpr) -> DfResult<PlannerResult<RawWindowExpr>> {
-        if raw.func_def.name() != "row_number" {
-            return Ok(PlannerResult::Original(raw));
-        }
+        let wanted = match raw.func_def.name() {
+            "row_number" | "rank" | "dense_rank" => DataType::Int64,
+            "ntile" => DataType::Int32,
+            _ => return Ok(PlannerResult::Original(raw)),
+        };
         let function = Expr::from(WindowFunction {
             fun: raw.func_def,
             params: WindowFunctionParams {
@@ -127,7 +135,7 @@ impl ExprPlanner for PostgresPlanner {
                 distinct: raw.distinct,
             },
         });
-        Ok(PlannerResult::Planned(cast(function, DataType::Int64)))
+        Ok(PlannerResult::Planned(cast(function, wanted)))
     }
 }
 

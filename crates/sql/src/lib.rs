@@ -10,6 +10,7 @@
 //! `rewrite` (on the syntax tree), `context` (names and functions for DataFusion), `translate` (its plan to ours),
 //! `change` (INSERT, UPDATE, DELETE).
 
+mod age;
 pub mod catalog;
 mod change;
 pub mod coerce;
@@ -19,6 +20,8 @@ mod decorrelate;
 mod distinct_on;
 mod error;
 mod functions;
+pub mod input;
+mod intervals;
 mod nearest;
 mod own;
 pub mod parse;
@@ -29,6 +32,7 @@ mod rewrite;
 mod setop;
 mod split;
 pub mod statement;
+mod text;
 mod translate;
 mod types;
 mod walk;
@@ -40,4 +44,4 @@ pub use error::{ErrorKind, Result, SqlError};
 pub use parse::{Parsed, parse};
 pub use planner::{Finish, Planned, Planner, plan_query, plan_view};
 pub use split::{Split, is_complete, split};
-pub use types::{arrow_type, sql_name};
+pub use types::{arrow_type, column_type_name, sql_name};

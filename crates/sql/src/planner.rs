@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::decorrelate;
 use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::input;
 use crate::place;
 use crate::postgres;
 use crate::rewrite::output_names;
@@ -171,6 +172,7 @@ pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Re
     let config = context.config();
     let plan = postgres::adapt(decorrelate::replace(plan)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
+    let plan = input::read_text(plan)?;
     clock.check(&plan)?;
     let plan = distinct_on::replace(plan)?;
     let settings = OptimizerContext::new_with_config_options(config);

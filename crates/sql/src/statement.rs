@@ -11,6 +11,8 @@ use datafusion_expr::sqlparser::ast;
 pub enum Statement {
     /// `CREATE TABLE`.
     CreateTable(CreateTable),
+    /// `CREATE TABLE .. AS query`.
+    CreateTableAs(CreateTableAs),
     /// `CREATE SOURCE`.
     CreateSource(CreateSource),
     /// `CREATE VIEW` and `CREATE MATERIALIZED VIEW`.
@@ -52,6 +54,8 @@ pub enum Statement {
         /// Its value, without quotes.
         value: String,
     },
+    /// `FLUSH`: waits until all that was written and all that bounded sources have is in every view.
+    Flush,
 }
 
 /// `CREATE TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (..)) [WITH (..)]`.
@@ -69,6 +73,19 @@ pub struct CreateTable {
     pub primary_key: Vec<usize>,
     /// `WITH` options: lower-case name, unquoted value, in order.
     pub options: Vec<(String, String)>,
+}
+
+/// `CREATE TABLE [IF NOT EXISTS] name [(names)] AS query`: a table with the answer of today.
+#[derive(Clone, Debug)]
+pub struct CreateTableAs {
+    /// Name of the object.
+    pub name: String,
+    /// Whether an object of that name is left as it is.
+    pub if_not_exists: bool,
+    /// Names for the query's columns; empty keeps them.
+    pub column_names: Vec<String>,
+    /// The query.
+    pub query: Box<ast::Query>,
 }
 
 /// `CREATE SOURCE [IF NOT EXISTS] name [(columns)] WITH (connector = .., ..)`.
@@ -127,6 +144,21 @@ pub struct Insert {
     pub columns: Vec<String>,
     /// The rows: `VALUES` or any query.
     pub query: Box<ast::Query>,
+    /// `ON CONFLICT`: what becomes of rows whose primary key is there.
+    pub conflict: Option<Conflict>,
+    /// `RETURNING` items over the new rows.
+    pub returning: Option<Vec<ast::SelectItem>>,
+}
+
+/// `ON CONFLICT [(columns)] DO NOTHING | DO UPDATE SET .. [WHERE ..]`.
+#[derive(Clone, Debug)]
+pub struct Conflict {
+    /// The columns named; empty means the primary key.
+    pub columns: Vec<String>,
+    /// Column name and new value, over the table's columns and those of `excluded`; `None` for DO NOTHING.
+    pub update: Option<Vec<(String, ast::Expr)>>,
+    /// Rows that are changed; `None` takes all.
+    pub selection: Option<ast::Expr>,
 }
 
 /// `UPDATE table SET .. [WHERE ..]`.
@@ -138,6 +170,12 @@ pub struct Update {
     pub assignments: Vec<(String, ast::Expr)>,
     /// Condition on the rows; `None` takes all.
     pub selection: Option<ast::Expr>,
+    /// Another name for the table within the statement.
+    pub alias: Option<String>,
+    /// `FROM`: what the rows are joined with.
+    pub from: Vec<ast::TableWithJoins>,
+    /// `RETURNING` items over the new rows.
+    pub returning: Option<Vec<ast::SelectItem>>,
 }
 
 /// `DELETE FROM table [WHERE ..]`.
@@ -147,6 +185,10 @@ pub struct Delete {
     pub table: String,
     /// Condition on the rows; `None` takes all.
     pub selection: Option<ast::Expr>,
+    /// Another name for the table within the statement.
+    pub alias: Option<String>,
+    /// `RETURNING` items over the rows that are gone.
+    pub returning: Option<Vec<ast::SelectItem>>,
 }
 
 /// `COPY table [(columns)] FROM 'path' [WITH] (options)`.

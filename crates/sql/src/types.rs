@@ -5,7 +5,8 @@
 //! | `smallint`, `integer`, `bigint` | `Int16`, `Int32`, `Int64` |
 //! | `real`, `double precision`, `float(n)` | `Float32`, `Float64` |
 //! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `Decimal128(38, 10)`, since Arrow has no numeric without a scale |
-//! | `text`, `varchar(n)`, `char(n)`, `uuid`, `json`, `jsonb` | `Utf8View`; lengths are not enforced |
+//! | `text`, `uuid`, `json`, `jsonb` | `Utf8View` |
+//! | `varchar(n)`, `char(n)` | `Utf8View`; the length is the column's [`TextLimit`] |
 //! | `bytea` | `BinaryView` |
 //! | `date`, `time`, `timestamp`, `timestamptz` | `Date32`, `Time64(us)`, `Timestamp(us)`, `Timestamp(us, "UTC")` |
 //! | `interval` | `Interval(MonthDayNano)` |
@@ -13,10 +14,13 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::TextLimit;
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion_common::DataFusionError;
 use datafusion_expr::planner::TypePlanner;
-use datafusion_expr::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, TimezoneInfo};
+use datafusion_expr::sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::nearest::nearest;
@@ -82,6 +86,38 @@ pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
         SqlType::Custom(name, _) => return custom(&name.to_string()),
         other => return Err(unsupported(&other.to_string())),
     })
+}
+
+/// The length that a type declares. `char` alone is `char(1)`.
+///
+/// # Errors
+/// `Invalid` for a length of zero.
+pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
+    let (varying, length) = match sql {
+        SqlType::Varchar(length)
+        | SqlType::CharacterVarying(length)
+        | SqlType::CharVarying(length)
+        | SqlType::Nvarchar(length) => (true, length),
+        SqlType::Char(length) | SqlType::Character(length) => (false, length),
+        _ => return Ok(None),
+    };
+    let n = match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => *length,
+        None if !varying => 1,
+        _ => return Ok(None),
+    };
+    if n == 0 {
+        return Err(SqlError::new(ErrorKind::Invalid, format!("length for type {sql} must be at least 1")));
+    }
+    Ok(Some(if varying { TextLimit::Varchar(n) } else { TextLimit::Char(n) }))
+}
+
+/// The SQL name of a relation's column type, with its declared length.
+pub fn column_type_name(field: &Field) -> String {
+    match TextLimit::of(field) {
+        Some(limit) => limit.to_string(),
+        None => sql_name(field.data_type()),
+    }
 }
 
 fn decimal(info: &ExactNumberInfo) -> Result<DataType> {

@@ -93,12 +93,14 @@ impl Builder {
         self.stage(input, filter, all)
     }
 
-    /// One row for each element of a list column.
-    pub fn unnest(&mut self, input: &Arc<Plan>, column: usize, outer: bool) -> Arc<Plan> {
+    /// One row for each element of list columns, side by side.
+    pub fn unnest(&mut self, input: &Arc<Plan>, columns: &[usize], outer: bool) -> Arc<Plan> {
         let mut types = types(input);
-        let DataType::List(element) = &types[column] else { panic!("column {column} is not a list") };
-        types[column] = element.data_type().clone();
-        self.plan(Node::Unnest { input: input.clone(), column, outer }, &types)
+        for column in columns {
+            let DataType::List(element) = &types[*column] else { panic!("column {column} is not a list") };
+            types[*column] = element.data_type().clone();
+        }
+        self.plan(Node::Unnest { input: input.clone(), columns: columns.to_vec(), outer }, &types)
     }
 
     /// A join with all its columns.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use anabranch_batch::without_limits;
 use anabranch_sql::catalog::Relation;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
@@ -37,7 +38,7 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
         Some(Relation {
             name: object.name.clone(),
             kind: if object.kind == ObjectKind::View && !inline { ObjectKind::MaterializedView } else { object.kind },
-            schema: object.schema.clone(),
+            schema: without_limits(&object.schema),
             primary_key: object.primary_key.clone(),
             view_query: object.query_text.clone().filter(|_| inline),
         })

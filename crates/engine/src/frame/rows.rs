@@ -47,7 +47,7 @@ impl Frame {
                     return Err(Error::invalid(format!("column \"{column}\" is no list, but of type {other}")));
                 }
             };
-            let node = Node::Unnest { input: state.plan.clone(), column: at, outer: false };
+            let node = Node::Unnest { input: state.plan.clone(), columns: vec![at], outer: false };
             Ok(Arc::new(Plan { node, schema: schema_of(&columns)? }))
         })
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anabranch_batch::Columns;
 use anabranch_operators::expression::{Column as PlainColumn, Expression, ExpressionRef};
+use anabranch_sql::input::in_words;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -215,14 +216,8 @@ fn row_error_message(error: &DataFusionError) -> String {
     if lower.contains("divide by zero") || lower.contains("division by zero") {
         return "division by zero".to_owned();
     }
-    if lower.contains("overflow happened on") || lower.contains("overflow") {
+    if lower.contains("overflow") && !lower.contains("field overflow") {
         return format!("value out of range: {text}");
     }
-    if let Some(rest) = text.strip_prefix("Cannot cast string '")
-        && let Some((value, data_type)) = rest.split_once("' to value of ")
-    {
-        let data_type = data_type.trim_end_matches(" type");
-        return format!("invalid input for type {}: \"{value}\"", data_type.to_lowercase());
-    }
-    text
+    in_words(&text)
 }

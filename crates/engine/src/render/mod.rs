@@ -129,7 +129,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 stateless(self.stream(*input), "Stage", move |batch, out| stage.apply(batch, out))
             }
             Step::Unnest { input, unnest } => {
-                let unnest = *unnest;
+                let unnest = unnest.clone();
                 stateless(self.stream(*input), "Unnest", move |batch, out| unnest.apply(batch, out))
             }
             Step::Union { inputs } => {

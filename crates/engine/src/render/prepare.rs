@@ -100,9 +100,9 @@ impl<'a> Preparer<'a> {
             Node::Scan { relation, columns } => self.scan(relation, columns),
             Node::Constant { rows } => self.constant(plan, rows),
             Node::Stage { input, filter, project } => self.stage(plan, input, filter, project),
-            Node::Unnest { input, column, outer } => {
+            Node::Unnest { input, columns, outer } => {
                 let input = self.stream(input)?;
-                Ok(self.push(Step::Unnest { input, unnest: Unnest { column: *column, outer: *outer } }))
+                Ok(self.push(Step::Unnest { input, unnest: Unnest { columns: columns.clone(), outer: *outer } }))
             }
             Node::Join { .. } => self.join(plan, None),
             Node::Aggregate { input, keys, calls } => {

@@ -2,22 +2,29 @@
 //!
 //! Law: all rows of the file or none. With `on_error = 'skip'`, rows that cannot be read are left out and counted; rows
 //! that break a constraint of the table are an error all the same.
+//!
+//! Rows are read, checked and set aside block by block (`spool`), and only when the last one is good do they enter the table. Memory: the
+//! spool's limit, one block, and eight bytes a row of a table with a primary key. Keys that occur in several blocks are found by their hashes;
+//! then the spool is read once more, to compare these keys themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_sql::statement::CopyFrom;
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 
 use super::commit::target;
+use super::write::check_distinct;
 use super::{Outcome, Session, SourceState, SourceStatus};
 use crate::catalog::Object;
 use crate::coerce::coerce;
 use crate::connector::{Poll, SourceReader, SourceSpec};
 use crate::error::Error;
 use crate::nearest::nearest;
+use crate::spool::Spool;
 
 impl Session {
     pub(super) fn copy_from(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
@@ -27,12 +34,11 @@ impl Session {
         options.insert("path".to_string(), copy.path.clone());
         let spec = SourceSpec { name: copy.table.clone(), columns: fields.clone(), options };
         let mut reader = self.connector("file")?.open(&spec)?;
-        let rows = self.read_all(&object, &fields, reader.as_mut());
+        let spool = self.read_all(&object, &fields, reader.as_mut());
         self.publish_progress();
-        let rows = rows?;
-        let n_rows: usize = rows.iter().map(Batch::len).sum();
-        self.write_checked(&copy.table, rows)?;
-        let tag = format!("COPY {n_rows}");
+        let mut spool = spool?;
+        self.commit_spool(&copy.table, &mut spool)?;
+        let tag = format!("COPY {}", spool.n_rows());
         let progress = reader.progress();
         Ok(match (progress.skipped, progress.first_skipped) {
             (0, _) => Outcome::done(tag),
@@ -43,26 +49,55 @@ impl Session {
         })
     }
 
-    fn read_all(
-        &mut self,
-        object: &Object,
-        fields: &[Field],
-        reader: &mut dyn SourceReader,
-    ) -> Result<Vec<Batch>, Error> {
-        let mut rows = Vec::new();
-        let mut n_rows = 0;
+    /// All rows of the reader, checked.
+    fn read_all(&mut self, object: &Object, fields: &[Field], reader: &mut dyn SourceReader) -> Result<Spool, Error> {
+        let mut spool = Spool::new(&self.options.temporary_folder, self.options.copy_bytes_max);
+        let mut keys = SeenKeys::default();
         loop {
             self.interrupt.check()?;
             match reader.poll(self.settings.batch_rows_max)? {
                 Poll::Rows(batch) => {
-                    n_rows += batch.num_rows() as u64;
-                    rows.push(self.fit_copied(object, fields, batch)?);
-                    self.publish_copy(object, reader, n_rows);
+                    let batch = self.fit_copied(object, fields, batch)?;
+                    self.check_primary_key(object, std::slice::from_ref(&batch))?;
+                    keys.add(&object.primary_key, &batch);
+                    spool.push(batch)?;
+                    self.publish_copy(object, reader, spool.n_rows() as u64);
                 }
                 Poll::Pending { retry_after } => std::thread::sleep(retry_after),
-                Poll::Done => return Ok(rows),
+                Poll::Done => break,
             }
         }
+        keys.check_repeated(object, &mut spool)?;
+        Ok(spool)
+    }
+
+    /// Puts the rows into the table as one commit. If they cannot be read back, those that were pushed are taken back, at the same time.
+    fn commit_spool(&mut self, table: &str, spool: &mut Spool) -> Result<(), Error> {
+        let time = self.begin_commit();
+        let mut n_pushed = 0;
+        let pushed = spool.each(|batch| {
+            self.push(table, batch.with_times(Times::Constant(time)))?;
+            n_pushed += 1;
+            self.cluster.step();
+            Ok(())
+        });
+        if let Err(error) = pushed {
+            let mut n_left = n_pushed;
+            let taken_back = spool.each(|batch| {
+                if n_left > 0 {
+                    n_left -= 1;
+                    self.push(table, batch.with_times(Times::Constant(time)).negate())?;
+                }
+                Ok(())
+            });
+            self.commit()?;
+            return match taken_back.is_ok() || n_left == 0 {
+                true => Err(error),
+                false => Err(Error::internal(format!("COPY into \"{table}\" stopped half way: {error}"))),
+            };
+        }
+        self.commit()?;
+        Ok(())
     }
 
     /// The batch's columns, which stand for `fields`, as the table's.
@@ -97,6 +132,44 @@ impl Session {
             rate: None,
         });
         self.progress.publish(statuses);
+    }
+}
+
+/// Hashes of the primary keys read so far.
+#[derive(Default)]
+struct SeenKeys {
+    hashes: HashSet<u64>,
+    /// Hashes that came in more than one block.
+    repeated: HashSet<u64>,
+}
+
+impl SeenKeys {
+    /// Takes note of a block's keys, which are distinct within it.
+    fn add(&mut self, key: &[usize], block: &Batch) {
+        if key.is_empty() {
+            return;
+        }
+        let columns: Vec<ArrayRef> = key.iter().map(|column| block.column(*column).clone()).collect();
+        let hashes: HashSet<u64> = hash_columns(&columns, block.len()).into_iter().collect();
+        self.repeated.extend(hashes.iter().filter(|hash| self.hashes.contains(hash)));
+        self.hashes.extend(hashes);
+    }
+
+    /// Compares the keys whose hashes were repeated.
+    fn check_repeated(&self, object: &Object, spool: &mut Spool) -> Result<(), Error> {
+        if self.repeated.is_empty() {
+            return Ok(());
+        }
+        let mut suspects: Vec<Batch> = Vec::new();
+        spool.each(|block| {
+            let keys = block.project(&object.primary_key);
+            let hashes = hash_columns(keys.columns(), keys.len());
+            let rows: Vec<u32> =
+                (0..keys.len()).filter(|row| self.repeated.contains(&hashes[*row])).map(|row| row as u32).collect();
+            suspects.push(keys.take(&rows));
+            Ok(())
+        })?;
+        check_distinct(object, &suspects)
     }
 }
 

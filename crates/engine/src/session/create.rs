@@ -6,15 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use anabranch_batch::without_limits;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::catalog::Catalog as _;
-use anabranch_sql::statement::{CreateIndex, CreateSource, CreateTable, CreateView, ObjectKind};
+use anabranch_sql::column_type_name;
+use anabranch_sql::statement::{CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, ObjectKind};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{DFSchema, TableReference};
 use datafusion_expr::Expr;
 
 use super::dataflows::Sink;
-use super::planning::Named;
+use super::planning::{Named, visible_schema};
+use super::write::n_rows;
 use super::{Outcome, Session};
 use crate::catalog::{Arranged, Index, Maintained, Object, Planning, Retain, SourceOptions, kind_name};
 use crate::cluster::CollectionId;
@@ -55,6 +58,43 @@ impl Session {
         self.check_defaults(&object)?;
         self.add_input(object)?;
         Ok(Outcome::done("CREATE TABLE"))
+    }
+
+    /// A table with the columns and the rows that a query has now.
+    pub(super) fn create_table_as(&mut self, create: &CreateTableAs) -> Result<Outcome, Error> {
+        if let Some(outcome) = self.existing("CREATE TABLE AS", &create.name, create.if_not_exists)? {
+            return Ok(outcome);
+        }
+        let Named { planned, names } = self.plan_query(&create.query)?;
+        self.settle_sources(&names)?;
+        let given = visible_schema(&planned);
+        if create.column_names.len() > given.fields().len() {
+            return Err(Error::invalid(format!(
+                "table \"{}\" names {} columns, but its query has {}",
+                create.name,
+                create.column_names.len(),
+                given.fields().len()
+            )));
+        }
+        let field = |(idx, field): (usize, &Arc<Field>)| {
+            let name = create.column_names.get(idx).unwrap_or_else(|| field.name());
+            Field::new(name, field.data_type().clone(), true)
+        };
+        let columns: Vec<Field> = given.fields().iter().enumerate().map(field).collect();
+        let rows = self.collect_finished(&planned)?;
+        let definition = table_definition(&create.name, &columns);
+        let table = CreateTable {
+            name: create.name.clone(),
+            if_not_exists: false,
+            defaults: vec![None; columns.len()],
+            columns,
+            primary_key: vec![],
+            options: vec![],
+        };
+        self.create_table(&table, &definition)?;
+        let n_rows = n_rows(&rows);
+        self.write_checked(&create.name, rows)?;
+        Ok(Outcome::done(format!("SELECT {n_rows}")))
     }
 
     pub(super) fn create_source(&mut self, create: &CreateSource, text: &str) -> Result<Outcome, Error> {
@@ -303,10 +343,21 @@ impl Session {
     }
 }
 
+/// The statement that makes a table of these columns.
+fn table_definition(name: &str, columns: &[Field]) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let column = |field: &Field| format!("{} {}", quoted(field.name()), column_type_name(field));
+    let columns: Vec<String> = columns.iter().map(column).collect();
+    format!("CREATE TABLE {} ({})", quoted(name), columns.join(", "))
+}
+
 /// A plan of all columns of a relation.
 fn scan_plan(object: &Object) -> Result<Arc<Plan>, Error> {
-    let schema = DFSchema::try_from_qualified_schema(TableReference::bare(object.name.as_str()), &object.schema)
-        .map_err(|e| Error::internal(format!("schema of \"{}\": {e}", object.name)))?;
+    let schema = DFSchema::try_from_qualified_schema(
+        TableReference::bare(object.name.as_str()),
+        &without_limits(&object.schema),
+    )
+    .map_err(|e| Error::internal(format!("schema of \"{}\": {e}", object.name)))?;
     let columns = (0..object.schema.fields().len()).collect();
     let node = Node::Scan { relation: object.name.clone(), columns };
     Ok(Arc::new(Plan { node, schema: Arc::new(schema) }))

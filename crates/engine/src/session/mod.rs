@@ -9,7 +9,7 @@
 //! than a few commits ahead of them.
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (what is installed),
-//! then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`copy`],
+//! then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`],
 //! [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
 
 mod commit;
@@ -26,9 +26,11 @@ mod settings;
 mod show;
 mod subscribe;
 mod turn;
+mod upsert;
 mod write;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_arrangement::MergeEffort;
@@ -62,11 +64,22 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Rows read from one source in one turn, at most.
     pub batch_rows_max: usize,
+    /// Bytes of rows that COPY holds in memory before it sets further ones aside in a file.
+    pub copy_bytes_max: usize,
+    /// Where such files go.
+    pub temporary_folder: PathBuf,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { workers: 0, merge_effort: MergeEffort::default(), clock: Arc::new(WallClock), batch_rows_max: 65_536 }
+        Options {
+            workers: 0,
+            merge_effort: MergeEffort::default(),
+            clock: Arc::new(WallClock),
+            batch_rows_max: 65_536,
+            copy_bytes_max: 64 << 20,
+            temporary_folder: std::env::temp_dir(),
+        }
     }
 }
 
@@ -147,6 +160,7 @@ impl Session {
         let text = script.get(statement.range.clone()).unwrap_or(script).trim();
         match &statement.statement {
             Statement::CreateTable(create) => self.create_table(create, text),
+            Statement::CreateTableAs(create) => self.create_table_as(create),
             Statement::CreateSource(create) => self.create_source(create, text),
             Statement::CreateView(create) => self.create_view(create, text),
             Statement::CreateIndex(create) => self.create_index(create, text),
@@ -160,6 +174,7 @@ impl Session {
             Statement::Show(show) => self.show(show).map(Outcome::Rows),
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
             Statement::Drop(drop) => self.drop_objects(drop),
+            Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value } => self.set(name, value).map(|()| Outcome::done("SET")),
         }
     }

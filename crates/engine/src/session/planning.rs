@@ -44,6 +44,21 @@ impl Session {
         self.plan(|planner| planner.plan_delete(delete))
     }
 
+    /// Plans the rows that ON CONFLICT DO UPDATE changes: old columns, then new ones.
+    pub(super) fn plan_conflict(&self, insert: &Insert) -> Result<Named, Error> {
+        self.plan(|planner| planner.plan_conflict(insert))
+    }
+
+    /// Plans the items of RETURNING.
+    pub(super) fn plan_returned(
+        &self,
+        table: &str,
+        alias: Option<&str>,
+        items: &[ast::SelectItem],
+    ) -> Result<Named, Error> {
+        self.plan(|planner| planner.plan_returning(table, alias, items))
+    }
+
     fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
         let catalog = Planning::new(&self.catalog);
         let planned = plan(&Planner::as_of(&catalog, self.options.clock.now_micros()))?;

@@ -172,6 +172,22 @@ impl Direct<'_> {
     }
 }
 
+/// The answer of a query over one table, for these rows of it.
+pub(super) fn evaluate_over(plan: &Arc<Plan>, rows: Vec<Batch>) -> Result<Vec<Batch>, Error> {
+    let mut stages = Vec::new();
+    let mut below = plan;
+    while let Node::Stage { input, .. } = &below.node {
+        stages.push(below);
+        below = input;
+    }
+    stages.reverse();
+    let Node::Scan { columns, .. } = &below.node else {
+        return Err(Error::invalid("RETURNING takes expressions over the row's columns")
+            .with_hint("SELECT the rest in a statement of its own; reads see all earlier writes."));
+    };
+    evaluate_stages(&stages, rows.iter().map(|batch| batch.project(columns)).collect())
+}
+
 /// The rows after these stages, the lowest first.
 fn evaluate_stages(stages: &[&Arc<Plan>], mut batches: Vec<Batch>) -> Result<Vec<Batch>, Error> {
     for stage in stages {

@@ -19,6 +19,16 @@ const SETTINGS: [(&str, &str); 2] = [
     ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
 ];
 
+/// Settings that clients of PostgreSQL make, with the one value they have here.
+const FIXED: [(&str, &str); 6] = [
+    ("client_encoding", "UTF8"),
+    ("datestyle", "ISO, MDY"),
+    ("search_path", "public"),
+    ("standard_conforming_strings", "on"),
+    ("timezone", "UTC"),
+    ("transaction_isolation", "serializable"),
+];
+
 impl Settings {
     pub fn new(batch_rows_max: usize) -> Settings {
         Settings { wait_for_sources: true, batch_rows_max: batch_rows_max.max(1) }
@@ -39,7 +49,7 @@ impl Session {
         match name.as_str() {
             "wait_for_sources" => self.settings.wait_for_sources = parse_bool(&name, value)?,
             "batch_rows_max" => self.settings.batch_rows_max = parse_count(&name, value)?,
-            _ => return Err(unknown_setting(&name)),
+            _ => set_fixed(&name, value)?,
         }
         Ok(())
     }
@@ -51,8 +61,12 @@ impl Session {
             .filter(|(known, _)| name.is_none_or(|name| name.eq_ignore_ascii_case(known)))
             .map(|(known, meaning)| [known.to_string(), self.setting_value(known), meaning.to_string()])
             .collect();
+        let fixed = |name: &str| FIXED.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
         match name {
-            Some(name) if rows.is_empty() => Err(unknown_setting(name)),
+            Some(name) if rows.is_empty() => match fixed(name) {
+                Some((name, value)) => Ok(vec![[name.to_string(), value.to_string(), "always so".to_string()]]),
+                None => Err(unknown_setting(name)),
+            },
             _ => Ok(rows),
         }
     }
@@ -62,6 +76,20 @@ impl Session {
             "wait_for_sources" => if self.settings.wait_for_sources { "on" } else { "off" }.to_string(),
             _ => self.settings.batch_rows_max.to_string(),
         }
+    }
+}
+
+/// Accepts the value that a setting has anyway.
+fn set_fixed(name: &str, value: &str) -> Result<(), Error> {
+    let Some((_, fixed)) = FIXED.iter().find(|(known, _)| *known == name) else {
+        return Err(unknown_setting(name));
+    };
+    let plain = |text: &str| text.to_lowercase().replace(['-', ' '], "");
+    let same = plain(value) == plain(fixed) || plain(fixed).split(',').next() == Some(&plain(value));
+    match same {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
+            .with_hint(format!("It is always {fixed}; leave the statement out."))),
     }
 }
 

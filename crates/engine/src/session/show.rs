@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_sql::sql_name;
+use anabranch_sql::column_type_name;
 use anabranch_sql::statement::{ObjectKind, Show};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -48,7 +48,7 @@ impl Session {
         let default = |idx: usize| object.defaults.get(idx).and_then(|d| d.as_ref()).map(ToString::to_string);
         rows(vec![
             ("column", texts(fields.iter().map(|field| field.name().clone()))),
-            ("type", texts(fields.iter().map(|field| sql_name(field.data_type())))),
+            ("type", texts(fields.iter().map(|field| column_type_name(field)))),
             ("null", texts(fields.iter().map(|field| yes_no(field.is_nullable())))),
             ("key", Column::Text((0..fields.len()).map(key).collect())),
             ("default", Column::Text((0..fields.len()).map(default).collect())),

@@ -9,57 +9,115 @@ use anabranch_batch::{Batch, Diffs, Time, Times};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::{Delete, Insert, Update};
 use arrow::array::{ArrayRef, RecordBatch};
+use datafusion_expr::sqlparser::ast;
 
 use super::commit::target;
+use super::outcome::Rows;
 use super::planning::{Named, visible_schema};
 use super::{Outcome, Session};
 use crate::catalog::Object;
 use crate::cluster::Peek;
-use crate::coerce::{check_not_null, row_text};
+use crate::coerce::{check_not_null, fit_lengths, row_text};
 use crate::error::Error;
 use crate::finish::{Wanted, finish};
-use crate::session::query::rows_or_error;
+use crate::session::query::{evaluate_over, rows_or_error};
 
 impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         self.catalog.table(&insert.table)?;
+        let returning = self.plan_returning(&insert.table, None, &insert.returning)?;
         let Named { planned, names } = self.plan_insert(insert)?;
         self.settle_sources(&names)?;
         let rows = self.collect_finished(&planned)?;
-        let n_rows = n_rows(&rows);
-        self.write_checked(&insert.table, rows)?;
-        Ok(Outcome::done(format!("INSERT 0 {n_rows}")))
+        let (new, old) = match &insert.conflict {
+            None => (rows, vec![]),
+            Some(_) => {
+                let upsert = self.upsert(insert, rows)?;
+                (upsert.fresh.into_iter().chain(upsert.added).collect(), upsert.removed)
+            }
+        };
+        let n_rows = n_rows(&new);
+        self.write_returning(&insert.table, old, new.clone(), returning, new, format!("INSERT 0 {n_rows}"))
     }
 
     pub(super) fn delete_rows(&mut self, delete: &Delete) -> Result<Outcome, Error> {
         self.catalog.table(&delete.table)?;
+        let returning = self.plan_returning(&delete.table, delete.alias.as_deref(), &delete.returning)?;
         let Named { planned, names } = self.plan_delete(delete)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
-        let rows = self.collect(&planned.plan)?;
+        let rows: Vec<Batch> = self.collect(&planned.plan)?.into_iter().map(Batch::flatten).collect();
         let n_rows = n_rows(&rows);
-        let changes = rows.into_iter().map(|batch| batch.flatten().negate()).collect();
-        self.commit_batches(&delete.table, changes)?;
-        Ok(Outcome::done(format!("DELETE {n_rows}")))
+        self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, format!("DELETE {n_rows}"))
     }
 
     pub(super) fn update_rows(&mut self, update: &Update) -> Result<Outcome, Error> {
-        let n_columns = self.catalog.table(&update.table)?.schema.fields().len();
+        let object = self.catalog.table(&update.table)?.clone();
+        let n_columns = object.schema.fields().len();
+        let returning = self.plan_returning(&update.table, update.alias.as_deref(), &update.returning)?;
         let Named { planned, names } = self.plan_update(update)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows = self.collect(&planned.plan)?;
         let n_rows = n_rows(&rows);
-        let old: Vec<usize> = (0..n_columns).collect();
-        let new: Vec<usize> = (n_columns..2 * n_columns).collect();
-        let removed = rows.iter().map(|batch| batch.project(&old).flatten().negate());
-        let added = rows.iter().map(|batch| batch.project(&new).flatten());
-        self.write_checked(&update.table, removed.chain(added).collect())?;
-        Ok(Outcome::done(format!("UPDATE {n_rows}")))
+        let half = |columns: std::ops::Range<usize>| -> Vec<Batch> {
+            let columns: Vec<usize> = columns.collect();
+            rows.iter().map(|batch| batch.project(&columns).flatten()).collect()
+        };
+        let (old, new) = (half(0..n_columns), half(n_columns..2 * n_columns));
+        if !update.from.is_empty() {
+            check_joined_once(&object, &old)?;
+        }
+        self.write_returning(&update.table, old, new.clone(), returning, new, format!("UPDATE {n_rows}"))
+    }
+
+    /// The plan of RETURNING, if there is one.
+    fn plan_returning(
+        &self,
+        table: &str,
+        alias: Option<&str>,
+        items: &Option<Vec<ast::SelectItem>>,
+    ) -> Result<Option<Planned>, Error> {
+        let Some(items) = items else { return Ok(None) };
+        Ok(Some(self.plan_returned(table, alias, items)?.planned))
+    }
+
+    /// Takes rows out of a table and puts others in, as one commit; answers with what RETURNING makes of `shown`.
+    fn write_returning(
+        &mut self,
+        table: &str,
+        old: Vec<Batch>,
+        new: Vec<Batch>,
+        returning: Option<Planned>,
+        shown: Vec<Batch>,
+        tag: String,
+    ) -> Result<Outcome, Error> {
+        let answer = match &returning {
+            Some(planned) => {
+                let object = self.catalog.table(table)?.clone();
+                let mut rows = Vec::with_capacity(shown.len());
+                for batch in shown {
+                    let batch = batch.with_times(Times::Constant(0)).flatten();
+                    let columns = fit_lengths(target(&object), batch.columns().to_vec())?;
+                    rows.push(batch.with_columns(columns.into()));
+                }
+                let schema = visible_schema(planned);
+                let rows = evaluate_over(&planned.plan, rows)?;
+                Some(Rows::new(schema.clone(), finish(&schema, &rows, &Wanted { order: &[], offset: 0, limit: None })?))
+            }
+            None => None,
+        };
+        let removed = old.into_iter().map(|batch| batch.flatten().negate());
+        match new.is_empty() {
+            // Rows that go break no constraint.
+            true => self.commit_batches(table, removed.collect())?,
+            false => self.write_checked(table, removed.chain(new).collect())?,
+        };
+        Ok(answer.map_or_else(|| Outcome::done(tag), Outcome::Rows))
     }
 
     /// The rows of a planned query, cut to its LIMIT.
-    fn collect_finished(&mut self, planned: &Planned) -> Result<Vec<Batch>, Error> {
+    pub(super) fn collect_finished(&mut self, planned: &Planned) -> Result<Vec<Batch>, Error> {
         self.check_kept(&planned.plan)?;
         let rows = self.collect(&planned.plan)?;
         let schema = visible_schema(planned);
@@ -78,19 +136,22 @@ impl Session {
     /// Applies changes to a table as one commit, unless they break NOT NULL or the primary key.
     pub(super) fn write_checked(&mut self, table: &str, changes: Vec<Batch>) -> Result<Time, Error> {
         let object = self.catalog.table(table)?.clone();
-        let changes: Vec<Batch> = changes
-            .into_iter()
-            .map(|batch| batch.with_times(Times::Constant(0)).flatten())
-            .filter(|batch| !batch.is_empty())
-            .collect();
-        for batch in &changes {
+        let mut fitted = Vec::with_capacity(changes.len());
+        for batch in changes {
+            let batch = batch.with_times(Times::Constant(0)).flatten();
+            if batch.is_empty() {
+                continue;
+            }
             check_not_null(target(&object), batch.columns())?;
+            let columns = fit_lengths(target(&object), batch.columns().to_vec())?;
+            fitted.push(batch.with_columns(columns.into()));
         }
+        let changes = fitted;
         self.check_primary_key(&object, &changes)?;
         self.commit_batches(table, changes)
     }
 
-    fn check_primary_key(&mut self, object: &Object, changes: &[Batch]) -> Result<(), Error> {
+    pub(super) fn check_primary_key(&mut self, object: &Object, changes: &[Batch]) -> Result<(), Error> {
         if object.primary_key.is_empty() {
             return Ok(());
         }
@@ -99,19 +160,11 @@ impl Session {
         let there = self.rows_with_keys(object, keys.columns().to_vec())?;
         let there =
             there.iter().map(|batch| batch.project(&object.primary_key).with_times(Times::Constant(0)).flatten());
-        let all: Vec<Batch> = there.chain([keys]).collect();
-        let Some(sums) = Batch::concat(&all).map(consolidate) else { return Ok(()) };
-        let Some(row) = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1) else { return Ok(()) };
-        Err(Error::data(format!("duplicate key in table \"{}\"", object.name)).with_detail(format!(
-            "The primary key ({}) = ({}) would appear {} times.",
-            object.column_list(&object.primary_key),
-            row_text(sums.columns(), row),
-            sums.diffs().get(row)
-        )))
+        check_distinct(object, &there.chain([keys]).collect::<Vec<_>>())
     }
 
     /// Rows of the table that have one of the keys now.
-    fn rows_with_keys(&mut self, object: &Object, keys: Vec<ArrayRef>) -> Result<Vec<Batch>, Error> {
+    pub(super) fn rows_with_keys(&mut self, object: &Object, keys: Vec<ArrayRef>) -> Result<Vec<Batch>, Error> {
         let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         let arranged = arrangements
             .clone()
@@ -130,8 +183,36 @@ impl Session {
     }
 }
 
+/// Refuses an UPDATE .. FROM that joins a row of the table with several others: which of them counts would be chance.
+fn check_joined_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
+    if object.primary_key.is_empty() {
+        return Err(Error::invalid(format!("UPDATE .. FROM of table \"{}\", which has no primary key", object.name))
+            .with_detail("Without one a row that is joined twice cannot be told from two equal rows.")
+            .with_hint("Use a subquery: SET x = (SELECT .. WHERE ..) and WHERE EXISTS (..)."));
+    }
+    let keys: Vec<Batch> =
+        old.iter().map(|batch| batch.project(&object.primary_key).with_times(Times::Constant(0)).flatten()).collect();
+    check_distinct(object, &keys).map_err(|error| {
+        Error::data(format!("UPDATE .. FROM joins a row of table \"{}\" with several others", object.name))
+            .with_detail(error.detail.unwrap_or_default())
+            .with_hint("Join with a query that has one row for each key, for example with GROUP BY.")
+    })
+}
+
+/// Refuses keys of a table that add up to more than one row.
+pub(super) fn check_distinct(object: &Object, keys: &[Batch]) -> Result<(), Error> {
+    let Some(sums) = Batch::concat(keys).map(consolidate) else { return Ok(()) };
+    let Some(row) = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1) else { return Ok(()) };
+    Err(Error::data(format!("duplicate key in table \"{}\"", object.name)).with_detail(format!(
+        "The primary key ({}) = ({}) would appear {} times.",
+        object.column_list(&object.primary_key),
+        row_text(sums.columns(), row),
+        sums.diffs().get(row)
+    )))
+}
+
 /// Number of rows, copies counted.
-fn n_rows(batches: &[Batch]) -> i64 {
+pub(super) fn n_rows(batches: &[Batch]) -> i64 {
     let rows = |batch: &Batch| {
         let batch = batch.clone().flatten();
         match batch.diffs() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::{Error, ErrorKind, Poll, Times};
+use anabranch_engine::{Error, ErrorKind, Options, Poll, Session, Times};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 
 use crate::support::{Scripted, ask, fail, pairs, run, tag, with_workers};
@@ -124,6 +124,46 @@ fn a_file_is_copied_in_whole_or_not_at_all() {
         assert_eq!(fail(session, "COPY t (k, v) FROM 'x.csv'").message, "x.csv, line 2: no number");
         assert_eq!(ask(session, "SELECT count(*) FROM t"), ["3"]);
         assert!(fail(session, "COPY t (k, w) FROM 'x.csv'").message.contains("column \"w\""));
+    });
+}
+
+#[test]
+fn a_file_may_be_larger_than_memory_for_copies() {
+    let options = Options { copy_bytes_max: 100, ..Options::default() };
+    let mut session = Session::new(options).unwrap();
+    run(&mut session, "CREATE TABLE t (k bigint PRIMARY KEY, v text); INSERT INTO t VALUES (1000, 'old')");
+    run(&mut session, "CREATE MATERIALIZED VIEW s AS SELECT count(*) AS n, max(k) AS k FROM t");
+    let block = |n: i64| Ok(Poll::Rows(pairs(&[(2 * n, "even"), (2 * n + 1, "odd, and longer than a view")])));
+    let mut blocks: Vec<_> = (0..100).map(block).collect();
+    session.register_connector("file", Arc::new(Scripted::new(blocks)));
+    assert_eq!(tag(&mut session, "COPY t FROM 'x.csv'"), "COPY 200");
+    assert_eq!(ask(&mut session, "SELECT * FROM s"), ["201 1000"]);
+    // A key of the first block comes again in the last one.
+    blocks = (200..300).chain([200]).map(block).collect();
+    session.register_connector("file", Arc::new(Scripted::new(blocks)));
+    let error = fail(&mut session, "COPY t FROM 'x.csv'");
+    assert!(error.message.contains("duplicate key"), "{error}");
+    assert!(error.detail.unwrap().contains("would appear 2 times"));
+    assert_eq!(ask(&mut session, "SELECT * FROM s"), ["201 1000"]);
+}
+
+#[test]
+fn lengths_of_texts_and_precisions_of_numbers_are_kept() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(3), c char(2), n numeric(4, 2))");
+        run(session, "INSERT INTO t VALUES (1, 'abc  ', 'x ', 12.345)");
+        assert_eq!(ask(session, "SELECT v, length(v), c, length(c), n FROM t"), ["abc 3 x 1 12.35"]);
+        let message = |session: &mut Session, sql: &str| fail(session, sql).message;
+        let too_long = "value too long for type character varying(3)";
+        assert_eq!(message(session, "INSERT INTO t VALUES (2, 'abcd')"), too_long);
+        assert_eq!(message(session, "UPDATE t SET v = v || 'd'"), too_long);
+        assert_eq!(message(session, "UPDATE t SET c = 'xyz'"), "value too long for type character(2)");
+        assert!(message(session, "INSERT INTO t (k, n) VALUES (2, 100)").starts_with("numeric field overflow"));
+        session.register_connector("file", Arc::new(Scripted::new(vec![Ok(Poll::Rows(pairs(&[(3, "four")])))])));
+        assert_eq!(message(session, "COPY t (k, v) FROM 'x.csv'"), too_long);
+        assert_eq!(ask(session, "SELECT v::varchar(2), 'abc'::char(2), 'a  '::char(3) || '|' FROM t"), ["ab ab a|"]);
+        let types = ask(session, "DESCRIBE t");
+        assert!(types[1].contains("character varying(3)") && types[2].contains("character(2)"), "{types:?}");
     });
 }
 

@@ -5,6 +5,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use anabranch_batch::TextLimit;
 use arrow::{
     array::{
         ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewBuilder, BooleanBuilder, NullBufferBuilder, PrimitiveArray,
@@ -111,7 +112,13 @@ impl<'a> Cells<'a> {
                 let zone = if zone.is_some() { Zone::Apply } else { Zone::Ignore };
                 reader.primitives::<TimestampMicrosecondType>(data_type, bad, |text| values::timestamp(text, zone))
             }
-            DataType::Utf8View => Arc::new(reader.texts(bad)),
+            DataType::Utf8View => {
+                let texts: ArrayRef = Arc::new(reader.texts(bad));
+                let Some(limit) = TextLimit::of(field) else { return texts };
+                let (fitted, too_long) = limit.fit_column(&texts);
+                bad.extend(too_long.into_iter().map(|row| Bad { row: row as u32, column }));
+                fitted
+            }
             DataType::BinaryView => reader.binaries(bad),
             other => reader.through_text(other, bad),
         }

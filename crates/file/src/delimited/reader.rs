@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     faults::{Faults, invalid, malformed},
-    names::{quoted, type_name},
+    names::{column_type, quoted, type_name},
     options::{Format, Options},
     window::{RECORD_BYTES_MAX, Window, count_lines},
 };
@@ -271,7 +271,7 @@ impl DelimitedReader {
         }
         match std::str::from_utf8(&text) {
             Ok(text) => {
-                format!("{place}, column \"{name}\": {} is not of type {}", quoted(text), type_name(field.data_type()))
+                format!("{place}, column \"{name}\": {} is not of type {}", quoted(text), column_type(field))
             }
             Err(_) => {
                 let shown = String::from_utf8_lossy(&text);

@@ -6,8 +6,8 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::statement::{CreateIndex, CreateSource, CreateTable, CreateView, Statement};
-use crate::types::arrow_type;
+use crate::statement::{CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Statement};
+use crate::types::{arrow_type, text_limit};
 
 impl Input<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
@@ -44,14 +44,20 @@ impl Input<'_> {
     fn create_table(&mut self) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
         let name = self.name()?;
+        if self.eat("AS") {
+            let query = self.query()?;
+            return Ok(Statement::CreateTableAs(CreateTableAs { name, if_not_exists, column_names: vec![], query }));
+        }
         if self.parser.peek_token_ref().token != Token::LParen {
-            if self.eat("AS") {
-                return Err(SqlError::unsupported(
-                    "CREATE TABLE AS",
-                    "For a result that stays current write CREATE MATERIALIZED VIEW; for a copy, CREATE TABLE and then INSERT INTO .. SELECT.",
-                ));
-            }
             return Err(self.unexpected("a list of columns"));
+        }
+        let names_only = matches!(self.parser.peek_nth_token_ref(1).token, Token::Word(_))
+            && matches!(self.parser.peek_nth_token_ref(2).token, Token::Comma | Token::RParen);
+        if names_only {
+            let column_names = self.name_list()?;
+            self.expect("AS")?;
+            let query = self.query()?;
+            return Ok(Statement::CreateTableAs(CreateTableAs { name, if_not_exists, column_names, query }));
         }
         let columns = self.columns()?;
         let options = self.with_options()?;
@@ -255,6 +261,7 @@ impl Columns {
             return Err(SqlError::new(ErrorKind::Syntax, format!("column \"{name}\" has no type")));
         }
         let data_type = arrow_type(&definition.data_type)?;
+        let limit = text_limit(&definition.data_type)?;
         let mut nullable = true;
         let mut default = None;
         for option in definition.options {
@@ -275,7 +282,11 @@ impl Columns {
                 other => return Err(unsupported_constraint(&other.to_string())),
             }
         }
-        self.fields.push(Field::new(name, data_type, nullable));
+        let field = Field::new(name, data_type, nullable);
+        self.fields.push(match limit {
+            Some(limit) => limit.declare(field),
+            None => field,
+        });
         self.defaults.push(default);
         Ok(())
     }

@@ -128,12 +128,17 @@ impl Input<'_> {
             "UPDATE" => self.update(),
             "DELETE" => self.delete(),
             "COPY" => self.copy(),
+            "TRUNCATE" => self.truncate(),
             "SUBSCRIBE" | "TAIL" => self.subscribe(),
             "EXPLAIN" => self.explain(),
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" => self.describe(),
             "DROP" => self.drop(),
             "SET" => self.set(),
+            "FLUSH" => {
+                self.parser.advance_token();
+                Ok(Statement::Flush)
+            }
             _ => Err(self.refuse(&first)),
         }
     }

@@ -34,13 +34,11 @@ impl Input<'_> {
             }
             "ALTER" => "DROP the object and CREATE it anew; a view can be changed with CREATE OR REPLACE VIEW.",
             "MERGE" | "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
-            "TRUNCATE" => "Write DELETE FROM table.",
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
             "VACUUM" | "ANALYZE" | "CLUSTER" | "REINDEX" | "CHECKPOINT" => {
                 "Leave it out: arrangements are compacted as they grow."
             }
             "REFRESH" => "Leave it out: a materialized view is always current.",
-            "FLUSH" => "Leave it out: a read sees every earlier write.",
             "PREPARE" | "EXECUTE" | "DEALLOCATE" => "Write the statement itself.",
             "DECLARE" | "FETCH" | "CLOSE" | "MOVE" => "Write SUBSCRIBE to follow changes, or SELECT for the contents.",
             "LISTEN" | "NOTIFY" | "UNLISTEN" => "Write SUBSCRIBE to a view of what you want to hear of.",

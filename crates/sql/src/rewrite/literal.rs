@@ -1,15 +1,18 @@
 //! Literals and calls that DataFusion reads otherwise than PostgreSQL.
 
+use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
+
+use crate::types::text_limit;
 
 /// A number with a greater power of ten than this is not exact in a `numeric`.
 const EXPONENT_MAX: i32 = 30;
 
 /// Rewrites one expression whose parts are done.
 pub(super) fn rewrite(expr: &mut Expr) {
-    if let Some(replacement) = mod_to_operator(expr) {
+    if let Some(replacement) = mod_to_operator(expr).or_else(|| cut_to_length(expr)) {
         *expr = replacement;
     }
     match expr {
@@ -67,26 +70,10 @@ fn add_seconds(value: &mut ast::Value) {
 
 /// `1 day 04:05:06` is `1 day 4 hours 5 minutes 6 seconds`.
 fn spell_interval(value: &mut ast::Value) {
-    let ast::Value::SingleQuotedString(text) = value else {
-        return;
-    };
-    if !text.contains(':') {
-        return;
-    }
-    let words: Vec<String> = text.split_whitespace().map(spell_time).collect();
-    *text = words.join(" ");
-}
-
-fn spell_time(word: &str) -> String {
-    let (sign, digits) = match word.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", word.trim_start_matches('+')),
-    };
-    let parts: Vec<&str> = digits.split(':').collect();
-    match parts.as_slice() {
-        [hours, minutes] => format!("{sign}{hours} hours {sign}{minutes} minutes"),
-        [hours, minutes, seconds] => format!("{sign}{hours} hours {sign}{minutes} minutes {sign}{seconds} seconds"),
-        _ => word.to_string(),
+    if let ast::Value::SingleQuotedString(text) = value
+        && let Some(spelt) = crate::input::spell_interval(text)
+    {
+        *text = spelt;
     }
 }
 
@@ -127,6 +114,39 @@ fn mod_to_operator(expr: &Expr) -> Option<Expr> {
     }
 }
 
+/// `x::varchar(3)` is the first three characters of the text; `x::char(3)` without spaces at its end.
+fn cut_to_length(expr: &Expr) -> Option<Expr> {
+    let Expr::Cast { kind, expr: inner, data_type, array: false, format } = expr else {
+        return None;
+    };
+    let limit = text_limit(data_type).ok()??;
+    let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit;
+    let text = Expr::Cast {
+        kind: kind.clone(),
+        expr: inner.clone(),
+        data_type: DataType::Text,
+        array: false,
+        format: format.clone(),
+    };
+    let number = |n: u64| Some(Box::new(Expr::value(ast::Value::Number(n.to_string(), false))));
+    let cut = Expr::Substring {
+        expr: Box::new(text),
+        substring_from: number(1),
+        substring_for: number(n),
+        special: false,
+        shorthand: false,
+    };
+    Some(match limit {
+        TextLimit::Varchar(_) => cut,
+        TextLimit::Char(_) => Expr::Trim {
+            expr: Box::new(cut),
+            trim_where: Some(ast::TrimWhereField::Trailing),
+            trim_what: None,
+            trim_characters: None,
+        },
+    })
+}
+
 /// PostgreSQL's date patterns, longest first, and chrono's for the same.
 const DATE_PATTERNS: [(&str, &str); 25] = [
     ("HH24", "%H"),
@@ -156,12 +176,13 @@ const DATE_PATTERNS: [(&str, &str); 25] = [
     ("TZ", "%Z"),
 ];
 
-/// Writes the pattern of `to_char(time, 'YYYY-MM-DD')` as DataFusion reads it; patterns with `%` are left alone.
+/// Writes the pattern of `to_char(time, 'YYYY-MM-DD')`, `to_date` and `to_timestamp` as DataFusion reads it; patterns with `%` are left alone.
 fn format_of_to_char(expr: &mut Expr) {
     let Expr::Function(function) = expr else {
         return;
     };
-    if !function.name.to_string().eq_ignore_ascii_case("to_char") {
+    let name = function.name.to_string().to_lowercase();
+    if !matches!(name.as_str(), "to_char" | "to_date" | "to_timestamp") {
         return;
     }
     let FunctionArguments::List(list) = &mut function.args else {

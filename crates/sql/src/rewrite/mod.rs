@@ -4,12 +4,16 @@
 //!   DataFusion would turn them into semijoins, which count wrongly.
 //! - Unnamed function calls in the select list of a derived table or CTE get the function's name, as in PostgreSQL.
 //! - Repeated select items at the top get names of their own; the plan's root restores what the user sees.
-//! - `FETCH FIRST` becomes `LIMIT`; literals and calls in `literal`; subqueries in `subquery`.
-//! - Tables named like a column get another name, in `names`.
+//! - `FETCH FIRST` becomes `LIMIT`; literals in `literal`, calls in `calls`, `series` and `lateral`; subqueries in `subquery`.
+//! - Tables named like a column get another name, in `names`; shared columns of full and right joins in `merged`.
 //! - Constructs that DataFusion would drop in silence are refused.
 
+mod calls;
+mod lateral;
 mod literal;
+mod merged;
 mod names;
+mod series;
 mod similar;
 mod subquery;
 
@@ -38,7 +42,8 @@ pub(crate) const SET_MARK: &str = "__anabranch_";
 pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> Result<Query> {
     let mut query = query.clone();
     name_repeated(&mut query, name_all);
-    let mut rewriter = Rewriter { hidden: hidden_tables(&query, catalog), compared: vec![] };
+    let hidden = hidden_tables(&query, catalog);
+    let mut rewriter = Rewriter { catalog: Some(catalog), hidden, compared: vec![], known: vec![] };
     change(&mut query, &mut rewriter)?;
     Ok(query)
 }
@@ -46,23 +51,38 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> R
 /// Rewrites an expression.
 pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
     let mut expr = expr.clone();
-    let mut rewriter = Rewriter { hidden: BTreeSet::new(), compared: vec![] };
+    let mut rewriter = Rewriter { catalog: None, hidden: BTreeSet::new(), compared: vec![], known: vec![] };
     change(&mut expr, &mut rewriter)?;
     Ok(expr)
 }
 
-struct Rewriter {
+struct Rewriter<'a> {
+    /// Where tables' columns are looked up; an expression alone has none.
+    catalog: Option<&'a dyn Catalog>,
     /// Tables to be renamed.
     hidden: BTreeSet<String>,
     /// Addresses of the subqueries right of `ANY` and `ALL`, which are not scalar.
     compared: Vec<usize>,
+    /// For each open query, the queries named by WITH that it can reach.
+    known: Vec<merged::Known>,
 }
 
 fn address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr).addr()
 }
 
-impl Changing for Rewriter {
+impl Rewriter<'_> {
+    /// Writes out shared columns of a select, and lists unnested beside their tables.
+    fn merge_columns(&self, select: &mut ast::Select, mut order_by: Option<&mut ast::OrderBy>) -> Result<()> {
+        let Some(catalog) = self.catalog else { return Ok(()) };
+        let nothing = merged::Known::new();
+        let known = self.known.last().unwrap_or(&nothing);
+        lateral::write_out(select, order_by.as_deref_mut(), known, catalog)?;
+        merged::write_out(select, order_by, known, catalog)
+    }
+}
+
+impl Changing for Rewriter<'_> {
     fn query(&mut self, query: &mut Query) -> Result<()> {
         refuse_query(query)?;
         fetch_to_limit(query)?;
@@ -70,6 +90,20 @@ impl Changing for Rewriter {
         if let Some(with) = &mut query.with {
             with.cte_tables.iter_mut().for_each(|cte| name_calls(&mut cte.query));
         }
+        let mut known = self.known.last().cloned().unwrap_or_default();
+        if let Some(catalog) = self.catalog {
+            merged::add_with(query, &mut known, catalog);
+        }
+        self.known.push(known);
+        let Query { body, order_by, .. } = query;
+        match body.as_mut() {
+            SetExpr::Select(select) => self.merge_columns(select, order_by.as_mut()),
+            _ => Ok(()),
+        }
+    }
+
+    fn after_query(&mut self, _query: &mut Query) -> Result<()> {
+        self.known.pop();
         Ok(())
     }
 
@@ -77,14 +111,16 @@ impl Changing for Rewriter {
         if let TableFactor::Derived { subquery, .. } = factor {
             name_calls(subquery);
         }
+        series::in_from(factor)?;
         rename_table(factor, &self.hidden);
         refuse_factor(factor)
     }
 
     fn select(&mut self, select: &mut ast::Select) -> Result<()> {
+        self.merge_columns(select, None)?;
         rename_wildcards(select, &self.hidden);
+        series::in_select(select)?;
         refuse_select(select)?;
-        refuse_merged_columns(select)?;
         subquery::count_in_projection(select)
     }
 
@@ -104,27 +140,12 @@ impl Changing for Rewriter {
 
     fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
         rename_reference(expr, &self.hidden);
+        if let Some(replacement) = calls::rewrite(expr)? {
+            *expr = replacement;
+        }
         literal::rewrite(expr);
         similar::rewrite(expr)
     }
-}
-
-/// A column shared by `USING` or `NATURAL` is the right one's in a right join, and whichever is there in a full one;
-/// DataFusion shows the left one's.
-fn refuse_merged_columns(select: &ast::Select) -> Result<()> {
-    use ast::{JoinConstraint, JoinOperator};
-    for join in select.from.iter().flat_map(|from| &from.joins) {
-        let (kind, constraint) = match &join.join_operator {
-            JoinOperator::FullOuter(constraint) => ("FULL", constraint),
-            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => ("RIGHT", constraint),
-            _ => continue,
-        };
-        if matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural) {
-            let hint = "Write ON a.k = b.k, and coalesce(a.k, b.k) where the shared column is wanted.";
-            return Err(SqlError::unsupported(format!("{kind} JOIN with USING or NATURAL"), hint));
-        }
-    }
-    Ok(())
 }
 
 fn refuse_query(query: &Query) -> Result<()> {

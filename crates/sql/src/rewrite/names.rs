@@ -33,7 +33,7 @@ fn select_items(body: &SetExpr) -> Option<&Vec<SelectItem>> {
     }
 }
 
-fn item_name(item: &SelectItem) -> Option<String> {
+pub(super) fn item_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         SelectItem::UnnamedExpr(expr) => Some(expr_name(expr).unwrap_or_else(|| "?column?".into())),

@@ -19,6 +19,8 @@ use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
 use super::{distinct, rows};
 use crate::error::{Result, SqlError};
+use crate::intervals::{IntervalOf, IntervalPart, Part};
+use crate::own::IntervalTimes;
 use crate::types::canonical;
 
 impl Translator {
@@ -28,19 +30,51 @@ impl Translator {
         let from = aggregate.input.schema();
         let keys = group.iter().map(|e| resolve(e, from, &input.schema)).collect::<Result<Vec<_>>>()?;
         let mut calls = Vec::new();
+        let mut results = Vec::new();
         let grouping = usize::from(aggregate.group_expr.len() == 1 && is_sets(&aggregate.group_expr[0]));
         for (n, expr) in aggregate.aggr_expr.iter().enumerate() {
             let field = aggregate.schema.field(group.len() + grouping + n);
-            calls.push(Wanted::new(expr, field.data_type(), &|e| resolve(e, from, &input.schema))?);
+            let call = Wanted::new(expr, field.data_type(), &|e| resolve(e, from, &input.schema))?;
+            results.push(call.split(&mut calls)?);
         }
-        match aggregate.group_expr.as_slice() {
+        let plan = match aggregate.group_expr.as_slice() {
             [Expr::GroupingSet(sets)] => {
                 let id_type = aggregate.schema.field(group.len()).data_type();
                 grouping_sets(input, &expanded(sets), &group, keys, calls, id_type)
             }
             _ => grouped(input, keys, calls),
-        }
+        }?;
+        put_together(plan, group.len() + grouping, &results)
     }
+}
+
+/// What becomes of a call's results.
+enum ResultOf {
+    /// The result of that call.
+    Call(usize),
+    /// The interval whose parts begin at that call; its count follows if it is an average.
+    Interval { first: usize, average: bool },
+}
+
+/// The results of the calls after the keys, with intervals made of their parts.
+fn put_together(plan: Arc<Plan>, n_keys: usize, results: &[ResultOf]) -> Result<Arc<Plan>> {
+    if results.iter().all(|result| matches!(result, ResultOf::Call(_))) {
+        return Ok(plan);
+    }
+    let at = |call: usize| column(&plan.schema, n_keys + call);
+    let result = |result: &ResultOf| match *result {
+        ResultOf::Call(call) => at(call),
+        ResultOf::Interval { first, average } => {
+            let sum = IntervalOf::udf().call(vec![at(first), at(first + 1), at(first + 2)]);
+            match average {
+                true => IntervalTimes::udf().call(vec![sum, lit(1.0) / cast(at(first + 3), DataType::Float64)]),
+                false => sum,
+            }
+        }
+    };
+    let keys = (0..n_keys).map(|key| (column(&plan.schema, key), None));
+    let columns = keys.chain(results.iter().map(|r| (result(r), None))).collect();
+    stage(plan.clone(), vec![], columns)
 }
 
 /// An aggregate call over expressions of the input.
@@ -101,6 +135,37 @@ impl Wanted {
             filter: params.filter.as_ref().map(|e| resolve(e)).transpose()?,
             output_type: canonical(output_type),
         })
+    }
+
+    /// Adds the calls that it is computed by; sums of intervals are sums of their parts.
+    fn split(self, calls: &mut Vec<Wanted>) -> Result<ResultOf> {
+        let first = calls.len();
+        let (DataType::Interval(_), AggregateFunction::Sum | AggregateFunction::Avg, Some(interval)) =
+            (&self.output_type, &self.function, &self.argument)
+        else {
+            calls.push(self);
+            return Ok(ResultOf::Call(first));
+        };
+        if self.distinct {
+            let name = function_name(&self.function);
+            let hint = "Aggregate over SELECT DISTINCT in a subquery.";
+            return Err(SqlError::unsupported(format!("{name}(DISTINCT) of intervals"), hint));
+        }
+        let average = self.function == AggregateFunction::Avg;
+        let whole = |function: AggregateFunction, argument: Expr| Wanted {
+            function,
+            argument: Some(argument),
+            output_type: DataType::Int64,
+            ..self.clone()
+        };
+        for part in Part::ALL {
+            let argument = IntervalPart::udf(part).call(vec![interval.clone()]);
+            calls.push(whole(AggregateFunction::Sum, argument));
+        }
+        if average {
+            calls.push(whole(AggregateFunction::Count, interval.clone()));
+        }
+        Ok(ResultOf::Interval { first, average })
     }
 
     /// The expressions it needs as columns.

@@ -10,6 +10,7 @@
 mod aggregate;
 mod expr;
 mod join;
+mod ranks;
 mod rows;
 pub(crate) mod schema;
 mod stage;

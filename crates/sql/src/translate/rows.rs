@@ -162,26 +162,24 @@ pub(super) fn align(inputs: Vec<Arc<Plan>>) -> Result<Vec<Arc<Plan>>> {
         .collect()
 }
 
-/// One row for each element of a list.
+/// One row for each element of a list, or of several side by side.
 pub(super) fn unnest(unnest: &Unnest, input: Arc<Plan>) -> Result<Arc<Plan>> {
-    let [(at, list)] = unnest.list_type_columns.as_slice() else {
-        return Err(SqlError::unsupported(
-            "unnest() of several lists at once, or of a struct",
-            "Unnest one list in each of several subqueries.",
-        ));
-    };
-    if list.depth != 1 || !unnest.struct_type_columns.is_empty() {
+    if !unnest.struct_type_columns.is_empty() {
+        return Err(SqlError::unsupported("unnest() of a struct", "Name its fields, as in (s).field."));
+    }
+    if unnest.list_type_columns.iter().any(|(_, list)| list.depth != 1) {
         return Err(SqlError::unsupported(
             "unnest() of nested lists at once",
             "Unnest one level in each of several subqueries.",
         ));
     }
+    let lists: Vec<usize> = unnest.list_type_columns.iter().map(|(at, _)| *at).collect();
     let columns = drafts(&input.schema)
         .into_iter()
         .enumerate()
         .map(|(n, (name, data_type, nullable))| match &data_type {
             DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _)
-                if n == *at =>
+                if lists.contains(&n) =>
             {
                 (name, canonical(element.data_type()), true)
             }
@@ -189,7 +187,7 @@ pub(super) fn unnest(unnest: &Unnest, input: Arc<Plan>) -> Result<Arc<Plan>> {
         })
         .collect();
     let plan = Arc::new(Plan {
-        node: Node::Unnest { input, column: *at, outer: unnest.options.preserve_nulls() },
+        node: Node::Unnest { input, columns: lists, outer: unnest.options.preserve_nulls() },
         schema: schema(columns),
     });
     Ok(stage::take(plan, &unnest.dependency_indices))

@@ -1,7 +1,7 @@
 //! Window functions: `row_number()` as a top-k, aggregates over whole partitions as a join with the grouped rows.
 //!
 //! A filter on the row number above becomes the top-k's limit (in `stage`), so that only the first rows of each group are
-//! kept in order. Other window functions depend on a row's neighbours and are refused.
+//! kept in order. What follows from row numbers is in `ranks`; aggregates over ordered frames are refused.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use super::Translator;
 use super::aggregate::{Wanted, grouped};
 use super::expr::{column, resolve};
 use super::join::{Draw, joined};
+use super::ranks::ranked;
 use super::schema::{drafts, schema};
 use super::stage::{take, with_columns};
 use crate::error::{Result, SqlError};
@@ -32,10 +33,10 @@ impl Translator {
         for (n, expr) in window.window_expr.iter().enumerate() {
             let call = call_of(expr)?;
             let at = from.fields().len() + n;
-            plan = if is_row_number(call) {
-                numbered(plan, call, from)?
-            } else {
-                over_partition(plan, call, from, window.schema.field(at).data_type())?
+            plan = match ranked(plan.clone(), call, from)? {
+                Some(ranked) => ranked,
+                None if is_row_number(call) => numbered(plan, call, from)?,
+                None => over_partition(plan, call, from, window.schema.field(at).data_type())?,
             };
         }
         Ok(plan)
@@ -54,8 +55,20 @@ fn is_row_number(call: &WindowFunction) -> bool {
     call.fun.name() == "row_number"
 }
 
+/// Groups and the order within them, by columns.
+pub(super) struct Order {
+    pub(super) group: Vec<usize>,
+    pub(super) keys: Vec<SortKey>,
+}
+
+/// The call's order, by columns.
+pub(super) fn order_of(call: &WindowFunction, columns: &[usize]) -> Vec<SortKey> {
+    let keys = call.params.order_by.iter().zip(columns);
+    keys.map(|(key, at)| SortKey { column: *at, descending: !key.asc, nulls_first: key.nulls_first }).collect()
+}
+
 /// Appends the row's number within its partition. A filter on the number becomes a limit in `stage`.
-fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+pub(super) fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
     let width = plan.schema.fields().len();
     let params = &call.params;
     let mut exprs = resolved(&params.partition_by, from, &plan)?;
@@ -64,25 +77,31 @@ fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<A
         exprs.push(resolve(&key.expr, from, &plan.schema)?);
     }
     let (input, columns) = with_columns(plan, exprs)?;
-    let mut group: Vec<usize> = Vec::new();
-    for at in &columns[..n_groups] {
-        if !group.contains(at) {
-            group.push(*at);
-        }
-    }
-    let mut order: Vec<SortKey> = Vec::new();
-    for (key, at) in params.order_by.iter().zip(&columns[n_groups..]) {
-        if !group.contains(at) && !order.iter().any(|known| known.column == *at) {
-            order.push(SortKey { column: *at, descending: !key.asc, nulls_first: key.nulls_first });
-        }
-    }
-    let top = TopK { group, order, offset: 0, limit: None, row_number: true };
-    let mut columns = drafts(&input.schema);
-    columns.push(("row_number".into(), DataType::UInt64, false));
-    let number = columns.len() - 1;
-    let plan = Arc::new(Plan { node: Node::TopK { input, top }, schema: schema(columns) });
+    let keys = order_of(call, &columns[n_groups..]);
+    let plan = number(input, Order { group: columns[..n_groups].to_vec(), keys });
+    let number = plan.schema.fields().len() - 1;
     let shown: Vec<usize> = (0..width).chain([number]).collect();
     Ok(take(plan, &shown))
+}
+
+/// Appends the row's number within its group.
+pub(super) fn number(input: Arc<Plan>, order: Order) -> Arc<Plan> {
+    let mut group: Vec<usize> = Vec::new();
+    for at in order.group {
+        if !group.contains(&at) {
+            group.push(at);
+        }
+    }
+    let mut keys: Vec<SortKey> = Vec::new();
+    for key in order.keys {
+        if !group.contains(&key.column) && !keys.iter().any(|known| known.column == key.column) {
+            keys.push(key);
+        }
+    }
+    let top = TopK { group, order: keys, offset: 0, limit: None, row_number: true };
+    let mut columns = drafts(&input.schema);
+    columns.push(("row_number".into(), DataType::UInt64, false));
+    Arc::new(Plan { node: Node::TopK { input, top }, schema: schema(columns) })
 }
 
 /// Appends an aggregate over the row's whole partition.
@@ -128,21 +147,16 @@ fn over_partition(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, outpu
     }))
 }
 
-fn resolved(exprs: &[Expr], from: &DFSchema, plan: &Plan) -> Result<Vec<Expr>> {
+pub(super) fn resolved(exprs: &[Expr], from: &DFSchema, plan: &Plan) -> Result<Vec<Expr>> {
     exprs.iter().map(|e| resolve(e, from, &plan.schema)).collect()
 }
 
 fn refused(call: &WindowFunction) -> SqlError {
     let name = call.fun.name();
     let hint = match name {
-        "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "ntile" => {
-            "Use row_number() OVER (PARTITION BY .. ORDER BY ..), with a unique last order column to break ties."
-        }
-        "lag" | "lead" => {
-            "Number the rows with row_number() in a subquery and join it with itself on number = number + 1."
-        }
+        "percent_rank" | "cume_dist" => "Compute it from rank() or row_number() and count(*) OVER (PARTITION BY ..).",
         "first_value" | "last_value" | "nth_value" => {
-            "Number the rows with row_number() OVER (PARTITION BY .. ORDER BY ..) and keep number = 1."
+            "Number the rows with row_number() OVER (PARTITION BY .. ORDER BY ..) and keep the one wanted."
         }
         _ => {
             "Leave ORDER BY out of the window for a total over the partition; for a running total join with the earlier rows."

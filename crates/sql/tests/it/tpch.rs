@@ -66,6 +66,16 @@ fn all_queries_have_the_plans_on_file() {
     }
 }
 
+/// What lets a text stand for its plan (docs/decisions/0006-plans-as-text.md).
+#[test]
+fn a_text_has_one_plan() {
+    for n in 1..=22 {
+        let (first, second) = (plan(n), plan(n));
+        assert_eq!(first.plan, second.plan, "query {n}");
+        assert_eq!(format!("{:?}", first.plan), format!("{:?}", second.plan), "query {n}");
+    }
+}
+
 #[test]
 fn a_join_without_keys_has_one_row_on_a_side() {
     for n in 1..=22 {

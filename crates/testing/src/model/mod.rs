@@ -54,7 +54,7 @@ pub fn evaluate(plan: &Plan, inputs: &Inputs) -> Answer {
         Node::Scan { relation, columns } => scan(inputs.get(relation), columns),
         Node::Constant { rows } => constant(rows),
         Node::Stage { input, filter, project } => stage(input, evaluate(input, inputs), filter, project),
-        Node::Unnest { input, column, outer } => unnest(evaluate(input, inputs), *column, *outer, plan),
+        Node::Unnest { input, columns, outer } => unnest(evaluate(input, inputs), columns, *outer, plan),
         Node::Join { left, right, .. } => join::join(plan, evaluate(left, inputs), evaluate(right, inputs)),
         Node::Aggregate { input, keys, calls } => aggregate::aggregate(evaluate(input, inputs), keys, calls),
         Node::Distinct { input } => map_counts(evaluate(input, inputs), |_, _| 1),
@@ -105,18 +105,20 @@ fn stage_row(row: &Row, predicates: &[Evaluator], columns: &[Evaluator]) -> Resu
     Ok(Some(Row::new(values)))
 }
 
-fn unnest(input: Answer, column: usize, outer: bool, plan: &Plan) -> Answer {
+fn unnest(input: Answer, columns: &[usize], outer: bool, plan: &Plan) -> Answer {
     let mut answer = Answer { rows: Contents::new(), errors: input.errors };
-    let element_type = plan.schema.field(column).data_type();
-    let null = ScalarValue::try_from(element_type).expect("every type has a null");
     for (row, count) in input.rows.iter() {
-        let mut elements = elements_of(row.value(column));
-        if elements.is_empty() && outer {
-            elements.push(null.clone());
-        }
-        for element in elements {
-            let values = row.values().enumerate();
-            let values = values.map(|(i, value)| if i == column { element.clone() } else { value.clone() });
+        let lists: Vec<(usize, Vec<ScalarValue>)> =
+            columns.iter().map(|column| (*column, elements_of(row.value(*column)))).collect();
+        let longest = lists.iter().map(|(_, elements)| elements.len()).max().unwrap_or(0);
+        for at in 0..longest.max(usize::from(outer)) {
+            let values = row.values().enumerate().map(|(i, value)| {
+                let Some((column, elements)) = lists.iter().find(|(column, _)| *column == i) else {
+                    return value.clone();
+                };
+                let null = || ScalarValue::try_from(plan.schema.field(*column).data_type());
+                elements.get(at).cloned().unwrap_or_else(|| null().expect("every type has a null"))
+            });
             answer.rows.add(Row::new(values), count);
         }
     }

@@ -126,7 +126,7 @@ fn lists_come_apart_again() {
     let mut b = Builder::new();
     let l = b.scan(&l);
     let lists = b.aggregate(&l, &[1], vec![call(AggregateFunction::ArrayAgg, &l, Some(0))]);
-    assert_eq!(shown(&evaluate(&b.unnest(&lists, 1, false), &inputs)), ["2(a, 1)", "1(a, 2)"]);
+    assert_eq!(shown(&evaluate(&b.unnest(&lists, &[1], false), &inputs)), ["2(a, 1)", "1(a, 2)"]);
 }
 
 #[test]

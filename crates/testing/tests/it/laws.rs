@@ -220,8 +220,11 @@ fn unnested_lists() {
         let input = build.scan(&relations[0]);
         let mut elements = call(AggregateFunction::ArrayAgg, &input, Some(0));
         elements.order = vec![anabranch_testing::build::descending(0)];
-        let lists = build.aggregate(&input, &[1], vec![elements]);
-        let plan = build.unnest(&lists, 1, rng.chance(50));
+        let mut shorter = call(AggregateFunction::ArrayAgg, &input, Some(0));
+        shorter.distinct = true;
+        let lists = build.aggregate(&input, &[1], vec![elements, shorter]);
+        let columns: &[usize] = if rng.chance(50) { &[1] } else { &[1, 2] };
+        let plan = build.unnest(&lists, columns, rng.chance(50));
         hold(rng, &plan, &history);
     });
 }

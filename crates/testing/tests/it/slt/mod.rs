@@ -77,4 +77,7 @@ macro_rules! files {
     };
 }
 
-files!(aggregates, cte, dates, ddl, dml, errors, joins, nulls, numbers, queries, setops, subqueries, text, topk, types,);
+files!(
+    aggregates, cte, dates, ddl, dml, errors, joins, nulls, numbers, queries, setops, subqueries, text, topk, tour,
+    types,
+);

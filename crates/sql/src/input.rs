@@ -1,0 +1,428 @@
+//! Values read from text, and PostgreSQL's words for what does not fit a type.
+//!
+//! A cast of text first tries Arrow's kernel on the whole column. Only if that fails are the values spelt as Arrow wants
+//! them (no spaces around, seconds in times, two digits for months) and tried again; so what is written usually costs one
+//! kernel, and what PostgreSQL takes beyond it costs a second pass. Law: a value is read exactly, or its text is in the error.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
+use arrow::util::display::array_value_to_string;
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::utils::merge_schema;
+use datafusion_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::types::sql_name;
+
+/// The column as another type; every value exactly, or an error in PostgreSQL's words.
+///
+/// # Errors
+/// The first value that does not fit, by row.
+pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    if let (DataType::List(element), true) = (to, is_text(column.data_type())) {
+        return read_lists(column, element);
+    }
+    match cast_with_options(column, to, &strict) {
+        Ok(converted) => Ok(converted),
+        Err(_) if is_text(column.data_type()) => convert_spelt(column, to),
+        Err(error) => Err(match first_lost(column, to) {
+            Some(_) if to.is_integer() => format!("{} out of range", sql_name(to)),
+            Some(row) if to.is_decimal() => {
+                format!("{}: {}", field_overflow(to), array_value_to_string(column, row).unwrap_or_default())
+            }
+            _ => in_words(&error.to_string()),
+        }),
+    }
+}
+
+/// Lists as PostgreSQL writes them: `{1,2}`, `{"a, b",NULL}`.
+fn read_lists(column: &ArrayRef, element: &FieldRef) -> Result<ArrayRef, String> {
+    let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let mut elements: Vec<Option<String>> = Vec::new();
+    let mut lengths: Vec<usize> = Vec::with_capacity(texts.len());
+    for text in texts {
+        let before = elements.len();
+        if let Some(text) = text {
+            read_list(text, &mut elements).ok_or_else(|| format!("malformed array literal: \"{text}\""))?;
+        }
+        lengths.push(elements.len() - before);
+    }
+    let elements: ArrayRef = Arc::new(elements.into_iter().collect::<StringViewArray>());
+    let elements = convert(&elements, element.data_type())?;
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    let list = ListArray::try_new(element.clone(), offsets, elements, texts.nulls().cloned());
+    list.map(|list| Arc::new(list) as ArrayRef).map_err(|e| in_words(&e.to_string()))
+}
+
+/// Adds the elements of one list; `None` if it is not well formed.
+fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<()> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut rest = inner.trim();
+    if rest.is_empty() {
+        return Some(());
+    }
+    loop {
+        let mut element = String::new();
+        let quoted = rest.starts_with('"');
+        let mut chars = rest.char_indices().skip(usize::from(quoted));
+        let mut end = None;
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => element.push(chars.next()?.1),
+                '"' if quoted => {
+                    end = Some(at + 1);
+                    break;
+                }
+                ',' if !quoted => {
+                    end = Some(at);
+                    break;
+                }
+                '{' | '}' | '"' if !quoted => return None,
+                other => element.push(other),
+            }
+        }
+        let end = if quoted { end? } else { end.unwrap_or(rest.len()) };
+        let bare = if quoted { element } else { element.trim().to_string() };
+        match quoted {
+            false if bare.is_empty() => return None,
+            false if bare.eq_ignore_ascii_case("null") => elements.push(None),
+            _ => elements.push(Some(bare)),
+        }
+        rest = rest[end..].trim_start();
+        if rest.is_empty() {
+            return Some(());
+        }
+        rest = rest.strip_prefix(',')?.trim_start();
+    }
+}
+
+/// Texts that Arrow does not read as they stand.
+fn convert_spelt(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let texts = cast_with_options(column, &DataType::Utf8View, &strict).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let spelt: StringViewArray = texts.iter().map(|text| Some(spell(text?, to))).collect();
+    let spelt: ArrayRef = Arc::new(spelt);
+    match cast_with_options(&spelt, to, &strict) {
+        Ok(converted) => Ok(converted),
+        Err(error) => Err(match first_lost(&spelt, to) {
+            Some(row) => misfit(texts.value(row), to),
+            None => in_words(&error.to_string()),
+        }),
+    }
+}
+
+/// The first row whose value does not fit the type.
+fn first_lost(column: &ArrayRef, to: &DataType) -> Option<usize> {
+    let safe = CastOptions { safe: true, ..CastOptions::default() };
+    let converted = cast_with_options(column, to, &safe).ok()?;
+    (0..column.len()).find(|row| converted.is_null(*row) && !column.is_null(*row))
+}
+
+/// What PostgreSQL says of a text that is no value of the type.
+fn misfit(text: &str, to: &DataType) -> String {
+    let name = sql_name(to);
+    let name = name.split('(').next().unwrap_or_default();
+    let plain = text.trim();
+    let digits = plain.strip_prefix(['-', '+']).unwrap_or(plain);
+    let is_number = plain.parse::<f64>().is_ok();
+    if to.is_integer() && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return format!("value \"{text}\" is out of range for type {name}");
+    }
+    if to.is_decimal() && is_number {
+        return format!("{}: {plain}", field_overflow(to));
+    }
+    let is_time = matches!(to, DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(..));
+    let like_time = |byte: u8| byte.is_ascii_digit() || b"-:. T+".contains(&byte);
+    if is_time && plain.len() >= 8 && plain.contains(['-', ':']) && plain.bytes().all(like_time) {
+        return format!("date/time field value out of range: \"{text}\"");
+    }
+    format!("invalid input syntax for type {name}: \"{text}\"")
+}
+
+fn field_overflow(to: &DataType) -> String {
+    match to {
+        DataType::Decimal128(precision, scale) => format!(
+            "numeric field overflow: precision {precision} and scale {scale} take absolute values below 10^{}",
+            i32::from(*precision) - i32::from(*scale)
+        ),
+        _ => "numeric field overflow".to_string(),
+    }
+}
+
+/// A message of Arrow's about a value, in PostgreSQL's words where it has some.
+pub fn in_words(message: &str) -> String {
+    let known = ["Cast error: ", "Invalid argument error: ", "Parser error: ", "Compute error: ", "Arrow error: "];
+    let mut plain = message;
+    while let Some(rest) = known.iter().find_map(|layer| plain.strip_prefix(layer)) {
+        plain = rest;
+    }
+    if let Some((text, name)) = plain.strip_prefix("Cannot cast string '").and_then(|r| r.split_once("' to value of "))
+    {
+        let name = type_in_words(name.trim_end_matches(" type"));
+        return format!("invalid input syntax for type {name}: \"{text}\"");
+    }
+    if let Some((text, _)) = plain.strip_prefix("Error parsing timestamp from '").and_then(|r| r.split_once("': ")) {
+        return format!("invalid input syntax for type timestamp: \"{text}\"");
+    }
+    if let Some((_, name)) = plain.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type ")) {
+        return format!("{} out of range", type_in_words(name));
+    }
+    let stored = plain
+        .split_once(" is too large to store in a Decimal")
+        .or(plain.split_once(" is too small to store in a Decimal"));
+    if let Some((value, _)) = stored {
+        return format!("numeric field overflow: {value}");
+    }
+    plain.to_string()
+}
+
+/// Arrow's name of a type, as SQL's.
+fn type_in_words(name: &str) -> String {
+    let data_type = name.parse::<DataType>().ok();
+    let name = data_type.map_or_else(|| name.to_lowercase(), |data_type| sql_name(&data_type));
+    name.split('(').next().unwrap_or_default().to_string()
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// A text as Arrow reads it; as it is where nothing is known to help.
+fn spell<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
+    let text = text.trim();
+    let spelt = match to {
+        DataType::Date32 => date_and_rest(text).map(|(date, _)| date),
+        DataType::Timestamp(..) => date_and_rest(text).and_then(|(date, rest)| match rest.trim() {
+            "" => Some(date),
+            rest => Some(format!("{date}T{}", time_of_day(rest)?)),
+        }),
+        DataType::Time64(_) => time_of_day(text),
+        DataType::Interval(_) => spell_interval(text),
+        _ => None,
+    };
+    spelt.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// `2024-1-5 10:00` as `2024-01-05` and ` 10:00`.
+fn date_and_rest(text: &str) -> Option<(String, &str)> {
+    let end = text.find([' ', 'T', 't']).unwrap_or(text.len());
+    let (date, rest) = text.split_at(end);
+    let parts: Vec<&str> = date.split(['-', '/']).collect();
+    let [year, month, day] = parts.as_slice() else {
+        let is_compact = date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
+        return is_compact
+            .then(|| (format!("{}-{}-{}", &date[..4], &date[4..6], &date[6..]), rest.trim_start_matches(['T', 't'])));
+    };
+    let number = |part: &str, least: usize, most: usize| {
+        (least..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let well_formed = number(year, 4, 4) && number(month, 1, 2) && number(day, 1, 2);
+    well_formed.then(|| (format!("{year}-{month:0>2}-{day:0>2}"), rest.trim_start_matches(['T', 't'])))
+}
+
+/// `9:05 pm+02` as `21:05:00+02`.
+fn time_of_day(text: &str) -> Option<String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.')).unwrap_or(text.len());
+    let (clock, rest) = text.split_at(end);
+    let mut rest = rest.trim().to_string();
+    let mut parts = clock.split(':');
+    let (hour, minute, second) = (parts.next()?, parts.next()?, parts.next().unwrap_or("00"));
+    let mut hour: u32 = hour.parse().ok()?;
+    for (word, shift) in [("am", 0), ("pm", 12)] {
+        if rest.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(word)) {
+            if !(1..=12).contains(&hour) {
+                return None;
+            }
+            hour = hour % 12 + shift;
+            rest = rest[2..].trim().to_string();
+        }
+    }
+    let well_formed = parts.next().is_none() && minute.len() == 2 && hour < 24;
+    well_formed.then(|| format!("{hour:02}:{minute}:{second:0>2}{rest}"))
+}
+
+/// `1 day 04:05:06` as `1 day 4 hours 5 minutes 6 seconds`; `None` where there is nothing to spell.
+pub(crate) fn spell_interval(text: &str) -> Option<String> {
+    if !text.contains(':') {
+        return None;
+    }
+    let words: Vec<String> = text.split_whitespace().map(spell_time).collect();
+    Some(words.join(" "))
+}
+
+fn spell_time(word: &str) -> String {
+    let (sign, digits) = match word.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", word.trim_start_matches('+')),
+    };
+    let parts: Vec<&str> = digits.split(':').collect();
+    match parts.as_slice() {
+        [hours, minutes] => format!("{sign}{hours} hours {sign}{minutes} minutes"),
+        [hours, minutes, seconds] => format!("{sign}{hours} hours {sign}{minutes} minutes {sign}{seconds} seconds"),
+        _ => word.to_string(),
+    }
+}
+
+/// Makes casts of text ours, in a plan whose types are settled. Literals are read at once.
+pub(crate) fn read_text(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    Ok(plan
+        .transform_up_with_subqueries(|node| {
+            let schema = match &node {
+                LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(Transformed::no(node)),
+                other => merge_schema(&other.inputs()),
+            };
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                Ok(expr.transform_up(|e| read_cast(e, &schema))?.update_data(|e| name.restore(e)))
+            })
+        })?
+        .data)
+}
+
+fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Cast(cast) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let to = cast.field.data_type();
+    if !is_read(to) || !cast.expr.get_type(schema).is_ok_and(|is| is_text(&is)) {
+        return Ok(Transformed::no(expr));
+    }
+    let Expr::Literal(value, _) = cast.expr.as_ref() else {
+        let Expr::Cast(Cast { expr: text, field }) = expr else { return Ok(Transformed::no(expr)) };
+        return Ok(Transformed::yes(TextInput::udf(field.data_type()).call(vec![*text])));
+    };
+    let is_list = matches!(to, DataType::List(_));
+    if value.is_null() || (!is_list && value.cast_to(to).is_ok()) {
+        return Ok(Transformed::no(expr));
+    }
+    match convert(&value.to_array()?, to) {
+        Ok(read) => Ok(Transformed::yes(Expr::Literal(ScalarValue::try_from_array(&read, 0)?, None))),
+        Err(problem) => plan_err!("{problem}"),
+    }
+}
+
+/// Whether text is read as this type here.
+fn is_read(to: &DataType) -> bool {
+    to.is_numeric()
+        || matches!(
+            to,
+            DataType::Boolean
+                | DataType::Date32
+                | DataType::Time64(_)
+                | DataType::Timestamp(..)
+                | DataType::Interval(_)
+                | DataType::List(_)
+        )
+}
+
+/// `text_to_integer(text)` and so on: what `CAST(text AS integer)` means.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TextInput {
+    to: DataType,
+    name: String,
+    signature: Signature,
+}
+
+impl TextInput {
+    pub(crate) fn udf(to: &DataType) -> Arc<ScalarUDF> {
+        let name = format!("text_to_{}", sql_name(to).replace(' ', "_"));
+        Arc::new(ScalarUDF::from(Self { to: to.clone(), name, signature: Signature::any(1, Volatility::Immutable) }))
+    }
+}
+
+impl ScalarUDFImpl for TextInput {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let texts = args.args[0].to_array(args.number_rows)?;
+        match convert(&texts, &self.to) {
+            Ok(values) => Ok(ColumnarValue::Array(values)),
+            Err(problem) => datafusion_common::exec_err!("{problem}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Int32Type, TimeUnit, TimestampMicrosecondType};
+
+    use super::*;
+
+    fn texts(values: &[&str]) -> ArrayRef {
+        Arc::new(StringViewArray::from(values.to_vec()))
+    }
+
+    #[test]
+    fn texts_are_read_as_postgresql_does() {
+        let read = convert(&texts(&[" 42 ", "-7"]), &DataType::Int32).expect("they are values");
+        assert_eq!(read.as_primitive::<Int32Type>().values(), &[42, -7]);
+        let timestamp = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let spellings = ["1970-01-01 10:00", "1970-1-1 10:00:00", "1970/01/01 10:00 AM", "19700101 10:00:00.0"];
+        let read = convert(&texts(&spellings), &timestamp).expect("they are values");
+        assert_eq!(read.as_primitive::<TimestampMicrosecondType>().values(), &[36_000_000_000; 4]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let says = |value: &str, to: DataType| convert(&texts(&["1", value]), &to).expect_err("it is no value");
+        assert_eq!(says("abc", DataType::Int32), "invalid input syntax for type integer: \"abc\"");
+        assert_eq!(says("1.5", DataType::Int32), "invalid input syntax for type integer: \"1.5\"");
+        assert_eq!(says("9999999999", DataType::Int32), "value \"9999999999\" is out of range for type integer");
+        assert_eq!(says("x", DataType::Decimal128(5, 2)), "invalid input syntax for type numeric: \"x\"");
+        assert!(says("1234.5", DataType::Decimal128(5, 2)).starts_with("numeric field overflow"));
+    }
+
+    #[test]
+    fn dates_out_of_range_are_told_from_other_texts() {
+        let says = |value: &str| convert(&texts(&[value]), &DataType::Date32).expect_err("it is no value");
+        assert_eq!(says("2024-02-30"), "date/time field value out of range: \"2024-02-30\"");
+        assert_eq!(says("soon"), "invalid input syntax for type date: \"soon\"");
+    }
+
+    #[test]
+    fn lists_are_read_as_postgresql_writes_them() {
+        let read = |text: &str| {
+            let mut elements = Vec::new();
+            read_list(text, &mut elements).map(|()| elements)
+        };
+        let some = |texts: &[&str]| Some(texts.iter().map(|text| Some(text.to_string())).collect::<Vec<_>>());
+        assert_eq!(read("{}"), Some(vec![]));
+        assert_eq!(read("{a, b}"), some(&["a", "b"]));
+        assert_eq!(read(r#"{"a, b","say \"x\"",c}"#), some(&["a, b", "say \"x\"", "c"]));
+        assert_eq!(read(r#"{NULL,"NULL"}"#), Some(vec![None, Some("NULL".into())]));
+        for bad in ["a", "{a", "{a,}", "{,}", "{{a}}", r#"{"a}"#] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn hours_have_halves_of_days() {
+        assert_eq!(time_of_day("9:05 pm+02").as_deref(), Some("21:05:00+02"));
+        assert_eq!(time_of_day("12:00am").as_deref(), Some("00:00:00"));
+        assert_eq!(time_of_day("13:00 pm"), None);
+    }
+}

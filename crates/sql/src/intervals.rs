@@ -1,0 +1,177 @@
+//! Aggregates of intervals, from sums of whole numbers: `sum(i)` is the interval of the sums of months, days and
+//! microseconds; `avg(i)` is that by the number of intervals. So intervals come and go exactly like integers.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
+use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
+use datafusion_common::{Result as DfResult, exec_err, not_impl_err};
+use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, TypeSignature, Volatility,
+};
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// The parts that PostgreSQL keeps of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    Months,
+    Days,
+    Micros,
+}
+
+impl Part {
+    pub(crate) const ALL: [Part; 3] = [Part::Months, Part::Days, Part::Micros];
+
+    fn of(self, interval: IntervalMonthDayNano) -> i64 {
+        match self {
+            Part::Months => i64::from(interval.months),
+            Part::Days => i64::from(interval.days),
+            Part::Micros => interval.nanoseconds / 1000,
+        }
+    }
+}
+
+/// `interval_months(i)`, `interval_days(i)`, `interval_micros(i)`: one part as a bigint.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct IntervalPart {
+    part: Part,
+    signature: Signature,
+}
+
+impl IntervalPart {
+    pub(crate) fn udf(part: Part) -> Arc<ScalarUDF> {
+        let signature = Signature::exact(vec![INTERVAL], Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Self { part, signature }))
+    }
+}
+
+impl ScalarUDFImpl for IntervalPart {
+    fn name(&self) -> &str {
+        match self.part {
+            Part::Months => "interval_months",
+            Part::Days => "interval_days",
+            Part::Micros => "interval_micros",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let intervals = args.args[0].to_array(args.number_rows)?;
+        let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+        let parts: Int64Array = intervals.unary(|interval| self.part.of(interval));
+        Ok(ColumnarValue::Array(Arc::new(parts) as ArrayRef))
+    }
+}
+
+/// `interval_of(months, days, micros)`; an error where a part does not fit.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct IntervalOf {
+    signature: Signature,
+}
+
+impl IntervalOf {
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
+        let signature = Signature::exact(vec![DataType::Int64; 3], Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Self { signature }))
+    }
+}
+
+impl ScalarUDFImpl for IntervalOf {
+    fn name(&self) -> &str {
+        "interval_of"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(INTERVAL)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let parts: Vec<ArrayRef> =
+            args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<DfResult<_>>()?;
+        let [months, days, micros] = parts.as_slice() else {
+            return exec_err!("interval_of takes three parts");
+        };
+        let numbers = |part: &ArrayRef| part.as_primitive::<Int64Type>().clone();
+        let (months, days, micros) = (numbers(months), numbers(days), numbers(micros));
+        let mut out: Vec<Option<IntervalMonthDayNano>> = Vec::with_capacity(months.len());
+        for ((months, days), micros) in months.iter().zip(&days).zip(&micros) {
+            let (Some(months), Some(days), Some(micros)) = (months, days, micros) else {
+                out.push(None);
+                continue;
+            };
+            let parts = (i32::try_from(months), i32::try_from(days), micros.checked_mul(1000));
+            let (Ok(months), Ok(days), Some(nanos)) = parts else {
+                return exec_err!("interval out of range");
+            };
+            out.push(Some(IntervalMonthDayNano::new(months, days, nanos)));
+        }
+        Ok(ColumnarValue::Array(Arc::new(IntervalMonthDayNanoArray::from(out)) as ArrayRef))
+    }
+}
+
+/// DataFusion's `avg`, which also takes intervals. Only its types matter: operators compute it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Avg {
+    inner: Arc<AggregateUDF>,
+    signature: Signature,
+}
+
+impl Avg {
+    pub(crate) fn udaf(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+        let known = inner.signature().type_signature.clone();
+        let interval = TypeSignature::Exact(vec![INTERVAL]);
+        let signature = Signature::one_of(vec![interval, known], Volatility::Immutable);
+        Arc::new(AggregateUDF::from(Self { inner, signature }))
+    }
+}
+
+impl AggregateUDFImpl for Avg {
+    fn name(&self) -> &str {
+        "avg"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        match arg_types {
+            [DataType::Interval(_)] => Ok(INTERVAL),
+            _ => self.inner.return_type(arg_types),
+        }
+    }
+
+    fn accumulator(&self, _args: AccumulatorArgs) -> DfResult<Box<dyn Accumulator>> {
+        not_impl_err!("avg is computed by operators")
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> DfResult<Vec<arrow::datatypes::FieldRef>> {
+        self.inner.state_fields(args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_make_the_interval_again() {
+        let interval = IntervalMonthDayNano::new(-3, 40, 5_000_000);
+        let parts = Part::ALL.map(|part| part.of(interval));
+        assert_eq!(parts, [-3, 40, 5_000]);
+    }
+}

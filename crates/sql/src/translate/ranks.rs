@@ -1,0 +1,193 @@
+//! Window functions that follow from row numbers: they become joins of the numbered rows with groups of them or with
+//! themselves, so they are kept current by operators that exist.
+//!
+//! ```text
+//! rank()        the least number among the rows with equal order
+//! dense_rank()  the number of the order among the distinct ones
+//! ntile(k)      from the number and the count of the partition
+//! lag(x, k)     x of the row numbered k less; lead(x, k): k more
+//! first_value   x of the row numbered 1
+//! ```
+//!
+//! Rows that the order does not tell apart are numbered by their remaining columns, as everywhere. Cost: a change moves the
+//! numbers behind it, so it is linear in the partition, as for `row_number()` without a bound.
+
+use std::sync::Arc;
+
+use anabranch_plan::{JoinKind, Nulls, Plan};
+use arrow::datatypes::DataType;
+use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction};
+use datafusion_expr::{Expr, WindowFrameBound, cast, lit, when};
+
+use super::aggregate::{Wanted, grouped};
+use super::distinct;
+use super::expr::{column, resolve};
+use super::join::{Draw, joined};
+use super::stage::{Column, all_columns, filter, stage, take, with_columns};
+use super::window::{Order, number, numbered, order_of, resolved};
+use crate::error::{Result, SqlError};
+
+/// Appends the call's result; `None` if the function is none of these.
+pub(super) fn ranked(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Option<Arc<Plan>>> {
+    let plan = match call.fun.name() {
+        "rank" => rank(plan, call, from)?,
+        "dense_rank" => dense_rank(plan, call, from)?,
+        "ntile" => ntile(plan, call, from)?,
+        "lag" => shifted(plan, call, from, 1)?,
+        "lead" => shifted(plan, call, from, -1)?,
+        "first_value" if starts_at_the_first(call) => first_value(plan, call, from)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(plan))
+}
+
+fn starts_at_the_first(call: &WindowFunction) -> bool {
+    let start = &call.params.window_frame.start_bound;
+    matches!(start, WindowFrameBound::Preceding(from) if from.is_null())
+}
+
+/// An aggregate over columns of a plan.
+fn aggregate(name: &str, args: Vec<Expr>, output: &DataType) -> Result<Wanted> {
+    let params =
+        AggregateFunctionParams { args, distinct: false, filter: None, order_by: vec![], null_treatment: None };
+    Wanted::of(name, &params, output, &|e| Ok(e.clone()))
+}
+
+/// The first `width` columns of the left side, then one column of the right.
+fn looked_up(
+    (left, left_key): (Arc<Plan>, Vec<usize>),
+    (right, right_key): (Arc<Plan>, Vec<usize>),
+    kind: JoinKind,
+    width: usize,
+    wanted: &[usize],
+) -> Arc<Plan> {
+    let left_width = left.schema.fields().len();
+    let output = (0..width).chain(wanted.iter().map(|at| left_width + at)).collect();
+    joined(Draw { kind, left, right, left_key, right_key, nulls: Nulls::Equal, residual: None, output })
+}
+
+fn rank(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+    let width = plan.schema.fields().len();
+    let plan = numbered(plan, call, from)?;
+    let (left, key) = with_columns(plan.clone(), peers(&plan, call, from)?)?;
+    let least = aggregate("min", vec![column(&left.schema, width)], &DataType::UInt64)?;
+    let group = key.iter().map(|at| column(&left.schema, *at)).collect();
+    let ranks = grouped(left.clone(), group, vec![least])?;
+    let n_keys = key.len();
+    Ok(looked_up((left, key), (ranks, (0..n_keys).collect()), JoinKind::Inner, width, &[n_keys]))
+}
+
+fn dense_rank(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+    let width = plan.schema.fields().len();
+    let n_groups = call.params.partition_by.len();
+    let (left, key) = with_columns(plan.clone(), peers(&plan, call, from)?)?;
+    let n_keys = key.len();
+    let orders = distinct(take(left.clone(), &key));
+    let positions: Vec<usize> = (0..n_keys).collect();
+    let order = Order { group: positions[..n_groups].to_vec(), keys: order_of(call, &positions[n_groups..]) };
+    let numbers = number(orders, order);
+    Ok(looked_up((left, key), (numbers, positions), JoinKind::Inner, width, &[n_keys]))
+}
+
+/// The partition's and the order's expressions.
+fn peers(plan: &Plan, call: &WindowFunction, from: &DFSchema) -> Result<Vec<Expr>> {
+    let mut exprs = resolved(&call.params.partition_by, from, plan)?;
+    for key in &call.params.order_by {
+        exprs.push(resolve(&key.expr, from, &plan.schema)?);
+    }
+    Ok(exprs)
+}
+
+/// The first n mod k of k buckets have one row more than the others.
+fn ntile(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+    let Some(buckets) = whole(call.params.args.first()).filter(|buckets| *buckets > 0) else {
+        return Err(SqlError::unsupported("ntile() of an expression", "Write a whole number above zero."));
+    };
+    let width = plan.schema.fields().len();
+    let plan = numbered(plan, call, from)?;
+    let (left, key) = with_columns(plan.clone(), resolved(&call.params.partition_by, from, &plan)?)?;
+    let count = aggregate("count", vec![], &DataType::Int64)?;
+    let group = key.iter().map(|at| column(&left.schema, *at)).collect();
+    let counts = grouped(left.clone(), group, vec![count])?;
+    let n_keys = key.len();
+    let plan = looked_up((left, key), (counts, (0..n_keys).collect()), JoinKind::Inner, width + 1, &[n_keys]);
+    let before = || cast(column(&plan.schema, width), DataType::Int64) - lit(1i64);
+    let count = || column(&plan.schema, width + 1);
+    let (size, larger) = (|| count() / lit(buckets), || count() % lit(buckets));
+    let in_larger = || larger() * (size() + lit(1i64));
+    // A bucket is never empty where there are as many rows; else every row has a bucket of its own.
+    let tile = when(before().lt(in_larger()), before() / (size() + lit(1i64)) + lit(1i64))
+        .otherwise(larger() + (before() - in_larger()) / size() + lit(1i64))?;
+    with_result(plan.clone(), width, tile)
+}
+
+/// `lag` for a sign of 1, `lead` for -1.
+fn shifted(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, sign: i64) -> Result<Arc<Plan>> {
+    let args = &call.params.args;
+    let by = match args.get(1) {
+        None => Some(1),
+        by => whole(by),
+    };
+    let (Some(value), Some(by), None) = (args.first(), by, &call.params.null_treatment) else {
+        let hint = "Write lag(x), lag(x, 2) or lag(x, 2, default), with a whole number.";
+        return Err(SqlError::unsupported(format!("this form of {}()", call.fun.name()), hint));
+    };
+    let width = plan.schema.fields().len();
+    let plan = numbered(plan, call, from)?;
+    let group = resolved(&call.params.partition_by, from, &plan)?;
+    let at = || cast(column(&plan.schema, width), DataType::Int64);
+    let key = |number: Expr| group.iter().cloned().chain([number]).collect::<Vec<_>>();
+    let left = with_columns(plan.clone(), key(at() - lit(sign * by)))?;
+    let mut exprs = key(at());
+    exprs.push(resolve(value, from, &plan.schema)?);
+    let (right, mut right_key) = with_columns(plan.clone(), exprs)?;
+    let value = right_key.pop().unwrap_or_default();
+    let number = right_key.last().copied().unwrap_or_default();
+    let found = looked_up(left, (right, right_key), JoinKind::Left, width, &[value, number]);
+    let value = column(&found.schema, width);
+    let result = match args.get(2) {
+        None => value,
+        Some(default) => {
+            let default = cast(resolve(default, from, &found.schema)?, found.schema.field(width).data_type().clone());
+            when(column(&found.schema, width + 1).is_null(), default).otherwise(value)?
+        }
+    };
+    with_result(found.clone(), width, result)
+}
+
+fn first_value(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+    let Some(value) = call.params.args.first().filter(|_| call.params.null_treatment.is_none()) else {
+        return Err(SqlError::unsupported("this form of first_value()", "Write first_value(x) OVER (..)."));
+    };
+    let width = plan.schema.fields().len();
+    let numbers = numbered(plan.clone(), call, from)?;
+    let is_first = column(&numbers.schema, width).eq(Expr::Literal(ScalarValue::UInt64(Some(1)), None));
+    let firsts = filter(numbers, vec![is_first])?;
+    let mut exprs = resolved(&call.params.partition_by, from, &firsts)?;
+    exprs.push(resolve(value, from, &firsts.schema)?);
+    let (right, mut right_key) = with_columns(firsts, exprs)?;
+    let value = right_key.pop().unwrap_or_default();
+    let left = with_columns(plan.clone(), resolved(&call.params.partition_by, from, &plan)?)?;
+    Ok(looked_up(left, (right, right_key), JoinKind::Inner, width, &[value]))
+}
+
+/// The first `width` columns and the result.
+fn with_result(plan: Arc<Plan>, width: usize, result: Expr) -> Result<Arc<Plan>> {
+    let mut columns: Vec<Column> = all_columns(&plan.schema);
+    columns.truncate(width);
+    columns.push((result, None));
+    stage(plan, vec![], columns)
+}
+
+fn whole(expr: Option<&Expr>) -> Option<i64> {
+    match expr? {
+        Expr::Literal(value, _) if value.data_type().is_integer() => match value.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(n)) => n,
+            _ => None,
+        },
+        Expr::Cast(cast) => whole(Some(&cast.expr)),
+        Expr::Negative(inner) => whole(Some(inner)).map(|n| -n),
+        _ => None,
+    }
+}
