@@ -4,8 +4,10 @@
 //! `bench/results/`. Each case runs in a process of its own, so that its peak of memory is its own.
 #![forbid(unsafe_code)]
 
+mod dashboard;
 mod lookup;
 mod measure;
+mod plot;
 mod report;
 mod tpch;
 
@@ -27,6 +29,11 @@ enum Benchmark {
     Tpch(tpch::Options),
     /// Rows by key, and new views over an index, in microseconds.
     Lookup(lookup::Options),
+    /// Views that come and go while the relations load, with sharing and without.
+    Dashboard(dashboard::Options),
+    /// One run; `dashboard` starts these.
+    #[command(hide = true)]
+    DashboardCase(dashboard::Case),
     /// One run of one query; `tpch` starts these.
     #[command(hide = true)]
     TpchCase(tpch::Case),
@@ -36,6 +43,8 @@ fn main() -> Result<(), String> {
     match Arguments::parse().benchmark {
         Benchmark::Tpch(options) => tpch::run(&options),
         Benchmark::Lookup(options) => lookup::run(&options),
+        Benchmark::Dashboard(options) => dashboard::run(&options),
+        Benchmark::DashboardCase(case) => dashboard::run_case(&case),
         Benchmark::TpchCase(case) => tpch::run_case(&case),
     }
 }

@@ -20,6 +20,7 @@ use crate::Stream;
 use crate::drive::frontier_of;
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
+use crate::steps::Meter;
 
 /// The runs of an arrangement as they are sealed; empty ones show in the frontier only.
 pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Vec<Sealed>>;
@@ -60,7 +61,9 @@ pub fn arrange<'s>(
     operator.build(move |capabilities| {
         drop(capabilities);
         let mut sealer = Sealer::new(layout, writer, listener, as_of);
+        let meter = Meter::new("Arrange");
         move |frontiers| {
+            let _step = meter.step();
             let mut errors = errors_output.activate();
             input.for_each(|capability, parcel| match std::mem::take(parcel) {
                 Parcel::Empty => {}
