@@ -16,6 +16,7 @@ use anabranch_operators::multiplicity::Operation;
 use anabranch_operators::stage::Stage;
 use anabranch_operators::top_k::TopKSpec;
 use anabranch_operators::unnest::Unnest;
+use anabranch_plan::rewrite::cannot_fail;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SetOperation, SortKey, TopK};
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
@@ -24,6 +25,7 @@ use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::Expr;
 
 use super::expression::Compiled;
+use super::leaves::Leaves;
 use super::physical::{Physical, Step, StepId};
 use crate::cluster::{ArrangementId, Export, Read};
 use crate::error::Error;
@@ -89,7 +91,7 @@ pub(crate) fn prepare(
     exports: &[Export],
     shares: &mut dyn Shares,
 ) -> Result<Physical, Error> {
-    let mut preparer = Preparer::new(reads, shares);
+    let mut preparer = Preparer::new(plan, reads, shares);
     let root = preparer.root(plan)?;
     let types = types_of(&plan.schema);
     let mut exported = Vec::new();
@@ -111,6 +113,7 @@ pub(super) struct Preparer<'a> {
     streams: HashMap<Arc<Plan>, StepId>,
     arrangements: HashMap<(StepId, Vec<usize>), StepId>,
     imports: HashMap<ArrangementId, StepId>,
+    leaves: Leaves,
 }
 
 /// A side of a join: an arrangement, and where the plan's columns are in it.
@@ -127,8 +130,9 @@ impl ArrangedSide {
 }
 
 impl<'a> Preparer<'a> {
-    fn new(reads: &'a BTreeMap<String, Read>, shares: &'a mut dyn Shares) -> Preparer<'a> {
+    fn new(plan: &Plan, reads: &'a BTreeMap<String, Read>, shares: &'a mut dyn Shares) -> Preparer<'a> {
         Preparer {
+            leaves: Leaves::of(plan),
             reads,
             shares,
             steps: Vec::new(),
@@ -249,6 +253,7 @@ impl<'a> Preparer<'a> {
     }
 
     fn stage(&mut self, plan: &Plan, input: &Arc<Plan>, filter: &[Expr], project: &[Expr]) -> Result<StepId, Error> {
+        let filter = together(filter, &input.schema);
         let filter = filter.iter().map(|e| Compiled::new(e, &input.schema)).collect::<Result<Vec<_>, _>>()?;
         let types = types_of(&plan.schema);
         let project = project.iter().zip(&types);
@@ -283,13 +288,17 @@ impl<'a> Preparer<'a> {
                 return Ok(ArrangedSide { step: self.import(&relation, *arrangement), columns });
             }
         }
-        if let Some(Found { arrangement, columns }) = self.shares.arrangement(plan, key)? {
-            return Ok(ArrangedSide { step: self.import("shared", arrangement), columns });
+        let (plan, key, columns) = match self.leaves.widened(plan, key)? {
+            Some(wide) => (wide.plan, wide.key, wide.columns),
+            None => (Arc::clone(plan), key.to_vec(), (0..plan.schema.fields().len()).collect()),
+        };
+        if let Some(found) = self.shares.arrangement(&plan, &key)? {
+            let columns = columns.into_iter().map(|column| found.columns[column]).collect();
+            return Ok(ArrangedSide { step: self.import("shared", found.arrangement), columns });
         }
-        let types = types_of(&plan.schema);
-        let stream = self.stream(plan)?;
-        let step = self.arrange_step(stream, key, &types);
-        Ok(ArrangedSide { step, columns: (0..types.len()).collect() })
+        let stream = self.stream(&plan)?;
+        let step = self.arrange_step(stream, &key, &types_of(&plan.schema));
+        Ok(ArrangedSide { step, columns })
     }
 
     fn import(&mut self, name: &str, arrangement: ArrangementId) -> StepId {
@@ -320,6 +329,19 @@ impl<'a> Preparer<'a> {
         self.arrangements.insert((input, key.to_vec()), step);
         step
     }
+}
+
+/// Conditions that follow each other and cannot fail as one: rows are then copied once, and not after each.
+fn together(filter: &[Expr], schema: &DFSchema) -> Vec<Expr> {
+    let mut conditions: Vec<(Expr, bool)> = Vec::new();
+    for condition in filter {
+        let is_safe = cannot_fail(condition, schema);
+        match conditions.last_mut() {
+            Some((before, true)) if is_safe => *before = before.clone().and(condition.clone()),
+            _ => conditions.push((condition.clone(), is_safe)),
+        }
+    }
+    conditions.into_iter().map(|(condition, _)| condition).collect()
 }
 
 /// A relation of which the plan shows some columns and all rows.
