@@ -9,6 +9,8 @@ use anabranch_batch::{Columns, Diffs, Time, Times, gather};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::ScalarBuffer;
 
+use crate::hashes::Hashes;
+use crate::layout::pick_columns;
 use crate::{Layout, ValueOrder};
 
 /// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
@@ -21,7 +23,7 @@ pub struct Chunk {
     /// All columns of the collection, in their original order.
     columns: Columns,
     /// The hash of each row's key, ascending.
-    key_hashes: ScalarBuffer<u64>,
+    key_hashes: Hashes,
     /// The value word of each row; `None` where it is as cheap to compute again.
     value_words: Option<ScalarBuffer<u64>>,
     /// The time of each row.
@@ -86,7 +88,7 @@ impl Chunk {
         let are_words_cheap = exact.value && layout.values == ValueOrder::Hash;
         let mut chunk = Chunk {
             facts: Facts { exact, key_unique, time_min: times.min(), time_max: times.max(), size_bytes: 0 },
-            key_hashes: hashes.into(),
+            key_hashes: Hashes::new(hashes, &pick_columns(&columns, &layout.key)),
             value_words: (!are_words_cheap).then(|| words.into()),
             times,
             diffs,
@@ -101,9 +103,9 @@ impl Chunk {
         &self.columns
     }
 
-    /// The hash of each row's key, ascending.
-    pub fn key_hashes(&self) -> &[u64] {
-        &self.key_hashes
+    /// The hash of each row's key, ascending. O(rows), unless they are kept.
+    pub fn key_hashes(&self) -> ScalarBuffer<u64> {
+        self.key_hashes.all()
     }
 
     /// The time of each row.
@@ -123,7 +125,7 @@ impl Chunk {
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.key_hashes.is_empty()
+        self.len() == 0
     }
 
     /// Bytes of memory that this chunk owns. A view of a chunk's tail counts its rows only.
@@ -139,7 +141,7 @@ impl Chunk {
         &self.columns
     }
 
-    pub(crate) fn hash_buffer(&self) -> &ScalarBuffer<u64> {
+    pub(crate) fn hashes(&self) -> &Hashes {
         &self.key_hashes
     }
 
@@ -184,7 +186,7 @@ impl Chunk {
         let words = self.value_words(layout);
         let rows = ChunkRows {
             columns: gather::take(&self.columns, &rows),
-            hashes: rows.iter().map(|&row| self.key_hashes[row as usize]).collect(),
+            hashes: rows.iter().map(|&row| self.key_hashes.at(row as usize)).collect(),
             words: rows.iter().map(|&row| words[row as usize]).collect(),
             times: self.times.take(&rows),
             diffs: self.diffs.take(&rows),
@@ -199,6 +201,6 @@ impl Chunk {
         let words = self.value_words.as_ref().map_or(0, |words| 8 * words.len());
         let times = if matches!(self.times, Times::Column(_)) { 8 * self.len() } else { 0 };
         let diffs = if matches!(self.diffs, Diffs::Column(_)) { 8 * self.len() } else { 0 };
-        columns + 8 * self.len() + words + times + diffs
+        columns + self.key_hashes.size_bytes() + words + times + diffs
     }
 }

@@ -168,8 +168,7 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
         }
         let columns = pick_columns(chunk.columns(), &layout.key);
         let comparator = Comparator::new(keys.columns(), &columns, &vec![ASCENDING; layout.key.len()]);
-        let same_hash =
-            chunk.key_hashes()[head.row as usize..].iter().take_while(|&&hash| hash == head.hash).count() as u32;
+        let same_hash = chunk.hashes().view().count_equal(head.row as usize, head.hash) as u32;
         let found = (head.row..head.row + same_hash).find(|&row| comparator.compare(key, row as usize).is_eq());
         if let Some(row) = found {
             return Some(with_word(chunks, Head { row, ..head }));
@@ -196,7 +195,7 @@ fn next_with_hash(chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
         next = Head { row: 0, chunk: head.chunk + 1, ..head };
     }
     let has_hash =
-        next.chunk < next.chunk_end && chunks[next.chunk as usize].key_hashes()[next.row as usize] == head.hash;
+        next.chunk < next.chunk_end && chunks[next.chunk as usize].hashes().at(next.row as usize) == head.hash;
     has_hash.then(|| with_word(chunks, next))
 }
 

@@ -55,6 +55,7 @@ mod builder;
 mod chunk;
 mod cursor;
 mod handle;
+mod hashes;
 mod keys;
 mod layout;
 mod locate;

@@ -10,8 +10,8 @@
 use std::rc::Rc;
 
 use anabranch_batch::Time;
-use arrow::buffer::ScalarBuffer;
 
+use crate::hashes::Hashes;
 use crate::{Chunk, Layout};
 
 /// The immutable, sorted updates of an interval of time.
@@ -39,7 +39,7 @@ pub(crate) struct Part {
     /// The last key hash of each chunk.
     pub lasts: Vec<u64>,
     /// The key hashes of each chunk (shared with the chunk).
-    pub hashes: Vec<ScalarBuffer<u64>>,
+    pub hashes: Vec<Hashes>,
     /// Rows in all chunks.
     pub rows: usize,
 }
@@ -129,9 +129,9 @@ impl Run {
 impl Part {
     fn new(start: usize, chunks: &[Rc<Chunk>]) -> Part {
         assert!(chunks.iter().all(|chunk| !chunk.is_empty()), "no chunk of a run is empty");
-        let hashes: Vec<ScalarBuffer<u64>> = chunks.iter().map(|chunk| chunk.hash_buffer().clone()).collect();
-        let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes[0]).collect();
-        let lasts: Vec<u64> = hashes.iter().map(|hashes| hashes[hashes.len() - 1]).collect();
+        let hashes: Vec<Hashes> = chunks.iter().map(|chunk| chunk.hashes().clone()).collect();
+        let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes.at(0)).collect();
+        let lasts: Vec<u64> = hashes.iter().map(|hashes| hashes.at(hashes.len() - 1)).collect();
         debug_assert!(
             firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first),
             "chunks of a part are in order"
