@@ -9,9 +9,9 @@ use anabranch_batch::{Columns, Diffs, Time, Times, gather};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::ScalarBuffer;
 
+use crate::Layout;
 use crate::hashes::Hashes;
 use crate::layout::pick_columns;
-use crate::{Layout, ValueOrder};
 
 /// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
 /// the second-level cache, and that a pause for one chunk is a fraction of a millisecond.
@@ -37,8 +37,9 @@ pub struct Chunk {
 /// What a chunk is made of; the fields are those of [`Chunk`].
 pub(crate) struct ChunkRows {
     pub columns: Columns,
-    pub hashes: Vec<u64>,
-    pub words: Vec<u64>,
+    pub hashes: Hashes,
+    /// One a row, unless [`Layout::are_words_cheap`].
+    pub words: Option<Vec<u64>>,
     pub times: Times,
     pub diffs: Diffs,
     pub exact: Exact,
@@ -84,12 +85,12 @@ impl Chunk {
     pub(crate) fn new(layout: &Layout, rows: ChunkRows) -> Chunk {
         let ChunkRows { columns, hashes, words, times, diffs, exact, key_unique } = rows;
         assert!(columns.iter().all(|column| column.len() == hashes.len()), "a chunk's columns have one entry per row");
-        assert_eq!(words.len(), hashes.len(), "a chunk has one value word per row");
-        let are_words_cheap = exact.value && layout.values == ValueOrder::Hash;
+        assert!(words.as_ref().is_none_or(|words| words.len() == hashes.len()), "a chunk has one value word per row");
+        assert_eq!(words.is_none(), layout.are_words_cheap(exact), "value words are kept where they cost something");
         let mut chunk = Chunk {
             facts: Facts { exact, key_unique, time_min: times.min(), time_max: times.max(), size_bytes: 0 },
-            key_hashes: Hashes::new(hashes, &pick_columns(&columns, &layout.key)),
-            value_words: (!are_words_cheap).then(|| words.into()),
+            key_hashes: hashes,
+            value_words: words.map(ScalarBuffer::from),
             times,
             diffs,
             columns,
@@ -183,11 +184,13 @@ impl Chunk {
         if rows.is_empty() {
             return None;
         }
-        let words = self.value_words(layout);
+        let columns = gather::take(&self.columns, &rows);
+        let hashes: Vec<u64> = rows.iter().map(|&row| self.key_hashes.at(row as usize)).collect();
+        let words = self.value_words.as_ref();
         let rows = ChunkRows {
-            columns: gather::take(&self.columns, &rows),
-            hashes: rows.iter().map(|&row| self.key_hashes.at(row as usize)).collect(),
-            words: rows.iter().map(|&row| words[row as usize]).collect(),
+            hashes: Hashes::new(&hashes, &pick_columns(&columns, &layout.key)),
+            words: words.map(|words| rows.iter().map(|&row| words[row as usize]).collect()),
+            columns,
             times: self.times.take(&rows),
             diffs: self.diffs.take(&rows),
             exact: self.facts.exact,

@@ -40,13 +40,13 @@ pub(crate) trait Ascending: Copy {
 
 impl Hashes {
     /// The hashes of rows whose key columns are these: `kept` unless they follow from the columns.
-    pub fn new(kept: Vec<u64>, key: &[ArrayRef]) -> Hashes {
+    pub fn new(kept: &[u64], key: &[ArrayRef]) -> Hashes {
         match hash::invertible_words(key) {
             Some(words) => {
                 assert_eq!(words.len(), kept.len(), "a key has one hash per row");
                 Hashes { words, form: Form::Derived }
             }
-            None => Hashes { words: kept.into(), form: Form::Kept },
+            None => Hashes { words: kept.to_vec().into(), form: Form::Kept },
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
         let nulls: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![Some(-3), None, Some(7)]))];
         for (columns, size_bytes) in [(&long, 0), (&short, 24), (&text, 24), (&nulls, 24)] {
             let kept = hash::hash_columns(columns, 3);
-            let hashes = Hashes::new(kept.clone(), columns);
+            let hashes = Hashes::new(&kept, columns);
             assert_eq!((&hashes.all()[..], hashes.size_bytes()), (&kept[..], size_bytes));
             assert_eq!(hashes.slice(1, 2).at(1), kept[2]);
         }

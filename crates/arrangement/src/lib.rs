@@ -57,6 +57,7 @@ mod cursor;
 mod handle;
 mod hashes;
 mod keys;
+mod lane;
 mod layout;
 mod locate;
 mod merge;

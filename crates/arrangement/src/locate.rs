@@ -114,18 +114,6 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Finds the first row with `hash`.
-pub(crate) fn locate_one(part: &Part, hash: u64) -> Option<Hit> {
-    let chunk = find_chunk(part, 0, hash);
-    if chunk == part.lasts.len() {
-        return None;
-    }
-    let mut guess = guess_in_chunk(part, chunk, hash);
-    guess.row = refine(&guess, hash);
-    let row = gallop(guess.hashes, guess.row, hash);
-    (guess.hashes.at(row) == hash).then_some(Hit { key: 0, chunk: chunk as u32, row: row as u32 })
-}
-
 /// The first chunk from `from` on that ends at or after `hash`.
 fn find_chunk(part: &Part, from: usize, hash: u64) -> usize {
     let lasts = &part.lasts[from..];
