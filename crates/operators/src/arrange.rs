@@ -4,7 +4,8 @@
 //! between two frontiers. Rows with equal keys are on one worker.
 //!
 //! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow is dropped and no reader is left.
-//! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in.
+//! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in, and goes on, a little at a time,
+//! when nothing comes in.
 //! Source: shared arrangements (VLDB 2020), section 4.
 
 use std::rc::Rc;
@@ -20,6 +21,9 @@ use crate::Stream;
 use crate::drive::frontier_of;
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
+
+/// Rows of merging done when the operator is scheduled and nothing came in: below a tenth of a millisecond.
+const IDLE_FUEL: isize = 4096;
 
 /// The runs of an arrangement as they are sealed; empty ones show in the frontier only.
 pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Vec<Sealed>>;
@@ -48,13 +52,15 @@ pub fn arrange<'s>(
     effort: MergeEffort,
     as_of: Time,
 ) -> Arranged<'s> {
-    let mut operator = OperatorBuilder::new(format!("Arrange {name}"), stream.scope());
+    let scope = stream.scope();
+    let mut operator = OperatorBuilder::new(format!("Arrange {name}"), scope);
     let mut input = operator.new_input(stream, by_key(layout.key.clone()));
     let (sealed_output, sealed) = operator.new_output::<Vec<Sealed>>();
     let (errors_output, errors) = operator.new_output::<Parcel>();
     let mut sealed_output = OutputBuilder::<_, NoopBuilder<Vec<Sealed>>>::from(sealed_output);
     let mut errors_output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(errors_output);
 
+    let activator = scope.activator_for(operator.operator_info().address);
     let (writer, reader) = arrangement(Rc::clone(&layout), effort);
     let listener = reader.listen(None);
     operator.build(move |capabilities| {
@@ -62,9 +68,11 @@ pub fn arrange<'s>(
         let mut sealer = Sealer::new(layout, writer, listener, as_of);
         move |frontiers| {
             let mut errors = errors_output.activate();
+            let mut is_idle = true;
             input.for_each(|capability, parcel| match std::mem::take(parcel) {
                 Parcel::Empty => {}
                 Parcel::Rows(batch) => {
+                    is_idle = false;
                     sealer.push(batch);
                     sealer.hold(capability.retain_least(0).expect("a message has a time"));
                 }
@@ -73,6 +81,10 @@ pub fn arrange<'s>(
             let mut output = sealed_output.activate();
             if let Some((capability, sealed)) = sealer.seal_before(frontier_of(&frontiers[0])) {
                 output.session_with_builder(&capability).give_container(&mut vec![sealed]);
+                is_idle = false;
+            }
+            if effort != MergeEffort::LAZY && sealer.tidy(if is_idle { IDLE_FUEL } else { 0 }) {
+                activator.activate();
             }
         }
     });
@@ -103,6 +115,11 @@ impl Sealer {
         if self.held.as_ref().is_none_or(|held| capability.time() < held.time()) {
             self.held = Some(capability);
         }
+    }
+
+    /// Merges a little; returns whether there is more to merge.
+    fn tidy(&mut self, mut fuel: isize) -> bool {
+        self.writer.exert(&mut fuel)
     }
 
     /// Seals everything before `upper`. A run that is not empty comes with the capability to send it at.
