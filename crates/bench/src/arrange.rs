@@ -2,8 +2,8 @@
 //!
 //! Law of the measurement: rows are generated outside the clock, a few batches ahead. A round pushes one batch, moves the frontier, and steps until
 //! the arrangement is complete; readers follow, so that merges may compact. A round's pause is its CPU time. Live bytes are those the allocator
-//! counts, per update: after the last round (`loaded`), and after 2,000 further rounds of one row, in which merges finish as far
-//! as they do (`settled`). The peak includes the batch in flight.
+//! counts, per update: after the last round (`loaded`), and after 2,000 further rounds of one row and 10,000 steps with nothing to do, in which merges
+//! finish as far as they do (`settled`). The peak includes the batch in flight.
 //!
 //! Sketch on paper, for a row of 16 bytes: hash, sort by buckets and copy cost about 60 ns, each of log2(rows / batch) merges 10 to 20 ns of copying
 //! through the second-level cache; so 1e6 a batch should take in about 9 M rows a CPU second, 1e3 about 4 M. What saturates is the
@@ -42,8 +42,10 @@ pub struct Case {
     pub side: Side,
 }
 
-/// Rounds of one row after the last batch.
+/// Rounds of one row after the last batch, and
 pub const SETTLING_ROUNDS: usize = 2_000;
+/// steps with nothing to do.
+pub const IDLE_STEPS: usize = 10_000;
 
 /// Runs the benchmark.
 ///
@@ -142,6 +144,7 @@ fn run_ours(case: &Case) -> Figures {
             input.push(&batch(&pairs.take_rows(1), time - 1, TimesOf::Batch), time);
             ours::settle(worker, &mut reader, time);
         }
+        (0..IDLE_STEPS).for_each(|_| _ = worker.step());
         let figures = measured.finish(&case, loaded, peak);
         input.advance(anabranch_batch::END);
         drop((input, reader));

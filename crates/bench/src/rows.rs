@@ -27,6 +27,11 @@ impl Numbers {
     pub fn new(seed: u64, bound: u64) -> Numbers {
         Numbers { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), bound }
     }
+
+    /// A number that differs after each draw.
+    pub fn serial(&self) -> u64 {
+        self.state
+    }
 }
 
 impl Iterator for Numbers {
