@@ -2,7 +2,7 @@
 //!
 //! Law of the measurement: rows are generated outside the clock, a few batches ahead. A round pushes one batch, moves the frontier, and steps until
 //! the arrangement is complete; readers follow, so that merges may compact. A round's pause is its CPU time. Live bytes are those the allocator
-//! counts, per update: after the last round (`loaded`), and after 2,000 further rounds of one row and 10,000 steps with nothing to do, in which merges
+//! counts, per update: after the last round (`loaded`), and after 2,000 further rounds of one row and 2,000 idle steps three milliseconds apart, in which merges
 //! finish as far as they do (`settled`). The peak includes the batch in flight.
 //!
 //! Sketch on paper, for a row of 16 bytes: hash, sort by buckets and copy cost about 60 ns, each of log2(rows / batch) merges 10 to 20 ns of copying
@@ -10,9 +10,11 @@
 //! processor in sorts, memory bandwidth in large merges.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anabranch_batch::Time;
 use clap::Args;
+use timely::worker::Worker;
 
 use crate::compare::{self, Common, Figures, Side};
 use crate::rows::{Pairs, TimesOf, batch, rounds_ahead};
@@ -44,8 +46,11 @@ pub struct Case {
 
 /// Rounds of one row after the last batch, and
 pub const SETTLING_ROUNDS: usize = 2_000;
-/// steps with nothing to do.
-pub const IDLE_STEPS: usize = 10_000;
+/// steps with nothing to do,
+const IDLE_STEPS: usize = 2_000;
+
+/// with pauses in between.
+const IDLE_PAUSE: Duration = Duration::from_millis(3);
 
 /// Runs the benchmark.
 ///
@@ -111,6 +116,14 @@ impl Measured {
     }
 }
 
+/// Steps with nothing to do, for merges to finish.
+pub fn idle(worker: &mut Worker) {
+    for _ in 0..IDLE_STEPS {
+        std::thread::sleep(IDLE_PAUSE);
+        worker.step();
+    }
+}
+
 fn run_ours(case: &Case) -> Figures {
     let case = case.clone();
     timely::execute_directly(move |worker| {
@@ -144,7 +157,7 @@ fn run_ours(case: &Case) -> Figures {
             input.push(&batch(&pairs.take_rows(1), time - 1, TimesOf::Batch), time);
             ours::settle(worker, &mut reader, time);
         }
-        (0..IDLE_STEPS).for_each(|_| _ = worker.step());
+        idle(worker);
         let figures = measured.finish(&case, loaded, peak);
         input.advance(anabranch_batch::END);
         drop((input, reader));

@@ -9,6 +9,7 @@
 //! Source: shared arrangements (VLDB 2020), section 4.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use anabranch_arrangement::{Builder, Layout, Listener, MergeEffort, Reader, Sealed, Writer, arrangement};
 use anabranch_batch::{Batch, END, Time, Times};
@@ -22,8 +23,14 @@ use crate::drive::frontier_of;
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
 
-/// Rows of merging done when the operator is scheduled and nothing came in: below a tenth of a millisecond.
+/// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
 const IDLE_FUEL: isize = 4096;
+
+/// and how long other operators have the worker in between.
+const IDLE_PAUSE: Duration = Duration::from_millis(2);
+
+/// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
+const PAUSE_TURNS_MAX: u32 = 1000;
 
 /// The runs of an arrangement as they are sealed; empty ones show in the frontier only.
 pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Vec<Sealed>>;
@@ -66,6 +73,7 @@ pub fn arrange<'s>(
     operator.build(move |capabilities| {
         drop(capabilities);
         let mut sealer = Sealer::new(layout, writer, listener, as_of);
+        let mut idler = Idler::default();
         move |frontiers| {
             let mut errors = errors_output.activate();
             let mut is_idle = true;
@@ -79,16 +87,38 @@ pub fn arrange<'s>(
                 mut other => errors.session_with_builder(&capability).give_container(&mut other),
             });
             let mut output = sealed_output.activate();
-            if let Some((capability, sealed)) = sealer.seal_before(frontier_of(&frontiers[0])) {
+            let upper = frontier_of(&frontiers[0]);
+            is_idle &= upper <= sealer.writer.upper();
+            if let Some((capability, sealed)) = sealer.seal_before(upper) {
                 output.session_with_builder(&capability).give_container(&mut vec![sealed]);
-                is_idle = false;
             }
-            if effort != MergeEffort::LAZY && sealer.tidy(if is_idle { IDLE_FUEL } else { 0 }) {
-                activator.activate();
+            if effort != MergeEffort::LAZY && idler.should_wait(is_idle, &mut sealer.writer) {
+                activator.activate_after(IDLE_PAUSE);
             }
         }
     });
     Arranged { reader, sealed, errors: Some(errors) }
+}
+
+/// Merges when there is nothing else to do.
+#[derive(Default)]
+struct Idler {
+    /// Turns since the pause began that had something else to do; `None` while there is no pause.
+    busy_turns: Option<u32>,
+}
+
+impl Idler {
+    /// Merges a little in an idle turn. Returns whether to be woken after a pause, because there is more to merge.
+    fn should_wait(&mut self, is_idle: bool, writer: &mut Writer) -> bool {
+        let is_over = is_idle || self.busy_turns.is_none_or(|turns| turns >= PAUSE_TURNS_MAX);
+        if !is_over {
+            self.busy_turns = self.busy_turns.map(|turns| turns + 1);
+            return false;
+        }
+        let has_more = writer.exert(&mut { if is_idle { IDLE_FUEL } else { 0 } });
+        self.busy_turns = has_more.then_some(0);
+        has_more
+    }
 }
 
 /// Collects rows until the frontier has passed them, then seals a run.
@@ -115,11 +145,6 @@ impl Sealer {
         if self.held.as_ref().is_none_or(|held| capability.time() < held.time()) {
             self.held = Some(capability);
         }
-    }
-
-    /// Merges a little; returns whether there is more to merge.
-    fn tidy(&mut self, mut fuel: isize) -> bool {
-        self.writer.exert(&mut fuel)
     }
 
     /// Seals everything before `upper`. A run that is not empty comes with the capability to send it at.

@@ -12,7 +12,7 @@ use timely::progress::frontier::Antichain;
 use timely::worker::Worker;
 
 use crate::allocator;
-use crate::arrange::{Case, IDLE_STEPS, Measured, SETTLING_ROUNDS};
+use crate::arrange::{Case, Measured, SETTLING_ROUNDS, idle};
 use crate::compare::Figures;
 use crate::rows::{Pairs, PeerRow, TimesOf, peer_rows, rounds_ahead};
 
@@ -88,7 +88,7 @@ fn load<Tr: Trace + TraceReader<Time = u64> + 'static>(
         input.send_batch(&mut peer_rows(&pairs.take_rows(1), time - 1, TimesOf::Batch, |key, value| ((key, value), 1)));
         settle(worker, &mut input, &mut trace, probe, time);
     }
-    (0..IDLE_STEPS).for_each(|_| _ = worker.step());
+    idle(worker);
     measured.finish(case, loaded, peak)
 }
 
