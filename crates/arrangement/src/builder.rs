@@ -52,6 +52,11 @@ impl Builder {
         self.rows
     }
 
+    /// Bytes of the batches held.
+    pub fn size_bytes(&self) -> usize {
+        self.held.iter().map(|(_, batch)| batch.size_bytes()).sum()
+    }
+
     /// The earliest time among the updates held.
     pub fn min_time(&self) -> Option<Time> {
         self.held.iter().map(|&(time, _)| time).min()

@@ -9,7 +9,9 @@ use anabranch_batch::{Columns, Diffs, Time, Times, gather};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::ScalarBuffer;
 
-use crate::{Layout, ValueOrder};
+use crate::Layout;
+use crate::hashes::Hashes;
+use crate::layout::pick_columns;
 
 /// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
 /// the second-level cache, and that a pause for one chunk is a fraction of a millisecond.
@@ -21,7 +23,7 @@ pub struct Chunk {
     /// All columns of the collection, in their original order.
     columns: Columns,
     /// The hash of each row's key, ascending.
-    key_hashes: ScalarBuffer<u64>,
+    key_hashes: Hashes,
     /// The value word of each row; `None` where it is as cheap to compute again.
     value_words: Option<ScalarBuffer<u64>>,
     /// The time of each row.
@@ -35,8 +37,9 @@ pub struct Chunk {
 /// What a chunk is made of; the fields are those of [`Chunk`].
 pub(crate) struct ChunkRows {
     pub columns: Columns,
-    pub hashes: Vec<u64>,
-    pub words: Vec<u64>,
+    pub hashes: Hashes,
+    /// One a row, unless [`Layout::are_words_cheap`].
+    pub words: Option<Vec<u64>>,
     pub times: Times,
     pub diffs: Diffs,
     pub exact: Exact,
@@ -82,12 +85,12 @@ impl Chunk {
     pub(crate) fn new(layout: &Layout, rows: ChunkRows) -> Chunk {
         let ChunkRows { columns, hashes, words, times, diffs, exact, key_unique } = rows;
         assert!(columns.iter().all(|column| column.len() == hashes.len()), "a chunk's columns have one entry per row");
-        assert_eq!(words.len(), hashes.len(), "a chunk has one value word per row");
-        let are_words_cheap = exact.value && layout.values == ValueOrder::Hash;
+        assert!(words.as_ref().is_none_or(|words| words.len() == hashes.len()), "a chunk has one value word per row");
+        assert_eq!(words.is_none(), layout.are_words_cheap(exact), "value words are kept where they cost something");
         let mut chunk = Chunk {
             facts: Facts { exact, key_unique, time_min: times.min(), time_max: times.max(), size_bytes: 0 },
-            key_hashes: hashes.into(),
-            value_words: (!are_words_cheap).then(|| words.into()),
+            key_hashes: hashes,
+            value_words: words.map(ScalarBuffer::from),
             times,
             diffs,
             columns,
@@ -101,9 +104,9 @@ impl Chunk {
         &self.columns
     }
 
-    /// The hash of each row's key, ascending.
-    pub fn key_hashes(&self) -> &[u64] {
-        &self.key_hashes
+    /// The hash of each row's key, ascending. O(rows), unless they are kept.
+    pub fn key_hashes(&self) -> ScalarBuffer<u64> {
+        self.key_hashes.all()
     }
 
     /// The time of each row.
@@ -123,7 +126,7 @@ impl Chunk {
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.key_hashes.is_empty()
+        self.len() == 0
     }
 
     /// Bytes of memory that this chunk owns. A view of a chunk's tail counts its rows only.
@@ -139,7 +142,7 @@ impl Chunk {
         &self.columns
     }
 
-    pub(crate) fn hash_buffer(&self) -> &ScalarBuffer<u64> {
+    pub(crate) fn hashes(&self) -> &Hashes {
         &self.key_hashes
     }
 
@@ -185,11 +188,13 @@ impl Chunk {
         if rows.is_empty() {
             return None;
         }
-        let words = self.value_words(layout);
+        let columns = gather::take(&self.columns, &rows);
+        let hashes: Vec<u64> = rows.iter().map(|&row| self.key_hashes.at(row as usize)).collect();
+        let words = self.value_words.as_ref();
         let rows = ChunkRows {
-            columns: gather::take(&self.columns, &rows),
-            hashes: rows.iter().map(|&row| self.key_hashes[row as usize]).collect(),
-            words: rows.iter().map(|&row| words[row as usize]).collect(),
+            hashes: Hashes::new(&hashes, &pick_columns(&columns, &layout.key)),
+            words: words.map(|words| rows.iter().map(|&row| words[row as usize]).collect()),
+            columns,
             times: self.times.take(&rows),
             diffs: self.diffs.take(&rows),
             exact: self.facts.exact,
@@ -203,6 +208,6 @@ impl Chunk {
         let words = self.value_words.as_ref().map_or(0, |words| 8 * words.len());
         let times = if matches!(self.times, Times::Column(_)) { 8 * self.len() } else { 0 };
         let diffs = if matches!(self.diffs, Diffs::Column(_)) { 8 * self.len() } else { 0 };
-        columns + 8 * self.len() + words + times + diffs
+        columns + self.key_hashes.size_bytes() + words + times + diffs
     }
 }

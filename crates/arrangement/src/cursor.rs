@@ -5,16 +5,19 @@
 //!
 //! Cost: `new` O(chunks), `seek` two or three cache lines a run, `next_value` O(runs) comparisons of words plus the updates of the
 //! value. Columns are compared only where words tie and do not say it all. A walk that stops early costs only what it walked.
+//! Keys sought in order are located a block at a time, in all runs at once, so that the processor waits for their cache lines together.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::hint::black_box;
+use std::ops::Range;
 use std::rc::Rc;
 
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Diff, Time};
 
 use crate::layout::{ASCENDING, pick_columns};
-use crate::locate::locate_one;
+use crate::locate::{BLOCK_KEYS, Hit, Search};
 use crate::{Chunk, Keys, Layout, Run, ValueOrder};
 
 /// Walks values of one key after another. Legal order of calls: `seek`, then `next_value` as often as wanted, `seek` again.
@@ -26,10 +29,26 @@ pub struct ValueCursor {
     chunks: Vec<Rc<Chunk>>,
     /// One per part of a run that holds the key: the next row.
     heads: Vec<Head>,
+    /// Where the keys of a block are.
+    located: Located,
     /// Updates at or after this time are not seen.
     before: Time,
     /// Value comparators of pairs of chunks.
     comparators: HashMap<(u32, u32), Comparator>,
+}
+
+/// Where a block of keys is, in all parts of all runs.
+#[derive(Default, Debug)]
+struct Located {
+    /// Number and hash of each key of the block. (A number alone would not do: keys may be others at the next call.)
+    keys: Range<usize>,
+    hashes: Vec<u64>,
+    /// The heads of key `i` of the block are `heads[starts[i] .. starts[i + 1]]`, in order of runs; their words are not read yet.
+    starts: Vec<usize>,
+    heads: Vec<Head>,
+    /// What one part holds of the block, and the number of the key of each of `heads` before they are sorted.
+    hits: Vec<Hit>,
+    found: Vec<(u32, Head)>,
 }
 
 /// The next row of a part.
@@ -61,6 +80,7 @@ impl ValueCursor {
             runs: runs.to_vec(),
             chunks: runs.iter().flat_map(|run| run.chunks().iter().cloned()).collect(),
             heads: Vec::new(),
+            located: Located::default(),
             before: Time::MIN,
             comparators: HashMap::new(),
         }
@@ -73,17 +93,11 @@ impl ValueCursor {
         if self.comparators.len() > COMPARATORS_MAX {
             self.comparators.clear();
         }
-        let hash = keys.hashes()[key];
-        let mut offset = 0;
-        for run in &self.runs {
-            for part in run.parts() {
-                let Some(hit) = locate_one(part, hash) else { continue };
-                let start = offset + part.start as u32;
-                let chunk_end = start + part.hashes.len() as u32;
-                let head = Head { chunk: start + hit.chunk, row: hit.row, chunk_end, hash, word: 0 };
-                self.heads.extend(find_key(&self.layout, &self.chunks, head, keys, key));
-            }
-            offset += run.chunks().len() as u32;
+        if !self.located.has(keys, key) {
+            self.located.locate(&self.runs, &self.chunks, keys, key);
+        }
+        for &head in self.located.of(key) {
+            self.heads.extend(find_key(&self.layout, &self.chunks, head, keys, key));
         }
     }
 
@@ -158,6 +172,75 @@ impl ValueCursor {
     }
 }
 
+impl Located {
+    fn has(&self, keys: &Keys, key: usize) -> bool {
+        self.keys.contains(&key) && self.hashes[key - self.keys.start] == keys.hashes()[key]
+    }
+
+    /// First rows with the hash of `key`, one a part that has it.
+    fn of(&self, key: usize) -> &[Head] {
+        let key = key - self.keys.start;
+        &self.heads[self.starts[key]..self.starts[key + 1]]
+    }
+
+    /// Locates the block of keys that starts at `key`.
+    fn locate(&mut self, runs: &[Rc<Run>], chunks: &[Rc<Chunk>], keys: &Keys, key: usize) {
+        self.keys = key..keys.len().min(key + BLOCK_KEYS);
+        self.hashes.clear();
+        self.hashes.extend_from_slice(&keys.hashes()[self.keys.clone()]);
+        let mut searches = searches(runs, keys.len());
+        searches.iter_mut().for_each(|(_, _, search)| search.start(&self.hashes));
+        searches.iter_mut().for_each(|(_, _, search)| search.refine(&self.hashes));
+        self.found.clear();
+        for (start, chunk_end, search) in &mut searches {
+            self.hits.clear();
+            search.finish(&self.hashes, &mut self.hits);
+            self.found.extend(self.hits.iter().map(|hit| {
+                let hash = self.hashes[hit.key as usize];
+                (hit.key, Head { chunk: *start + hit.chunk, row: hit.row, chunk_end: *chunk_end, hash, word: 0 })
+            }));
+        }
+        // Fetches what the walk reads first.
+        black_box(self.found.iter().fold(0, |sum, (_, head)| sum ^ read_word(chunks, *head)));
+        self.sort_found();
+    }
+
+    /// Sorts what was found by key; rows of one key stay in order of runs (a counting sort).
+    fn sort_found(&mut self) {
+        self.starts.clear();
+        self.starts.resize(self.hashes.len() + 1, 0);
+        self.found.iter().for_each(|&(key, _)| self.starts[key as usize + 1] += 1);
+        for key in 0..self.hashes.len() {
+            self.starts[key + 1] += self.starts[key];
+        }
+        let Some(&(_, first)) = self.found.first() else { return self.heads.clear() };
+        self.heads.clear();
+        self.heads.resize(self.found.len(), first);
+        for &(key, head) in self.found.iter().rev() {
+            // (Counting down from the end of each key; the ends become starts.)
+            self.starts[key as usize + 1] -= 1;
+            self.heads[self.starts[key as usize + 1]] = head;
+        }
+        self.starts.remove(0);
+        self.starts.push(self.found.len());
+    }
+}
+
+/// A search in each part: index of its first chunk among all chunks, of the chunk after its last, and the search.
+fn searches(runs: &[Rc<Run>], n_keys: usize) -> Vec<(u32, u32, Search<'_>)> {
+    let mut offset = 0;
+    let mut searches = Vec::new();
+    for run in runs {
+        for part in run.parts() {
+            let start = offset + part.start as u32;
+            let search = Search::new(part, part.rows / n_keys.max(1));
+            searches.push((start, start + part.hashes.len() as u32, search));
+        }
+        offset += run.chunks().len() as u32;
+    }
+    searches
+}
+
 /// The first row with the key, starting at the first row with its hash.
 fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key: usize) -> Option<Head> {
     let mut head = with_word(chunks, head);
@@ -168,8 +251,7 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
         }
         let columns = pick_columns(chunk.columns(), &layout.key);
         let comparator = Comparator::new(keys.columns(), &columns, &vec![ASCENDING; layout.key.len()]);
-        let same_hash =
-            chunk.key_hashes()[head.row as usize..].iter().take_while(|&&hash| hash == head.hash).count() as u32;
+        let same_hash = chunk.hashes().view().count_equal(head.row as usize, head.hash) as u32;
         let found = (head.row..head.row + same_hash).find(|&row| comparator.compare(key, row as usize).is_eq());
         if let Some(row) = found {
             return Some(with_word(chunks, Head { row, ..head }));
@@ -196,13 +278,16 @@ fn next_with_hash(chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
         next = Head { row: 0, chunk: head.chunk + 1, ..head };
     }
     let has_hash =
-        next.chunk < next.chunk_end && chunks[next.chunk as usize].key_hashes()[next.row as usize] == head.hash;
+        next.chunk < next.chunk_end && chunks[next.chunk as usize].hashes().at(next.row as usize) == head.hash;
     has_hash.then(|| with_word(chunks, next))
 }
 
 fn with_word(chunks: &[Rc<Chunk>], head: Head) -> Head {
-    let words = chunks[head.chunk as usize].stored_words().expect("sorted values store their words");
-    Head { word: words[head.row as usize], ..head }
+    Head { word: read_word(chunks, head), ..head }
+}
+
+fn read_word(chunks: &[Rc<Chunk>], head: Head) -> u64 {
+    chunks[head.chunk as usize].stored_words().expect("sorted values store their words")[head.row as usize]
 }
 
 fn sum_by_time(history: &mut Vec<(Time, Diff)>) {

@@ -207,7 +207,7 @@ impl Walk {
 /// Whether the last key of `previous` is the first of `chunk`.
 fn is_continued(run: &Run, previous: &Chunk, chunk: &Chunk) -> bool {
     let last = previous.len() - 1;
-    previous.key_hashes()[last] == chunk.key_hashes()[0]
+    previous.hashes().at(last) == chunk.hashes().at(0)
         && (previous.facts().exact.and(chunk.facts().exact).key
             || run.layout().key_comparator(previous.columns(), chunk.columns()).compare(last, 0).is_eq())
 }

@@ -11,6 +11,8 @@ use anabranch_batch::{Columns, hash};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
+use crate::chunk::Exact;
+
 /// The direction of every order that nobody asked for: ascending, nulls last.
 pub(crate) const ASCENDING: Direction = Direction { descending: false, nulls_first: false };
 
@@ -67,6 +69,11 @@ impl Layout {
                 (words, exact && values.len() == 1)
             }
         }
+    }
+
+    /// Whether the value words of rows of which this is known are as cheap to compute again as to keep.
+    pub(crate) fn are_words_cheap(&self, exact: Exact) -> bool {
+        exact.value && self.values == ValueOrder::Hash
     }
 
     /// Whether equal key hashes of these rows mean equal keys.

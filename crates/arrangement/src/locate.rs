@@ -7,6 +7,7 @@
 //! Memory latency, not instructions, is what a probe pays for. So each step is made for a whole block of keys, and for all parts of all
 //! runs, before the next step: the loads of one step do not depend on each other, and the processor waits for them together.
 
+use crate::hashes::{Ascending, HashesView, gallop, gallop_up};
 use crate::run::Part;
 
 /// Keys whose searches overlap.
@@ -44,7 +45,7 @@ pub(crate) struct Search<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Guess<'a> {
     /// The hashes of the chunk.
-    hashes: &'a [u64],
+    hashes: HashesView<'a>,
     row: usize,
     chunk: u32,
     /// Rows per unit of hash.
@@ -85,7 +86,7 @@ impl<'a> Search<'a> {
         }
         for (key, (guess, &hash)) in self.guesses.iter().zip(hashes).enumerate() {
             let row = gallop(guess.hashes, guess.row, hash);
-            if guess.hashes[row] == hash {
+            if guess.hashes.at(row) == hash {
                 hits.push(Hit { key: key as u32, chunk: guess.chunk, row: row as u32 });
             }
         }
@@ -96,12 +97,13 @@ impl<'a> Search<'a> {
         let lasts = &self.part.lasts;
         for (key, &hash) in hashes.iter().enumerate() {
             if self.chunk < lasts.len() && lasts[self.chunk] < hash {
-                self.chunk += gallop_up(&lasts[self.chunk..], hash);
+                self.chunk = gallop_up(&lasts[..], self.chunk, hash);
                 self.row = 0;
             }
             let Some(rows) = self.part.hashes.get(self.chunk) else { return };
-            self.row += gallop_up(&rows[self.row..], hash);
-            if rows[self.row] == hash {
+            let rows = rows.view();
+            self.row = gallop_up(rows, self.row, hash);
+            if rows.at(self.row) == hash {
                 hits.push(Hit { key: key as u32, chunk: self.chunk as u32, row: self.row as u32 });
             }
         }
@@ -110,18 +112,6 @@ impl<'a> Search<'a> {
     fn is_dense(&self) -> bool {
         self.rows_per_key <= GALLOP_ROWS_MAX
     }
-}
-
-/// Finds the first row with `hash`.
-pub(crate) fn locate_one(part: &Part, hash: u64) -> Option<Hit> {
-    let chunk = find_chunk(part, 0, hash);
-    if chunk == part.lasts.len() {
-        return None;
-    }
-    let mut guess = guess_in_chunk(part, chunk, hash);
-    guess.row = refine(&guess, hash);
-    let row = gallop(guess.hashes, guess.row, hash);
-    (guess.hashes[row] == hash).then_some(Hit { key: 0, chunk: chunk as u32, row: row as u32 })
 }
 
 /// The first chunk from `from` on that ends at or after `hash`.
@@ -138,7 +128,7 @@ fn find_chunk(part: &Part, from: usize, hash: u64) -> usize {
 
 fn guess_in_chunk(part: &Part, chunk: usize, hash: u64) -> Guess<'_> {
     let (first, last) = (part.firsts[chunk], part.lasts[chunk]);
-    let hashes = &part.hashes[chunk][..];
+    let hashes = part.hashes[chunk].view();
     let density = (hashes.len() - 1) as f64 / to_float(last - first).max(1.0);
     let row = (to_float(hash.saturating_sub(first)) * density) as usize;
     Guess { hashes, row: row.min(hashes.len() - 1), chunk: chunk as u32, density }
@@ -153,52 +143,8 @@ fn to_float(distance: u64) -> f64 {
 /// A better guess, from the hash found at the last one.
 #[inline]
 fn refine(guess: &Guess, hash: u64) -> usize {
-    let found = guess.hashes[guess.row];
+    let found = guess.hashes.at(guess.row);
     let shift = (to_float(hash.abs_diff(found)) * guess.density) as usize;
     let (before, after) = (guess.row.saturating_sub(shift), (guess.row + shift).min(guess.hashes.len() - 1));
     if hash < found { before } else { after }
-}
-
-/// Index of the first of `sorted` that is at least `wanted`, looking around `guess`. O(log distance).
-fn gallop(sorted: &[u64], guess: usize, wanted: u64) -> usize {
-    if sorted[guess] < wanted {
-        return guess + gallop_up(&sorted[guess..], wanted);
-    }
-    let mut step = 1;
-    let mut high = guess;
-    while step <= high && sorted[high - step] >= wanted {
-        high -= step;
-        step *= 2;
-    }
-    let low = high.saturating_sub(step);
-    low + sorted[low..high].partition_point(|&hash| hash < wanted)
-}
-
-/// Index of the first of `sorted` that is at least `wanted`, looking from the start. O(log result).
-fn gallop_up(sorted: &[u64], wanted: u64) -> usize {
-    let mut step = 1;
-    let mut low = 0;
-    while low + step <= sorted.len() && sorted[low + step - 1] < wanted {
-        low += step;
-        step *= 2;
-    }
-    let high = sorted.len().min(low + step);
-    low + sorted[low..high].partition_point(|&hash| hash < wanted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn galloping_finds_the_lower_bound_from_everywhere() {
-        let sorted: Vec<u64> = (0..100).map(|i| i / 3 * 5).collect();
-        for wanted in 0..180 {
-            let expected = sorted.partition_point(|&hash| hash < wanted);
-            assert_eq!(gallop_up(&sorted, wanted), expected);
-            for guess in 0..sorted.len() {
-                assert_eq!(gallop(&sorted, guess, wanted), expected);
-            }
-        }
-    }
 }

@@ -59,8 +59,17 @@ struct Side {
     /// The cursor: index in `chunks` and row in it.
     chunk: usize,
     row: usize,
-    /// The value words of the current chunk, and its number in `pending`; none before it is entered.
-    entered: Option<(ScalarBuffer<u64>, u32)>,
+    /// What the cursor reads of the current chunk; none before it is entered.
+    entered: Option<Entered>,
+}
+
+/// A chunk that a cursor is in.
+#[derive(Clone, Debug)]
+struct Entered {
+    hashes: ScalarBuffer<u64>,
+    words: ScalarBuffer<u64>,
+    /// Its number in `pending`.
+    source: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -185,7 +194,7 @@ impl Merge {
         }
         let Some(chunk) = side.chunks.get(side.chunk) else { return false };
         let source = self.pending.add_source(Source::from(&**chunk));
-        side.entered = Some((chunk.value_words(&self.layout), source));
+        side.entered = Some(Entered { hashes: chunk.key_hashes(), words: chunk.value_words(&self.layout), source });
         self.origins.push(Origin { age, chunk: side.chunk });
         self.tie = Tie::default();
         true
@@ -197,11 +206,10 @@ impl Merge {
             Age::Older => &mut self.older,
             Age::Newer => &mut self.newer,
         };
-        let (words, source) = side.entered.as_ref().expect("the side was entered");
-        let chunk = &side.chunks[side.chunk];
-        let end = chunk.len().min(side.row + rows);
+        let Entered { hashes, words, source } = side.entered.as_ref().expect("the side was entered");
+        let end = hashes.len().min(side.row + rows);
         for row in side.row..end {
-            self.pending.push((*source, row as u32), chunk.key_hashes()[row], words[row]);
+            self.pending.push((*source, row as u32), hashes[row], words[row]);
         }
         side.row = end;
     }
@@ -314,15 +322,15 @@ struct Pair<'a> {
 /// A current chunk, its value words and its number in the pending block.
 struct Input<'a> {
     chunk: &'a Chunk,
-    hashes: &'a [u64],
+    hashes: ScalarBuffer<u64>,
     words: ScalarBuffer<u64>,
     source: u32,
 }
 
 impl<'a> Input<'a> {
     fn new(chunk: &'a Chunk, side: &Side) -> Input<'a> {
-        let (words, source) = side.entered.as_ref().expect("the side was entered");
-        Input { chunk, hashes: chunk.key_hashes(), words: words.clone(), source: *source }
+        let Entered { hashes, words, source } = side.entered.as_ref().expect("the side was entered");
+        Input { chunk, hashes: hashes.clone(), words: words.clone(), source: *source }
     }
 
     fn push_to(&self, pending: &mut Pending, row: usize) {
@@ -337,7 +345,7 @@ impl Pair<'_> {
 
     /// Takes rows as long as the words decide, at most `limit`. Returns whether it stopped at a tie.
     fn merge_untied(&self, tie: &Tie, limit: usize, i: &mut usize, j: &mut usize, pending: &mut Pending) -> bool {
-        let (a_hashes, b_hashes) = (self.older.hashes, self.newer.hashes);
+        let (a_hashes, b_hashes) = (&self.older.hashes[..], &self.newer.hashes[..]);
         let (a_words, b_words) = (&self.older.words[..a_hashes.len()], &self.newer.words[..b_hashes.len()]);
         let all_keys_known = self.exact().key;
         let known_key = tie.equal_keys;

@@ -13,6 +13,9 @@ use arrow::array::ArrayRef;
 
 use crate::Layout;
 use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows, Exact};
+use crate::hashes::Hashes;
+use crate::lane::Lane;
+use crate::layout::pick_columns;
 
 /// A row of a source: (source, row).
 pub(crate) type Pick = (u32, u32);
@@ -39,8 +42,8 @@ pub(crate) struct Pending {
     hashes: Vec<u64>,
     words: Vec<u64>,
     /// Times and summed diffs of the first rows; those of the others are still in their source.
-    times: Vec<Time>,
-    diffs: Vec<Diff>,
+    times: Lane,
+    diffs: Lane,
     /// Rows before this one are summed up and cannot be given back.
     settled: usize,
     /// The block is full at this many rows.
@@ -84,8 +87,8 @@ impl Pending {
             picks: Vec::new(),
             hashes: Vec::new(),
             words: Vec::new(),
-            times: Vec::new(),
-            diffs: Vec::new(),
+            times: Lane::default(),
+            diffs: Lane::default(),
             settled: 0,
             limit: CHUNK_ROWS,
         }
@@ -172,9 +175,13 @@ impl Pending {
         if !alike.is_empty() {
             let equal = self.are_equal(&alike);
             let repeats = alike.iter().zip(equal).filter(|&(_, equal)| equal).map(|(&row, _)| row as usize);
-            sum_repeats(&mut self.diffs, repeats);
+            sum_repeats(self.diffs.numbers(), repeats);
         }
-        if self.diffs.contains(&0) {
+        let has_zeros = match self.diffs.same() {
+            Some(diff) => diff == 0,
+            None => self.len() > 0 && self.diffs.numbers().contains(&0),
+        };
+        if has_zeros {
             self.drop_zeros();
         }
         self.settled = self.len();
@@ -185,7 +192,7 @@ impl Pending {
     fn looks_equal(&self, row: usize) -> bool {
         self.hashes[row] == self.hashes[row - 1]
             && self.words[row] == self.words[row - 1]
-            && self.times[row] == self.times[row - 1]
+            && self.times.get(row) == self.times.get(row - 1)
     }
 
     /// Whether each of `rows` equals the row before it, in all columns. One vectorised comparison per pair of sources.
@@ -218,7 +225,7 @@ impl Pending {
             Times::Column(_) => None,
         }));
         match constant {
-            Some(time) => self.times.resize(self.picks.len(), time),
+            Some(time) => self.times.extend_same(time, unread.len()),
             None => self.times.extend(
                 unread.iter().map(|&(source, row)| sources[source as usize].times.get(row as usize).max(since)),
             ),
@@ -234,7 +241,7 @@ impl Pending {
             Diffs::Column(_) => None,
         }));
         match constant {
-            Some(diff) => self.diffs.resize(self.picks.len(), diff),
+            Some(diff) => self.diffs.extend_same(diff, unread.len()),
             None => {
                 self.diffs.extend(unread.iter().map(|&(source, row)| sources[source as usize].diffs.get(row as usize)))
             }
@@ -243,13 +250,14 @@ impl Pending {
 
     fn drop_zeros(&mut self) {
         let mut kept = 0;
-        for row in 0..self.len() {
-            if self.diffs[row] != 0 {
+        let (times, diffs) = (self.times.numbers(), self.diffs.numbers());
+        for row in 0..self.picks.len() {
+            if diffs[row] != 0 {
                 self.picks[kept] = self.picks[row];
                 self.hashes[kept] = self.hashes[row];
                 self.words[kept] = self.words[row];
-                self.times[kept] = self.times[row];
-                self.diffs[kept] = self.diffs[row];
+                times[kept] = times[row];
+                diffs[kept] = diffs[row];
                 kept += 1;
             }
         }
@@ -263,13 +271,22 @@ impl Pending {
     /// Copies the rows; none is pending afterwards.
     fn make_chunk(&mut self, key_unique: bool) -> Chunk {
         let columns: Vec<&[ArrayRef]> = self.sources.iter().map(|source| &*source.columns).collect();
+        let columns = gather::compact_views(gather::interleave(&columns, &self.picks));
+        let exact = self.sources.iter().map(|source| source.exact).fold(Exact { key: true, value: true }, Exact::and);
+        let key = pick_columns(&columns, &self.layout.key);
         let rows = ChunkRows {
-            columns: gather::compact_views(gather::interleave(&columns, &self.picks)),
-            hashes: self.hashes.clone(),
-            words: self.words.clone(),
-            times: Times::Column(self.times.clone().into()).simplify(),
-            diffs: Diffs::Column(self.diffs.clone().into()).simplify(),
-            exact: self.sources.iter().map(|source| source.exact).fold(Exact { key: true, value: true }, Exact::and),
+            hashes: Hashes::new(&self.hashes, &key),
+            words: (!self.layout.are_words_cheap(exact)).then(|| self.words.clone()),
+            times: match self.times.same() {
+                Some(time) => Times::Constant(time),
+                None => Times::Column(self.times.numbers().clone().into()).simplify(),
+            },
+            diffs: match self.diffs.same() {
+                Some(diff) => Diffs::Constant(diff),
+                None => Diffs::Column(self.diffs.numbers().clone().into()).simplify(),
+            },
+            columns,
+            exact,
             key_unique,
         };
         self.clear();

@@ -191,8 +191,7 @@ impl<'a> Target<'a> {
         let chunks = self.chunks;
         let chunk = &chunks[number];
         let facts = chunk.facts();
-        let same_hash = |&&other: &&u64| other == wanted.hash;
-        let end = start + self.part.hashes[number][start..].iter().take_while(same_hash).count();
+        let end = start + self.part.hashes[number].view().count_equal(start, wanted.hash);
         let is_exact = wanted.keys.is_exact() && facts.exact.key;
         let are_alike = is_exact || facts.key_unique;
         if are_alike && !is_exact && !self.is_key(wanted, number, start) {

@@ -10,8 +10,8 @@
 use std::rc::Rc;
 
 use anabranch_batch::Time;
-use arrow::buffer::ScalarBuffer;
 
+use crate::hashes::Hashes;
 use crate::{Chunk, Layout};
 
 /// The immutable, sorted updates of an interval of time.
@@ -27,6 +27,9 @@ pub struct Run {
     parts: Vec<Part>,
     rows: usize,
     size_bytes: usize,
+    /// The earliest and the latest time of an update.
+    time_min: Time,
+    time_max: Time,
 }
 
 /// A sorted list of chunks, with what is needed to search it.
@@ -39,7 +42,7 @@ pub(crate) struct Part {
     /// The last key hash of each chunk.
     pub lasts: Vec<u64>,
     /// The key hashes of each chunk (shared with the chunk).
-    pub hashes: Vec<ScalarBuffer<u64>>,
+    pub hashes: Vec<Hashes>,
     /// Rows in all chunks.
     pub rows: usize,
 }
@@ -59,12 +62,26 @@ impl Run {
         lists: Vec<Vec<Rc<Chunk>>>,
     ) -> Run {
         assert!(lower <= upper, "a run covers an interval");
-        let mut run =
-            Run { layout, lower, upper, since, chunks: Vec::new(), parts: Vec::new(), rows: 0, size_bytes: 0 };
+        let mut run = Run {
+            layout,
+            lower,
+            upper,
+            since,
+            chunks: Vec::new(),
+            parts: Vec::new(),
+            rows: 0,
+            size_bytes: 0,
+            time_min: Time::MAX,
+            time_max: Time::MIN,
+        };
         for list in lists.into_iter().filter(|list| !list.is_empty()) {
             let part = Part::new(run.chunks.len(), &list);
             run.rows += part.rows;
-            run.size_bytes += list.iter().map(|chunk| chunk.size_bytes()).sum::<usize>();
+            for chunk in &list {
+                run.size_bytes += chunk.size_bytes();
+                run.time_min = run.time_min.min(chunk.facts().time_min);
+                run.time_max = run.time_max.max(chunk.facts().time_max);
+            }
             run.parts.push(part);
             run.chunks.extend(list);
         }
@@ -91,14 +108,14 @@ impl Run {
         self.since
     }
 
-    /// The earliest time of an update; [`anabranch_batch::END`] when there is none. O(chunks).
+    /// The earliest time of an update; [`anabranch_batch::END`] when there is none.
     pub(crate) fn time_min(&self) -> Time {
-        self.chunks.iter().map(|chunk| chunk.facts().time_min).min().unwrap_or(Time::MAX)
+        self.time_min
     }
 
-    /// The latest time of an update; `Time::MIN` when there is none. O(chunks).
+    /// The latest time of an update; `Time::MIN` when there is none.
     pub(crate) fn time_max(&self) -> Time {
-        self.chunks.iter().map(|chunk| chunk.facts().time_max).max().unwrap_or(Time::MIN)
+        self.time_max
     }
 
     /// Number of rows in all chunks.
@@ -129,9 +146,9 @@ impl Run {
 impl Part {
     fn new(start: usize, chunks: &[Rc<Chunk>]) -> Part {
         assert!(chunks.iter().all(|chunk| !chunk.is_empty()), "no chunk of a run is empty");
-        let hashes: Vec<ScalarBuffer<u64>> = chunks.iter().map(|chunk| chunk.hash_buffer().clone()).collect();
-        let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes[0]).collect();
-        let lasts: Vec<u64> = hashes.iter().map(|hashes| hashes[hashes.len() - 1]).collect();
+        let hashes: Vec<Hashes> = chunks.iter().map(|chunk| chunk.hashes().clone()).collect();
+        let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes.at(0)).collect();
+        let lasts: Vec<u64> = hashes.iter().map(|hashes| hashes.at(hashes.len() - 1)).collect();
         debug_assert!(
             firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first),
             "chunks of a part are in order"

@@ -11,9 +11,10 @@
 //! Cost: about 1 ns per row and integer column, 3 ns per short string.
 
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow::buffer::ScalarBuffer;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cells::{ByteCells, Cells, F16, Views, canonical, cells, is_integer_like, nulls};
+use crate::cells::{ByteCells, Cells, F16, Views, canonical, cells, is_integer_like, nulls, scalars};
 
 /// Hash of NULL of any type.
 const NULL: u64 = 0x9e6c_63d0_985b_6417;
@@ -51,6 +52,20 @@ pub fn is_exact(columns: &[ArrayRef]) -> bool {
         _ => false,
     };
     exact && MASK.load(Ordering::Relaxed) == !0
+}
+
+/// The words of which [`hash_word`] makes the hashes of these columns, if that is how they are made: one column of 64-bit integers without nulls.
+/// Its memory is the column's.
+pub fn invertible_words(columns: &[ArrayRef]) -> Option<ScalarBuffer<u64>> {
+    let [column] = columns else { return None };
+    let is_word = matches!(cells(column), Cells::I64(_) | Cells::U64(_));
+    (is_word && is_exact(columns)).then(|| scalars(column))
+}
+
+/// The hash of a 64-bit integer, given its bits: a bijection.
+#[inline]
+pub fn hash_word(word: u64) -> u64 {
+    mix(word)
 }
 
 /// The shard, of `shards`, that a hash belongs to. Uses the low 32 bits only.

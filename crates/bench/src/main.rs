@@ -2,19 +2,27 @@
 //!
 //! Every benchmark prints a table of medians and spread, with `--json` one JSON object a line, and keeps a copy under
 //! `bench/results/`. Each case runs in a process of its own, so that its peak of memory is its own.
-#![forbid(unsafe_code)]
 
+mod allocator;
+mod arrange;
+mod compare;
 mod dashboard;
+mod install;
+mod join;
 mod lookup;
 mod measure;
+mod ours;
+mod peer;
 mod plot;
+mod reduce;
 mod report;
+mod rows;
 mod tpch;
 
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Counting = allocator::Counting;
 
 /// Benchmarks of Anabranch.
 #[derive(Parser)]
@@ -25,6 +33,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Benchmark {
+    /// Rows arranged by key, beside the peer.
+    Arrange(arrange::Options),
+    /// Changed rows joined with an arrangement, beside the peer.
+    Join(join::Options),
+    /// Aggregates by key, beside the peer.
+    Reduce(reduce::Options),
+    /// New dataflows on an arrangement that exists, beside the peer.
+    Install(install::Options),
     /// The 22 queries of TPC-H as maintained views over rows that stream in.
     Tpch(tpch::Options),
     /// Rows by key, and new views over an index, in microseconds.
@@ -34,6 +50,18 @@ enum Benchmark {
     /// One run; `dashboard` starts these.
     #[command(hide = true)]
     DashboardCase(dashboard::Case),
+    /// One run on one side; `arrange` starts these.
+    #[command(hide = true)]
+    ArrangeCase(arrange::Case),
+    /// One run on one side; `join` starts these.
+    #[command(hide = true)]
+    JoinCase(join::Case),
+    /// One run on one side; `reduce` starts these.
+    #[command(hide = true)]
+    ReduceCase(reduce::Case),
+    /// One run on one side; `install` starts these.
+    #[command(hide = true)]
+    InstallCase(install::Case),
     /// One run of one query; `tpch` starts these.
     #[command(hide = true)]
     TpchCase(tpch::Case),
@@ -45,6 +73,26 @@ fn main() -> Result<(), String> {
         Benchmark::Lookup(options) => lookup::run(&options),
         Benchmark::Dashboard(options) => dashboard::run(&options),
         Benchmark::DashboardCase(case) => dashboard::run_case(&case),
+        Benchmark::Arrange(options) => arrange::run(&options),
+        Benchmark::Join(options) => join::run(&options),
+        Benchmark::Reduce(options) => reduce::run(&options),
+        Benchmark::Install(options) => install::run(&options),
         Benchmark::TpchCase(case) => tpch::run_case(&case),
+        Benchmark::ArrangeCase(case) => {
+            arrange::run_case(&case);
+            Ok(())
+        }
+        Benchmark::JoinCase(case) => {
+            join::run_case(&case);
+            Ok(())
+        }
+        Benchmark::ReduceCase(case) => {
+            reduce::run_case(&case);
+            Ok(())
+        }
+        Benchmark::InstallCase(case) => {
+            install::run_case(&case);
+            Ok(())
+        }
     }
 }

@@ -2,6 +2,14 @@
 
 use std::fs;
 
+use nix::time::{ClockId, clock_gettime};
+
+/// CPU time of this thread so far, in seconds.
+pub fn thread_seconds() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every Unix has clocks of threads");
+    time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9
+}
+
 /// CPU time of the process so far, in seconds (user and system, all threads).
 pub fn cpu_seconds() -> f64 {
     // Fields 14 and 15 of /proc/self/stat, in ticks of 10 ms; the command's name may hold spaces but ends with ')'.

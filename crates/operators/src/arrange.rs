@@ -4,10 +4,12 @@
 //! between two frontiers. Rows with equal keys are on one worker.
 //!
 //! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow is dropped and no reader is left.
-//! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in.
+//! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in, and goes on, a little at a time,
+//! when nothing comes in.
 //! Source: shared arrangements (VLDB 2020), section 4.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use anabranch_arrangement::{Builder, Layout, Listener, MergeEffort, Reader, Sealed, Writer, arrangement};
 use anabranch_batch::{Batch, END, Time, Times};
@@ -21,6 +23,15 @@ use crate::drive::frontier_of;
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
 use crate::steps::Meter;
+
+/// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
+const IDLE_FUEL: isize = 4096;
+
+/// and how long other operators have the worker in between.
+const IDLE_PAUSE: Duration = Duration::from_millis(2);
+
+/// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
+const PAUSE_TURNS_MAX: u32 = 1000;
 
 /// The runs of an arrangement as they are sealed; empty ones show in the frontier only.
 pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Vec<Sealed>>;
@@ -49,37 +60,68 @@ pub fn arrange<'s>(
     effort: MergeEffort,
     as_of: Time,
 ) -> Arranged<'s> {
-    let mut operator = OperatorBuilder::new(format!("Arrange {name}"), stream.scope());
+    let scope = stream.scope();
+    let mut operator = OperatorBuilder::new(format!("Arrange {name}"), scope);
     let mut input = operator.new_input(stream, by_key(layout.key.clone()));
     let (sealed_output, sealed) = operator.new_output::<Vec<Sealed>>();
     let (errors_output, errors) = operator.new_output::<Parcel>();
     let mut sealed_output = OutputBuilder::<_, NoopBuilder<Vec<Sealed>>>::from(sealed_output);
     let mut errors_output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(errors_output);
 
+    let activator = scope.activator_for(operator.operator_info().address);
     let (writer, reader) = arrangement(Rc::clone(&layout), effort);
     let listener = reader.listen(None);
     operator.build(move |capabilities| {
         drop(capabilities);
         let mut sealer = Sealer::new(layout, writer, listener, as_of);
         let meter = Meter::new("Arrange");
+        let mut idler = Idler::default();
         move |frontiers| {
             let _step = meter.step();
             let mut errors = errors_output.activate();
+            let mut is_idle = true;
             input.for_each(|capability, parcel| match std::mem::take(parcel) {
                 Parcel::Empty => {}
                 Parcel::Rows(batch) => {
+                    is_idle = false;
                     sealer.push(batch);
                     sealer.hold(capability.retain_least(0).expect("a message has a time"));
                 }
                 mut other => errors.session_with_builder(&capability).give_container(&mut other),
             });
             let mut output = sealed_output.activate();
-            if let Some((capability, sealed)) = sealer.seal_before(frontier_of(&frontiers[0])) {
+            let upper = frontier_of(&frontiers[0]);
+            is_idle &= upper <= sealer.writer.upper();
+            if let Some((capability, sealed)) = sealer.seal_before(upper) {
                 output.session_with_builder(&capability).give_container(&mut vec![sealed]);
+            }
+            if effort != MergeEffort::LAZY && idler.should_wait(is_idle, &mut sealer.writer) {
+                activator.activate_after(IDLE_PAUSE);
             }
         }
     });
     Arranged { reader, sealed, errors: Some(errors) }
+}
+
+/// Merges when there is nothing else to do.
+#[derive(Default)]
+struct Idler {
+    /// Turns since the pause began that had something else to do; `None` while there is no pause.
+    busy_turns: Option<u32>,
+}
+
+impl Idler {
+    /// Merges a little in an idle turn. Returns whether to be woken after a pause, because there is more to merge.
+    fn should_wait(&mut self, is_idle: bool, writer: &mut Writer) -> bool {
+        let is_over = is_idle || self.busy_turns.is_none_or(|turns| turns >= PAUSE_TURNS_MAX);
+        if !is_over {
+            self.busy_turns = self.busy_turns.map(|turns| turns + 1);
+            return false;
+        }
+        let has_more = writer.exert(&mut { if is_idle { IDLE_FUEL } else { 0 } });
+        self.busy_turns = has_more.then_some(0);
+        has_more
+    }
 }
 
 /// Collects rows until the frontier has passed them, then seals a run.

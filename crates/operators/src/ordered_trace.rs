@@ -15,6 +15,9 @@ use arrow::array::ArrayRef;
 /// Rows of merging done in an idle turn.
 const IDLE_FUEL: isize = 4096;
 
+/// Rows that are sorted at the latest when there are so many.
+const DEFERRED_ROWS_MAX: usize = 1 << 16;
+
 /// Where a row lies: index among the chunks of the walk, and row.
 pub(crate) type Place = (u32, u32);
 
@@ -24,32 +27,59 @@ pub(crate) struct OrderedTrace {
     layout: Rc<Layout>,
     builder: Builder,
     spine: Spine,
+    /// Updates that the builder holds are before this time, and
+    upto: Time,
+    /// nobody asks for times before the one before this.
+    from: Time,
 }
 
 impl OrderedTrace {
     /// An empty trace of rows laid out so; values must be sorted.
     pub(crate) fn new(layout: Layout, effort: MergeEffort) -> OrderedTrace {
         let layout = Rc::new(layout);
-        OrderedTrace { builder: Builder::new(layout.clone()), spine: Spine::new(layout.clone(), effort), layout }
+        OrderedTrace {
+            builder: Builder::new(layout.clone()),
+            spine: Spine::new(layout.clone(), effort),
+            layout,
+            upto: Time::MIN,
+            from: Time::MIN,
+        }
     }
 
     /// Takes the updates with times from the last `upto` to this one.
     pub(crate) fn absorb(&mut self, batch: Batch, upto: Time) {
-        if upto <= self.spine.upper() {
+        self.defer(batch, upto);
+        self.settle();
+    }
+
+    /// Takes updates as [`OrderedTrace::absorb`] does, but need not show them before [`OrderedTrace::settle`].
+    pub(crate) fn defer(&mut self, batch: Batch, upto: Time) {
+        if upto <= self.upto {
             assert!(batch.is_empty(), "updates come after the times that are complete");
             return;
         }
         // What follows asks for times from just before the ones that come in.
-        if self.spine.upper() > Time::MIN {
-            self.spine.set_since((self.spine.upper() - 1).max(self.spine.since()));
-        }
+        (self.from, self.upto) = (self.upto, upto);
         self.builder.push(batch);
-        let run = self.builder.seal(self.spine.upper(), upto);
-        self.spine.insert(Rc::new(run));
+        if self.builder.rows() >= DEFERRED_ROWS_MAX {
+            self.settle();
+        }
+    }
+
+    /// Shows all that was taken.
+    pub(crate) fn settle(&mut self) {
+        if self.upto > self.spine.upper() {
+            if self.from > Time::MIN {
+                self.spine.set_since(self.from - 1);
+            }
+            let run = self.builder.seal(self.spine.upper(), self.upto);
+            self.spine.insert(Rc::new(run));
+        }
     }
 
     /// Does a little merging; for turns without input.
     pub(crate) fn idle(&mut self) {
+        self.settle();
         let upper = self.spine.upper();
         if upper > Time::MIN && upper < END {
             self.spine.set_since((upper - 1).max(self.spine.since()));
@@ -68,7 +98,7 @@ impl OrderedTrace {
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.spine.stats().size_bytes
+        self.spine.stats().size_bytes + self.builder.size_bytes()
     }
 }
 
@@ -96,6 +126,17 @@ impl Walk {
                 return;
             }
         }
+    }
+
+    /// Whether group `key` has no value at all, be it with a negative multiplicity.
+    pub(crate) fn is_empty(&mut self, keys: &Keys, key: usize) -> bool {
+        self.cursor.seek(keys, key, self.before);
+        while self.cursor.next_value(&mut self.history).is_some() {
+            if self.history.iter().map(|&(_, diff)| diff).sum::<Diff>() != 0 {
+                return false;
+            }
+        }
+        true
     }
 
     /// For each chunk that places refer to, one of its columns.

@@ -199,7 +199,8 @@ impl Changes {
         if len == 0 {
             return Batch::default();
         }
-        let mut columns = gather::interleave(sources, &self.places).to_vec();
+        let (sources, places) = only_used(sources, self.places);
+        let mut columns = gather::interleave(&sources, &places).to_vec();
         debug_assert_eq!(columns.len(), n_columns);
         if row_number {
             columns.push(Arc::new(UInt64Array::from(self.numbers)));
@@ -207,4 +208,19 @@ impl Changes {
         let (times, diffs) = (Times::Column(self.times.into()).simplify(), Diffs::Column(self.diffs.into()).simplify());
         Batch::with_len(Columns::from(columns), len, times, diffs)
     }
+}
+
+/// The sources that are referred to, and the places as they are numbered there.
+fn only_used<'a>(sources: &[&'a [ArrayRef]], mut places: Vec<Place>) -> (Vec<&'a [ArrayRef]>, Vec<Place>) {
+    let mut numbers = vec![u32::MAX; sources.len()];
+    let mut used = Vec::new();
+    for (source, _) in &mut places {
+        let number = &mut numbers[*source as usize];
+        if *number == u32::MAX {
+            *number = used.len() as u32;
+            used.push(sources[*source as usize]);
+        }
+        *source = *number;
+    }
+    (used, places)
 }

@@ -1,5 +1,6 @@
 //! Arrangements against a model that sums updates in a map.
 
+mod history;
 mod laws;
 mod lives;
 mod model;

@@ -13,6 +13,7 @@ use super::bits::{BitVerb, Bits};
 use super::boolean::Boolean;
 use super::count::{Count, count_rows};
 use super::distinct::Distinct;
+use super::extreme::{ExtremeState, Seen, extreme};
 use super::float::FloatTotal;
 use super::ordered::Ordered;
 use super::output::Outcome;
@@ -33,6 +34,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) multiplicities_before: &'a [Diff],
     /// Keys of the touched groups and the number of each group's key; for ordered calls.
     pub(crate) keys: Option<&'a (Keys, Vec<u32>)>,
+    /// Hash of each row's key.
+    pub(crate) hashes: &'a [u64],
     /// Slots in use.
     pub(crate) n_slots: usize,
     /// All times of rows are before this one.
@@ -56,6 +59,7 @@ enum Kind {
     /// `count(*)` of this type: the group's multiplicity.
     Rows(DataType),
     Linear(Box<dyn State>),
+    Extreme(Box<dyn ExtremeState>),
     Ordered(Box<Ordered>),
 }
 
@@ -101,7 +105,16 @@ impl CallState {
         let (kind, argument_type) = match argument {
             Some(argument) if call.function.is_ordered() => {
                 let values = std::iter::once(argument).chain(order.iter().copied()).map(|column| types[column].clone());
-                (Kind::Ordered(Box::new(Ordered::new(call, keys().chain(values).collect(), n_keys, effort)?)), None)
+                let is_extreme = matches!(call.function, Function::Min | Function::Max);
+                let kept = || keys().chain([types[argument].clone()]).collect();
+                let extreme = is_extreme.then(|| extreme(&call.function, kept(), &call.output_type, effort)).flatten();
+                let kind = match extreme {
+                    Some(state) => Kind::Extreme(state),
+                    None => {
+                        Kind::Ordered(Box::new(Ordered::new(call, keys().chain(values).collect(), n_keys, effort)?))
+                    }
+                };
+                (kind, None)
             }
             None if call.filter.is_none() && matches!(call.output_type, DataType::Int64 | DataType::UInt64) => {
                 (Kind::Rows(call.output_type.clone()), None)
@@ -133,6 +146,7 @@ impl CallState {
     pub(crate) fn step(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
         match &self.kind {
             Kind::Rows(output_type) => count_rows(turn, output_type, outcome),
+            Kind::Extreme(_) => self.step_extreme(turn, outcome),
             Kind::Ordered(_) => self.step_ordered(turn, outcome),
             Kind::Linear(_) if self.filter.is_none() && self.distinct.is_none() => self.step_all(turn, outcome),
             Kind::Linear(_) => self.step_some(turn, outcome),
@@ -141,8 +155,10 @@ impl CallState {
 
     /// A turn without input.
     pub(crate) fn idle(&mut self) {
-        if let Kind::Ordered(ordered) = &mut self.kind {
-            ordered.idle();
+        match &mut self.kind {
+            Kind::Extreme(state) => state.idle(),
+            Kind::Ordered(ordered) => ordered.idle(),
+            Kind::Rows(_) | Kind::Linear(_) => {}
         }
     }
 
@@ -152,15 +168,19 @@ impl CallState {
 
     /// Leaves in `slots` only those of which nothing is remembered.
     pub(crate) fn retain_zero(&self, slots: &mut Vec<u32>) {
-        if let Kind::Linear(state) = &self.kind {
-            state.retain_zero(slots);
+        match &self.kind {
+            Kind::Linear(state) => state.retain_zero(slots),
+            Kind::Extreme(state) => state.retain_zero(slots),
+            Kind::Rows(_) | Kind::Ordered(_) => {}
         }
     }
 
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
     pub(crate) fn renumber(&mut self, old_of_new: &[u32]) {
-        if let Kind::Linear(state) = &mut self.kind {
-            state.renumber(old_of_new);
+        match &mut self.kind {
+            Kind::Linear(state) => state.renumber(old_of_new),
+            Kind::Extreme(state) => state.renumber(old_of_new),
+            Kind::Rows(_) | Kind::Ordered(_) => {}
         }
     }
 
@@ -170,6 +190,7 @@ impl CallState {
             + match &self.kind {
                 Kind::Rows(_) => 0,
                 Kind::Linear(state) => state.size_bytes(),
+                Kind::Extreme(state) => state.size_bytes(),
                 Kind::Ordered(ordered) => ordered.size_bytes(),
             }
     }
@@ -206,6 +227,36 @@ impl CallState {
         step_linear(&mut self.kind, &input, turn, outcome)
     }
 
+    fn step_extreme(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+        let argument = self.argument.expect("extreme calls have an argument");
+        let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();
+        let has_nulls = turn.batch.column(argument).logical_null_count() > 0;
+        let mut rows = turn.batch.project(&columns);
+        if self.filter.is_some() || has_nulls {
+            rows = rows.take(&self.rows_seen(turn.batch, true));
+        }
+        let seen = Seen {
+            input: Input {
+                argument: Some(turn.batch.column(argument).clone()),
+                segment: &turn.segments.of_row,
+                diffs: turn.batch.diffs(),
+                multiplicities: None,
+            },
+            filter: self.filter.map(|filter| turn.batch.column(filter).as_boolean()),
+            rows,
+            keys: &turn.batch.columns()[..self.n_keys],
+            hashes: turn.hashes,
+            upto: turn.upto,
+        };
+        match &mut self.kind {
+            Kind::Extreme(state) => {
+                state.resize(turn.n_slots);
+                state.step(seen, turn.segments, outcome)
+            }
+            Kind::Rows(_) | Kind::Linear(_) | Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
+        }
+    }
+
     fn step_ordered(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
         let argument = self.argument.expect("ordered calls have an argument");
         let columns: Vec<usize> = (0..self.n_keys).chain([argument]).chain(self.order.iter().copied()).collect();
@@ -218,7 +269,7 @@ impl CallState {
         let (keys, key_of_group) = turn.keys.expect("keys are made when there is an ordered call");
         match &mut self.kind {
             Kind::Ordered(ordered) => ordered.step(rows, turn.upto, turn.segments, (keys, key_of_group), outcome),
-            Kind::Rows(_) | Kind::Linear(_) => unreachable!("the caller has matched the kind"),
+            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) => unreachable!("the caller has matched the kind"),
         }
     }
 
@@ -245,7 +296,7 @@ fn step_linear(kind: &mut Kind, input: &Input, turn: &Turn, outcome: &mut Outcom
             state.resize(turn.n_slots);
             state.step(input, turn.segments, outcome)
         }
-        Kind::Rows(_) | Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
+        Kind::Rows(_) | Kind::Extreme(_) | Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
     }
 }
 

@@ -20,13 +20,14 @@
 //! sorted when all rows have one time.
 //!
 //! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed`), `float` (on
-//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `ordered`; `calls`, which puts them together.
+//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered`; `calls`, which puts them together.
 
 mod bits;
 mod boolean;
 mod calls;
 mod count;
 mod distinct;
+mod extreme;
 mod fixed;
 mod float;
 mod float_sum;
@@ -265,6 +266,7 @@ impl Timed for Aggregate {
             multiplicities: &multiplicities,
             multiplicities_before: &multiplicities_before,
             keys: keys.as_ref(),
+            hashes: &hashes,
             n_slots,
             upto,
         };

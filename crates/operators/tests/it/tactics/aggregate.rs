@@ -224,3 +224,32 @@ fn memory_is_given_back_when_many_groups_vanish() {
     assert_eq!(collected.rows[1], (row(["0", "0", "1", "0.0"]), 5, 1));
     assert_eq!(collected.rows[2], (row(["1", "1", "1", "NULL"]), 5, 1));
 }
+
+/// A group remembers that one of its values may have a negative multiplicity: a winner among those that come in may be owed to an earlier retraction.
+#[test]
+fn a_value_owed_to_a_retraction_does_not_win() {
+    let row = |small: i32| Row {
+        key: Some(1),
+        name: None,
+        small: Some(small),
+        big: None,
+        price: None,
+        float: None,
+        flag: None,
+    };
+    // 2 is retracted before it comes, comes twice, goes again; then all go, and 9 comes.
+    let changes =
+        [(4, 0, 1), (6, 0, 1), (2, 1, -1), (2, 2, 1), (2, 3, 1), (2, 4, -1), (4, 5, -1), (6, 5, -1), (9, 6, 1)];
+    let least = [Some(4), Some(4), Some(4), Some(2), Some(4), None, Some(9)];
+    with_seeds(|random| {
+        let inputs = [changes.map(|(small, time, diff)| (row(small), time, diff)).to_vec()];
+        let calls = vec![call(Function::Min, Some(SMALL), DataType::Int32)];
+        let mut tactic = Aggregate::new(spec(&[KEY], calls, random), None);
+        let collected = run(&mut tactic, &inputs, random);
+        for (at, least) in least.iter().enumerate() {
+            let expected: Bag = least.iter().map(|least: &i32| (vec!["1".to_string(), least.to_string()], 1)).collect();
+            assert_eq!(collected.rows_at(at as Time), expected, "at {at}");
+        }
+        assert_eq!(tactic.n_groups(), 1);
+    });
+}

@@ -1,0 +1,190 @@
+//! The key hashes of a chunk: kept, or computed again from the key.
+//!
+//! Law: [`Hashes::at`] is the hash of a row's key, ascending with the row. Where the key is one column of 64-bit integers without NULLs its hash is a
+//! bijection of the integer, so the integers, which the chunk has anyway, are all that is needed: 8 bytes a row less.
+//!
+//! Cost: `at` is one load, and two multiplications where hashes are not kept; a merge, which reads all, asks for [`Hashes::all`] once a chunk.
+
+use anabranch_batch::hash;
+use arrow::array::ArrayRef;
+use arrow::buffer::ScalarBuffer;
+
+/// The key hashes of a chunk.
+#[derive(Clone, Debug)]
+pub(crate) struct Hashes {
+    /// Hashes, or the integers that they follow from.
+    words: ScalarBuffer<u64>,
+    form: Form,
+}
+
+/// What the words are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Kept,
+    /// Integers of the key column, whose memory this is.
+    Derived,
+}
+
+/// The hashes of a chunk, for loops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HashesView<'a> {
+    words: &'a [u64],
+    form: Form,
+}
+
+/// Ascending numbers that can be searched.
+pub(crate) trait Ascending: Copy {
+    fn len(self) -> usize;
+    fn at(self, index: usize) -> u64;
+}
+
+impl Hashes {
+    /// The hashes of rows whose key columns are these: `kept` unless they follow from the columns.
+    pub fn new(kept: &[u64], key: &[ArrayRef]) -> Hashes {
+        match hash::invertible_words(key) {
+            Some(words) => {
+                assert_eq!(words.len(), kept.len(), "a key has one hash per row");
+                Hashes { words, form: Form::Derived }
+            }
+            None => Hashes { words: kept.to_vec().into(), form: Form::Kept },
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    #[inline]
+    pub fn view(&self) -> HashesView<'_> {
+        HashesView { words: &self.words, form: self.form }
+    }
+
+    #[inline]
+    pub fn at(&self, row: usize) -> u64 {
+        self.view().at(row)
+    }
+
+    /// All hashes. O(1) where they are kept, else O(rows).
+    pub fn all(&self) -> ScalarBuffer<u64> {
+        match self.form {
+            Form::Kept => self.words.clone(),
+            Form::Derived => self.words.iter().map(|&word| hash::hash_word(word)).collect(),
+        }
+    }
+
+    /// Those of `rows` rows from `start` on, sharing memory.
+    pub fn slice(&self, start: usize, rows: usize) -> Hashes {
+        Hashes { words: self.words.slice(start, rows), form: self.form }
+    }
+
+    /// Memory that is not the key column's.
+    pub fn size_bytes(&self) -> usize {
+        if self.form == Form::Kept { size_of::<u64>() * self.len() } else { 0 }
+    }
+}
+
+impl HashesView<'_> {
+    /// How many rows from `start` on have this hash.
+    #[inline]
+    pub fn count_equal(self, start: usize, hash: u64) -> usize {
+        (start..self.words.len()).take_while(|&row| self.at(row) == hash).count()
+    }
+}
+
+impl Ascending for HashesView<'_> {
+    #[inline]
+    fn len(self) -> usize {
+        self.words.len()
+    }
+
+    #[inline]
+    fn at(self, row: usize) -> u64 {
+        match self.form {
+            Form::Kept => self.words[row],
+            Form::Derived => hash::hash_word(self.words[row]),
+        }
+    }
+}
+
+impl Ascending for &[u64] {
+    #[inline]
+    fn len(self) -> usize {
+        <[u64]>::len(self)
+    }
+
+    #[inline]
+    fn at(self, index: usize) -> u64 {
+        self[index]
+    }
+}
+
+/// Index of the first of `sorted` that is at least `wanted`, looking around `guess`. O(log distance).
+pub(crate) fn gallop(sorted: impl Ascending, guess: usize, wanted: u64) -> usize {
+    if sorted.at(guess) < wanted {
+        return gallop_up(sorted, guess, wanted);
+    }
+    let mut step = 1;
+    let mut high = guess;
+    while step <= high && sorted.at(high - step) >= wanted {
+        high -= step;
+        step *= 2;
+    }
+    lower_bound(sorted, high.saturating_sub(step), high, wanted)
+}
+
+/// Index of the first of `sorted` from `start` on that is at least `wanted`, looking from there. O(log distance).
+pub(crate) fn gallop_up(sorted: impl Ascending, start: usize, wanted: u64) -> usize {
+    let mut step = 1;
+    let mut low = start;
+    while low + step <= sorted.len() && sorted.at(low + step - 1) < wanted {
+        low += step;
+        step *= 2;
+    }
+    lower_bound(sorted, low, sorted.len().min(low + step), wanted)
+}
+
+/// Index of the first in `low .. high` that is at least `wanted`; `high` if there is none.
+fn lower_bound(sorted: impl Ascending, mut low: usize, mut high: usize, wanted: u64) -> usize {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if sorted.at(middle) < wanted {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int32Array, Int64Array, StringViewArray};
+    use std::sync::Arc;
+
+    #[test]
+    fn galloping_finds_the_lower_bound_from_everywhere() {
+        let sorted: Vec<u64> = (0..100).map(|i| i / 3 * 5).collect();
+        for wanted in 0..180 {
+            let expected = sorted.partition_point(|&hash| hash < wanted);
+            for guess in 0..sorted.len() {
+                assert_eq!(gallop(&sorted[..], guess, wanted), expected);
+                assert_eq!(gallop_up(&sorted[..], guess, wanted), expected.max(guess));
+            }
+        }
+    }
+
+    #[test]
+    fn hashes_of_64_bit_keys_are_computed_again_and_others_are_kept() {
+        let long: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![-3, 0, 7]))];
+        let short: Vec<ArrayRef> = vec![Arc::new(Int32Array::from(vec![-3, 0, 7]))];
+        let text: Vec<ArrayRef> = vec![Arc::new(StringViewArray::from(vec!["a", "b", "c"]))];
+        let nulls: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![Some(-3), None, Some(7)]))];
+        for (columns, size_bytes) in [(&long, 0), (&short, 24), (&text, 24), (&nulls, 24)] {
+            let kept = hash::hash_columns(columns, 3);
+            let hashes = Hashes::new(&kept, columns);
+            assert_eq!((&hashes.all()[..], hashes.size_bytes()), (&kept[..], size_bytes));
+            assert_eq!(hashes.slice(1, 2).at(1), kept[2]);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Large lives: histories that a slow reader keeps, keys with very many values, and memory that comes back.
+
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use anabranch_arrangement::{
+    Builder, Chunk, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement,
+    probe, snapshot,
+};
+use anabranch_batch::hash::hash_columns;
+use anabranch_batch::order::Direction;
+use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::{DataType, Int64Type};
+
+fn layout(values: ValueOrder) -> Rc<Layout> {
+    Rc::new(Layout { key: vec![0], values, types: vec![DataType::Int64; 2] })
+}
+
+fn batch(rows: impl Iterator<Item = (i64, i64)>, times: Times, diffs: Diffs) -> Batch {
+    let (keys, values): (Vec<i64>, Vec<i64>) = rows.unzip();
+    Batch::new(vec![Arc::new(Int64Array::from(keys)), Arc::new(Int64Array::from(values))], times, diffs)
+}
+
+fn one_key(key: i64) -> Keys {
+    let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![key]))];
+    Keys::from_columns(&columns, &hash_columns(&columns, 1), NullKeys::Skip).0
+}
+
+/// Sum of the diffs of a key up to `at`.
+fn count(reader: &Reader, key: i64, at: Time) -> Diff {
+    let mut matches = Matches::default();
+    probe(&reader.runs(), &[0], &one_key(key), 0, at + 1, usize::MAX, &mut matches);
+    matches.diffs().iter().sum()
+}
+
+const KEYS: i64 = 50;
+
+/// One update a time: at time `t` the key `t % KEYS` changes from its value before to `t`.
+fn changes(times: std::ops::Range<Time>) -> Batch {
+    let rows = times.clone().flat_map(|t| [(t % KEYS, t), (t % KEYS, t - KEYS)]);
+    let rows: Vec<(i64, i64)> = rows.collect();
+    let of_time: Vec<Time> = times.clone().flat_map(|t| [t, t]).collect();
+    let diffs: Vec<Diff> = times.flat_map(|_| [1, -1]).collect();
+    batch(rows.into_iter(), Times::Column(of_time.into()), Diffs::Column(diffs.into()))
+}
+
+/// What the contents are at `at`: each key's last value at or before it, and the removal of the value before the first.
+fn expected(at: Time) -> Vec<(i64, i64, Diff)> {
+    let present = (at - KEYS + 1..=at).map(|t| (t % KEYS, t, 1));
+    let removed = (0..KEYS).map(|t| (t, t - KEYS, -1));
+    let mut rows: Vec<(i64, i64, Diff)> = present.chain(removed).collect();
+    rows.sort_unstable();
+    rows
+}
+
+fn contents(layout: &Layout, runs: &[Rc<Run>], at: Time) -> Vec<(i64, i64, Diff)> {
+    let mut rows = Vec::new();
+    for batch in snapshot(layout, runs, at) {
+        let cell = |column: usize, row: usize| batch.column(column).as_primitive::<Int64Type>().value(row);
+        rows.extend((0..batch.len()).map(|row| (cell(0, row), cell(1, row), batch.diffs().get(row))));
+    }
+    rows.sort_unstable();
+    rows
+}
+
+fn check_deep_history(effort: MergeEffort, batch_times: Time, n_times: Time) {
+    let layout = layout(ValueOrder::Hash);
+    let (mut writer, mut ahead) = arrangement(Rc::clone(&layout), effort);
+    let slow = ahead.clone();
+    let mut builder = Builder::new(Rc::clone(&layout));
+    for lower in (0..n_times).step_by(batch_times as usize) {
+        let upper = lower + batch_times;
+        builder.push(changes(lower..upper));
+        writer.seal(builder.seal(if lower == 0 { Time::MIN } else { lower }, upper));
+        ahead.set_since(upper - 1);
+    }
+    assert_eq!(slow.stats().rows as Time, 2 * n_times, "a reader that reads nothing holds every time");
+    for at in [KEYS, n_times / 3, n_times - 1] {
+        assert_eq!(contents(&layout, &slow.runs(), at), expected(at), "as of {at}");
+    }
+    let deep = slow.stats().bytes;
+    drop(slow);
+    while writer.exert(&mut 100_000) {}
+    let stats = ahead.stats();
+    assert_eq!(stats.rows as i64, 2 * KEYS, "one value a key, and the removal before the first");
+    assert!(stats.bytes < 100 * stats.rows && stats.bytes < deep / 100, "{} bytes of {deep} are left", stats.bytes);
+    assert_eq!(contents(&layout, &ahead.runs(), n_times - 1), expected(n_times - 1));
+}
+
+#[test]
+fn a_million_times_unread_by_a_slow_reader_are_there_and_then_released() {
+    check_deep_history(MergeEffort::default(), 10_000, 1_000_000);
+}
+
+#[test]
+fn deep_history_does_not_depend_on_the_schedule_of_merges() {
+    check_deep_history(MergeEffort::EAGER, 100, 20_000);
+    check_deep_history(MergeEffort::LAZY, 1_000, 20_000);
+}
+
+#[test]
+fn a_key_with_a_million_values_is_found_walked_and_given_back() {
+    const VALUES: i64 = 1_000_000;
+    let ascending = Direction { descending: false, nulls_first: false };
+    for values in [ValueOrder::Hash, ValueOrder::Sorted(vec![(1, ascending)])] {
+        let is_sorted = values != ValueOrder::Hash;
+        let layout = layout(values);
+        let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+        let mut builder = Builder::new(Rc::clone(&layout));
+        for part in 0..10 {
+            let time = part as Time;
+            let rows = (0..VALUES / 10).map(|value| (7, value * 10 + part));
+            builder.push(batch(rows.chain([(8, part)]), Times::Constant(time), Diffs::Constant(1)));
+            writer.seal(builder.seal(if part == 0 { Time::MIN } else { time }, time + 1));
+        }
+        assert_eq!((count(&reader, 7, 4), count(&reader, 7, 9), count(&reader, 8, 9)), (VALUES / 2, VALUES, 10));
+        if is_sorted {
+            let mut cursor = ValueCursor::new(&layout, &reader.runs());
+            let mut history = Vec::new();
+            cursor.seek(&one_key(7), 0, 10);
+            for value in 0..5 {
+                let (chunk, row) = cursor.next_value(&mut history).expect("the key has a million values");
+                let column = cursor.chunks()[chunk as usize].columns()[1].clone();
+                assert_eq!(column.as_primitive::<Int64Type>().value(row as usize), value);
+            }
+        }
+        let rows = (1..VALUES).map(|value| (7, value));
+        builder.push(batch(rows, Times::Constant(10), Diffs::Constant(-1)));
+        writer.seal(builder.seal(10, 11));
+        assert_eq!((count(&reader, 7, 9), count(&reader, 7, 10)), (VALUES, 1));
+        reader.set_since(10);
+        while writer.exert(&mut 100_000) {}
+        assert_eq!((reader.stats().rows, count(&reader, 7, 10)), (11, 1));
+        assert!(reader.stats().bytes < 1_000, "{} bytes", reader.stats().bytes);
+    }
+}
+
+#[test]
+fn the_chunks_of_an_arrangement_go_with_its_last_reader() {
+    let layout = layout(ValueOrder::Hash);
+    let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+    let mut builder = Builder::new(Rc::clone(&layout));
+    let mut lower = Time::MIN;
+    for time in 0..20 {
+        let rows = (0..1_000).map(|value| (value * 31 % 977, value + time));
+        builder.push(batch(rows, Times::Constant(time), Diffs::Constant(1)));
+        writer.seal(builder.seal(lower, time + 1));
+        lower = time + 1;
+    }
+    let chunks: Vec<Weak<Chunk>> =
+        reader.runs().iter().flat_map(|run| run.chunks().iter().map(Rc::downgrade).collect::<Vec<_>>()).collect();
+    let listener = reader.listen(None);
+    drop(writer);
+    assert!(chunks.iter().all(|chunk| chunk.strong_count() > 0), "a reader keeps what it may read");
+    drop(reader);
+    assert!(chunks.iter().any(|chunk| chunk.strong_count() > 0), "a listener keeps what it was told");
+    drop(listener);
+    assert!(chunks.iter().all(|chunk| chunk.strong_count() == 0));
+}

@@ -1,0 +1,186 @@
+//! Installing: a new dataflow on an arrangement of 10 million rows that exists.
+//!
+//! Law of the measurement: the arrangement is loaded in batches of a million, and settled by rounds of one row, outside the clock. A sample builds a dataflow that imports it,
+//! steps until the dataflow has caught up, and drops it. Times are CPU time from the first call to the last row out; live bytes
+//! are what the dataflow adds while it stands.
+//!
+//! Sketch on paper: an import hands over one pointer a run; building and scheduling two operators costs some 10 µs; one row joined probes
+//! ten runs, 20 cache misses, and builds five operators: 50 µs. A scan copies 160 MB.
+
+use std::collections::BTreeMap;
+
+use anabranch_arrangement::{NullKeys, Reader};
+use anabranch_batch::{END, Time};
+use anabranch_operators::arrange::Arranged;
+use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream};
+use anabranch_operators::join::{JoinSpec, join};
+use anabranch_operators::stage::Stage;
+use clap::Args;
+use timely::dataflow::operators::probe::Probe;
+use timely::worker::Worker;
+
+use crate::compare::{self, Common, Figures, Side};
+use crate::join::{LOAD_ROWS, changed_rows, loaded_rows};
+use crate::rows::{Numbers, TimesOf, batch};
+use crate::{allocator, measure, ours, peer};
+
+/// Options of the benchmark.
+#[derive(Args, Clone)]
+pub struct Options {
+    /// Rows of the arrangement.
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: usize,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// One run on one side, in this process.
+#[derive(Args, Clone)]
+pub struct Case {
+    #[arg(long)]
+    pub rows: usize,
+    #[arg(long)]
+    pub side: Side,
+}
+
+/// What is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Install {
+    Import,
+    Join(usize),
+    Scan,
+}
+
+/// What is installed, under which name, and how often.
+pub const INSTALLS: [(Install, &str, usize); 4] = [
+    (Install::Import, "import", 200),
+    (Install::Join(1), "join of 1 row", 200),
+    (Install::Join(1_000), "join of 1,000 rows", 50),
+    (Install::Scan, "scan", 3),
+];
+
+/// Rounds of one row after loading.
+pub const SETTLING_ROUNDS: usize = 2_000;
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// When a run fails or the results cannot be kept.
+pub fn run(options: &Options) -> Result<(), String> {
+    let arguments = ["install-case", "--rows", &options.rows.to_string()].map(str::to_owned).to_vec();
+    let case = compare::Case { arguments, sides: vec![Side::Ours, Side::Peer] };
+    compare::run("install", &options.common, &[case])
+}
+
+/// Runs one case and prints its figures.
+pub fn run_case(case: &Case) {
+    allocator::count();
+    compare::tell(&match case.side {
+        Side::Ours => run_ours(case),
+        Side::Peer | Side::PeerVec => peer::install::run(case),
+    });
+}
+
+/// Takes samples of each install; `sample` returns the rows that came out and the bytes added.
+pub fn take_samples(mut sample: impl FnMut(Install) -> (usize, f64)) -> Figures {
+    let mut figures = Figures::new();
+    for (install, name, samples) in INSTALLS {
+        let (mut micros, mut rows, mut bytes) = (Vec::new(), 0, 0.0);
+        for _ in 0..samples {
+            let start = measure::thread_seconds();
+            (rows, bytes) = sample(install);
+            micros.push((measure::thread_seconds() - start) * 1e6);
+        }
+        let mut of_install =
+            BTreeMap::from([("rows out".to_owned(), rows as f64), ("added KB".to_owned(), bytes / 1e3)]);
+        compare::latencies(&mut micros, &mut of_install, "ready");
+        figures.insert(format!("install, {name}"), of_install);
+    }
+    figures
+}
+
+fn run_ours(case: &Case) -> Figures {
+    let case = case.clone();
+    timely::execute_directly(move |worker| {
+        let mut input = ours::Input::new(2);
+        let mut reader = worker.dataflow::<Time, _, _>(|scope| {
+            ours::arrange_by_key(input.stream(scope, ours::BEFORE), ours::BEFORE).reader
+        });
+        let mut time = 0;
+        let mut load = |worker: &mut Worker, rows: &[(u64, u64)], time: Time| {
+            input.push(&batch(rows, time, TimesOf::Batch), time + 1);
+            ours::settle(worker, &mut reader, time + 1);
+        };
+        for start in (0..case.rows).step_by(LOAD_ROWS) {
+            load(worker, &loaded_rows(start, (start + LOAD_ROWS).min(case.rows)), time);
+            time += 1;
+        }
+        let mut keys = Numbers::new(4, case.rows as u64);
+        for _ in 0..SETTLING_ROUNDS {
+            load(worker, &changed_rows(&mut keys, 1), time);
+            time += 1;
+        }
+        let mut keys = Numbers::new(3, case.rows as u64);
+        let figures = take_samples(|install| {
+            let index = worker.next_dataflow_index();
+            let before = allocator::live_bytes();
+            let rows = installed(worker, install, &reader, &mut keys, time);
+            let added = allocator::live_bytes() - before;
+            worker.drop_dataflow(index);
+            (rows, added)
+        });
+        input.advance(END);
+        figures
+    })
+}
+
+/// Installs, and steps until all is out.
+fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut Numbers, upper: Time) -> usize {
+    let as_of = upper - 1;
+    let rows = match install {
+        Install::Join(rows) => rows,
+        Install::Import | Install::Scan => 0,
+    };
+    let mut input = ours::Input::new(2);
+    if rows > 0 {
+        input.advance(as_of);
+    }
+    let (probe, counted) = worker.dataflow::<Time, _, _>(|scope| {
+        let imported = || import_runs(scope, "rows", reader, as_of);
+        match install {
+            Install::Import => (imported().probe().0, None),
+            Install::Join(_) => {
+                let changed = ours::arrange_by_key(input.stream(scope, as_of - 1), as_of);
+                let arranged = Arranged { reader: reader.clone(), sealed: imported(), errors: None };
+                let spec = JoinSpec {
+                    left_key: vec![0],
+                    right_key: vec![0],
+                    nulls: NullKeys::Skip,
+                    gather_left: vec![0, 1],
+                    gather_right: vec![1],
+                    stage: Stage { filter: Vec::new(), project: None },
+                    as_of,
+                };
+                let (probe, rows) = ours::count_rows(join(changed, arranged, "", spec));
+                (probe, Some(rows))
+            }
+            Install::Scan => {
+                let import = StreamImport {
+                    name: "rows".to_owned(),
+                    as_of,
+                    history: Some(reader.clone()),
+                    live: None,
+                    columns: vec![0, 1],
+                    content: Content::Rows,
+                };
+                let (probe, rows) = ours::count_rows(import_stream(scope, import));
+                (probe, Some(rows))
+            }
+        }
+    });
+    if rows > 0 {
+        input.push(&batch(&changed_rows(keys, rows), as_of, TimesOf::Batch), upper);
+    }
+    worker.step_while(|| probe.less_than(&upper));
+    counted.map_or(0, |rows| rows.get())
+}

@@ -1,0 +1,84 @@
+//! Our side of a comparison, at the level of operators: one worker on the caller's thread, inputs that are pushed into.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
+use anabranch_batch::{Batch, Time};
+use anabranch_operators::arrange::{Arranged, arrange};
+use anabranch_operators::import::{Content, StreamImport, import_stream};
+use anabranch_operators::relay::Relay;
+use anabranch_operators::{Parcel, Scope, Stream};
+use arrow::datatypes::DataType;
+use timely::container::NoopBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::operators::probe::{Handle, Probe};
+use timely::worker::Worker;
+
+/// Loaded rows have later times than this.
+pub const BEFORE: Time = -1;
+
+/// A collection that rows are pushed into.
+pub struct Input {
+    relay: Relay,
+    n_columns: usize,
+}
+
+impl Input {
+    pub fn new(n_columns: usize) -> Input {
+        Input { relay: Relay::new(0), n_columns }
+    }
+
+    pub fn stream<'s>(&mut self, scope: Scope<'s>, as_of: Time) -> Stream<'s> {
+        let import = StreamImport {
+            name: "input".to_owned(),
+            as_of,
+            history: None,
+            live: Some(self.relay.subscribe()),
+            columns: (0..self.n_columns).collect(),
+            content: Content::Rows,
+        };
+        import_stream(scope, import)
+    }
+
+    /// Pushes a batch and declares all times before `upper` complete.
+    pub fn push(&mut self, batch: &Batch, upper: Time) {
+        self.relay.push(batch);
+        self.relay.advance(upper);
+    }
+
+    pub fn advance(&mut self, upper: Time) {
+        self.relay.advance(upper);
+    }
+}
+
+/// Keys and values, by key.
+pub fn arrange_by_key(stream: Stream<'_>, as_of: Time) -> Arranged<'_> {
+    let layout = Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::UInt64; 2] };
+    arrange(stream, "rows", Rc::new(layout), MergeEffort::default(), as_of)
+}
+
+/// Steps until an arrangement is complete before `upper`, and gives up the times before.
+pub fn settle(worker: &mut Worker, reader: &mut Reader, upper: Time) {
+    while reader.upper() < upper {
+        worker.step();
+    }
+    reader.set_since(upper - 1);
+}
+
+/// Counts the rows of a stream as they come, and tells how far it has got.
+pub fn count_rows(stream: Stream<'_>) -> (Handle<Time>, Rc<Cell<usize>>) {
+    let rows = Rc::new(Cell::new(0));
+    let counter = Rc::clone(&rows);
+    let counted = stream.unary::<NoopBuilder<Parcel>, _, _, _>(Pipeline, "Count", move |_, _| {
+        move |input, _output| {
+            input.for_each(|_, parcel| {
+                if let Parcel::Rows(batch) = std::mem::take(parcel) {
+                    counter.set(counter.get() + batch.len());
+                }
+            });
+        }
+    });
+    (counted.probe().0, rows)
+}
