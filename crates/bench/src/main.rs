@@ -7,6 +7,7 @@
 mod lookup;
 mod measure;
 mod report;
+mod temporal;
 mod tpch;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,8 @@ enum Benchmark {
     Tpch(tpch::Options),
     /// Rows by key, and new views over an index, in microseconds.
     Lookup(lookup::Options),
+    /// The temporal algebra over events in memory, on one thread.
+    Temporal(temporal::Options),
     /// One run of one query; `tpch` starts these.
     #[command(hide = true)]
     TpchCase(tpch::Case),
@@ -36,6 +39,7 @@ fn main() -> Result<(), String> {
     match Arguments::parse().benchmark {
         Benchmark::Tpch(options) => tpch::run(&options),
         Benchmark::Lookup(options) => lookup::run(&options),
+        Benchmark::Temporal(options) => temporal::run(&options),
         Benchmark::TpchCase(case) => tpch::run_case(&case),
     }
 }
