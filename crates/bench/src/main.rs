@@ -17,6 +17,7 @@ mod plot;
 mod reduce;
 mod report;
 mod rows;
+mod temporal;
 mod tpch;
 
 use clap::{Parser, Subcommand};
@@ -62,6 +63,8 @@ enum Benchmark {
     /// One run on one side; `install` starts these.
     #[command(hide = true)]
     InstallCase(install::Case),
+    /// The temporal algebra over events in memory, on one thread.
+    Temporal(temporal::Options),
     /// One run of one query; `tpch` starts these.
     #[command(hide = true)]
     TpchCase(tpch::Case),
@@ -77,6 +80,7 @@ fn main() -> Result<(), String> {
         Benchmark::Join(options) => join::run(&options),
         Benchmark::Reduce(options) => reduce::run(&options),
         Benchmark::Install(options) => install::run(&options),
+        Benchmark::Temporal(options) => temporal::run(&options),
         Benchmark::TpchCase(case) => tpch::run_case(&case),
         Benchmark::ArrangeCase(case) => {
             arrange::run_case(&case);

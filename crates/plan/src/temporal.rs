@@ -5,7 +5,8 @@
 //!
 //! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
 
-use crate::ir::AggregateCall;
+use crate::ir::{AggregateCall, Nulls};
+use crate::pattern::Detect;
 
 /// The duration of events that never end.
 pub const FOREVER: i64 = i64::MAX;
@@ -19,7 +20,10 @@ pub enum Verb {
         input: String,
     },
     /// Two more columns: the start of each event, and its end if that was known from the start. One input.
-    Bounds,
+    Bounds {
+        /// Whether end edges have their own end.
+        ends: Ends,
+    },
     /// Lifetimes moved by so many ticks. One input.
     Shift {
         /// Back when negative.
@@ -55,6 +59,61 @@ pub enum Verb {
         /// What is computed for each piece.
         calls: Vec<AggregateCall>,
     },
+    /// The ends of events, as points. One input.
+    PointAtEnd,
+    /// Lifetimes that end later. One input.
+    Extend {
+        /// Earlier when negative.
+        ticks: i64,
+    },
+    /// Lifetimes of at most so many ticks. One input.
+    ClipDuration {
+        /// Positive.
+        limit: i64,
+    },
+    /// Lifetimes cut at boundaries. One input.
+    Chop {
+        /// Ticks between boundaries; positive.
+        period: i64,
+        /// Some boundary.
+        offset: i64,
+    },
+    /// Events of equal rows that touch become one. One input.
+    Stitch,
+    /// Events last until their session ends. One input.
+    Session {
+        /// Columns whose values have sessions of their own.
+        keys: Vec<usize>,
+        /// Gaps of so many ticks end a session; positive.
+        timeout: i64,
+        /// Multiples of it end a session too; positive.
+        maximum: Option<i64>,
+    },
+    /// Events of the first input end when an event of the second begins after them. Two inputs.
+    Clip {
+        /// Columns of the first,
+        left_key: Vec<usize>,
+        /// which are equal to these of the second.
+        right_key: Vec<usize>,
+    },
+    /// Pairs of events with equal keys, while both are in force: columns of the first, then of the second. Two inputs.
+    Join {
+        /// Columns of the first,
+        left_key: Vec<usize>,
+        /// which are equal to these of the second; NULL is equal to nothing.
+        right_key: Vec<usize>,
+    },
+    /// Events of the first input while the second has none with their key. Two inputs.
+    WhereNotExists {
+        /// Columns of the first,
+        left_key: Vec<usize>,
+        /// which are equal to these of the second.
+        right_key: Vec<usize>,
+        /// Whether NULLs are equal.
+        nulls: Nulls,
+    },
+    /// Where a pattern is met: keys, then registers. One input.
+    Detect(Box<Detect>),
 }
 
 /// A grid of windows.

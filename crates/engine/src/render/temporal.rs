@@ -3,13 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_arrangement::MergeEffort;
+use anabranch_arrangement::{MergeEffort, NullKeys};
 use anabranch_batch::{END, Time};
 use anabranch_operators::Stream;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
-use anabranch_operators::temporal::{Hold, bounds, driver, duration, hopping, lifetime, quantize, shift};
+use anabranch_operators::temporal::Hold;
+use anabranch_operators::temporal::detect::{Detect, DetectSpec};
+use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
+use anabranch_operators::temporal::{
+    absent, bounds, chop, clip, clip_duration, driver, duration, extend, hopping, join, lifetime, point_at_end,
+    quantize, session, shift, stitch,
+};
+use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::{Ends, Verb, Windows};
-use anabranch_plan::{Node, Plan};
+use anabranch_plan::{Node, Nulls, Plan};
+use arrow::datatypes::DataType;
 
 use super::physical::{Step, StepId};
 use super::prepare::{Preparer, aggregate_spec, types_of};
@@ -18,13 +26,59 @@ use crate::error::Error;
 /// A verb on events, compiled.
 #[derive(Clone)]
 pub enum TemporalStep {
-    Bounds,
-    Shift { ticks: i64 },
-    Duration { ticks: i64 },
+    Bounds(lifetime::Ends),
+    Shift {
+        ticks: i64,
+    },
+    Duration {
+        ticks: i64,
+    },
     Lifetime(lifetime::Lifetime),
     Hopping(hopping::Hopping),
     Quantize(quantize::Quantize),
     Aggregate(AggregateSpec),
+    PointAtEnd,
+    Extend {
+        ticks: i64,
+        types: Vec<DataType>,
+    },
+    ClipDuration {
+        limit: i64,
+        types: Vec<DataType>,
+    },
+    Chop {
+        period: i64,
+        offset: i64,
+        types: Vec<DataType>,
+    },
+    Stitch {
+        types: Vec<DataType>,
+    },
+    Session {
+        keys: Vec<usize>,
+        types: Vec<DataType>,
+        timeout: i64,
+        maximum: Option<i64>,
+    },
+    Clip {
+        left_key: Vec<usize>,
+        types: Vec<DataType>,
+        right_key: Vec<usize>,
+    },
+    Detect(Box<DetectSpec>),
+    Join {
+        left_key: Vec<usize>,
+        right_key: Vec<usize>,
+        key_types: Vec<DataType>,
+    },
+    WhereNotExists {
+        left_key: Vec<usize>,
+        right_key: Vec<usize>,
+        key_types: Vec<DataType>,
+        nulls: NullKeys,
+    },
+    /// A snapshot aggregate of events that last equally long.
+    Sliding(SlidingSpec),
 }
 
 impl Preparer<'_> {
@@ -58,7 +112,7 @@ pub fn input_name(input: &str) -> String {
 fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
     Ok(match verb {
         Verb::Events { .. } => unreachable!("inputs are imported"),
-        Verb::Bounds => TemporalStep::Bounds,
+        Verb::Bounds { ends } => TemporalStep::Bounds(ends_of(*ends)),
         Verb::Shift { ticks } => TemporalStep::Shift { ticks: *ticks },
         Verb::Duration { ticks } => TemporalStep::Duration { ticks: *ticks },
         Verb::Lifetime { start, duration, ends } => {
@@ -66,10 +120,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             TemporalStep::Lifetime(lifetime::Lifetime {
                 start: *start,
                 duration: *duration,
-                ends: match ends {
-                    Ends::Dropped => lifetime::Ends::Dropped,
-                    Ends::Kept => lifetime::Ends::Kept,
-                },
+                ends: ends_of(*ends),
                 n_columns: inputs[0].schema.fields().len() - n_computed,
             })
         }
@@ -81,8 +132,46 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             TemporalStep::Quantize(windows)
         }
         Verb::Aggregate { keys, calls } => {
-            TemporalStep::Aggregate(aggregate_spec(keys, calls, types_of(&inputs[0].schema))?)
+            let spec = aggregate_spec(keys, calls, types_of(&inputs[0].schema))?;
+            let known = Properties::of(&inputs[0]);
+            let sliding = known.duration.and_then(|duration| SlidingSpec::new(&spec, duration, known.hop));
+            sliding.map_or(TemporalStep::Aggregate(spec), TemporalStep::Sliding)
         }
+        Verb::PointAtEnd => TemporalStep::PointAtEnd,
+        Verb::Extend { ticks } => TemporalStep::Extend { ticks: *ticks, types: types_of(&inputs[0].schema) },
+        Verb::ClipDuration { limit } => {
+            TemporalStep::ClipDuration { limit: *limit, types: types_of(&inputs[0].schema) }
+        }
+        Verb::Chop { period, offset } => {
+            TemporalStep::Chop { period: *period, offset: *offset, types: types_of(&inputs[0].schema) }
+        }
+        Verb::Stitch => TemporalStep::Stitch { types: types_of(&inputs[0].schema) },
+        Verb::Session { keys, timeout, maximum } => TemporalStep::Session {
+            keys: keys.clone(),
+            types: types_of(&inputs[0].schema),
+            timeout: *timeout,
+            maximum: *maximum,
+        },
+        Verb::Clip { left_key, right_key } => TemporalStep::Clip {
+            left_key: left_key.clone(),
+            types: types_of(&inputs[0].schema),
+            right_key: right_key.clone(),
+        },
+        Verb::Join { left_key, right_key } => TemporalStep::Join {
+            left_key: left_key.clone(),
+            right_key: right_key.clone(),
+            key_types: types_at(&inputs[0], left_key),
+        },
+        Verb::WhereNotExists { left_key, right_key, nulls } => TemporalStep::WhereNotExists {
+            left_key: left_key.clone(),
+            right_key: right_key.clone(),
+            key_types: types_at(&inputs[0], left_key),
+            nulls: match nulls {
+                Nulls::Differ => NullKeys::Skip,
+                Nulls::Equal => NullKeys::Match,
+            },
+        },
+        Verb::Detect(detect) => TemporalStep::Detect(Box::new(super::detect::compile(detect, &inputs[0].schema)?)),
     })
 }
 
@@ -92,6 +181,7 @@ impl TemporalStep {
         match self {
             TemporalStep::Shift { ticks } if *ticks < 0 => Hold::Back(ticks.saturating_neg()),
             TemporalStep::Quantize(windows) => windows.hold(),
+            TemporalStep::Extend { ticks, .. } if *ticks < 0 => extend::Shorten::hold(ticks.saturating_neg()),
             _ => Hold::Same,
         }
     }
@@ -102,7 +192,10 @@ impl TemporalStep {
         let mut inputs = inputs.into_iter();
         let mut next = || inputs.next().expect("a verb has its inputs");
         match self {
-            TemporalStep::Bounds => driver::stateless(next(), "Bounds", hold, bounds::apply),
+            TemporalStep::Bounds(ends) => {
+                let ends = *ends;
+                driver::stateless(next(), "Bounds", hold, move |batch, out| bounds::apply(batch, ends, out))
+            }
             TemporalStep::Shift { ticks } => {
                 let ticks = *ticks;
                 driver::stateless(next(), "Shift", hold, move |batch, out| shift::apply(batch, ticks, out))
@@ -129,8 +222,74 @@ impl TemporalStep {
                 let keys = spec.keys.clone();
                 driver::events(vec![(next(), keys)], "Snapshots", hold, Box::new(Aggregate::snapshots(spec)))
             }
+            TemporalStep::PointAtEnd => driver::stateless(next(), "PointAtEnd", hold, point_at_end::apply),
+            TemporalStep::Extend { ticks, types } if *ticks < 0 => {
+                let tactic = extend::Shorten::new(ticks.saturating_neg(), types);
+                driver::events(vec![(next(), all(types))], "Extend", hold, Box::new(tactic))
+            }
+            TemporalStep::Extend { ticks, .. } => {
+                let ticks = *ticks;
+                driver::stateless(next(), "Extend", hold, move |batch, out| extend::lengthen(batch, ticks, out))
+            }
+            TemporalStep::ClipDuration { limit, types } => {
+                let tactic = clip_duration::ClipDuration::new(*limit, types);
+                driver::events(vec![(next(), all(types))], "ClipDuration", hold, Box::new(tactic))
+            }
+            TemporalStep::Chop { period, offset, types } => {
+                let tactic = chop::Chop::new(*period, *offset, types);
+                driver::events(vec![(next(), all(types))], "Chop", hold, Box::new(tactic))
+            }
+            TemporalStep::Stitch { types } => {
+                let tactic = stitch::Stitch::new(types);
+                driver::events(vec![(next(), all(types))], "Stitch", hold, Box::new(tactic))
+            }
+            TemporalStep::Session { keys, types, timeout, maximum } => {
+                let key_types: Vec<DataType> = keys.iter().map(|&key| types[key].clone()).collect();
+                let tactic = session::Session::new(keys.clone(), &key_types, *timeout, *maximum);
+                driver::events(vec![(next(), keys.clone())], "Session", hold, Box::new(tactic))
+            }
+            TemporalStep::Clip { left_key, types, right_key } => {
+                let tactic = clip::Clip::new(left_key.clone(), types, right_key.clone());
+                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
+                driver::events(inputs, "Clip", hold, Box::new(tactic))
+            }
+            TemporalStep::Join { left_key, right_key, key_types } => {
+                let tactic = join::Join::new(left_key.clone(), right_key.clone(), key_types);
+                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
+                driver::events(inputs, "TemporalJoin", hold, Box::new(tactic))
+            }
+            TemporalStep::WhereNotExists { left_key, right_key, key_types, nulls } => {
+                let tactic = absent::Absent::new(left_key.clone(), right_key.clone(), key_types, *nulls);
+                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
+                driver::events(inputs, "WhereNotExists", hold, Box::new(tactic))
+            }
+            TemporalStep::Sliding(spec) => {
+                let keys = spec.keys().to_vec();
+                driver::events(vec![(next(), keys)], "Snapshots", hold, Box::new(Sliding::new(spec.clone())))
+            }
+            TemporalStep::Detect(spec) => {
+                let group = spec.group.clone();
+                driver::events(vec![(next(), group)], "Detect", hold, Box::new(Detect::new((**spec).clone())))
+            }
         }
     }
+}
+
+fn ends_of(ends: Ends) -> lifetime::Ends {
+    match ends {
+        Ends::Dropped => lifetime::Ends::Dropped,
+        Ends::Kept => lifetime::Ends::Kept,
+    }
+}
+
+/// Types of some columns.
+fn types_at(plan: &Plan, columns: &[usize]) -> Vec<DataType> {
+    columns.iter().map(|&column| plan.schema.field(column).data_type().clone()).collect()
+}
+
+/// Every column: start and end edges of a row meet at one worker.
+fn all(types: &[DataType]) -> Vec<usize> {
+    (0..types.len()).collect()
 }
 
 /// The frontier that a plan's output reaches when its inputs of events are complete before the times in `inputs`.

@@ -14,7 +14,7 @@ use arrow::util::display::array_value_to_string;
 use super::Session;
 use super::explain::column_names;
 use super::outcome::{Rows, SourceState, SourceStatus};
-use crate::catalog::{Index, Object};
+use crate::catalog::{Index, Object, Watermark};
 use crate::cluster::{ArrangementId, ArrangementStats};
 use crate::error::Error;
 
@@ -51,6 +51,7 @@ impl Session {
             Show::Arrangements => self.show_arrangements(),
             Show::Time => self.show_time(),
             Show::Steps => self.show_steps(),
+            Show::Watermarks => self.show_watermarks(),
             Show::Columns { relation } => self.describe(relation),
             Show::Create { relation } => self.show_create(relation),
             Show::Setting { name } => self.show_settings(name.as_deref()),
@@ -104,6 +105,21 @@ impl Session {
             ("skipped", numbers(statuses.iter().map(|status| status.progress.skipped as i64))),
             ("read", Column::Text(statuses.iter().map(share).collect())),
             ("error", Column::Text(statuses.iter().map(error).collect())),
+        ])
+    }
+
+    fn show_watermarks(&self) -> Result<Rows, Error> {
+        let timed: Vec<(&Object, &Watermark)> =
+            self.catalog.objects().filter_map(|object| Some((object, object.watermark.as_ref()?))).collect();
+        let current = |(object, watermark): &(&Object, &Watermark)| {
+            let value = watermark.value(&object.schema)?;
+            array_value_to_string(&value, 0).ok()
+        };
+        rows(vec![
+            ("name", texts(timed.iter().map(|(object, _)| object.name.clone()))),
+            ("column", texts(timed.iter().map(|(_, watermark)| watermark.declared.column.clone()))),
+            ("watermark", Column::Text(timed.iter().map(current).collect())),
+            ("late_rows", numbers(timed.iter().map(|(_, watermark)| watermark.late as i64))),
         ])
     }
 

@@ -80,6 +80,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
 fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     let dialect = PostgreSqlDialect {};
     let mut tokens = tokenize(&dialect, text, range.clone())?;
+    refuse_temporal(&tokens, text)?;
     let as_of = take_as_of(&mut tokens);
     let mut input = Input { parser: Parser::new(&dialect).with_tokens_with_locations(tokens), as_of, text, range };
     let statement = input.statement()?;
@@ -105,6 +106,7 @@ fn tokenize(dialect: &PostgreSqlDialect, text: &str, range: Range<usize>) -> Res
         error.location = shift(error.location);
         error
     })?;
+    tables_of_windows(&mut tokens);
     for token in &mut tokens {
         token.span.start = shift(token.span.start);
         token.span.end = shift(token.span.end);
@@ -149,6 +151,68 @@ fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
     let end = (of + 1..tokens.len()).find(|at| ends(&tokens[*at])).unwrap_or(tokens.len());
     let taken: Vec<TokenWithSpan> = tokens.drain(start..end).collect();
     Some(taken.into_iter().skip(of + 1 - start).collect())
+}
+
+/// Refuses joins and windows over time that there are no operators for, where the parser would only see a syntax error.
+fn refuse_temporal(tokens: &[TokenWithSpan], text: &str) -> Result<()> {
+    let words: Vec<(String, &TokenWithSpan)> = tokens
+        .iter()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
+        .map(|token| match &token.token {
+            Token::Word(Word { value, quote_style: None, .. }) => (value.to_uppercase(), token),
+            other => (other.to_string(), token),
+        })
+        .collect();
+    let begins = |words: &[(String, &TokenWithSpan)], with: &[&str]| {
+        words.len() >= with.len() && words.iter().zip(with).all(|((word, _), expected)| word == expected)
+    };
+    for at in 0..words.len() {
+        let rest = &words[at..];
+        let is_as_of = ["JOIN", "LEFT", "INNER"].iter().any(|next| begins(rest, &["ASOF", next]));
+        let error = if is_as_of {
+            SqlError::unsupported(
+                "ASOF JOIN",
+                "Join on equality and a range of time, or use the fluent API, whose frames join rows while both are in force.",
+            )
+        } else if begins(rest, &["SESSION", "(", "TABLE"]) {
+            SqlError::unsupported(
+                "table function session",
+                "Write TUMBLE, HOP or CUMULATE; sessions of events are a verb of the fluent API.",
+            )
+        } else {
+            continue;
+        };
+        let start = words[at].1.span.start;
+        return Err(SqlError { position: Some(offset_of(text, start.line, start.column)), ..error });
+    }
+    Ok(())
+}
+
+/// Leaves out the word `TABLE` before the first argument of a window table function, or after its name: the table is an argument like others.
+fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
+    let word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
+        Token::Word(Word { value, quote_style: None, .. }) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+        _ => false,
+    };
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let mut before: Vec<usize> = Vec::new();
+    let mut dropped = Vec::new();
+    for at in (0..tokens.len()).filter(|&at| !is_space(&tokens[at])) {
+        let last = |n: usize| before.len().checked_sub(n).map(|index| &tokens[before[index]]);
+        if word(&tokens[at], &["TABLE"])
+            && let (Some(opening), Some(function)) = (last(1), last(2))
+            && (opening.token == Token::LParen && word(function, &["TUMBLE", "HOP", "CUMULATE", "SESSION"])
+                || opening.token == Token::RArrow && word(function, &["DATA"]))
+        {
+            dropped.push(at);
+        }
+        before.push(at);
+    }
+    let mut at = 0;
+    tokens.retain(|_| {
+        at += 1;
+        dropped.binary_search(&(at - 1)).is_err()
+    });
 }
 
 /// One statement being parsed.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{Event, Events, Expr, FOREVER, Lifetime, col};
+use anabranch_engine::frame::{Disorder, Event, Events, Expr, FOREVER, Lifetime, Run, col};
 use anabranch_engine::{Options, Session};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
@@ -27,22 +27,52 @@ pub fn run(case: &Case, workers: usize) -> Result<(), String> {
 
     let mut session = Session::new(Options { workers, ..Options::default() }).map_err(say)?;
     let mut run = session.start(&queried.frame).map_err(say)?;
-    for (name, input) in &inputs {
-        for row in &input.rows {
-            match event(row, input, partitioned)? {
-                Row::Event(event) => run.push(name, vec![event]).map_err(say)?,
-                // (A partition's own punctuation says nothing about the others.)
-                Row::Punctuation(_) if row.get("p").is_some() => {}
-                Row::Punctuation(time) => run.advance(name, time).map_err(say)?,
-            }
-        }
+    feed(&mut run, &inputs, partitioned)?;
+    let sequence = json["expect"].get("sequence");
+    if let (Some(expected), "input", Some((name, input))) = (sequence, operator(json), inputs.iter().next()) {
+        let arrived = run.arrivals(name).map_err(say)?;
+        super::sequence::compare(expected, arrived, &input.shape, partitioned)?;
     }
-    run.finish().map_err(say)?;
     let lifetimes = run.lifetimes().map_err(say)?;
     let columns = queried.frame.schema().map_err(say)?;
     let names: Vec<&str> = columns.fields().iter().map(|field| field.name().as_str()).collect();
     let actual = lifetimes.iter().map(|lifetime| Interval::of(lifetime, &queried.val, &names, partitioned));
-    compare(&json["expect"], actual.collect::<Result<_, _>>()?, partitioned)
+    compare(&json["expect"], actual.collect::<Result<_, _>>()?, partitioned)?;
+    drop(run);
+    if let (Some(expected), true, Some(input)) = (sequence, operator(json) != "input", inputs.values().next()) {
+        // (What came out was taken as lifetimes; now as it comes.)
+        let mut run = session.start(&queried.frame).map_err(say)?;
+        feed(&mut run, &inputs, partitioned)?;
+        super::sequence::compare_output(expected, run.drain().map_err(say)?, &input.shape, partitioned)?;
+    }
+    Ok(())
+}
+
+/// The outermost operator.
+fn operator(json: &Value) -> &str {
+    json["query"]["op"].as_str().unwrap_or_default()
+}
+
+/// Pushes a case's rows, in order of arrival, to the end.
+fn feed(run: &mut Run<'_>, inputs: &BTreeMap<String, Input>, partitioned: bool) -> Result<(), String> {
+    for name in inputs.keys() {
+        run.record_arrivals(name).map_err(say)?;
+    }
+    for (name, input) in inputs {
+        for row in &input.rows {
+            match event(row, input, partitioned)? {
+                Row::Event(event) => run.push(name, vec![event]).map_err(say)?,
+                Row::Punctuation(time) => match row.get("p") {
+                    Some(partition) => {
+                        let partition = values_of(partition, &input.partition);
+                        run.advance_partition(name, partition, time).map_err(say)?;
+                    }
+                    None => run.advance(name, time).map_err(say)?,
+                },
+            }
+        }
+    }
+    run.finish().map_err(say)
 }
 
 fn say(error: anabranch_engine::Error) -> String {
@@ -77,7 +107,7 @@ fn build(json: &Value, inputs: &BTreeMap<String, Input>, partitioned: bool) -> R
         if let (true, Shape::Leaf(data_type)) = (partitioned, &input.partition) {
             fields.push(Field::new(PARTITION, data_type.clone(), true));
         }
-        let frame = Events::input(name, Schema::new(fields)).frame();
+        let frame = arriving(Events::input(name, Schema::new(fields)), json, partitioned)?.frame();
         let val: Shape<Expr> = input.shape.map(&mut |name, _| col(name));
         frames.push((name.clone(), Query { frame, val }));
     }
@@ -102,6 +132,37 @@ fn build(json: &Value, inputs: &BTreeMap<String, Input>, partitioned: bool) -> R
         _ => return Err("a partitioned case has one or two inputs".into()),
     };
     Ok(Query { frame, val: outcome?.val })
+}
+
+/// An input with the case's ingress policies.
+fn arriving(mut events: Events, json: &Value, partitioned: bool) -> Result<Events, String> {
+    let policies = &json["ingress"];
+    if !policies.is_object() && !partitioned && json["expect"].get("sequence").is_none() {
+        return Ok(events);
+    }
+    if partitioned {
+        events = events.partition_by([PARTITION]);
+    }
+    // (The time of cases begins at 0.)
+    events = events.begins_at(0);
+    let disorder = &policies["disorder"];
+    events = events.on_disorder(match disorder["policy"].as_str() {
+        None | Some("throw") => Disorder::Error,
+        Some("drop") => Disorder::Drop,
+        Some("adjust") => Disorder::Adjust,
+        Some(other) => return Err(format!("an unknown policy: {other}")),
+    });
+    if let Some(latency) = disorder["lag"].as_i64() {
+        events = events.reorder_latency(latency);
+    }
+    if let Some(period) = policies["punctuation_period"].as_i64() {
+        events = events.punctuation_period(period);
+    }
+    let low = &policies["low_watermark"];
+    if let (Some(period), Some(lag)) = (low["period"].as_i64(), low["lag"].as_i64()) {
+        events = events.low_watermark(period, lag);
+    }
+    Ok(events)
 }
 
 enum Row {
@@ -201,7 +262,7 @@ fn difference(actual: &BTreeMap<(i64, String), i64>, expected: &BTreeMap<(i64, S
 }
 
 /// A payload as text that is equal for equal values: numbers by value, fields in order of their names.
-fn canonical(value: &Value) -> String {
+pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.10}")),
         Value::Array(elements) => format!("[{}]", elements.iter().map(canonical).collect::<Vec<_>>().join(", ")),

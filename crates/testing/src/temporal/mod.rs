@@ -25,7 +25,10 @@
 mod case;
 mod check;
 mod expression;
+pub mod laws;
+mod pattern;
 mod query;
+mod sequence;
 mod shape;
 
 pub use case::{Case, read};

@@ -4,4 +4,5 @@ mod arrows;
 mod laws;
 mod rewrites;
 mod slt;
+mod temporal;
 mod tpch;
