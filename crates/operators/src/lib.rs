@@ -10,7 +10,7 @@
 //! Times are totally ordered here (`i64` ticks), so an aggregate needs its present state only, not its history.
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
-//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`drive`] (drivers), [`sink`] (how changes leave), [`temporal`] (verbs on events).
+//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`drive`] (drivers), [`sink`] (how changes leave), [`temporal`] (verbs on events).
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
@@ -33,6 +33,7 @@ pub mod sink;
 pub mod stage;
 pub mod tactic;
 pub mod temporal;
+pub mod threshold;
 pub mod top_k;
 pub mod unnest;
 

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anabranch_plan::rewrite::improve;
 use anabranch_plan::{Plan, SortKey};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion_expr::logical_plan::LogicalPlan;
@@ -85,7 +86,7 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let (names, plan) = self.prepare(context, query, Clock::Fixed(self.now_micros))?;
             let planned = Translator::new().query(&plan)?;
-            Ok(Planned { plan: named(&planned.plan, &names), ..planned })
+            Ok(Planned { plan: named(&improve(&planned.plan), &names), ..planned })
         })
     }
 
@@ -116,7 +117,7 @@ impl<'a> Planner<'a> {
                 ));
             }
             names[..given.len()].clone_from_slice(given);
-            let plan = Translator::new().view(&plan)?;
+            let plan = improve(&Translator::new().view(&plan)?);
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {
                     return Err(SqlError::new(

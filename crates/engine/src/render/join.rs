@@ -79,13 +79,16 @@ impl Preparer<'_> {
             types.push(DataType::Boolean);
         }
         let plain: Vec<Compiled> = output.iter().map(|column| Compiled::column(*column, &types)).collect();
-        let (filter, project) = match above {
+        let (filter, project): (Vec<Compiled>, Vec<Compiled>) = match above {
             Some((filter, project)) => {
                 let moved = |compiled: Compiled| compiled.moved(&types, &|column| output[column]);
                 (filter.into_iter().map(moved).collect(), project.into_iter().map(moved).collect())
             }
             None => (vec![], plain.clone()),
         };
+        if let Some(step) = self.threshold(plan, &filter, &project)? {
+            return Ok(step);
+        }
         let residual = match residual {
             Some(residual) => Some(Compiled::new(residual, &Plan::join_schema(left, right))?),
             None => None,
@@ -306,13 +309,13 @@ impl Preparer<'_> {
 }
 
 /// Which columns are gathered, and so where each of them is.
-struct Binding {
+pub(super) struct Binding {
     columns: Vec<usize>,
     types: Vec<DataType>,
 }
 
 impl Binding {
-    fn new(columns: &[usize], all_types: &[DataType]) -> Binding {
+    pub(super) fn new(columns: &[usize], all_types: &[DataType]) -> Binding {
         let types = columns.iter().map(|column| all_types[*column].clone()).collect();
         Binding { columns: columns.to_vec(), types }
     }
@@ -321,7 +324,7 @@ impl Binding {
         self.columns.iter().position(|gathered| *gathered == column).expect("what is used is gathered")
     }
 
-    fn bind(&self, expression: &Compiled) -> ExpressionRef {
+    pub(super) fn bind(&self, expression: &Compiled) -> ExpressionRef {
         expression.moved(&self.types, &|column| self.place(column)).into_ref()
     }
 }

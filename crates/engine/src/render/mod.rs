@@ -5,9 +5,11 @@
 
 pub mod expression;
 mod join;
+mod leaves;
 pub mod physical;
 mod prepare;
 pub mod temporal;
+mod threshold;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,6 +26,7 @@ use anabranch_operators::multiplicity::Multiplicity;
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::{CaptureRef, capture};
 use anabranch_operators::temporal::egress::{EgressRef, egress};
+use anabranch_operators::threshold::Threshold;
 use anabranch_operators::top_k::TopK;
 use anabranch_operators::{Parcel, Scope, Stream};
 use arrow::datatypes::DataType;
@@ -174,6 +177,10 @@ impl<'s> Renderer<'s, '_, '_> {
                 let key: Vec<usize> = (0..types.len()).collect();
                 let inputs = inputs.iter().map(|input| (self.stream(*input), key.clone())).collect();
                 timed(inputs, "Multiplicity", as_of, Box::new(tactic))
+            }
+            Step::Threshold { rows, scalars, comparison } => {
+                let inputs = vec![(self.stream(*rows), vec![]), (self.stream(*scalars), vec![])];
+                timed(inputs, "Threshold", as_of, Box::new(Threshold::new(*comparison)))
             }
             Step::TopK { input, top } => {
                 let mut spec = top.clone();

@@ -9,6 +9,7 @@ use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::matched::{Keep, Residual};
 use anabranch_operators::multiplicity::Operation;
 use anabranch_operators::stage::Stage;
+use anabranch_operators::threshold::Comparison;
 use anabranch_operators::top_k::TopKSpec;
 use anabranch_operators::unnest::Unnest;
 use arrow::datatypes::DataType;
@@ -93,6 +94,12 @@ pub enum Step {
         inputs: Vec<StepId>,
         operation: Operation,
         types: Vec<DataType>,
+    },
+    /// Rows (their value first) against a scalar; yields the rows without the value.
+    Threshold {
+        rows: StepId,
+        scalars: StepId,
+        comparison: Comparison,
     },
     TopK {
         input: StepId,

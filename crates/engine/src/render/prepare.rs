@@ -24,6 +24,7 @@ use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::Expr;
 
 use super::expression::Compiled;
+use super::leaves::Leaves;
 use super::physical::{Physical, Step, StepId};
 use crate::cluster::{ArrangementId, Export, Read};
 use crate::error::Error;
@@ -33,7 +34,7 @@ use crate::error::Error;
 /// # Errors
 /// `Invalid` for expressions that cannot be evaluated and joins that are not supported.
 pub fn prepare(plan: &Arc<Plan>, reads: &BTreeMap<String, Read>, exports: &[Export]) -> Result<Physical, Error> {
-    let mut preparer = Preparer::new(reads);
+    let mut preparer = Preparer::new(plan, reads);
     let root = preparer.stream(plan)?;
     let types = types_of(&plan.schema);
     let mut exported = Vec::new();
@@ -54,6 +55,7 @@ pub(super) struct Preparer<'a> {
     streams: HashMap<Arc<Plan>, StepId>,
     arrangements: HashMap<(StepId, Vec<usize>), StepId>,
     imports: HashMap<ArrangementId, StepId>,
+    leaves: Leaves,
 }
 
 /// A side of a join: an arrangement, and where the plan's columns are in it.
@@ -70,8 +72,9 @@ impl ArrangedSide {
 }
 
 impl<'a> Preparer<'a> {
-    fn new(reads: &'a BTreeMap<String, Read>) -> Preparer<'a> {
+    fn new(plan: &Plan, reads: &'a BTreeMap<String, Read>) -> Preparer<'a> {
         Preparer {
+            leaves: Leaves::of(plan),
             reads,
             steps: Vec::new(),
             streams: HashMap::new(),
@@ -206,10 +209,13 @@ impl<'a> Preparer<'a> {
                 return Ok(ArrangedSide { step, columns });
             }
         }
-        let types = types_of(&plan.schema);
-        let stream = self.stream(plan)?;
-        let step = self.arrange_step(stream, key, &types);
-        Ok(ArrangedSide { step, columns: (0..types.len()).collect() })
+        let (plan, key, columns) = match self.leaves.widened(plan, key)? {
+            Some(wide) => (wide.plan, wide.key, wide.columns),
+            None => (Arc::clone(plan), key.to_vec(), (0..plan.schema.fields().len()).collect()),
+        };
+        let stream = self.stream(&plan)?;
+        let step = self.arrange_step(stream, &key, &types_of(&plan.schema));
+        Ok(ArrangedSide { step, columns })
     }
 
     /// The order of a join key's columns in which an arrangement of the plan exists.

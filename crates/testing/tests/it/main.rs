@@ -2,5 +2,6 @@
 
 mod arrows;
 mod laws;
+mod rewrites;
 mod slt;
 mod tpch;

@@ -1,0 +1,151 @@
+//! The peer's side: the same queries, written against `differential-dataflow` as one who knows it well would.
+//!
+//! Law: the contents of its answer are those of ours, up to the order and the limit, which it leaves to its reader (in its favour: it keeps
+//! no first rows). `--check` compares. Rows are typed tuples of the columns that the query reads, made before the clock starts; sums live in the diffs, so a group costs
+//! one accumulation; arrangements are made once a key; filters go first. What the dataflows rely on beyond what SQL may (keys are unique, every
+//! order has a customer) is in their favour too.
+//!
+//! Source: *TPC-H on differential dataflow* (McSherry 2017); its 22 dataflows were the model, its mistakes were not taken over.
+
+mod queries;
+mod rows;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Instant;
+
+use anabranch_testing::tpch::TABLES;
+use arrow::array::RecordBatch;
+use differential_dataflow::difference::Semigroup;
+use differential_dataflow::input::InputSession;
+use differential_dataflow::{ExchangeData, VecCollection};
+use serde_json::{Value, json};
+use timely::dataflow::operators::probe;
+use timely::dataflow::{ProbeHandle, Scope};
+
+use super::{Case, measure};
+pub use queries::QUERIES;
+
+/// A logical time: the number of a logical batch.
+type Time = u64;
+/// Updates on their way.
+type Rows<'s, D, R = isize> = VecCollection<'s, Time, D, R>;
+/// What an answer contains, written out, with multiplicities.
+pub type Contents = BTreeMap<Vec<String>, isize>;
+
+/// The rows of one relation, and the way into the dataflow.
+trait Feed {
+    /// Introduces up to `n` rows; row `i` has time `from + i / logical`. Returns how many.
+    fn give(&mut self, n: usize, from: Time, logical: usize) -> usize;
+    /// Nothing before `time` will come any more.
+    fn advance(&mut self, time: Time);
+    fn rows_left(&self) -> usize;
+}
+
+struct Relation<D: ExchangeData> {
+    rows: std::vec::IntoIter<D>,
+    session: InputSession<Time, D, isize>,
+}
+
+impl<D: ExchangeData> Feed for Relation<D> {
+    fn give(&mut self, n: usize, from: Time, logical: usize) -> usize {
+        let mut given = 0;
+        for row in self.rows.by_ref().take(n) {
+            self.session.update_at(row, from + (given / logical) as Time, 1);
+            given += 1;
+        }
+        given
+    }
+
+    fn advance(&mut self, time: Time) {
+        self.session.advance_to(time);
+        self.session.flush();
+    }
+
+    fn rows_left(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// A dataflow in the making.
+struct Site<'s> {
+    scope: Scope<'s, Time>,
+    scale: f64,
+    /// Rows of each relation at most.
+    rows: usize,
+    feeds: Vec<Box<dyn Feed>>,
+    probe: ProbeHandle<Time>,
+    answer: Option<Rc<RefCell<Contents>>>,
+}
+
+impl<'s> Site<'s> {
+    /// The rows of a table, as `rows_of` reads them from its batches.
+    fn table<D: ExchangeData>(&mut self, name: &str, rows_of: impl Fn(&RecordBatch) -> Vec<D>) -> Rows<'s, D> {
+        let table = TABLES.iter().find(|table| table.name == name).expect("a table of the benchmark");
+        let rows: Vec<D> =
+            table.batches(self.scale, 1 << 16).flat_map(|batch| rows_of(&batch)).take(self.rows).collect();
+        let mut session = InputSession::new();
+        let collection = session.to_collection(self.scope);
+        self.feeds.push(Box::new(Relation { rows: rows.into_iter(), session }));
+        collection
+    }
+
+    /// Watches the answer's frontier; when checking also keeps its contents, as `write` writes a row with its diff.
+    fn answer<D: ExchangeData, R: Semigroup + 'static>(
+        &mut self,
+        rows: Rows<'s, D, R>,
+        write: impl Fn(&D, &R) -> (Vec<String>, isize) + 'static,
+    ) {
+        let rows = match self.answer.clone() {
+            None => rows,
+            Some(contents) => rows.inspect(move |(row, _, diff)| {
+                let (row, diff) = write(row, diff);
+                *contents.borrow_mut().entry(row).or_default() += diff;
+            }),
+        };
+        rows.probe_with(&self.probe);
+    }
+}
+
+/// Runs one case and returns its figures, and the final answer if it is asked for.
+pub fn run(case: &Case, check: bool) -> (Value, Contents) {
+    let case = case.clone();
+    timely::execute_directly(move |worker| {
+        let contents = Rc::new(RefCell::new(Contents::new()));
+        let answer = check.then(|| Rc::clone(&contents));
+        let (mut feeds, probe) = worker.dataflow::<Time, _, _>(|scope| {
+            let (scale, probe) = (case.scale, probe::Handle::new());
+            let rows = if case.rows == 0 { usize::MAX } else { case.rows };
+            let mut site = Site { scope: scope.clone(), scale, rows, feeds: Vec::new(), probe, answer };
+            queries::build(case.query, &mut site);
+            (site.feeds, site.probe)
+        });
+        let tuples: usize = feeds.iter().map(|feed| feed.rows_left()).sum();
+
+        measure::reset_peak();
+        let (resident, cpu, start) = (measure::resident_mb(), measure::cpu_seconds(), Instant::now());
+        let mut longest_round_ms: f64 = 0.0;
+        let mut time: Time = 0;
+        while feeds.iter().any(|feed| feed.rows_left() > 0) {
+            let begin = Instant::now();
+            for feed in &mut feeds {
+                feed.give(case.physical, time, case.logical);
+            }
+            time += case.physical.div_ceil(case.logical) as Time;
+            feeds.iter_mut().for_each(|feed| feed.advance(time));
+            worker.step_while(|| probe.less_than(&time));
+            longest_round_ms = longest_round_ms.max(begin.elapsed().as_secs_f64() * 1e3);
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let (cpu, peak) = (measure::cpu_seconds() - cpu, measure::peak_mb());
+        drop(feeds);
+        let figures = json!({
+            "tuples": tuples, "seconds": seconds, "tuples_per_s": tuples as f64 / seconds, "cpu_s": cpu,
+            "longest_round_ms": longest_round_ms, "peak_mb": peak, "grown_mb": peak - resident,
+        });
+        let mut contents = contents.take();
+        contents.retain(|_, count| *count != 0);
+        (figures, queries::finished(case.query, contents))
+    })
+}

@@ -1,0 +1,131 @@
+//! Comparisons of rows with a scalar: when a join is one, and its steps.
+//!
+//! A join without a key, on one comparison of a value of the left row with a column of the right, whose right side is an aggregate of everything and shows
+//! nothing, is no join: [`anabranch_operators::threshold`] keeps the rows in order of the value, and a change of the scalar costs the rows between.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use anabranch_operators::stage::Stage;
+use anabranch_operators::threshold::{Comparison, is_comparable};
+use anabranch_plan::{JoinKind, Node, Plan};
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{Column, DFSchema};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+
+use super::expression::Compiled;
+use super::join::Binding;
+use super::physical::{Step, StepId};
+use super::prepare::{Preparer, types_of};
+use crate::error::Error;
+
+/// A comparison of a left value with a right one.
+struct Compared {
+    value: Expr,
+    scalar: Expr,
+    comparison: Comparison,
+}
+
+impl Preparer<'_> {
+    /// The steps of a join that compares with a scalar; `None` if the join does something else. `filter` and `project` are over the join's columns, left ones first.
+    pub(super) fn threshold(
+        &mut self,
+        plan: &Plan,
+        filter: &[Compiled],
+        project: &[Compiled],
+    ) -> Result<Option<StepId>, Error> {
+        let Node::Join { left, right, kind: JoinKind::Inner, left_key, residual: Some(residual), .. } = &plan.node
+        else {
+            return Ok(None);
+        };
+        let used: BTreeSet<usize> = filter.iter().chain(project).flat_map(Compiled::columns).collect();
+        let shows_left_only = used.iter().all(|column| *column < left.schema.fields().len());
+        if !left_key.is_empty() || !shows_left_only || !is_scalar(right) {
+            return Ok(None);
+        }
+        let Some(compared) = compared(residual, left, right) else { return Ok(None) };
+        let used: Vec<usize> = used.into_iter().collect();
+        let shown = used.iter().map(|at| Expr::Column(left.schema.field(*at).name().as_str().into()));
+        let values = std::iter::once(compared.value).chain(shown).collect();
+        let rows = self.stream(&computed(left, values)?)?;
+        let scalars = self.stream(&computed(right, vec![compared.scalar])?)?;
+        let input = self.push(Step::Threshold { rows, scalars, comparison: compared.comparison });
+        let bind = Binding::new(&used, &types_of(&left.schema));
+        let stage = Stage {
+            filter: filter.iter().map(|e| bind.bind(e)).collect(),
+            project: Some(project.iter().map(|e| bind.bind(e)).collect()),
+        };
+        Ok(Some(self.push(Step::Stage { input, stage })))
+    }
+}
+
+/// An aggregate of everything: one row, always.
+fn is_scalar(plan: &Plan) -> bool {
+    match &plan.node {
+        Node::Stage { input, filter, .. } => filter.is_empty() && is_scalar(input),
+        Node::Aggregate { keys, .. } => keys.is_empty(),
+        _ => false,
+    }
+}
+
+/// The comparison that a residual is, its sides' columns without qualifiers.
+fn compared(residual: &Expr, left: &Plan, right: &Plan) -> Option<Compared> {
+    let Expr::BinaryExpr(BinaryExpr { left: first, op, right: second }) = residual else {
+        return None;
+    };
+    let (value, op, scalar) = match (side(first)?, side(second)?) {
+        ("left", "right") => (first, *op, second),
+        ("right", "left") => (second, op.swap()?, first),
+        _ => return None,
+    };
+    let comparison = match op {
+        Operator::Gt => Comparison::Greater,
+        Operator::GtEq => Comparison::GreaterOrEqual,
+        Operator::Lt => Comparison::Less,
+        Operator::LtEq => Comparison::LessOrEqual,
+        _ => return None,
+    };
+    let (value, scalar) = (unqualified(value), unqualified(scalar));
+    let data_type = value.get_type(left.schema.as_ref()).ok()?;
+    let same = scalar.get_type(right.schema.as_ref()).is_ok_and(|other| alike(&data_type, &other));
+    (same && is_comparable(&data_type)).then_some(Compared { value, scalar, comparison })
+}
+
+/// Whether values of the two types compare as their numbers do.
+fn alike(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::Decimal128(_, s), DataType::Decimal128(_, t)) => s == t,
+        _ => a == b,
+    }
+}
+
+/// The side of a column or of a cast column.
+fn side(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Column(column) => column.relation.as_ref().map(|side| side.table()),
+        Expr::Cast(cast) => side(&cast.expr),
+        _ => None,
+    }
+}
+
+fn unqualified(expr: &Expr) -> Expr {
+    let plain = expr.clone().transform_up(|e| match e {
+        Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::from_name(column.name)))),
+        other => Ok(Transformed::no(other)),
+    });
+    plain.expect("renaming columns does not fail").data
+}
+
+/// A stage that computes columns.
+fn computed(input: &Arc<Plan>, project: Vec<Expr>) -> Result<Arc<Plan>, Error> {
+    let internal = |error| Error::internal(format!("a comparison has no type: {error}"));
+    let mut fields = Vec::with_capacity(project.len());
+    for (n, expr) in project.iter().enumerate() {
+        let data_type = expr.get_type(input.schema.as_ref()).map_err(internal)?;
+        fields.push(Field::new(format!("{n}"), data_type, true));
+    }
+    let schema = DFSchema::from_unqualified_fields(Fields::from(fields), HashMap::new()).map_err(internal)?;
+    let node = Node::Stage { input: Arc::clone(input), filter: vec![], project };
+    Ok(Arc::new(Plan { node, schema: Arc::new(schema) }))
+}
