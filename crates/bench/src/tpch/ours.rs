@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use anabranch_batch::Times;
 use anabranch_engine::{Options as SessionOptions, Session};
+use anabranch_peer::tpch::Contents;
 use anabranch_testing::tpch::{Table, queries};
 use arrow::array::RecordBatch;
 use arrow::util::display::array_value_to_string;
 use serde_json::{Value, json};
 
-use super::peer::Contents;
 use super::{Case, measure};
 
 /// Runs one case and returns its figures, and the final answer if it is asked for.

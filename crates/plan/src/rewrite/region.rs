@@ -80,10 +80,13 @@ impl Region {
                 }
                 if let Some(residual) = residual {
                     self.conditions.push(replace(residual, &|column| {
-                        let is_left = column.relation.as_ref().is_some_and(|side| side.table() == "left");
-                        let (side, ids) = if is_left { (left, &all) } else { (right, &from_right) };
-                        let at = side.schema.index_of_column_by_name(None, &column.name);
-                        name(ids[at.expect("a residual names columns of its sides")])
+                        let in_side = |side: &Plan, known: &str, ids: &[ColumnId]| {
+                            let named = column.relation.as_ref().is_none_or(|side| side.table() == known);
+                            let at = side.schema.index_of_column_by_name(None, &column.name).filter(|_| named);
+                            at.map(|at| ids[at])
+                        };
+                        let id = in_side(left, "left", &all).or_else(|| in_side(right, "right", &from_right));
+                        name(id.expect("a residual names columns of its sides"))
                     }));
                 }
                 all.extend(from_right);

@@ -99,6 +99,9 @@ fn widens(from: &DataType, to: &DataType) -> bool {
         (Decimal128(p, s), Decimal128(q, t)) => {
             t >= s && i16::from(*q) - i16::from(*t) >= i16::from(*p) - i16::from(*s)
         }
+        (Int16, Decimal128(q, t)) => i16::from(*q) - i16::from(*t) >= 5,
+        (Int32, Decimal128(q, t)) => i16::from(*q) - i16::from(*t) >= 10,
+        (Int64, Decimal128(q, t)) => i16::from(*q) - i16::from(*t) >= 19,
         (Int16, Int32 | Int64) | (Int32, Int64) => true,
         _ => from == to,
     }

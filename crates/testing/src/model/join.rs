@@ -79,8 +79,7 @@ impl<'a> On<'a> {
         nulls: Nulls,
         residual: Option<&datafusion_expr::Expr>,
     ) -> On<'a> {
-        let both = || left.schema.join(&right.schema).expect("names are unique in both inputs together");
-        let residual = residual.map(|expr| Evaluator::new(expr, &both()));
+        let residual = residual.map(|expr| Evaluator::new(expr, &Plan::join_schema(left, right)));
         On { left_key, right_key, nulls, residual }
     }
 

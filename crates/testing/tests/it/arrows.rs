@@ -16,12 +16,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("file", &["batch", "plan", "sql", "engine"]),
     ("cli", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file"]),
     ("testing", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file"]),
-    ("bench", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file", "testing"]),
+    ("peer", &[]),
+    ("bench", &["peer", "batch", "arrangement", "operators", "plan", "sql", "engine", "file", "testing"]),
 ];
 
 /// Outside libraries that only some crates may name.
 const RESERVED: &[(&str, &[&str])] = &[
-    ("timely", &["operators", "engine", "bench"]),
+    ("timely", &["operators", "engine", "bench", "peer"]),
     ("datafusion-sql", &["sql"]),
     ("datafusion-optimizer", &["sql"]),
     ("parquet", &["file", "testing", "bench"]),

@@ -15,17 +15,71 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use anabranch_testing::tpch::TABLES;
 use arrow::array::RecordBatch;
 use differential_dataflow::difference::Semigroup;
 use differential_dataflow::input::InputSession;
 use differential_dataflow::{ExchangeData, VecCollection};
-use serde_json::{Value, json};
 use timely::dataflow::operators::probe;
 use timely::dataflow::{ProbeHandle, Scope};
 
-use super::{Case, measure};
 pub use queries::QUERIES;
+
+/// What to run, on which rows, and who measures.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// One of [`QUERIES`].
+    pub query: usize,
+    /// Scale factor.
+    pub scale: f64,
+    /// Rows of each relation that have one time.
+    pub logical: usize,
+    /// Rows of each relation in a round.
+    pub physical: usize,
+    /// Rows of each relation at most.
+    pub rows: usize,
+    /// Whether to collect the answer.
+    pub check: bool,
+    /// The rows of a table at a scale.
+    pub batches: fn(&str, f64) -> Batches,
+    /// Called just before the clock starts, and just after it stops.
+    pub usage: fn(Moment) -> Usage,
+}
+
+/// Batches of one table.
+pub type Batches = Box<dyn Iterator<Item = RecordBatch>>;
+
+/// When resources are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the first row.
+    Start,
+    /// After the last.
+    End,
+}
+
+/// What the process has used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// CPU seconds.
+    pub cpu_s: f64,
+    /// Megabytes: resident at the start, the peak at the end.
+    pub memory_mb: f64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Rows of all relations.
+    pub tuples: usize,
+    /// From the first row to the last result.
+    pub seconds: f64,
+    /// The longest round.
+    pub longest_round_ms: f64,
+    /// At the start and at the end.
+    pub usage: [Usage; 2],
+    /// The answer, if it was to be collected.
+    pub contents: Contents,
+}
 
 /// A logical time: the number of a logical batch.
 type Time = u64;
@@ -70,6 +124,7 @@ impl<D: ExchangeData> Feed for Relation<D> {
 
 /// A dataflow in the making.
 struct Site<'s> {
+    batches: fn(&str, f64) -> Batches,
     scope: Scope<'s, Time>,
     scale: f64,
     /// Rows of each relation at most.
@@ -82,9 +137,7 @@ struct Site<'s> {
 impl<'s> Site<'s> {
     /// The rows of a table, as `rows_of` reads them from its batches.
     fn table<D: ExchangeData>(&mut self, name: &str, rows_of: impl Fn(&RecordBatch) -> Vec<D>) -> Rows<'s, D> {
-        let table = TABLES.iter().find(|table| table.name == name).expect("a table of the benchmark");
-        let rows: Vec<D> =
-            table.batches(self.scale, 1 << 16).flat_map(|batch| rows_of(&batch)).take(self.rows).collect();
+        let rows: Vec<D> = (self.batches)(name, self.scale).flat_map(|batch| rows_of(&batch)).take(self.rows).collect();
         let mut session = InputSession::new();
         let collection = session.to_collection(self.scope);
         self.feeds.push(Box::new(Relation { rows: rows.into_iter(), session }));
@@ -108,23 +161,24 @@ impl<'s> Site<'s> {
     }
 }
 
-/// Runs one case and returns its figures, and the final answer if it is asked for.
-pub fn run(case: &Case, check: bool) -> (Value, Contents) {
-    let case = case.clone();
+/// Runs one case.
+///
+/// # Panics
+/// If the query is not one of [`QUERIES`].
+pub fn run(case: Case) -> Run {
     timely::execute_directly(move |worker| {
         let contents = Rc::new(RefCell::new(Contents::new()));
-        let answer = check.then(|| Rc::clone(&contents));
+        let answer = case.check.then(|| Rc::clone(&contents));
         let (mut feeds, probe) = worker.dataflow::<Time, _, _>(|scope| {
-            let (scale, probe) = (case.scale, probe::Handle::new());
-            let rows = if case.rows == 0 { usize::MAX } else { case.rows };
-            let mut site = Site { scope: scope.clone(), scale, rows, feeds: Vec::new(), probe, answer };
+            let Case { scale, rows, batches, .. } = case;
+            let probe = probe::Handle::new();
+            let mut site = Site { batches, scope: scope.clone(), scale, rows, feeds: Vec::new(), probe, answer };
             queries::build(case.query, &mut site);
             (site.feeds, site.probe)
         });
         let tuples: usize = feeds.iter().map(|feed| feed.rows_left()).sum();
 
-        measure::reset_peak();
-        let (resident, cpu, start) = (measure::resident_mb(), measure::cpu_seconds(), Instant::now());
+        let (at_start, start) = ((case.usage)(Moment::Start), Instant::now());
         let mut longest_round_ms: f64 = 0.0;
         let mut time: Time = 0;
         while feeds.iter().any(|feed| feed.rows_left() > 0) {
@@ -138,14 +192,10 @@ pub fn run(case: &Case, check: bool) -> (Value, Contents) {
             longest_round_ms = longest_round_ms.max(begin.elapsed().as_secs_f64() * 1e3);
         }
         let seconds = start.elapsed().as_secs_f64();
-        let (cpu, peak) = (measure::cpu_seconds() - cpu, measure::peak_mb());
+        let usage = [at_start, (case.usage)(Moment::End)];
         drop(feeds);
-        let figures = json!({
-            "tuples": tuples, "seconds": seconds, "tuples_per_s": tuples as f64 / seconds, "cpu_s": cpu,
-            "longest_round_ms": longest_round_ms, "peak_mb": peak, "grown_mb": peak - resident,
-        });
         let mut contents = contents.take();
         contents.retain(|_, count| *count != 0);
-        (figures, queries::finished(case.query, contents))
+        Run { tuples, seconds, longest_round_ms, usage, contents: queries::finished(case.query, contents) }
     })
 }
