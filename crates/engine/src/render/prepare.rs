@@ -16,6 +16,7 @@ use anabranch_operators::multiplicity::Operation;
 use anabranch_operators::stage::Stage;
 use anabranch_operators::top_k::TopKSpec;
 use anabranch_operators::unnest::Unnest;
+use anabranch_plan::rewrite::cannot_fail;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SetOperation, SortKey, TopK};
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
@@ -170,6 +171,7 @@ impl<'a> Preparer<'a> {
     }
 
     fn stage(&mut self, plan: &Plan, input: &Arc<Plan>, filter: &[Expr], project: &[Expr]) -> Result<StepId, Error> {
+        let filter = together(filter, &input.schema);
         let filter = filter.iter().map(|e| Compiled::new(e, &input.schema)).collect::<Result<Vec<_>, _>>()?;
         let types = types_of(&plan.schema);
         let project = project.iter().zip(&types);
@@ -242,6 +244,19 @@ impl<'a> Preparer<'a> {
         self.arrangements.insert((input, key.to_vec()), step);
         step
     }
+}
+
+/// Conditions that follow each other and cannot fail as one: rows are then copied once, and not after each.
+fn together(filter: &[Expr], schema: &DFSchema) -> Vec<Expr> {
+    let mut conditions: Vec<(Expr, bool)> = Vec::new();
+    for condition in filter {
+        let is_safe = cannot_fail(condition, schema);
+        match conditions.last_mut() {
+            Some((before, true)) if is_safe => *before = before.clone().and(condition.clone()),
+            _ => conditions.push((condition.clone(), is_safe)),
+        }
+    }
+    conditions.into_iter().map(|(condition, _)| condition).collect()
 }
 
 /// A relation of which the plan shows some columns and all rows.

@@ -24,6 +24,8 @@ mod selectivity;
 
 use std::sync::Arc;
 
+pub use selectivity::cannot_fail;
+
 use crate::ir::{Node, Plan};
 
 /// The plan, rewritten where that is expected to pay.

@@ -64,7 +64,7 @@ fn is_literal(expr: &Expr) -> bool {
 }
 
 /// Whether an expression has a value on every row: no arithmetic, no functions, and only casts that hold every value.
-pub(super) fn cannot_fail(expr: &Expr, schema: &DFSchema) -> bool {
+pub fn cannot_fail(expr: &Expr, schema: &DFSchema) -> bool {
     let mut safe = true;
     let walked = expr.apply(|e| {
         safe &= match e {
@@ -78,6 +78,7 @@ pub(super) fn cannot_fail(expr: &Expr, schema: &DFSchema) -> bool {
             | Expr::IsNotTrue(_)
             | Expr::IsNotFalse(_)
             | Expr::Between(_)
+            | Expr::Like(_)
             | Expr::InList(_) => true,
             Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|from| widens(&from, cast.field.data_type())),
             Expr::BinaryExpr(binary) => {
