@@ -12,10 +12,11 @@
 
 use std::sync::Arc;
 
-use super::build::{field, position, schema, width};
+use super::build::{column, field, position, replace, schema, width};
 use super::order;
-use super::region::{ColumnId, Region};
+use super::region::{ColumnId, Region, name, named};
 use crate::ir::{AggregateCall, AggregateFunction, Node, Plan};
+use datafusion_expr::Expr;
 
 /// The aggregate over a region without the relation, if there is a relation it can do without.
 pub(super) fn without_self_join(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
@@ -131,7 +132,9 @@ impl Pair<'_> {
         let fields = output.iter().map(|id| field(&leaves[columns[*id].0], columns[*id].1));
         let schema = schema(fields);
         let origin = Arc::new(Plan { node: region.origin.node.clone(), schema });
-        let conditions = region.conditions.clone();
+        // NULL keys matched nothing.
+        let present = key_columns.iter().map(|(_, of_aggregate)| Expr::IsNotNull(Box::new(name(*of_aggregate))));
+        let conditions = region.conditions.iter().cloned().chain(present).collect();
         let region = Region { leaves, columns, edges, conditions, output, origin };
         let input = if region.leaves.len() == 1 { only_leaf(&region) } else { order::ordered(&region) };
         let calls = calls
@@ -144,10 +147,14 @@ impl Pair<'_> {
     }
 }
 
+/// A region of one leaf: its conditions and its output are a stage.
 fn only_leaf(region: &Region) -> Arc<Plan> {
-    let positions: Vec<usize> = region.output.iter().map(|id| region.columns[*id].1).collect();
-    let chosen = super::build::choose(&region.leaves[0], &positions);
-    Arc::new(Plan { node: chosen.node.clone(), schema: region.origin.schema.clone() })
+    let leaf = &region.leaves[0];
+    let own = |id: ColumnId| column(leaf, region.columns[id].1);
+    let filter = region.conditions.iter().map(|condition| replace(condition, &|column| own(named(column)))).collect();
+    let project = region.output.iter().map(|id| own(*id)).collect();
+    let node = Node::Stage { input: Arc::clone(leaf), filter, project };
+    Arc::new(Plan { node, schema: region.origin.schema.clone() })
 }
 
 /// The plan below stages that choose and filter, and its column behind each of the plan's.
@@ -173,7 +180,7 @@ fn showing(plan: &Arc<Plan>, more: &[usize]) -> Arc<Plan> {
     let input = if matches!(input.node, Node::Stage { .. }) { showing(input, more) } else { Arc::clone(input) };
     let place = |n: usize| if width(&input) > input_width { input_width + n } else { more[n] };
     let mut project = project.clone();
-    project.extend((0..more.len()).map(|n| super::build::column(&input, place(n))));
+    project.extend((0..more.len()).map(|n| column(&input, place(n))));
     let fields = (0..width(plan)).map(|at| field(plan, at)).chain((0..more.len()).map(|n| field(&input, place(n))));
     let schema = schema(fields.collect::<Vec<_>>());
     Arc::new(Plan { node: Node::Stage { input, filter: filter.clone(), project }, schema })

@@ -124,6 +124,23 @@ fn groups_of_left_joins() {
 }
 
 #[test]
+fn a_relation_and_its_own_aggregate_alone() {
+    // Groups of NULL keys matched nothing, and conditions on the aggregate stay.
+    kept("a_relation_and_its_own_aggregate_alone", 100, |rng, plans, builder| {
+        let relation = plans.relation(0);
+        let number = types(&relation).iter().position(arrow::datatypes::DataType::is_integer)?;
+        let key = (0..width(&relation)).find(|at| *at != number && !types(&relation)[*at].is_nested())?;
+        let calls = vec![call(AggregateFunction::Max, &relation, Some(number))];
+        let grouped = builder.aggregate(&relation, &[key], calls);
+        let both = builder.join(&relation, &grouped, JoinOn::new(JoinKind::Inner, &[(key, 0)]));
+        let filter = predicate(rng, &grouped, Fallible::Never);
+        let both = if rng.chance(50) { builder.filter(&both, vec![filter]) } else { both };
+        let calls = vec![call(AggregateFunction::Max, &both, Some(number))];
+        Some(builder.aggregate(&both, &[key], calls))
+    });
+}
+
+#[test]
 fn sums_of_sums_and_restricted_aggregates() {
     kept("sums_of_sums_and_restricted_aggregates", 300, |rng, plans, builder| {
         let relation = plans.relation(0);
