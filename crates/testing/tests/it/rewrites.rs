@@ -133,7 +133,7 @@ fn a_relation_and_its_own_aggregate_alone() {
         let calls = vec![call(AggregateFunction::Max, &relation, Some(number))];
         let grouped = builder.aggregate(&relation, &[key], calls);
         let both = builder.join(&relation, &grouped, JoinOn::new(JoinKind::Inner, &[(key, 0)]));
-        let filter = predicate(rng, &grouped, Fallible::Never);
+        let filter = predicate(rng, &both, Fallible::Never);
         let both = if rng.chance(50) { builder.filter(&both, vec![filter]) } else { both };
         let calls = vec![call(AggregateFunction::Max, &both, Some(number))];
         Some(builder.aggregate(&both, &[key], calls))
