@@ -161,10 +161,14 @@ impl Chunk {
 
     /// The rows from `start` on, sharing memory with this chunk.
     pub(crate) fn tail(self: &Rc<Chunk>, start: usize) -> Rc<Chunk> {
-        if start == 0 {
+        self.slice(start, self.len() - start)
+    }
+
+    /// Some rows, sharing memory with this chunk.
+    pub(crate) fn slice(self: &Rc<Chunk>, start: usize, rows: usize) -> Rc<Chunk> {
+        if rows == self.len() {
             return Rc::clone(self);
         }
-        let rows = self.len() - start;
         Rc::new(Chunk {
             columns: self.columns.iter().map(|column| column.slice(start, rows)).collect(),
             key_hashes: self.key_hashes.slice(start, rows),

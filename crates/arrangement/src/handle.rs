@@ -28,6 +28,8 @@ pub struct Reader {
     shared: Rc<RefCell<Shared>>,
     layout: Rc<Layout>,
     since: Time,
+    /// Who reads; for people. Empty unless named.
+    name: Rc<str>,
 }
 
 /// A way to a reader that keeps nothing alive.
@@ -73,8 +75,8 @@ pub struct Stats {
 #[derive(Debug)]
 struct Shared {
     spine: Spine,
-    /// How many readers hold each `since`.
-    holds: BTreeMap<Time, usize>,
+    /// How many readers of each name hold each `since`.
+    holds: BTreeMap<(Time, Rc<str>), usize>,
     /// Where new runs go.
     queues: Vec<Weak<RefCell<Queue>>>,
 }
@@ -89,9 +91,10 @@ struct Queue {
 /// An arrangement without updates, and its first reader, which holds every time.
 pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
     let spine = Spine::new(Rc::clone(&layout), effort);
-    let holds = BTreeMap::from([(Time::MIN, 1)]);
+    let name: Rc<str> = Rc::from("");
+    let holds = BTreeMap::from([((Time::MIN, Rc::clone(&name)), 1)]);
     let shared = Rc::new(RefCell::new(Shared { spine, holds, queues: Vec::new() }));
-    (Writer { shared: Rc::clone(&shared) }, Reader { shared, layout, since: Time::MIN })
+    (Writer { shared: Rc::clone(&shared) }, Reader { shared, layout, since: Time::MIN, name })
 }
 
 impl Writer {
@@ -152,10 +155,28 @@ impl Reader {
     pub fn set_since(&mut self, since: Time) {
         if since > self.since {
             let mut shared = self.shared.borrow_mut();
-            shared.hold(since);
-            shared.release(self.since);
+            shared.hold(since, &self.name);
+            shared.release(self.since, &self.name);
             self.since = since;
         }
+    }
+
+    /// The same reader under a name, which tells people who holds compaction back.
+    pub fn named(mut self, name: &str) -> Reader {
+        let name: Rc<str> = Rc::from(name);
+        let mut shared = self.shared.borrow_mut();
+        shared.hold(self.since, &name);
+        shared.release(self.since, &self.name);
+        drop(shared);
+        self.name = name;
+        self
+    }
+
+    /// The reader that holds the earliest time, and that time. Compaction follows it.
+    pub fn slowest(&self) -> (Time, Rc<str>) {
+        let shared = self.shared.borrow();
+        let (since, name) = shared.holds.keys().next().expect("this reader holds a time");
+        (*since, Rc::clone(name))
     }
 
     /// Times are complete before this one.
@@ -206,14 +227,19 @@ impl Reader {
 
 impl Clone for Reader {
     fn clone(&self) -> Reader {
-        self.shared.borrow_mut().hold(self.since);
-        Reader { shared: Rc::clone(&self.shared), layout: Rc::clone(&self.layout), since: self.since }
+        self.shared.borrow_mut().hold(self.since, &self.name);
+        Reader {
+            shared: Rc::clone(&self.shared),
+            layout: Rc::clone(&self.layout),
+            since: self.since,
+            name: Rc::clone(&self.name),
+        }
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.shared.borrow_mut().release(self.since);
+        self.shared.borrow_mut().release(self.since, &self.name);
     }
 }
 
@@ -221,13 +247,14 @@ impl WeakReader {
     /// A reader, which holds what is readable now. `None` when the arrangement is gone.
     pub fn upgrade(&self) -> Option<Reader> {
         let shared = self.shared.upgrade()?;
+        let name: Rc<str> = Rc::from("");
         let (layout, since) = {
             let mut shared = shared.borrow_mut();
             let since = shared.spine.since();
-            shared.hold(since);
+            shared.hold(since, &name);
             (Rc::clone(shared.spine.layout()), since)
         };
-        Some(Reader { shared, layout, since })
+        Some(Reader { shared, layout, since, name })
     }
 }
 
@@ -244,15 +271,16 @@ impl Listener {
 }
 
 impl Shared {
-    fn hold(&mut self, since: Time) {
-        *self.holds.entry(since).or_insert(0) += 1;
+    fn hold(&mut self, since: Time, name: &Rc<str>) {
+        *self.holds.entry((since, Rc::clone(name))).or_insert(0) += 1;
     }
 
-    fn release(&mut self, since: Time) {
-        let count = self.holds.get_mut(&since).expect("every reader's hold is counted");
+    fn release(&mut self, since: Time, name: &Rc<str>) {
+        let hold = (since, Rc::clone(name));
+        let count = self.holds.get_mut(&hold).expect("every reader's hold is counted");
         *count -= 1;
         if *count == 0 {
-            self.holds.remove(&since);
+            self.holds.remove(&hold);
         }
         self.settle_since(self.spine.upper());
     }
@@ -261,7 +289,7 @@ impl Shared {
     /// update sealed before `upper` keeps a time before it.
     fn settle_since(&mut self, upper: Time) {
         let latest = upper.saturating_sub(1);
-        let slowest = self.holds.keys().next().copied().unwrap_or(latest);
+        let slowest = self.holds.keys().next().map_or(latest, |(since, _)| *since);
         self.spine.set_since(slowest.min(latest));
     }
 }

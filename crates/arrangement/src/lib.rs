@@ -5,7 +5,7 @@
 //!
 //! A [`Run`] is an immutable sorted list of [`Chunk`]s; the [`Builder`] makes runs of unsorted batches; the [`Spine`] merges them
 //! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers; [`probe`] looks many keys up at once,
-//! [`ValueCursor`] walks one key's values in order, [`snapshot`] reads everything.
+//! [`ValueCursor`] walks one key's values in order, [`snapshot`] and [`Snapshot`] read everything.
 //!
 //! The legal order of calls: `push` to a [`Builder`], `seal` it up to a frontier, hand the run to [`Writer::seal`] (runs follow each
 //! other without gaps: `lower` is the arrangement's `upper`). Readers read [`Reader::runs`] as of any time in `since .. upper`,
@@ -49,7 +49,7 @@
 //! ```
 //!
 //! Reading order: [`Layout`], [`Chunk`], [`Run`], [`Builder`], `merge`, [`Spine`], [`Writer`], [`Keys`], [`probe`],
-//! [`ValueCursor`], [`snapshot`].
+//! [`ValueCursor`], [`Snapshot`].
 
 mod builder;
 mod chunk;
@@ -76,5 +76,5 @@ pub use keys::{Keys, NullKeys};
 pub use layout::{Layout, ValueOrder};
 pub use probe::{Matches, probe};
 pub use run::Run;
-pub use snapshot::snapshot;
+pub use snapshot::{Snapshot, snapshot};
 pub use spine::{MergeEffort, Spine, SpineStats};

@@ -1,7 +1,10 @@
-//! The contents of an arrangement at one time.
+//! The contents of an arrangement at one time, whole or in portions.
 //!
 //! Law: the batches, together, are the collection at `at`: each row once, with its multiplicity.
-//! Cost: one pass of merging for each doubling of the number of runs; a single run is only copied.
+//! Cost: one pass of merging for each doubling of the number of runs; a single run is only copied, or not even that.
+//!
+//! A [`Snapshot`] is cut by ranges of key hashes, so that whoever reads a large arrangement can let others work in between. What it reads
+//! is immutable: it may be resumed whenever, whatever happens to the arrangement. One key is never cut.
 
 use std::rc::Rc;
 
@@ -14,17 +17,80 @@ use crate::{Chunk, Layout, Run};
 ///
 /// The caller holds a `since` at or before `at`.
 pub fn snapshot(layout: &Layout, runs: &[Rc<Run>], at: Time) -> Vec<Batch> {
-    let layout = Rc::new(layout.clone());
-    let mut queue: Vec<Run> = Vec::new();
-    for run in runs {
-        for part in run.parts() {
-            let chunks = &run.chunks()[part.start..part.start + part.hashes.len()];
-            let chunks = chunks.iter().filter_map(|chunk| chunk.until(&layout, at)).collect();
-            queue.push(Run::new(Rc::clone(&layout), at, at, Time::MIN, chunks));
-        }
+    Snapshot::new(layout, runs.to_vec(), at).next_portion(usize::MAX).unwrap_or_default()
+}
+
+/// The contents as of a time, portion by portion in the order of key hashes.
+#[derive(Debug)]
+pub struct Snapshot {
+    layout: Rc<Layout>,
+    runs: Vec<Rc<Run>>,
+    at: Time,
+    /// The key hash at which the next portion starts; `None` at the end.
+    from: Option<u64>,
+}
+
+impl Snapshot {
+    /// Starts to read the contents of `runs` at time `at`.
+    ///
+    /// The caller holds a `since` at or before `at` now, and need not hold it any longer.
+    pub fn new(layout: &Layout, runs: Vec<Rc<Run>>, at: Time) -> Snapshot {
+        Snapshot { layout: Rc::new(layout.clone()), runs, at, from: Some(0) }
     }
-    let Some(run) = merge_all(queue, at) else { return Vec::new() };
-    run.chunks().iter().map(|chunk| to_batch(chunk, at)).collect()
+
+    /// The next portion, of about `rows` updates: sorted batches whose times are all `at`, or none if all cancels. `None` at the end.
+    pub fn next_portion(&mut self, rows: usize) -> Option<Vec<Batch>> {
+        let from = self.from?;
+        let to = self.end_of_portion(from, rows);
+        let mut queue: Vec<Run> = Vec::new();
+        for run in &self.runs {
+            for part in run.parts() {
+                let chunks = &run.chunks()[part.start..part.start + part.hashes.len()];
+                let inside = chunks.iter().filter_map(|chunk| between(chunk, from, to));
+                let chunks = inside.filter_map(|chunk| chunk.until(&self.layout, self.at)).collect();
+                queue.push(Run::new(Rc::clone(&self.layout), self.at, self.at, Time::MIN, chunks));
+            }
+        }
+        self.from = to;
+        if to.is_none() {
+            self.runs.clear();
+        }
+        let Some(run) = merge_all(queue, self.at) else { return Some(Vec::new()) };
+        Some(run.chunks().iter().map(|chunk| to_batch(chunk, self.at)).collect())
+    }
+
+    /// Whether all has been read.
+    pub fn is_done(&self) -> bool {
+        self.from.is_none()
+    }
+
+    /// The hash before which a portion that starts at `from` ends: where a chunk of the largest part begins, since that is cheap to find.
+    fn end_of_portion(&self, from: u64, rows: usize) -> Option<u64> {
+        let parts = self.runs.iter().flat_map(|run| run.parts());
+        let total: usize = parts.clone().map(|part| part.rows).sum();
+        let largest = parts.max_by_key(|part| part.rows)?;
+        if total <= rows {
+            return None;
+        }
+        let wanted = (rows as f64 * largest.rows as f64 / total as f64) as usize;
+        let first = largest.lasts.partition_point(|last| *last < from);
+        let mut taken = 0;
+        for chunk in first..largest.hashes.len() {
+            if taken >= wanted && largest.firsts[chunk] > from {
+                return Some(largest.firsts[chunk]);
+            }
+            taken += largest.hashes[chunk].len();
+        }
+        None
+    }
+}
+
+/// The rows of a chunk with key hashes from `from` on and before `to`.
+fn between(chunk: &Rc<Chunk>, from: u64, to: Option<u64>) -> Option<Rc<Chunk>> {
+    let hashes = chunk.key_hashes();
+    let start = hashes.partition_point(|hash| *hash < from);
+    let end = to.map_or(hashes.len(), |to| hashes.partition_point(|hash| *hash < to));
+    (start < end).then(|| chunk.slice(start, end - start))
 }
 
 /// Merges the two smallest until one is left.

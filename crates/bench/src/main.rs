@@ -6,12 +6,14 @@
 mod allocator;
 mod arrange;
 mod compare;
+mod dashboard;
 mod install;
 mod join;
 mod lookup;
 mod measure;
 mod ours;
 mod peer;
+mod plot;
 mod reduce;
 mod report;
 mod rows;
@@ -55,6 +57,11 @@ enum Benchmark {
     /// One run on one side; `install` starts these.
     #[command(hide = true)]
     InstallCase(install::Case),
+    /// Views that come and go while the relations load, with sharing and without.
+    Dashboard(dashboard::Options),
+    /// One run; `dashboard` starts these.
+    #[command(hide = true)]
+    DashboardCase(dashboard::Case),
     /// One run of one query; `tpch` starts these.
     #[command(hide = true)]
     TpchCase(tpch::Case),
@@ -68,6 +75,8 @@ fn main() -> Result<(), String> {
         Benchmark::Join(options) => join::run(&options),
         Benchmark::Reduce(options) => reduce::run(&options),
         Benchmark::Install(options) => install::run(&options),
+        Benchmark::Dashboard(options) => dashboard::run(&options),
+        Benchmark::DashboardCase(case) => dashboard::run_case(&case),
         Benchmark::TpchCase(case) => tpch::run_case(&case),
         Benchmark::ArrangeCase(case) => {
             arrange::run_case(&case);

@@ -43,6 +43,19 @@ pub fn keep(name: &str, lines: &[Value]) -> Result<PathBuf, String> {
     Ok(path)
 }
 
+/// Writes a picture to `bench/results/NAME-COMMIT.svg`.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn keep_picture(name: &str, svg: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from("bench/results");
+    let path = folder.join(format!("{name}-{}.svg", commit()));
+    let fail = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    fs::create_dir_all(&folder).map_err(fail)?;
+    fs::write(&path, svg).map_err(fail)?;
+    Ok(path)
+}
+
 fn header(name: &str) -> Value {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     json!({

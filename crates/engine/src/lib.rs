@@ -29,8 +29,8 @@
 //! ```
 //!
 //! Reading order: [`Session`] and its files (`session/`), what it knows (`catalog/`), how rows come in ([`connector`],
-//! `pump`, `coerce`) and go out (`finish`, `evaluate`), the fluent API ([`frame`]), then below the session: `cluster/` (the workers) and `render/`
-//! (from plans to operators).
+//! `pump`, `coerce`) and go out (`finish`, `evaluate`), the fluent API ([`frame`]), then below the session: [`dataflows`] (what is installed, and how long it stays),
+//! `sharing` (which arrangements queries share), `cluster/` (the workers) and `render/` (from plans to operators).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -39,6 +39,7 @@ mod clock;
 pub mod cluster;
 mod coerce;
 pub mod connector;
+pub mod dataflows;
 mod error;
 mod evaluate;
 mod finish;
@@ -48,10 +49,12 @@ pub mod nearest;
 mod pump;
 mod render;
 mod session;
+mod sharing;
 mod spool;
 
 pub use anabranch_arrangement::MergeEffort;
 pub use anabranch_batch::{Diff, Time, Times};
+pub use anabranch_operators::steps::StepStats;
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
 pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
@@ -60,3 +63,4 @@ pub use interrupt::Interrupt;
 pub use session::{
     Changes, Options, Outcome, Progress, RelationInfo, Rows, Session, SourceState, SourceStatus, Step, Subscription,
 };
+pub use sharing::Sharing;

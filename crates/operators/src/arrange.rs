@@ -22,6 +22,7 @@ use crate::Stream;
 use crate::drive::frontier_of;
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
+use crate::steps::Meter;
 
 /// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
 const IDLE_FUEL: isize = 4096;
@@ -74,7 +75,9 @@ pub fn arrange<'s>(
         drop(capabilities);
         let mut sealer = Sealer::new(layout, writer, listener, as_of);
         let mut idler = Idler::default();
+        let meter = Meter::new("Arrange");
         move |frontiers| {
+            let _step = meter.step();
             let mut errors = errors_output.activate();
             let mut is_idle = true;
             input.for_each(|capability, parcel| match std::mem::take(parcel) {

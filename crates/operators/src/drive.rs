@@ -15,6 +15,7 @@ use timely::progress::frontier::MutableAntichain;
 
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
+use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
 use crate::{Scope, Stream};
 
@@ -44,12 +45,14 @@ pub(crate) fn send(out: &mut Output, capability: &impl CapabilityTrait<Time>, ou
 /// Applies a function to every batch of rows; row errors pass.
 pub fn stateless<'s>(
     stream: Stream<'s>,
-    name: &str,
+    name: &'static str,
     mut apply: impl FnMut(Batch, &mut Output) + 'static,
 ) -> Stream<'s> {
     stream.unary::<NoopBuilder<Parcel>, _, _, _>(Pipeline, name, move |_capability, _info| {
         let mut out = Output::default();
+        let meter = Meter::new(name);
         move |input, output| {
+            let _step = meter.step();
             input.for_each(|capability, parcel| {
                 match std::mem::take(parcel) {
                     Parcel::Empty => {}
@@ -90,7 +93,7 @@ pub fn errors_as_rows(stream: Stream<'_>) -> Stream<'_> {
 /// The tactic may put out rows at `as_of` even if nothing comes in.
 pub fn timed<'s>(
     inputs: Vec<(Stream<'s>, Vec<usize>)>,
-    name: &str,
+    name: &'static str,
     as_of: Time,
     mut tactic: Box<dyn Timed>,
 ) -> Stream<'s> {
@@ -104,7 +107,9 @@ pub fn timed<'s>(
         initial.downgrade(&as_of);
         let mut held = Hold::new(initial);
         let mut done = Time::MIN;
+        let meter = Meter::new(name);
         move |frontiers| {
+            let _step = meter.step();
             let mut output = output.activate();
             let mut out = Output::default();
             for (index, input) in pullers.iter_mut().enumerate() {

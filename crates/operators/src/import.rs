@@ -3,12 +3,13 @@
 //! Law: an import as of time `t` yields updates that accumulate, at every time from `t` on, to the collection it reads; all its times are at
 //! least `t`. History comes consolidated, as one snapshot at `t`, and everything after `t` follows once.
 //!
-//! A *stream* import is for operators that look at each change. An *arranged* import shares the runs themselves: nothing is copied or sorted,
+//! A *stream* import is for operators that look at each change. It reads a large history in portions, one each time it is scheduled, so that
+//! other dataflows go on; the frontier waits meanwhile, and changes are queued. An *arranged* import shares the runs themselves: nothing is copied or sorted,
 //! the cost is one pointer a run (shared arrangements, section 5). Both hold the arrangement's compaction only until the history is read.
 
 use std::rc::Rc;
 
-use anabranch_arrangement::{Listener, Reader, Sealed, snapshot};
+use anabranch_arrangement::{Listener, Reader, Sealed, Snapshot};
 use anabranch_batch::{Batch, Columns, END, Time, Times};
 use arrow::array::BooleanArray;
 use timely::container::NoopBuilder;
@@ -18,7 +19,11 @@ use timely::scheduling::Activator;
 
 use crate::parcel::Parcel;
 use crate::relay::Subscriber;
+use crate::steps::Meter;
 use crate::{Scope, Stream, arrange::SealedStream};
+
+/// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to them downstream.
+const ROWS_PER_TURN: usize = 1 << 15;
 
 /// What to import as a stream.
 pub struct StreamImport {
@@ -58,10 +63,17 @@ impl Content {
 pub fn import_stream<'s>(scope: Scope<'s>, import: StreamImport) -> Stream<'s> {
     let name = format!("Import {}", import.name);
     source::<_, NoopBuilder<Parcel>, _, _>(scope, &name, move |capability, info| {
-        let mut state = ImportState::new(import, capability, &|| scope.activator_for(Rc::clone(&info.address)));
+        let activator = || scope.activator_for(Rc::clone(&info.address));
+        let again = activator();
+        let mut state = ImportState::new(import, capability, &activator);
+        let meter = Meter::new("Import");
         move |output| {
+            let _step = meter.step();
             let Some(capability) = state.capability.take() else { return };
             let (parcels, upper) = state.pull();
+            if state.snapshot.is_some() {
+                again.activate();
+            }
             let mut session = output.session_with_builder(&capability);
             for mut parcel in parcels {
                 session.give_container(&mut parcel);
@@ -86,8 +98,10 @@ fn downgraded(mut capability: Capability<Time>, upper: Time) -> Option<Capabilit
 struct ImportState {
     capability: Option<Capability<Time>>,
     as_of: Time,
-    /// Until it has been read.
+    /// Until it begins to be read.
     history: Option<Reader>,
+    /// While it is being read.
+    snapshot: Option<Snapshot>,
     /// Wakes us when the history is complete, and feeds us afterwards unless there is a relay.
     listener: Option<Listener>,
     relay: Option<Subscriber>,
@@ -109,6 +123,7 @@ impl ImportState {
             capability: Some(capability),
             as_of: import.as_of,
             history: import.history,
+            snapshot: None,
             listener,
             relay: import.live,
             columns: import.columns,
@@ -123,8 +138,16 @@ impl ImportState {
             if history.upper() <= self.as_of {
                 return (vec![], self.as_of);
             }
-            batches.extend(snapshot(history.layout(), &history.runs(), self.as_of));
+            self.snapshot = Some(Snapshot::new(history.layout(), history.runs(), self.as_of));
             self.history = None;
+        }
+        if let Some(snapshot) = &mut self.snapshot {
+            let portion = snapshot.next_portion(ROWS_PER_TURN).unwrap_or_default();
+            if !snapshot.is_done() {
+                return (self.parcels(portion), self.as_of);
+            }
+            self.snapshot = None;
+            batches = portion;
         }
         let upper = match (&mut self.relay, &mut self.listener) {
             (Some(relay), _) => {
@@ -141,9 +164,12 @@ impl ImportState {
             }
             (None, None) => END,
         };
-        let parcels = batches.into_iter().filter(|batch| !batch.is_empty());
-        let parcels = parcels.map(|batch| self.content.parcel(batch.project(&self.columns))).collect();
-        (parcels, upper)
+        (self.parcels(batches), upper)
+    }
+
+    fn parcels(&self, batches: Vec<Batch>) -> Vec<Parcel> {
+        let batches = batches.into_iter().filter(|batch| !batch.is_empty());
+        batches.map(|batch| self.content.parcel(batch.project(&self.columns))).collect()
     }
 }
 

@@ -10,7 +10,8 @@
 //! Times are totally ordered here (`i64` ticks), so an aggregate needs its present state only, not its history.
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
-//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`drive`] (drivers), [`sink`] (how changes leave), [`temporal`] (verbs on events).
+//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`drive`] (drivers), [`sink`] (how changes leave), [`temporal`] (verbs on events),
+//! [`steps`] (how long they run).
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
@@ -31,6 +32,7 @@ pub mod relay;
 mod segments;
 pub mod sink;
 pub mod stage;
+pub mod steps;
 pub mod tactic;
 pub mod temporal;
 pub mod top_k;

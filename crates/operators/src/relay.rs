@@ -1,7 +1,9 @@
 //! Where rows enter: an input of a worker, heard by every dataflow that reads it.
 //!
-//! Law: every subscriber gets every batch pushed after it subscribed, then the frontier that follows it, in order.
-//! Cost: a pointer a batch and subscriber; nothing is kept for subscribers to come (that is what arrangements are for).
+//! Law: every subscriber gets every update whose time was not complete when it subscribed: those that were pushed before with times
+//! to come (the ends of lifetimes), then every batch pushed afterwards, and the frontier that follows them, in order.
+//! Cost: a pointer a batch and subscriber. What is complete is not kept for subscribers to come (that is what arrangements are for); a
+//! batch with times to come is kept until its last time is complete.
 //! A subscriber that was dropped is forgotten at the next push. Source: DESIGN 6 (library mode: the caller's push does the work).
 
 use std::cell::RefCell;
@@ -11,9 +13,13 @@ use std::rc::{Rc, Weak};
 use anabranch_batch::{Batch, Time};
 use timely::scheduling::Activator;
 
+use crate::pending::split_at;
+
 /// The writing end, owned by the worker.
 pub struct Relay {
     upper: Time,
+    /// Batches with times that are not complete, and perhaps others, in order of arrival.
+    open: Vec<Batch>,
     subscribers: Vec<Weak<RefCell<Queue>>>,
 }
 
@@ -29,7 +35,7 @@ struct Queue {
 impl Relay {
     /// An input without rows, complete before `upper`.
     pub fn new(upper: Time) -> Relay {
-        Relay { upper, subscribers: Vec::new() }
+        Relay { upper, open: Vec::new(), subscribers: Vec::new() }
     }
 
     /// No update with an earlier time will be pushed.
@@ -46,6 +52,7 @@ impl Relay {
             return;
         }
         assert!(batch.times().min() >= self.upper, "pushed a time that was declared complete");
+        self.open.push(batch.clone());
         self.each(|queue| queue.batches.push_back(batch.clone()));
     }
 
@@ -53,12 +60,14 @@ impl Relay {
     pub fn advance(&mut self, upper: Time) {
         assert!(upper >= self.upper, "frontiers do not go back");
         self.upper = upper;
+        self.open.retain(|batch| batch.times().max() >= upper);
         self.each(|queue| queue.upper = upper);
     }
 
-    /// A new reading end, from here on.
+    /// A new reading end: all updates with times from [`upper`](Relay::upper) on, those that are there already included.
     pub fn subscribe(&mut self) -> Subscriber {
-        let queue = Queue { batches: VecDeque::new(), upper: self.upper, wake: None };
+        let open = self.open.iter().map(|batch| split_at(batch, self.upper).1);
+        let queue = Queue { batches: open.filter(|batch| !batch.is_empty()).collect(), upper: self.upper, wake: None };
         let queue = Rc::new(RefCell::new(queue));
         self.subscribers.push(Rc::downgrade(&queue));
         Subscriber(queue)
@@ -89,5 +98,38 @@ impl Subscriber {
     pub fn drain(&mut self) -> (Vec<Batch>, Time) {
         let mut queue = self.0.borrow_mut();
         (queue.batches.drain(..).collect(), queue.upper)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_batch::{Diffs, Times};
+    use arrow::array::Int64Array;
+    use std::sync::Arc;
+
+    fn batch(times: &[Time]) -> Batch {
+        let values = Int64Array::from(times.to_vec());
+        Batch::new(vec![Arc::new(values)], Times::Column(times.to_vec().into()), Diffs::Constant(1))
+    }
+
+    fn times(batches: &[Batch]) -> Vec<Time> {
+        batches.iter().flat_map(|batch| (0..batch.len()).map(|row| batch.times().get(row))).collect()
+    }
+
+    /// A dataflow that was installed between the start and the end of a lifetime once never heard of the end.
+    #[test]
+    fn a_late_subscriber_hears_of_times_to_come() {
+        let mut relay = Relay::new(0);
+        relay.push(&batch(&[1, 8]));
+        relay.push(&batch(&[2]));
+        relay.advance(5);
+        relay.push(&batch(&[6]));
+        assert_eq!(times(&relay.subscribe().drain().0), [8, 6]);
+        relay.advance(7);
+        assert_eq!(times(&relay.subscribe().drain().0), [8]);
+        relay.advance(9);
+        let (batches, upper) = relay.subscribe().drain();
+        assert_eq!((relay.open.len(), batches.len(), upper), (0, 0, 9));
     }
 }

@@ -31,6 +31,8 @@ pub enum Statement {
     Select {
         /// The query.
         query: Box<ast::Query>,
+        /// `AS OF`: the time of the contents wanted, an expression without columns; the present without.
+        as_of: Option<Box<ast::Expr>>,
         /// The statement as written.
         text: String,
     },
@@ -213,6 +215,8 @@ pub struct Subscribe {
     pub snapshot: bool,
     /// Whether a row tells each time that is complete.
     pub progress: bool,
+    /// `AS OF`: the time at which the changes begin, an expression without columns; the present without.
+    pub as_of: Option<Box<ast::Expr>>,
     /// Stop before this time.
     pub up_to: Option<i64>,
 }
@@ -240,8 +244,12 @@ pub enum Show {
         /// The relation.
         on: Option<String>,
     },
-    /// Key, rows, bytes, readers, since, upper of every arrangement.
+    /// Key, rows, bytes, readers, since, upper and the slowest reader of every arrangement.
     Arrangements,
+    /// The time of the last commit.
+    Time,
+    /// How long the workers' operators ran without a pause.
+    Steps,
     /// Columns of a relation.
     Columns {
         /// The relation.

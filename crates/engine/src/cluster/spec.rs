@@ -114,10 +114,14 @@ pub struct ArrangementStats {
     pub bytes: usize,
     /// Immutable runs, the largest count of a worker.
     pub runs: usize,
-    /// Readers on a worker, the session's own hold included.
+    /// Readers on a worker, the session itself included.
     pub readers: usize,
-    /// Readable from this time.
+    /// Readable from this time: what the session has asked for, and what can be read as of.
+    pub readable: Time,
+    /// Compacted up to this time, at most `readable`: history before it is gone.
     pub since: Time,
+    /// The name of the reader that compaction waits for.
+    pub slowest_reader: String,
     /// Complete before this time.
     pub upper: Time,
 }
@@ -129,7 +133,11 @@ impl ArrangementStats {
         self.bytes += other.bytes;
         self.runs = self.runs.max(other.runs);
         self.readers = self.readers.max(other.readers);
-        self.since = self.since.max(other.since);
+        if other.since < self.since {
+            self.slowest_reader.clone_from(&other.slowest_reader);
+        }
+        self.readable = self.readable.max(other.readable);
+        self.since = self.since.min(other.since);
         self.upper = self.upper.min(other.upper);
     }
 }

@@ -131,7 +131,8 @@ fn serve(worker: &mut Worker, state: &mut WorkerState, commands: &Receiver<Comma
                 Err(TryRecvError::Disconnected) => return,
             }
         }
-        worker.step_or_park(Some(SLEEP_MAX));
+        // While a question is being answered there is work, although no dataflow may have any.
+        worker.step_or_park(if state.is_reading() { Some(Duration::ZERO) } else { Some(SLEEP_MAX) });
         state.answer();
         if failure.get().is_some() {
             return;

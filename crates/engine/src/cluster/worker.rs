@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, probe, snapshot};
+use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapshot, probe, snapshot};
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::CaptureRef;
+use anabranch_operators::steps::{Meter, StepStats, reset_steps, step_stats};
 use anabranch_operators::temporal::egress::{EgressRef, Item};
 use arrow::array::{ArrayRef, AsArray};
 use timely::WorkerConfig;
@@ -36,6 +37,8 @@ pub(super) enum Command {
     FetchEvents { dataflow: DataflowId, reply: Reply<EventsPart> },
     AllowCompaction { arrangement: ArrangementId, since: Time },
     Stats { reply: Reply<WorkerStats> },
+    Steps { reply: Reply<Vec<StepStats>> },
+    ResetSteps,
 }
 
 /// The events that left a dataflow on one worker.
@@ -56,6 +59,8 @@ pub(super) struct WorkerState {
     arrangements: HashMap<ArrangementId, Exported>,
     dataflows: HashMap<DataflowId, Installed>,
     waiting: Vec<Waiting>,
+    /// Counts how long answering takes.
+    answering: Meter,
 }
 
 struct Installed {
@@ -68,9 +73,28 @@ struct Installed {
 
 /// A question whose time is not complete yet.
 enum Waiting {
-    Peek { peek: Peek, reply: Reply<PeekResult> },
-    Await { dataflow: DataflowId, past: Time, reply: Reply<()> },
+    Peek {
+        peek: Peek,
+        reply: Reply<PeekResult>,
+    },
+    /// A peek whose time is complete: the rows read so far, and where reading has got to.
+    Reading {
+        snapshot: Snapshot,
+        result: PeekResult,
+        reply: Reply<PeekResult>,
+    },
+    Await {
+        dataflow: DataflowId,
+        past: Time,
+        reply: Reply<()>,
+    },
 }
+
+/// The session's name among the readers of an arrangement.
+const SESSION: &str = "the session";
+
+/// Rows of an arrangement that one turn of a question reads, so that dataflows go on in between.
+const PEEK_ROWS_PER_TURN: usize = 1 << 15;
 
 impl WorkerState {
     pub(super) fn new(effort: MergeEffort) -> WorkerState {
@@ -81,6 +105,7 @@ impl WorkerState {
             arrangements: HashMap::new(),
             dataflows: HashMap::new(),
             waiting: Vec::new(),
+            answering: Meter::new("Answer"),
         }
     }
 
@@ -133,6 +158,10 @@ impl WorkerState {
                 // Nobody listens any more: then nobody misses the answer. Likewise below.
                 let _ = reply.send(WorkerStats(stats.collect()));
             }
+            Command::Steps { reply } => {
+                let _ = reply.send(step_stats());
+            }
+            Command::ResetSteps => reset_steps(),
         }
     }
 
@@ -149,9 +178,16 @@ impl WorkerState {
             RenderOptions { as_of, effort: self.effort, egress, worker: worker.index(), workers: worker.peers() };
         let index = worker.next_dataflow_index();
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
-        let rendered = worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, physical, &mut shared, options));
+        let rendered =
+            worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, name, physical, &mut shared, options));
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
-        self.arrangements.extend(rendered.exports);
+        for (arrangement, exported) in rendered.exports {
+            let mut exported = Exported { rows: exported.rows.named(SESSION), errors: exported.errors.named(SESSION) };
+            // Nothing before is known.
+            allow_compaction(&mut exported.rows, as_of);
+            allow_compaction(&mut exported.errors, as_of);
+            self.arrangements.insert(arrangement, exported);
+        }
         self.dataflows
             .insert(dataflow, Installed { index, exports, capture: rendered.capture, events: rendered.events });
     }
@@ -168,30 +204,50 @@ impl WorkerState {
 
     /// Answers what can be answered by now. Questions about what was dropped are let fall; their asker hears that.
     pub(super) fn answer(&mut self) {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.retain(|question| match question {
-            Waiting::Peek { peek, reply } => self.try_peek(peek, reply),
-            Waiting::Await { dataflow, past, reply } => self.try_await(*dataflow, *past, reply),
-        });
+        if self.waiting.is_empty() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let step = self.answering.step();
+        let waiting = waiting.into_iter().filter_map(|question| self.try_answer(question)).collect();
+        drop(step);
         self.waiting = waiting;
     }
 
-    /// True while the question has to wait.
-    fn try_peek(&self, peek: &Peek, reply: &Reply<PeekResult>) -> bool {
-        let Some(exported) = self.arrangements.get(&peek.arrangement) else {
-            return false;
-        };
-        if exported.rows.upper() <= peek.at || exported.errors.upper() <= peek.at {
-            return true;
+    /// Whether a question is being answered: there is work although no dataflow has any.
+    pub(super) fn is_reading(&self) -> bool {
+        self.waiting.iter().any(|question| matches!(question, Waiting::Reading { .. }))
+    }
+
+    /// The question, while it has to wait.
+    fn try_answer(&self, question: Waiting) -> Option<Waiting> {
+        match question {
+            Waiting::Peek { peek, reply } => self.try_peek(peek, reply),
+            Waiting::Reading { snapshot, result, reply } => read_on(snapshot, result, reply),
+            Waiting::Await { dataflow, past, reply } => {
+                self.try_await(dataflow, past, &reply).then_some(Waiting::Await { dataflow, past, reply })
+            }
         }
-        let batches = match &peek.keys {
-            None => snapshot(exported.rows.layout(), &exported.rows.runs(), peek.at),
-            Some(keys) => rows_of_keys(&exported.rows, keys, peek.at).into_iter().collect(),
-        };
+    }
+
+    fn try_peek(&self, peek: Peek, reply: Reply<PeekResult>) -> Option<Waiting> {
+        let exported = self.arrangements.get(&peek.arrangement)?;
+        if exported.rows.upper() <= peek.at || exported.errors.upper() <= peek.at {
+            return Some(Waiting::Peek { peek, reply });
+        }
         let errors = snapshot(exported.errors.layout(), &exported.errors.runs(), peek.at);
         let errors = errors.iter().flat_map(messages).map(|(_, message, diff)| (message, diff)).collect();
-        let _ = reply.send(PeekResult { batches, errors });
-        false
+        match &peek.keys {
+            None => {
+                let snapshot = Snapshot::new(exported.rows.layout(), exported.rows.runs(), peek.at);
+                read_on(snapshot, PeekResult { batches: vec![], errors }, reply)
+            }
+            Some(keys) => {
+                let batches = rows_of_keys(&exported.rows, keys, peek.at).into_iter().collect();
+                let _ = reply.send(PeekResult { batches, errors });
+                None
+            }
+        }
     }
 
     /// True while the question has to wait.
@@ -252,6 +308,17 @@ impl WorkerState {
         }
         self.relays.clear();
     }
+}
+
+/// Reads a portion; the last one sends the answer.
+fn read_on(mut snapshot: Snapshot, mut result: PeekResult, reply: Reply<PeekResult>) -> Option<Waiting> {
+    result.batches.extend(snapshot.next_portion(PEEK_ROWS_PER_TURN).unwrap_or_default());
+    if !snapshot.is_done() {
+        return Some(Waiting::Reading { snapshot, result, reply });
+    }
+    // Nobody listens any more: then nobody misses the answer.
+    let _ = reply.send(result);
+    None
 }
 
 /// The worker on the caller's thread.
@@ -321,13 +388,16 @@ fn messages(batch: &Batch) -> Vec<(Time, String, i64)> {
 
 fn arrangement_stats(arrangement: ArrangementId, exported: &Exported) -> ArrangementStats {
     let stats = exported.rows.stats();
+    let (_, slowest_reader) = exported.rows.slowest();
     ArrangementStats {
         arrangement,
         rows: stats.rows,
         bytes: stats.bytes,
         runs: stats.runs,
         readers: stats.readers,
+        readable: exported.rows.since(),
         since: stats.since,
+        slowest_reader: slowest_reader.to_string(),
         upper: stats.upper,
     }
 }

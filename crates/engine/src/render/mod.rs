@@ -32,7 +32,7 @@ use timely::dataflow::operators::generic::operator::source;
 
 use crate::cluster::{ArrangementId, CollectionId, Egress};
 use physical::{Physical, Step, StepId};
-pub use prepare::prepare;
+pub(crate) use prepare::{Found, NoShares, Shares, prepare};
 
 /// What a worker has that dataflows may read.
 pub(crate) struct Shared<'a> {
@@ -68,11 +68,12 @@ pub(crate) struct RenderOptions {
 /// Builds the operators of a dataflow in a scope.
 pub(crate) fn render<'s>(
     scope: Scope<'s>,
+    name: &str,
     physical: &Physical,
     shared: &mut Shared<'_>,
     options: RenderOptions,
 ) -> Rendered {
-    let mut renderer = Renderer { scope, shared, options, built: Vec::new() };
+    let mut renderer = Renderer { scope, name, shared, options, built: Vec::new() };
     for step in &physical.steps {
         let built = renderer.step(step);
         renderer.built.push(built);
@@ -91,6 +92,8 @@ enum Built<'s> {
 
 struct Renderer<'s, 'a, 'b> {
     scope: Scope<'s>,
+    /// Of the dataflow, and so of its readers.
+    name: &'b str,
     shared: &'b mut Shared<'a>,
     options: RenderOptions,
     built: Vec<Built<'s>>,
@@ -118,7 +121,8 @@ impl<'s> Renderer<'s, '_, '_> {
             Step::Arrange { input, key, types } => {
                 let layout = layout(key, types);
                 let stream = self.stream(*input);
-                return Built::Arranged(arrange(stream, "join input", layout, self.options.effort, as_of));
+                let arranged = arrange(stream, "join input", layout, self.options.effort, as_of);
+                return Built::Arranged(Arranged { reader: arranged.reader.named(self.name), ..arranged });
             }
             Step::ImportStream { name, input, history, columns } => {
                 self.import_changes(name, *input, *history, columns)
@@ -198,8 +202,14 @@ impl<'s> Renderer<'s, '_, '_> {
         self.shared.arrangements.get(&arrangement).expect("the session imports arrangements that exist")
     }
 
+    /// An arrangement with readers for this dataflow.
+    fn read(&self, arrangement: ArrangementId) -> Exported {
+        let Exported { rows, errors } = self.exported(arrangement).clone();
+        Exported { rows: rows.named(self.name), errors: errors.named(self.name) }
+    }
+
     fn import(&mut self, name: &str, arrangement: ArrangementId) -> Arranged<'s> {
-        let exported = self.exported(arrangement).clone();
+        let exported = self.read(arrangement);
         let sealed = import_runs(self.scope, name, &exported.rows, self.options.as_of);
         Arranged { sealed, errors: Some(self.import_errors(name, &exported)), reader: exported.rows }
     }
@@ -211,7 +221,7 @@ impl<'s> Renderer<'s, '_, '_> {
         history: Option<ArrangementId>,
         columns: &[usize],
     ) -> Stream<'s> {
-        let exported = history.map(|history| self.exported(history).clone());
+        let exported = history.map(|history| self.read(history));
         let live = input.map(|input| {
             self.shared.relays.get_mut(&input).expect("the session imports inputs that exist").subscribe()
         });

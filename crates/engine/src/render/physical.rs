@@ -3,6 +3,8 @@
 //! A [`Physical`] is a list of steps in order; a step refers to earlier ones by number. Each step yields a stream or an arrangement. Everything that can
 //! fail has been done when it exists, so workers render it without failing, and all the same.
 
+use std::collections::BTreeSet;
+
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::Batch;
 use anabranch_operators::aggregate::AggregateSpec;
@@ -31,6 +33,18 @@ pub struct Physical {
     pub types: Vec<DataType>,
     /// Steps that yield the exported arrangements, in order of the exports.
     pub exports: Vec<(ArrangementId, StepId)>,
+}
+
+impl Physical {
+    /// The existing arrangements that it reads.
+    pub fn uses(&self) -> BTreeSet<ArrangementId> {
+        let used = self.steps.iter().filter_map(|step| match step {
+            Step::ImportStream { history, .. } => *history,
+            Step::ImportArranged { arrangement, .. } => Some(*arrangement),
+            _ => None,
+        });
+        used.collect()
+    }
 }
 
 /// One step.

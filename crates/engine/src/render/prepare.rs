@@ -1,7 +1,7 @@
 //! From a plan to steps: what is imported, what is arranged and by which key, what is fused, and the compiled expressions.
 //!
-//! Law: equal sub-plans become one step, and equal (sub-plan, key) pairs one arrangement. An arrangement that exists is used
-//! wherever its key is the key that is needed, in any order of its columns.
+//! Law: equal sub-plans become one step, and equal (sub-plan, key) pairs one arrangement. An arrangement that exists, of a relation or of a
+//! sub-plan that other queries share, is used wherever its key is the key that is needed, in any order of its columns.
 //!
 //! Cost: once a query, linear in the plan (structural hashing makes it quadratic in its depth).
 
@@ -27,14 +27,70 @@ use super::expression::Compiled;
 use super::physical::{Physical, Step, StepId};
 use crate::cluster::{ArrangementId, Export, Read};
 use crate::error::Error;
+use crate::sharing::{base_of, order_of};
+
+/// What there is beside the arrangements of relations.
+pub(crate) trait Shares {
+    /// Whether arrangements of relations are read by their keys, or only for their rows.
+    fn reads_indexes(&self) -> bool;
+
+    /// A shared arrangement of the plan by this key.
+    fn arrangement(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<Option<Found>, Error>;
+
+    /// The order of the key's columns in which there is a shared arrangement of the plan.
+    fn key_order(&self, plan: &Arc<Plan>, key: &[usize]) -> Option<Vec<usize>>;
+
+    /// An arrangement that exists and holds the plan's rows, where that saves computing them again.
+    fn rows(&self, plan: &Arc<Plan>) -> Option<ArrangementId>;
+
+    /// As [`rows`](Self::rows), or one that will exist.
+    fn shared_rows(&mut self, plan: &Arc<Plan>) -> Result<Option<ArrangementId>, Error>;
+}
+
+/// A shared arrangement.
+pub(crate) struct Found {
+    pub arrangement: ArrangementId,
+    /// Position in the arrangement's rows of each column of the plan.
+    pub columns: Vec<usize>,
+}
+
+/// Nothing but the arrangements of relations.
+pub(crate) struct NoShares;
+
+impl Shares for NoShares {
+    fn reads_indexes(&self) -> bool {
+        true
+    }
+
+    fn arrangement(&mut self, _plan: &Arc<Plan>, _key: &[usize]) -> Result<Option<Found>, Error> {
+        Ok(None)
+    }
+
+    fn key_order(&self, _plan: &Arc<Plan>, _key: &[usize]) -> Option<Vec<usize>> {
+        None
+    }
+
+    fn rows(&self, _plan: &Arc<Plan>) -> Option<ArrangementId> {
+        None
+    }
+
+    fn shared_rows(&mut self, _plan: &Arc<Plan>) -> Result<Option<ArrangementId>, Error> {
+        Ok(None)
+    }
+}
 
 /// Decides and compiles the steps of a plan.
 ///
 /// # Errors
 /// `Invalid` for expressions that cannot be evaluated and joins that are not supported.
-pub fn prepare(plan: &Arc<Plan>, reads: &BTreeMap<String, Read>, exports: &[Export]) -> Result<Physical, Error> {
-    let mut preparer = Preparer::new(reads);
-    let root = preparer.stream(plan)?;
+pub(crate) fn prepare(
+    plan: &Arc<Plan>,
+    reads: &BTreeMap<String, Read>,
+    exports: &[Export],
+    shares: &mut dyn Shares,
+) -> Result<Physical, Error> {
+    let mut preparer = Preparer::new(reads, shares);
+    let root = preparer.root(plan)?;
     let types = types_of(&plan.schema);
     let mut exported = Vec::new();
     for export in exports {
@@ -50,6 +106,7 @@ pub(super) fn types_of(schema: &DFSchema) -> Vec<DataType> {
 
 pub(super) struct Preparer<'a> {
     reads: &'a BTreeMap<String, Read>,
+    shares: &'a mut dyn Shares,
     pub(super) steps: Vec<Step>,
     streams: HashMap<Arc<Plan>, StepId>,
     arrangements: HashMap<(StepId, Vec<usize>), StepId>,
@@ -70,9 +127,10 @@ impl ArrangedSide {
 }
 
 impl<'a> Preparer<'a> {
-    fn new(reads: &'a BTreeMap<String, Read>) -> Preparer<'a> {
+    fn new(reads: &'a BTreeMap<String, Read>, shares: &'a mut dyn Shares) -> Preparer<'a> {
         Preparer {
             reads,
+            shares,
             steps: Vec::new(),
             streams: HashMap::new(),
             arrangements: HashMap::new(),
@@ -85,14 +143,38 @@ impl<'a> Preparer<'a> {
         StepId(self.steps.len() - 1)
     }
 
+    /// The step that yields the rows of the whole plan. They may come from what others made, but are not made for others: that is what
+    /// this dataflow is for.
+    fn root(&mut self, plan: &Arc<Plan>) -> Result<StepId, Error> {
+        let step = match self.shares.rows(plan) {
+            Some(arrangement) => self.shared_stream(plan, arrangement),
+            None => self.new_stream(plan)?,
+        };
+        self.streams.insert(Arc::clone(plan), step);
+        Ok(step)
+    }
+
     /// The step that yields a plan's rows as a stream.
     pub(super) fn stream(&mut self, plan: &Arc<Plan>) -> Result<StepId, Error> {
         if let Some(step) = self.streams.get(plan) {
             return Ok(*step);
         }
-        let step = self.new_stream(plan)?;
+        let step = match self.shares.shared_rows(plan)? {
+            Some(arrangement) => self.shared_stream(plan, arrangement),
+            None => self.new_stream(plan)?,
+        };
         self.streams.insert(Arc::clone(plan), step);
         Ok(step)
+    }
+
+    /// The rows of an arrangement that holds exactly the plan's.
+    fn shared_stream(&mut self, plan: &Plan, arrangement: ArrangementId) -> StepId {
+        self.push(Step::ImportStream {
+            name: "shared".to_owned(),
+            input: None,
+            history: Some(arrangement),
+            columns: (0..plan.schema.fields().len()).collect(),
+        })
     }
 
     fn new_stream(&mut self, plan: &Arc<Plan>) -> Result<StepId, Error> {
@@ -173,7 +255,8 @@ impl<'a> Preparer<'a> {
         let project = project
             .map(|(e, data_type)| Ok(Compiled::new(e, &input.schema)?.typed(data_type)))
             .collect::<Result<Vec<_>, Error>>()?;
-        if matches!(input.node, Node::Join { .. }) && !self.streams.contains_key(input) {
+        let is_there = self.streams.contains_key(input) || self.shares.rows(input).is_some();
+        if matches!(input.node, Node::Join { .. }) && !is_there {
             return self.join(input, Some((filter, project)));
         }
         let n_columns = input.schema.fields().len();
@@ -194,17 +277,14 @@ impl<'a> Preparer<'a> {
         if let Some((relation, columns)) = as_scan(plan) {
             let wanted: Vec<usize> = key.iter().map(|column| columns[*column]).collect();
             let read = self.read(&relation)?;
-            if let Some((arrangement, _)) = read.arrangements.iter().find(|(_, key)| *key == wanted) {
-                let step = match self.imports.get(arrangement) {
-                    Some(step) => *step,
-                    None => {
-                        let step = self.push(Step::ImportArranged { name: relation, arrangement: *arrangement });
-                        self.imports.insert(*arrangement, step);
-                        step
-                    }
-                };
-                return Ok(ArrangedSide { step, columns });
+            if let Some((arrangement, _)) = read.arrangements.iter().find(|(_, key)| *key == wanted)
+                && self.shares.reads_indexes()
+            {
+                return Ok(ArrangedSide { step: self.import(&relation, *arrangement), columns });
             }
+        }
+        if let Some(Found { arrangement, columns }) = self.shares.arrangement(plan, key)? {
+            return Ok(ArrangedSide { step: self.import("shared", arrangement), columns });
         }
         let types = types_of(&plan.schema);
         let stream = self.stream(plan)?;
@@ -212,20 +292,24 @@ impl<'a> Preparer<'a> {
         Ok(ArrangedSide { step, columns: (0..types.len()).collect() })
     }
 
+    fn import(&mut self, name: &str, arrangement: ArrangementId) -> StepId {
+        if let Some(step) = self.imports.get(&arrangement) {
+            return *step;
+        }
+        let step = self.push(Step::ImportArranged { name: name.to_owned(), arrangement });
+        self.imports.insert(arrangement, step);
+        step
+    }
+
     /// The order of a join key's columns in which an arrangement of the plan exists.
     pub(super) fn existing_key_order(&self, plan: &Arc<Plan>, key: &[usize]) -> Option<Vec<usize>> {
+        self.index_key_order(plan, key).or_else(|| self.shares.key_order(plan, key))
+    }
+
+    fn index_key_order(&self, plan: &Arc<Plan>, key: &[usize]) -> Option<Vec<usize>> {
         let (relation, columns) = as_scan(plan)?;
-        let read = self.reads.get(&relation)?;
-        read.arrangements.iter().find_map(|(_, existing)| {
-            if existing.len() != key.len() {
-                return None;
-            }
-            let places = existing.iter().map(|wanted| key.iter().position(|column| columns[*column] == *wanted));
-            let places = places.collect::<Option<Vec<_>>>()?;
-            let mut seen = places.clone();
-            seen.sort_unstable();
-            seen.iter().copied().eq(0..key.len()).then_some(places)
-        })
+        let read = self.reads.get(&relation).filter(|_| self.shares.reads_indexes())?;
+        read.arrangements.iter().find_map(|(_, existing)| order_of(existing, key, &columns))
     }
 
     pub(super) fn arrange_step(&mut self, input: StepId, key: &[usize], types: &[DataType]) -> StepId {
@@ -239,24 +323,10 @@ impl<'a> Preparer<'a> {
 }
 
 /// A relation of which the plan shows some columns and all rows.
-fn as_scan(plan: &Plan) -> Option<(String, Vec<usize>)> {
-    match &plan.node {
-        Node::Scan { relation, columns } => Some((relation.clone(), columns.clone())),
-        Node::Stage { input, filter, project } if filter.is_empty() => {
-            let (relation, columns) = as_scan(input)?;
-            let picks = project.iter().map(|expr| match expr {
-                Expr::Column(column) => input.schema.maybe_index_of_column(column),
-                Expr::Alias(alias) => match alias.expr.as_ref() {
-                    Expr::Column(column) => input.schema.maybe_index_of_column(column),
-                    _ => None,
-                },
-                _ => None,
-            });
-            let picks = picks.collect::<Option<Vec<_>>>()?;
-            Some((relation, picks.into_iter().map(|pick| columns[pick]).collect()))
-        }
-        _ => None,
-    }
+fn as_scan(plan: &Arc<Plan>) -> Option<(String, Vec<usize>)> {
+    let (base, columns) = base_of(plan);
+    let Node::Scan { relation, columns: shown } = &base.node else { return None };
+    Some((relation.clone(), columns.into_iter().map(|column| shown[column]).collect()))
 }
 
 fn constant_column(values: impl Iterator<Item = ScalarValue>, data_type: &DataType) -> Result<ArrayRef, Error> {

@@ -222,7 +222,7 @@ impl Session {
         self.cluster.step();
     }
 
-    /// Lets every arrangement forget what was before the last commit.
+    /// Lets every arrangement forget what was before the last commit, or before the history that is to be retained.
     pub(super) fn allow_compaction(&mut self) {
         if self.timeline.commits_unforgotten == 0 {
             return;
@@ -230,8 +230,9 @@ impl Session {
         self.timeline.commits_unforgotten = 0;
         self.timeline.rows_unforgotten = 0;
         for arrangement in self.dataflows.arrangements() {
-            self.cluster.allow_compaction(arrangement, self.timeline.last);
+            self.cluster.allow_compaction(arrangement, self.forgettable(arrangement));
         }
+        self.dataflows.forget_before(self.timeline.last);
     }
 
     /// Waits until the workers are at most a few commits behind, so that what they have not worked off stays bounded.
@@ -245,7 +246,7 @@ impl Session {
 
     /// Waits until every dataflow is complete for all times up to `past`.
     pub(super) fn await_dataflows(&mut self, past: Time) -> Result<(), Error> {
-        for dataflow in self.dataflows.ids() {
+        for dataflow in self.dataflows.owned() {
             self.cluster.await_frontier(dataflow, past, &self.interrupt)?;
         }
         self.timeline.in_flight.retain(|time| *time > past);

@@ -1,86 +1,28 @@
-//! What is installed in the cluster, and how long it stays.
-//!
-//! Law: a dataflow stays as long as a name owns it (a relation, an index, a subscription) or another dataflow reads one
-//! of its arrangements. So dropping an index never disturbs the queries that share it: they keep it, nameless, until
-//! the last of them goes.
+//! Plans of the session become dataflows: how each relation is read, how far is shared, and as of when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_batch::Time;
 use anabranch_plan::Plan;
 
 use super::Session;
+use super::past::Past;
 use crate::catalog::{Object, Retain, kind_name};
-use crate::cluster::{ArrangementId, CollectionId, DataflowId, DataflowSpec, Egress, Export, Read};
+use crate::cluster::{ArrangementId, DataflowId, Egress, Read};
+use crate::dataflows::Wanted;
 use crate::error::Error;
-use crate::render::physical::Step;
-use crate::render::prepare;
-
-/// Installed dataflows. Ids are never reused.
-#[derive(Debug, Default)]
-pub(super) struct Dataflows {
-    next_id: u64,
-    installed: BTreeMap<DataflowId, Installed>,
-}
-
-#[derive(Debug)]
-struct Installed {
-    exports: Vec<ArrangementId>,
-    /// Dataflows whose arrangements it reads.
-    uses: BTreeSet<DataflowId>,
-    /// How many names own it.
-    owners: usize,
-}
+use crate::sharing::Sharing;
 
 /// What is wanted of a dataflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sink {
-    /// Arrangements that are read.
+    /// Arrangements that are read, by a relation or an index.
     Arrangements,
+    /// Arrangements that are read once.
+    Answer,
     /// Changes that are taken.
     Changes,
-}
-
-impl Dataflows {
-    fn next(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id
-    }
-
-    /// A new id for a collection.
-    pub fn next_collection(&mut self) -> CollectionId {
-        CollectionId(self.next())
-    }
-
-    /// A new id for a dataflow that no name owns.
-    pub fn next_dataflow(&mut self) -> DataflowId {
-        DataflowId(self.next())
-    }
-
-    /// All installed dataflows.
-    pub fn ids(&self) -> Vec<DataflowId> {
-        self.installed.keys().copied().collect()
-    }
-
-    /// All arrangements of installed dataflows.
-    pub fn arrangements(&self) -> Vec<ArrangementId> {
-        self.installed.values().flat_map(|installed| installed.exports.iter().copied()).collect()
-    }
-
-    /// The dataflows that make these arrangements.
-    fn makers(&self, arrangements: &BTreeSet<ArrangementId>) -> BTreeSet<DataflowId> {
-        let makes = |installed: &Installed| installed.exports.iter().any(|export| arrangements.contains(export));
-        self.installed.iter().filter(|(_, installed)| makes(installed)).map(|(dataflow, _)| *dataflow).collect()
-    }
-
-    /// How many dataflows read arrangements that this one makes.
-    pub fn readers(&self, dataflow: DataflowId) -> usize {
-        self.installed.values().filter(|other| other.uses.contains(&dataflow)).count()
-    }
-
-    fn is_used(&self, dataflow: DataflowId) -> bool {
-        self.installed.values().any(|other| other.uses.contains(&dataflow))
-    }
 }
 
 impl Session {
@@ -92,52 +34,51 @@ impl Session {
         keys: &[Vec<usize>],
         sink: Sink,
     ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
-        let reads = self.reads(plan)?;
-        let dataflow = DataflowId(self.dataflows.next());
-        let exports: Vec<Export> = keys
-            .iter()
-            .map(|key| Export { arrangement: ArrangementId(self.dataflows.next()), key: key.clone() })
-            .collect();
-        let arrangements: Vec<ArrangementId> = exports.iter().map(|export| export.arrangement).collect();
-        let used = uses_arrangements(plan, &reads)?;
-        let uses = self.dataflows.makers(&used);
-        self.cluster.install(DataflowSpec {
-            dataflow,
-            name: name.to_string(),
-            plan: plan.clone(),
-            reads,
-            as_of: self.timeline.last(),
-            exports,
+        self.install_as_of(name, plan, keys, sink, None)
+    }
+
+    /// As [`install`](Self::install), as of a past time if there is one.
+    pub(super) fn install_as_of(
+        &mut self,
+        name: &str,
+        plan: &Arc<Plan>,
+        keys: &[Vec<usize>],
+        sink: Sink,
+        past: Option<&Past>,
+    ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
+        let mut reads = self.reads(plan)?;
+        if let Some(past) = past {
+            reads.values_mut().for_each(|read| read_past(read, past));
+        }
+        let as_of = past.map_or(self.timeline.last(), |past| past.at);
+        let wanted = Wanted {
+            name,
+            plan,
+            keys,
             egress: if sink == Sink::Changes { Egress::Changes } else { Egress::Nothing },
-        })?;
-        let installed = Installed { exports: arrangements.clone(), uses, owners: 1 };
-        self.dataflows.installed.insert(dataflow, installed);
-        Ok((dataflow, arrangements))
+            reads: &reads,
+            as_of,
+            sharing: self.sharing_for(sink, as_of),
+        };
+        self.dataflows.install(&mut self.cluster, &wanted)
+    }
+
+    /// How far a dataflow shares. What is asked once, or of the past, leaves nothing to others.
+    pub(super) fn sharing_for(&self, sink: Sink, as_of: Time) -> Sharing {
+        match self.settings.sharing {
+            Sharing::Full if sink == Sink::Answer || as_of < self.timeline.last() => Sharing::Existing,
+            sharing => sharing,
+        }
     }
 
     /// One more name owns the dataflow.
     pub(super) fn retain_dataflow(&mut self, dataflow: DataflowId) {
-        if let Some(installed) = self.dataflows.installed.get_mut(&dataflow) {
-            installed.owners += 1;
-        }
+        self.dataflows.retain(dataflow);
     }
 
     /// One name less owns the dataflow; what nobody needs any more is taken down.
     pub(super) fn release_dataflow(&mut self, dataflow: DataflowId) {
-        if let Some(installed) = self.dataflows.installed.get_mut(&dataflow) {
-            installed.owners = installed.owners.saturating_sub(1);
-        }
-        let mut open = vec![dataflow];
-        while let Some(dataflow) = open.pop() {
-            let unowned = self.dataflows.installed.get(&dataflow).is_some_and(|installed| installed.owners == 0);
-            if !unowned || self.dataflows.is_used(dataflow) {
-                continue;
-            }
-            if let Some(installed) = self.dataflows.installed.remove(&dataflow) {
-                self.cluster.uninstall(dataflow);
-                open.extend(installed.uses);
-            }
-        }
+        self.dataflows.release(&mut self.cluster, dataflow);
     }
 
     /// How each relation that `plan` scans is to be read.
@@ -162,18 +103,12 @@ impl Session {
     }
 }
 
-/// The existing arrangements that a dataflow of the plan would read.
-pub(super) fn uses_arrangements(
-    plan: &Arc<Plan>,
-    reads: &BTreeMap<String, Read>,
-) -> Result<BTreeSet<ArrangementId>, Error> {
-    let steps = prepare(plan, reads, &[])?.steps;
-    let used = steps.iter().filter_map(|step| match step {
-        Step::ImportStream { history, .. } => *history,
-        Step::ImportArranged { arrangement, .. } => Some(*arrangement),
-        _ => None,
-    });
-    Ok(used.collect())
+/// An input gives only what comes; what came since a past time is in its arrangement, and so is what comes.
+fn read_past(read: &mut Read, past: &Past) {
+    read.arrangements.retain(|(arrangement, _)| past.is_readable(*arrangement));
+    if !read.arrangements.is_empty() {
+        read.is_input = false;
+    }
 }
 
 /// An error when rows of the relation were passed on and are gone.

@@ -86,6 +86,7 @@ impl Session {
         let Some(object) = self.catalog.remove(name) else { return };
         self.pump.remove(name);
         self.publish_progress();
+        self.dataflows.registry_mut().forget_relation(name);
         let Some(maintained) = object.maintained else { return };
         for arranged in &maintained.arrangements {
             for _ in &arranged.owners {

@@ -1,41 +1,82 @@
-//! EXPLAIN: the plan, and what of it exists already.
+//! EXPLAIN: the plan, what of it exists already, how large that is and with how many queries it would be shared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::Explain;
 
-use super::dataflows::uses_arrangements;
+use super::dataflows::Sink;
 use super::outcome::Rows;
 use super::show::text_rows;
 use super::{Session, planning::Named};
 use crate::catalog::Arranged;
-use crate::cluster::ArrangementId;
+use crate::cluster::{ArrangementId, Egress};
+use crate::dataflows::{Usage, Wanted};
 use crate::error::Error;
 
 impl Session {
-    pub(super) fn explain(&self, explain: &Explain) -> Result<Rows, Error> {
+    pub(super) fn explain(&mut self, explain: &Explain) -> Result<Rows, Error> {
         let Named { planned, .. } = self.plan_query(&explain.query)?;
+        let sizes = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.bytes)).collect();
         let mut lines: Vec<String> = finish_line(&planned).into_iter().collect();
-        let direct = self.direct(&planned.plan);
+        let direct = self.direct(&planned.plan, None);
         let read = direct.as_ref().and_then(|direct| direct.arranged());
-        let used = match &read {
-            Some(_) => BTreeSet::new(),
-            None => uses_arrangements(&planned.plan, &self.reads(&planned.plan)?)?,
+        let usage = match &read {
+            Some(_) => Usage::default(),
+            None => self.usage(&planned.plan)?,
         };
         let annotate = |plan: &Plan| match (&plan.node, &read) {
             (Node::Scan { relation, .. }, Some((read, arranged, by_key))) if relation == read => {
                 let how = if *by_key { "looks keys up in" } else { "reads all of" };
                 Some(format!("{how} {}", self.arrangement_name(relation, arranged)))
             }
-            (Node::Scan { relation, .. }, None) => self.shared_arrangements(relation, &used),
+            (_, None) => self.sharing_remark(plan, &usage, &sizes),
             _ => None,
         };
         let tree = anabranch_plan::explain::explain(&planned.plan, &annotate);
         let indent = if lines.is_empty() { "" } else { "  " };
         lines.extend(tree.lines().map(|line| format!("{indent}{line}")));
         text_rows("plan", lines)
+    }
+
+    /// What a view of the plan would share.
+    fn usage(&self, plan: &Arc<Plan>) -> Result<Usage, Error> {
+        let as_of = self.timeline.last();
+        let reads = self.reads(plan)?;
+        let sharing = self.sharing_for(Sink::Arrangements, as_of);
+        let wanted = Wanted { name: "explain", plan, keys: &[], egress: Egress::Nothing, reads: &reads, as_of, sharing };
+        self.dataflows.usage(&wanted)
+    }
+
+    /// What of a node exists already, and what would be made for others to use.
+    fn sharing_remark(&self, plan: &Plan, usage: &Usage, sizes: &Sizes) -> Option<String> {
+        let mut remarks = Vec::new();
+        if let Node::Scan { relation, .. } = &plan.node {
+            remarks.extend(self.shared_arrangements(relation, &usage.existing, sizes));
+        }
+        for entry in self.dataflows.registry().entries(plan) {
+            if usage.existing.contains(&entry.arrangement) {
+                let key = column_names(plan, &entry.key);
+                remarks.push(format!("uses the shared arrangement by ({key}){}", self.users(entry.arrangement, sizes)));
+            }
+        }
+        for (_, key) in usage.made.iter().filter(|(made, _)| **made == *plan) {
+            remarks.push(format!("to be shared, arranged by ({})", column_names(plan, key)));
+        }
+        (!remarks.is_empty()).then(|| remarks.join("; "))
+    }
+
+    /// How many queries read an arrangement, and its size, once somebody does.
+    fn users(&self, arrangement: ArrangementId, sizes: &Sizes) -> String {
+        match self.dataflows.users(arrangement) {
+            0 => String::new(),
+            n => {
+                let bytes = sizes.get(&arrangement).copied().unwrap_or_default();
+                format!(" (shared with {n}, {})", readable_bytes(bytes))
+            }
+        }
     }
 
     fn arrangement_name(&self, relation: &str, arranged: &Arranged) -> String {
@@ -48,18 +89,33 @@ impl Session {
     }
 
     /// The arrangements of the relation that are used, and by how many queries already.
-    fn shared_arrangements(&self, relation: &str, used: &BTreeSet<ArrangementId>) -> Option<String> {
+    fn shared_arrangements(&self, relation: &str, used: &BTreeSet<ArrangementId>, sizes: &Sizes) -> Option<String> {
         let maintained = self.catalog.find(relation)?.maintained.as_ref()?;
         let used = maintained.arrangements.iter().filter(|arranged| used.contains(&arranged.arrangement));
         let name = |arranged: &Arranged| {
             let name = self.arrangement_name(relation, arranged);
-            match self.dataflows.readers(arranged.dataflow) {
-                0 => name,
-                n => format!("{name} (shared with {n})"),
-            }
+            format!("{name}{}", self.users(arranged.arrangement, sizes))
         };
         let names: Vec<String> = used.map(name).collect();
         (!names.is_empty()).then(|| format!("uses {}", names.join(", ")))
+    }
+}
+
+/// Bytes that each arrangement owns.
+type Sizes = BTreeMap<ArrangementId, usize>;
+
+/// Names of a plan's columns, comma separated.
+pub(super) fn column_names(plan: &Plan, columns: &[usize]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| plan.schema.field(*column).name().as_str()).collect();
+    names.join(", ")
+}
+
+fn readable_bytes(bytes: usize) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
     }
 }
 

@@ -8,9 +8,9 @@
 //! and, a little, in writes. Otherwise they run beside, and the session waits for them only to read, or when it is more
 //! than a few commits ahead of them.
 //!
-//! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (what is installed),
+//! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
 //! then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`],
-//! [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
+//! [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
 
 mod commit;
 mod copy;
@@ -20,6 +20,7 @@ mod drop;
 mod explain;
 mod frames;
 mod outcome;
+mod past;
 mod planning;
 mod query;
 mod settings;
@@ -32,6 +33,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_sql::Parsed;
@@ -41,12 +43,13 @@ use crate::catalog::Catalog;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::Cluster;
 use crate::connector::Connector;
+use crate::dataflows::Dataflows;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::pump::Pump;
+use crate::sharing::Sharing;
 
 use commit::Timeline;
-use dataflows::Dataflows;
 use settings::Settings;
 use subscribe::Subscriptions;
 
@@ -68,6 +71,10 @@ pub struct Options {
     pub copy_bytes_max: usize,
     /// Where such files go.
     pub temporary_folder: PathBuf,
+    /// Whether queries share the arrangements of indexes and of their common parts; [`Sharing::Full`] unless for comparison.
+    pub sharing: Sharing,
+    /// How long what has changed can still be read with AS OF.
+    pub retain_history: Duration,
 }
 
 impl Default for Options {
@@ -79,6 +86,8 @@ impl Default for Options {
             batch_rows_max: 65_536,
             copy_bytes_max: 64 << 20,
             temporary_folder: std::env::temp_dir(),
+            sharing: Sharing::Full,
+            retain_history: Duration::ZERO,
         }
     }
 }
@@ -126,7 +135,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             pump: Pump::default(),
             connectors: BTreeMap::new(),
-            settings: Settings::new(options.batch_rows_max),
+            settings: Settings::new(&options),
             interrupt: Interrupt::new(),
             progress: Progress::default(),
             options,
@@ -168,7 +177,7 @@ impl Session {
             Statement::Update(update) => self.update_rows(update),
             Statement::Delete(delete) => self.delete_rows(delete),
             Statement::CopyFrom(copy) => self.copy_from(copy),
-            Statement::Select { query, .. } => self.select(query).map(Outcome::Rows),
+            Statement::Select { query, as_of, .. } => self.select(query, as_of.as_deref()).map(Outcome::Rows),
             Statement::Subscribe(subscribe) => self.subscribe(subscribe).map(Outcome::Subscription),
             Statement::Explain(explain) => self.explain(explain).map(Outcome::Rows),
             Statement::Show(show) => self.show(show).map(Outcome::Rows),

@@ -4,13 +4,13 @@
 //! key when equalities fix all columns of some arrangement's key, else by reading all of it. Everything else becomes a
 //! dataflow for the length of the statement, which shares the arrangements that are there.
 //!
-//! Law: the answer is as of the last commit. A row error in the relation read, or in evaluating the query on a row
+//! Law: the answer is as of the last commit, or of the time that AS OF names. A row error in the relation read, or in evaluating the query on a row
 //! that takes part in the answer, is the statement's error.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_batch::{Batch, Diffs, Time, Times};
 use anabranch_plan::{Node, Plan};
 use arrow::array::ArrayRef;
 use datafusion_common::ScalarValue;
@@ -20,6 +20,7 @@ use datafusion_expr::{Expr, Operator};
 use super::Session;
 use super::dataflows::Sink;
 use super::outcome::{Rows, SourceState};
+use super::past::{Past, readable};
 use super::planning::{Named, visible_schema};
 use crate::catalog::{Arranged, Object, Retain, kind_name};
 use crate::cluster::{Peek, PeekResult};
@@ -42,12 +43,13 @@ enum Base<'a> {
 }
 
 impl Session {
-    /// Runs a query and returns its answer.
-    pub(super) fn select(&mut self, query: &ast::Query) -> Result<Rows, Error> {
+    /// Runs a query and returns its answer, as of a past time if one is given.
+    pub(super) fn select(&mut self, query: &ast::Query, as_of: Option<&ast::Expr>) -> Result<Rows, Error> {
         let Named { planned, names } = self.plan_query(query)?;
         let notices = self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
-        let batches = self.collect(&planned.plan)?;
+        let past = self.past(as_of, &planned.plan)?;
+        let batches = self.collect_as_of(&planned.plan, past.as_ref())?;
         let schema = visible_schema(&planned);
         let wanted =
             Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
@@ -58,17 +60,22 @@ impl Session {
 
     /// The plan's rows with their multiplicities, as of the last commit.
     pub(super) fn collect(&mut self, plan: &Arc<Plan>) -> Result<Vec<Batch>, Error> {
-        match self.direct(plan) {
-            Some(direct) => self.collect_direct(direct),
-            None => self.collect_by_dataflow(plan),
+        self.collect_as_of(plan, None)
+    }
+
+    fn collect_as_of(&mut self, plan: &Arc<Plan>, past: Option<&Past>) -> Result<Vec<Batch>, Error> {
+        let at = past.map_or(self.timeline.last(), |past| past.at);
+        match self.direct(plan, past) {
+            Some(direct) => self.collect_direct(direct, at),
+            None => self.collect_by_dataflow(plan, past, at),
         }
     }
 
-    fn collect_direct(&mut self, direct: Direct<'_>) -> Result<Vec<Batch>, Error> {
+    fn collect_direct(&mut self, direct: Direct<'_>, at: Time) -> Result<Vec<Batch>, Error> {
         let batches = match direct.base {
             Base::Constant(plan, rows) => vec![constant(plan, rows)?],
             Base::Arrangement { arranged, keys, columns, .. } => {
-                let peek = Peek { arrangement: arranged.arrangement, at: self.timeline.last(), keys };
+                let peek = Peek { arrangement: arranged.arrangement, at, keys };
                 let result = self.cluster.peek(peek, &self.interrupt)?;
                 rows_or_error(result)?.iter().map(|batch| batch.project(columns)).collect()
             }
@@ -77,10 +84,10 @@ impl Session {
         evaluate_stages(&direct.stages, batches)
     }
 
-    fn collect_by_dataflow(&mut self, plan: &Arc<Plan>) -> Result<Vec<Batch>, Error> {
+    fn collect_by_dataflow(&mut self, plan: &Arc<Plan>, past: Option<&Past>, at: Time) -> Result<Vec<Batch>, Error> {
         let all_columns: Vec<usize> = (0..plan.schema.fields().len()).collect();
-        let (dataflow, arrangements) = self.install("select", plan, &[all_columns], Sink::Arrangements)?;
-        let peek = Peek { arrangement: arrangements[0], at: self.timeline.last(), keys: None };
+        let (dataflow, arrangements) = self.install_as_of("a select", plan, &[all_columns], Sink::Answer, past)?;
+        let peek = Peek { arrangement: arrangements[0], at, keys: None };
         let result = self.cluster.peek(peek, &self.interrupt);
         self.release_dataflow(dataflow);
         rows_or_error(result?)
@@ -90,7 +97,7 @@ impl Session {
     pub(super) fn evaluate_constant(&self, text: &str) -> Result<ArrayRef, Error> {
         let query = anabranch_sql::parse::parse_query(text)?;
         let plan = self.plan_query(&query)?.planned.plan;
-        let Some(Direct { stages, base: Base::Constant(literal, rows) }) = self.direct(&plan) else {
+        let Some(Direct { stages, base: Base::Constant(literal, rows) }) = self.direct(&plan, None) else {
             return Err(Error::invalid(format!("a value without relations is expected, not {text}")));
         };
         let batches = evaluate_stages(&stages, vec![constant(literal, rows)?])?;
@@ -99,7 +106,7 @@ impl Session {
     }
 
     /// The way to answer `plan` without a dataflow, if there is one.
-    pub(super) fn direct<'a>(&self, plan: &'a Arc<Plan>) -> Option<Direct<'a>> {
+    pub(super) fn direct<'a>(&self, plan: &'a Arc<Plan>, past: Option<&Past>) -> Option<Direct<'a>> {
         let mut stages = Vec::new();
         let mut below = plan;
         while let Node::Stage { input, .. } = &below.node {
@@ -115,7 +122,7 @@ impl Session {
                     Some(Node::Stage { filter, .. }) => filter.as_slice(),
                     _ => &[],
                 };
-                let (arranged, keys) = choose_arrangement(object, &equalities(below, columns, filter))?;
+                let (arranged, keys) = choose_arrangement(object, past, &equalities(below, columns, filter))?;
                 Base::Arrangement { relation: relation.clone(), arranged, keys, columns }
             }
             _ => return None,
@@ -283,17 +290,18 @@ fn conjuncts(expr: &Expr) -> Vec<&Expr> {
 /// A key of one column may have several values.
 fn choose_arrangement(
     object: &Object,
+    past: Option<&Past>,
     fixed: &[(usize, Vec<&ScalarValue>)],
 ) -> Option<(Arranged, Option<Vec<ArrayRef>>)> {
-    let arrangements = &object.maintained.as_ref()?.arrangements;
+    let arrangements = readable(object, past);
     let keyed = arrangements
         .iter()
         .filter(|arranged| !arranged.key.is_empty())
         .filter_map(|arranged| Some((arranged, key_columns(object, &arranged.key, fixed)?)))
         .max_by_key(|(arranged, _)| (arranged.key.len(), std::cmp::Reverse(arranged.arrangement)));
     match keyed {
-        Some((arranged, keys)) => Some((arranged.clone(), Some(keys))),
-        None => arrangements.first().map(|arranged| (arranged.clone(), None)),
+        Some((arranged, keys)) => Some(((*arranged).clone(), Some(keys))),
+        None => arrangements.first().map(|arranged| ((*arranged).clone(), None)),
     }
 }
 

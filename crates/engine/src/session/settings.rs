@@ -1,8 +1,9 @@
 //! SET: what a session lets its user choose.
 
-use super::Session;
+use super::{Options, Session};
 use crate::error::Error;
 use crate::nearest::nearest;
+use crate::sharing::Sharing;
 
 /// A session's settings.
 #[derive(Clone, Debug)]
@@ -11,11 +12,17 @@ pub(super) struct Settings {
     pub wait_for_sources: bool,
     /// Rows read from one source in one turn, at most.
     pub batch_rows_max: usize,
+    /// How far queries share arrangements.
+    pub sharing: Sharing,
+    /// How long, before the last commit, what relations held can still be read.
+    pub retain_history_micros: i64,
 }
 
 /// Names and what they mean, for SHOW ALL.
-const SETTINGS: [(&str, &str); 2] = [
+const SETTINGS: [(&str, &str); 4] = [
     ("batch_rows_max", "rows read from one source in one turn, at most"),
+    ("retain_history", "how long what has changed can still be read with AS OF"),
+    ("sharing", "whether queries share the arrangements of indexes and of their common parts"),
     ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
 ];
 
@@ -30,8 +37,13 @@ const FIXED: [(&str, &str); 6] = [
 ];
 
 impl Settings {
-    pub fn new(batch_rows_max: usize) -> Settings {
-        Settings { wait_for_sources: true, batch_rows_max: batch_rows_max.max(1) }
+    pub fn new(options: &Options) -> Settings {
+        Settings {
+            wait_for_sources: true,
+            batch_rows_max: options.batch_rows_max.max(1),
+            sharing: options.sharing,
+            retain_history_micros: i64::try_from(options.retain_history.as_micros()).unwrap_or(i64::MAX),
+        }
     }
 }
 
@@ -41,6 +53,10 @@ impl Session {
     /// - `wait_for_sources` (`on`, `off`; at first `on`): a SELECT first reads the bounded sources behind it that have
     ///   no rate to their end.
     /// - `batch_rows_max` (a number): rows read from one source in one turn, at most.
+    /// - `retain_history` (a duration such as `10 minutes`; at first `0 s`): what tables, views and indexes held stays readable with AS OF for
+    ///   that long. What is forgotten already does not come back.
+    /// - `sharing` (`on`, `off`; at first `on`): queries installed from now on share the arrangements of indexes and of their common
+    ///   parts. Those that are installed stay as they are.
     ///
     /// # Errors
     /// `Invalid` for an unknown name or a value that does not fit.
@@ -48,6 +64,10 @@ impl Session {
         let name = name.to_lowercase();
         match name.as_str() {
             "wait_for_sources" => self.settings.wait_for_sources = parse_bool(&name, value)?,
+            "retain_history" => self.settings.retain_history_micros = parse_duration(&name, value)?,
+            "sharing" => {
+                self.settings.sharing = if parse_bool(&name, value)? { Sharing::Full } else { Sharing::Off };
+            }
             "batch_rows_max" => self.settings.batch_rows_max = parse_count(&name, value)?,
             _ => set_fixed(&name, value)?,
         }
@@ -73,7 +93,9 @@ impl Session {
 
     fn setting_value(&self, name: &str) -> String {
         match name {
-            "wait_for_sources" => if self.settings.wait_for_sources { "on" } else { "off" }.to_string(),
+            "wait_for_sources" => on_off(self.settings.wait_for_sources),
+            "retain_history" => duration_text(self.settings.retain_history_micros),
+            "sharing" => on_off(self.settings.sharing != Sharing::Off),
             _ => self.settings.batch_rows_max.to_string(),
         }
     }
@@ -91,6 +113,10 @@ fn set_fixed(name: &str, value: &str) -> Result<(), Error> {
         false => Err(Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
             .with_hint(format!("It is always {fixed}; leave the statement out."))),
     }
+}
+
+fn on_off(on: bool) -> String {
+    if on { "on" } else { "off" }.to_string()
 }
 
 fn unknown_setting(name: &str) -> Error {
@@ -114,4 +140,57 @@ fn parse_count(name: &str, value: &str) -> Result<usize, Error> {
     value.replace('_', "").parse().ok().filter(|count| *count > 0).ok_or_else(|| {
         Error::invalid(format!("setting \"{name}\" cannot be '{value}'")).with_hint("It takes a number from 1.")
     })
+}
+
+/// Units of durations in microseconds, each with the names it goes by; the shortest first.
+const UNITS: [(i64, &[&str]); 6] = [
+    (1, &["us", "microsecond", "microseconds"]),
+    (1_000, &["ms", "millisecond", "milliseconds"]),
+    (1_000_000, &["s", "sec", "secs", "second", "seconds"]),
+    (60_000_000, &["min", "mins", "minute", "minutes"]),
+    (3_600_000_000, &["h", "hr", "hour", "hours"]),
+    (86_400_000_000, &["d", "day", "days"]),
+];
+
+/// A number and a unit, as microseconds.
+fn parse_duration(name: &str, value: &str) -> Result<i64, Error> {
+    let text = value.trim().to_lowercase().replace('_', "");
+    let (amount, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = UNITS.iter().find(|(_, names)| names.contains(&unit.trim()));
+    let micros = match (amount.parse::<i64>(), unit) {
+        (Ok(0), _) if !amount.is_empty() => Some(0),
+        (Ok(amount), Some((micros, _))) => amount.checked_mul(*micros),
+        _ => None,
+    };
+    micros.ok_or_else(|| {
+        Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
+            .with_hint("It takes a duration such as '10 s', '5 minutes' or '1 day'.")
+    })
+}
+
+/// A duration in the longest unit that divides it.
+fn duration_text(micros: i64) -> String {
+    let (unit, names) = UNITS.iter().rev().find(|(unit, _)| micros % unit == 0 && micros > 0).unwrap_or(&UNITS[2]);
+    format!("{} {}", micros / unit, names[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_and_shown() {
+        for (text, micros, shown) in [
+            ("10 s", 10_000_000, "10 s"),
+            ("90minutes", 5_400_000_000, "90 min"),
+            ("0", 0, "0 s"),
+            ("1 DAY", 86_400_000_000, "1 d"),
+        ] {
+            assert_eq!(parse_duration("retain_history", text).unwrap(), micros);
+            assert_eq!(duration_text(micros), shown);
+        }
+        for text in ["", "s", "5 fortnights", "-1 s", "99999999999 days"] {
+            assert!(parse_duration("retain_history", text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,16 +1,21 @@
 //! SHOW and DESCRIBE: the catalog and the cluster as rows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use anabranch_operators::steps::StepStats;
 use anabranch_sql::column_type_name;
 use anabranch_sql::statement::{ObjectKind, Show};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use arrow::util::display::array_value_to_string;
 
 use super::Session;
+use super::explain::column_names;
 use super::outcome::{Rows, SourceState, SourceStatus};
 use crate::catalog::{Index, Object};
-use crate::cluster::ArrangementStats;
+use crate::cluster::{ArrangementId, ArrangementStats};
 use crate::error::Error;
 
 /// A column of an answer.
@@ -26,6 +31,16 @@ impl Session {
         self.cluster.stats()
     }
 
+    /// How long operators ran without a pause, by their kinds: no other query of their worker goes on meanwhile.
+    pub fn steps(&mut self) -> Vec<StepStats> {
+        self.cluster.steps()
+    }
+
+    /// Counts steps anew.
+    pub fn reset_steps(&mut self) {
+        self.cluster.reset_steps();
+    }
+
     pub(super) fn show(&mut self, show: &Show) -> Result<Rows, Error> {
         match show {
             Show::Tables => self.show_tables(),
@@ -34,6 +49,8 @@ impl Session {
             Show::MaterializedViews => self.show_views(ObjectKind::MaterializedView),
             Show::Indexes { on } => self.show_indexes(on.as_deref()),
             Show::Arrangements => self.show_arrangements(),
+            Show::Time => self.show_time(),
+            Show::Steps => self.show_steps(),
             Show::Columns { relation } => self.describe(relation),
             Show::Create { relation } => self.show_create(relation),
             Show::Setting { name } => self.show_settings(name.as_deref()),
@@ -113,7 +130,7 @@ impl Session {
         ])
     }
 
-    /// All arrangements that have a name, with what they hold; those that only queries share have none and no key.
+    /// All arrangements, with what they hold. Those that only queries share have no owner; what they are of stands for the relation.
     fn show_arrangements(&mut self) -> Result<Rows, Error> {
         let stats = self.arrangements();
         let named = stats.iter().map(|stats| {
@@ -124,7 +141,8 @@ impl Session {
                 Some((object.name.clone(), object.column_list(&arranged.key), owners.join(", ")))
             })
         });
-        let named: Vec<Option<(String, String, String)>> = named.collect();
+        let named: Vec<Option<(String, String, String)>> =
+            named.zip(&stats).map(|(named, stats)| named.or_else(|| self.shared_name(stats.arrangement))).collect();
         rows(vec![
             ("relation", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.0.clone())).collect())),
             ("key", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.1.clone())).collect())),
@@ -133,8 +151,38 @@ impl Session {
             ("bytes", numbers(stats.iter().map(|stats| stats.bytes as i64))),
             ("runs", numbers(stats.iter().map(|stats| stats.runs as i64))),
             ("readers", numbers(stats.iter().map(|stats| stats.readers as i64))),
-            ("since", numbers(stats.iter().map(|stats| stats.since))),
+            ("since", numbers(stats.iter().map(|stats| stats.readable))),
             ("upper", numbers(stats.iter().map(|stats| stats.upper))),
+            ("compacted_to", numbers(stats.iter().map(|stats| stats.since))),
+            ("slowest_reader", texts(stats.iter().map(|stats| stats.slowest_reader.clone()))),
+        ])
+    }
+
+    /// What an arrangement without a name is of, its key, and no owner.
+    fn shared_name(&self, arrangement: ArrangementId) -> Option<(String, String, String)> {
+        let (plan, key) = self.dataflows.registry().describe(arrangement)?;
+        Some((anabranch_plan::explain::line(plan), column_names(plan, key), String::new()))
+    }
+
+    /// The time of the last commit: what is read now is as of it.
+    fn show_time(&self) -> Result<Rows, Error> {
+        let micros: ArrayRef = Arc::new(Int64Array::from(vec![self.time()]));
+        let timestamp = cast(&micros, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+        let text = array_value_to_string(&timestamp, 0)?;
+        rows(vec![("time", numbers([self.time()])), ("timestamp", texts([text]))])
+    }
+
+    /// How long operators of each kind ran without a pause, in microseconds.
+    fn show_steps(&mut self) -> Result<Rows, Error> {
+        let steps: Vec<StepStats> = self.steps().into_iter().filter(|stats| stats.count > 0).collect();
+        let micros = |length: fn(&StepStats) -> Duration| numbers(steps.iter().map(|s| length(s).as_micros() as i64));
+        rows(vec![
+            ("operator", texts(steps.iter().map(|stats| stats.operator.to_string()))),
+            ("steps", numbers(steps.iter().map(|stats| stats.count as i64))),
+            ("total_us", micros(|stats| stats.total)),
+            ("median_us", micros(|stats| stats.quantile(0.5))),
+            ("p99_us", micros(|stats| stats.quantile(0.99))),
+            ("max_us", micros(|stats| stats.max)),
         ])
     }
 

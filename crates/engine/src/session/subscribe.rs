@@ -62,9 +62,10 @@ struct Live {
 impl Session {
     pub(super) fn subscribe(&mut self, subscribe: &Subscribe) -> Result<Subscription, Error> {
         let Named { planned, names } = self.plan_view(&subscribe.query)?;
-        let as_of = self.timeline.last();
+        let past = self.past(subscribe.as_of.as_deref(), &planned.plan)?;
+        let as_of = past.as_ref().map_or(self.timeline.last(), |past| past.at);
         let schema = changes_schema(&visible_schema(&planned));
-        let (dataflow, _) = self.install("subscribe", &planned.plan, &[], Sink::Changes)?;
+        let (dataflow, _) = self.install_as_of("a subscription", &planned.plan, &[], Sink::Changes, past.as_ref())?;
         self.subscriptions.next_id += 1;
         let id = self.subscriptions.next_id;
         let live = Live {

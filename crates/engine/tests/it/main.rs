@@ -3,7 +3,9 @@
 
 mod define;
 mod errors;
+mod past;
 mod read;
+mod sharing;
 mod sources;
 mod subscribe;
 mod support;

@@ -35,6 +35,7 @@ use crate::arrange::Arranged;
 use crate::drive::{frontier_of, send, union};
 use crate::parcel::Parcel;
 use crate::stage::Stage;
+use crate::steps::Meter;
 use crate::tactic::Output;
 use pairs::RunPairs;
 pub(crate) use pairs::gather_chunks;
@@ -74,7 +75,9 @@ pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, name: &str, spec: JoinS
     operator.build(move |capabilities| {
         drop(capabilities);
         let mut state = JoinState::new(spec, readers);
+        let meter = Meter::new("Join");
         move |frontiers| {
+            let _step = meter.step();
             left_input.for_each(|capability, sealed| {
                 let capability = capability.retain_least(0).expect("a message has a time");
                 let runs = sealed.drain(..).map(|sealed| (sealed.run, sealed.upper));

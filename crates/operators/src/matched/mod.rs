@@ -38,6 +38,7 @@ use crate::drive::{Hold, frontier_of, send, union};
 use crate::expression::ExpressionRef;
 use crate::parcel::Parcel;
 use crate::stage::Stage;
+use crate::steps::Meter;
 use crate::tactic::Output;
 pub use tactic::Matched;
 
@@ -101,7 +102,9 @@ pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, name: &str, spec: Ma
         let mut left_runs: Vec<Sealed> = Vec::new();
         let mut right_runs: Vec<Sealed> = Vec::new();
         let mut done = Time::MIN;
+        let meter = Meter::new("Match");
         move |frontiers| {
+            let _step = meter.step();
             left_input.for_each(|capability, sealed| {
                 left_runs.append(sealed);
                 hold.lower_to(capability.retain_least(0).expect("a message has a time"));

@@ -13,7 +13,8 @@ impl Input<'_> {
     pub(super) fn select(&mut self) -> Result<Statement> {
         let text = self.rest().to_string();
         let query = self.select_query()?;
-        Ok(Statement::Select { query, text })
+        let as_of = self.as_of()?;
+        Ok(Statement::Select { query, as_of, text })
     }
 
     /// A query, or `TABLE name`.
@@ -41,17 +42,12 @@ impl Input<'_> {
                 all_of(&name)?
             }
         };
-        let mut subscribe = Subscribe { query, snapshot: true, progress: false, up_to: None };
+        let mut subscribe = Subscribe { query, snapshot: true, progress: false, as_of: self.as_of()?, up_to: None };
         loop {
             if self.eat("WITH") {
                 self.subscribe_options(&mut subscribe)?;
             } else if self.eat("UP TO") {
                 subscribe.up_to = Some(self.time()?);
-            } else if self.eat("AS OF") {
-                return Err(SqlError::unsupported(
-                    "SUBSCRIBE .. AS OF",
-                    "Leave it out: a subscription begins with the present contents.",
-                ));
             } else if self.word(0).as_deref() == Some("ENVELOPE") {
                 return Err(SqlError::unsupported(
                     "SUBSCRIBE .. ENVELOPE",
@@ -150,6 +146,10 @@ impl Input<'_> {
             Show::Indexes { on }
         } else if self.eat("ARRANGEMENTS") {
             Show::Arrangements
+        } else if self.word(1).as_deref() != Some("ZONE") && self.eat("TIME") {
+            Show::Time
+        } else if self.eat("STEPS") {
+            Show::Steps
         } else if self.eat("COLUMNS") {
             if !self.eat("FROM") && !self.eat("IN") {
                 return Err(self.unexpected("FROM relation"));

@@ -79,11 +79,15 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
 
 fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     let dialect = PostgreSqlDialect {};
-    let tokens = tokenize(&dialect, text, range.clone())?;
-    let mut input = Input { parser: Parser::new(&dialect).with_tokens_with_locations(tokens), text, range };
+    let mut tokens = tokenize(&dialect, text, range.clone())?;
+    let as_of = take_as_of(&mut tokens);
+    let mut input = Input { parser: Parser::new(&dialect).with_tokens_with_locations(tokens), as_of, text, range };
     let statement = input.statement()?;
     if input.parser.peek_token_ref().token != Token::EOF {
         return Err(input.unexpected("the end of the statement"));
+    }
+    if input.as_of.is_some() {
+        return Err(SqlError::unsupported("AS OF here", "It ends a SELECT or a SUBSCRIBE."));
     }
     Ok(statement)
 }
@@ -108,9 +112,50 @@ fn tokenize(dialect: &PostgreSqlDialect, text: &str, range: Range<usize>) -> Res
     Ok(tokens)
 }
 
+/// Takes `AS OF time` out of the tokens, and returns those of the time. `sqlparser` would read `of` as an alias. The time goes on to
+/// `UP TO`, `WITH`, or the end.
+fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
+    let word = |token: &Token| match token {
+        Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
+        _ => None,
+    };
+    let is_space = |token: &Token| matches!(token, Token::Whitespace(_));
+    let mut depth = 0;
+    let mut start = None;
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            other if depth == 0 && word(other).as_deref() == Some("AS") => {
+                let next = (at + 1..tokens.len()).find(|next| !is_space(&tokens[*next].token));
+                let of = next.filter(|next| word(&tokens[*next].token).as_deref() == Some("OF"));
+                // An alias may be called `of`.
+                let then = of.and_then(|of| tokens[of + 1..].iter().find(|token| !is_space(&token.token)));
+                let is_alias = then.is_none_or(|token| {
+                    matches!(token.token, Token::Comma | Token::EOF) || word(&token.token).as_deref() == Some("FROM")
+                });
+                start = of.filter(|_| !is_alias).map(|of| (at, of));
+                if start.is_some() {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    let (start, of) = start?;
+    let ends = |token: &TokenWithSpan| {
+        matches!(token.token, Token::EOF) || matches!(word(&token.token).as_deref(), Some("UP" | "WITH"))
+    };
+    let end = (of + 1..tokens.len()).find(|at| ends(&tokens[*at])).unwrap_or(tokens.len());
+    let taken: Vec<TokenWithSpan> = tokens.drain(start..end).collect();
+    Some(taken.into_iter().skip(of + 1 - start).collect())
+}
+
 /// One statement being parsed.
 pub(crate) struct Input<'a> {
     parser: Parser<'a>,
+    /// What follows `AS OF`, until a statement takes it.
+    as_of: Option<Vec<TokenWithSpan>>,
     /// The whole text.
     text: &'a str,
     /// The statement in it.
@@ -231,6 +276,16 @@ impl Input<'_> {
     /// The rest of the statement from the next token on, as written.
     fn rest(&self) -> &str {
         &self.text[self.next_offset()..self.range.end]
+    }
+
+    /// The time after `AS OF`, if there is one.
+    fn as_of(&mut self) -> Result<Option<Box<ast::Expr>>> {
+        let Some(tokens) = self.as_of.take() else { return Ok(None) };
+        let dialect = PostgreSqlDialect {};
+        let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+        let expr = parser.parse_expr()?;
+        parser.expect_token(&Token::EOF)?;
+        Ok(Some(Box::new(expr)))
     }
 
     fn query(&mut self) -> Result<Box<ast::Query>> {

@@ -10,9 +10,10 @@
 //! compares the subscribed changes, accumulated at every time, and the exported arrangement, read as of times on the
 //! way, with the model.
 //!
-//! Reading order: [`setting`], [`run`], [`feed`].
+//! Reading order: [`setting`], [`run`], [`feed`]; [`programs`] (many plans at once, sharing).
 
 pub mod feed;
+pub mod programs;
 pub mod run;
 pub mod setting;
 

@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn read_updates(batch: &Batch, into: &mut Vec<(Row, i64, i64)>) {
+pub(super) fn read_updates(batch: &Batch, into: &mut Vec<(Row, i64, i64)>) {
     let batch = batch.clone().flatten();
     for index in 0..batch.len() {
         let row = Row::of_columns(batch.columns(), index);
@@ -323,7 +323,7 @@ fn read_updates(batch: &Batch, into: &mut Vec<(Row, i64, i64)>) {
     }
 }
 
-fn same(what: &str, found: &Contents, failed: bool, expected: &Answer) -> Result<(), String> {
+pub(super) fn same(what: &str, found: &Contents, failed: bool, expected: &Answer) -> Result<(), String> {
     if failed == expected.errors.is_empty() {
         return Err(format!("{what}: row errors: {failed}, but the model has {:?}", expected.errors));
     }

@@ -23,8 +23,7 @@ pub struct Setting {
     pub compacting: bool,
     /// Whether other dataflows of the same plan come and go meanwhile. Needs `arranged`.
     pub neighbours: bool,
-    /// Whether an insertion and the removal that ends it may be one row with a lifetime. Not with dataflows installed
-    /// later on: an input hands updates of times to come only to those who listen already.
+    /// Whether an insertion and the removal that ends it may be one row with a lifetime.
     pub lifetimes: bool,
     /// Whether the caller waits for results at every frontier, or only at the end.
     pub waiting: bool,
@@ -53,7 +52,7 @@ impl Setting {
             late,
             compacting: rng.chance(60),
             neighbours,
-            lifetimes: !late && !neighbours && rng.chance(50),
+            lifetimes: rng.chance(50),
             waiting: rng.chance(70),
             seed: rng.bits(),
         }

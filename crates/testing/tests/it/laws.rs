@@ -10,7 +10,7 @@ use anabranch_testing::generator::expressions::Fallible;
 use anabranch_testing::generator::history::{History, Size, relations};
 use anabranch_testing::generator::plans::{AGGREGATES, Plans, SET_OPERATIONS, STATISTICS};
 use anabranch_testing::generator::values::Pool;
-use anabranch_testing::laws::{HASH_MASK, hold};
+use anabranch_testing::laws::{HASH_MASK, hold, programs};
 use anabranch_testing::rng::{Rng, cases};
 
 /// Histories with odd floats, for operators that only compare values.
@@ -245,6 +245,40 @@ fn random_plans_over_many_rows() {
     });
 }
 
+/// Queries that are installed and dropped at random, with common parts that they share or not.
+#[test]
+fn programs_of_queries_that_share() {
+    for (count, size) in [(40, Size::SMALL), (8, Size::LARGE)] {
+        cases("programs_of_queries_that_share", count, |rng| {
+            let relations = relations(rng, 3);
+            let history = History::random(rng, &relations, size);
+            let plans = related_plans(rng, &mut Plans::new(&relations, Fallible::Never));
+            programs::run(rng, &plans, &history);
+        });
+    }
+}
+
+/// Plans that are made of each other.
+fn related_plans(rng: &mut Rng, plans: &mut Plans) -> Vec<Arc<Plan>> {
+    let mut all: Vec<Arc<Plan>> = (0..3).map(|relation| plans.relation(relation)).collect();
+    all.push(plans.scan(rng));
+    for _ in 0..8 {
+        let (left, right) = (rng.pick(&all).clone(), plans.relation(rng.below(3)));
+        let input = rng.pick(&all).clone();
+        all.push(match rng.below(6) {
+            0 => plans.stage(rng, &input),
+            1 => plans.aggregate(rng, &input),
+            2 => plans.distinct(&input),
+            3 => plans.top(rng, &input),
+            _ => {
+                let kind = *rng.pick(&anabranch_testing::generator::plans::JOINS);
+                plans.join(rng, &left, &right, kind)
+            }
+        });
+    }
+    all
+}
+
 /// Collisions cost time, never an answer: the other tests again in processes whose hashes have three bits, and none.
 #[test]
 fn colliding_hashes_change_no_answer() {
@@ -254,7 +288,12 @@ fn colliding_hashes_change_no_answer() {
     for mask in ["7", "0"] {
         let this = std::env::current_exe().expect("a running test knows its program");
         let names = ["laws::random_plans", "laws::inner_joins", "laws::aggregates", "laws::distinct_rows"];
-        let names = names.into_iter().chain(["laws::first_rows", "laws::set_operations", "laws::full_joins"]);
+        let names = names.into_iter().chain([
+            "laws::first_rows",
+            "laws::set_operations",
+            "laws::full_joins",
+            "laws::programs_of_queries_that_share",
+        ]);
         let output = Command::new(this).arg("--exact").args(names).env(HASH_MASK, mask).output();
         let output = output.expect("a test program can run itself");
         assert!(

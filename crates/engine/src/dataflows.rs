@@ -1,0 +1,244 @@
+//! What is installed in the cluster, and how long it stays.
+//!
+//! Law: a dataflow stays as long as a name owns it (a relation, an index, a subscription) or another dataflow reads one
+//! of its arrangements. So dropping an index or a view never disturbs the queries that share its arrangements: they keep them, nameless,
+//! until the last of them goes. Shared dataflows have no name from the start.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use anabranch_batch::Time;
+use anabranch_plan::{Node, Plan};
+
+use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Read};
+use crate::error::Error;
+use crate::sharing::{Draft, Drafter, Entry, Registry, Sharing, unnamed};
+
+/// Installed dataflows. Ids are never reused.
+#[derive(Debug, Default)]
+pub struct Dataflows {
+    last_id: u64,
+    installed: BTreeMap<DataflowId, Installed>,
+    /// The dataflow that makes each arrangement.
+    makers: HashMap<ArrangementId, DataflowId>,
+    registry: Registry,
+}
+
+#[derive(Debug)]
+struct Installed {
+    exports: Vec<ArrangementId>,
+    /// Dataflows whose arrangements it reads.
+    uses: BTreeSet<DataflowId>,
+    /// How many names own it.
+    owners: usize,
+}
+
+/// A dataflow that is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// For logs, errors, and lists of readers.
+    pub name: &'a str,
+    /// What it computes.
+    pub plan: &'a Arc<Plan>,
+    /// Keys of the arrangements of its output that are read.
+    pub keys: &'a [Vec<usize>],
+    /// What of its output is collected.
+    pub egress: Egress,
+    /// How each relation that the plan scans is to be read.
+    pub reads: &'a BTreeMap<String, Read>,
+    /// Its results are right from this time on.
+    pub as_of: Time,
+    /// How far it shares.
+    pub sharing: Sharing,
+}
+
+/// What a dataflow would share.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    /// Arrangements that exist.
+    pub existing: BTreeSet<ArrangementId>,
+    /// Sub-plans that would be arranged for it and those that come after it, with their keys.
+    pub made: Vec<(Arc<Plan>, Vec<usize>)>,
+}
+
+impl Dataflows {
+    fn next(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// A new id for a collection.
+    pub fn next_collection(&mut self) -> CollectionId {
+        CollectionId(self.next())
+    }
+
+    /// A new id for a dataflow that the caller installs by itself, and that nobody else uses.
+    pub(crate) fn next_dataflow(&mut self) -> DataflowId {
+        DataflowId(self.next())
+    }
+
+    /// The dataflows that a name owns. When they are complete, so are those that they read.
+    pub(crate) fn owned(&self) -> Vec<DataflowId> {
+        let owned = self.installed.iter().filter(|(_, installed)| installed.owners > 0);
+        owned.map(|(dataflow, _)| *dataflow).collect()
+    }
+
+    /// All arrangements of installed dataflows.
+    pub(crate) fn arrangements(&self) -> Vec<ArrangementId> {
+        self.installed.values().flat_map(|installed| installed.exports.iter().copied()).collect()
+    }
+
+    /// How many dataflows are installed.
+    pub fn count(&self) -> usize {
+        self.installed.len()
+    }
+
+    /// How many dataflows read arrangements that this one makes.
+    pub(crate) fn readers(&self, dataflow: DataflowId) -> usize {
+        self.installed.values().filter(|other| other.uses.contains(&dataflow)).count()
+    }
+
+    /// How many dataflows read arrangements of the dataflow that makes this one.
+    pub(crate) fn users(&self, arrangement: ArrangementId) -> usize {
+        self.makers.get(&arrangement).map_or(0, |maker| self.readers(*maker))
+    }
+
+    /// Whether a name owns the dataflow that makes this arrangement.
+    pub(crate) fn is_owned(&self, arrangement: ArrangementId) -> bool {
+        let maker = self.makers.get(&arrangement).and_then(|maker| self.installed.get(maker));
+        maker.is_some_and(|installed| installed.owners > 0)
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    /// Shared arrangements were let go up to `since`: plans as of earlier times do not use them.
+    pub fn forget_before(&mut self, since: Time) {
+        self.registry.forget_before(since);
+    }
+
+    /// Installs what is wanted, with what it shares, and returns it with its arrangements, in order of their keys. The caller owns it once.
+    ///
+    /// # Errors
+    /// `Invalid` when the plan cannot be run; nothing is left behind.
+    pub fn install(
+        &mut self,
+        cluster: &mut Cluster,
+        wanted: &Wanted<'_>,
+    ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
+        if let Some(existing) = self.whole(wanted) {
+            self.retain(existing.0);
+            return Ok(existing);
+        }
+        let (drafts, last_id) = self.draft(wanted)?;
+        cluster.check()?;
+        self.last_id = last_id;
+        let mut made = None;
+        let n_shared = drafts.len() - 1;
+        for (index, draft) in drafts.into_iter().enumerate() {
+            let is_wanted = index == n_shared;
+            let installed = self.install_draft(cluster, draft, wanted, is_wanted);
+            made = Some(installed);
+        }
+        Ok(made.expect("the wanted dataflow is drafted last"))
+    }
+
+    /// The dataflow that makes exactly what is wanted.
+    fn whole(&self, wanted: &Wanted<'_>) -> Option<(DataflowId, Vec<ArrangementId>)> {
+        let [key] = wanted.keys else { return None };
+        if wanted.sharing == Sharing::Off || wanted.egress != Egress::Nothing {
+            return None;
+        }
+        let entries = self.registry.entries(unnamed(wanted.plan)).iter();
+        let mut usable = entries.filter(|entry| entry.key == *key && entry.since <= wanted.as_of);
+        let arrangement = usable.next()?.arrangement;
+        Some((*self.makers.get(&arrangement)?, vec![arrangement]))
+    }
+
+    /// Drafts of what would be installed, and the last number that they take.
+    fn draft(&self, wanted: &Wanted<'_>) -> Result<(Vec<Draft>, u64), Error> {
+        let mut drafter = Drafter::new(&self.registry, wanted.reads, wanted.sharing, wanted.as_of, self.last_id);
+        drafter.draft(wanted.name, wanted.plan, wanted.keys)?;
+        Ok((drafter.drafts, drafter.last_id))
+    }
+
+    fn install_draft(
+        &mut self,
+        cluster: &mut Cluster,
+        draft: Draft,
+        wanted: &Wanted<'_>,
+        is_wanted: bool,
+    ) -> (DataflowId, Vec<ArrangementId>) {
+        let Draft { dataflow, name, plan, exports, physical } = draft;
+        let uses = physical.uses().iter().filter_map(|used| self.makers.get(used).copied()).collect();
+        let egress = if is_wanted { wanted.egress } else { Egress::Nothing };
+        cluster.install_prepared(dataflow, &name, &physical, wanted.as_of, egress);
+        let arrangements: Vec<ArrangementId> = exports.iter().map(|export| export.arrangement).collect();
+        for export in &exports {
+            self.makers.insert(export.arrangement, dataflow);
+            // The arrangements of a relation itself are found by its name.
+            let is_relation = is_wanted && matches!(plan.node, Node::Scan { .. });
+            if wanted.sharing == Sharing::Full && !is_relation {
+                let entry = Entry { key: export.key.clone(), arrangement: export.arrangement, since: wanted.as_of };
+                self.registry.add(unnamed(&plan), entry);
+            }
+        }
+        let owners = usize::from(is_wanted);
+        let installed = Installed { exports: arrangements.clone(), uses, owners };
+        self.installed.insert(dataflow, installed);
+        (dataflow, arrangements)
+    }
+
+    /// What would be shared if it were installed.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    pub(crate) fn usage(&self, wanted: &Wanted<'_>) -> Result<Usage, Error> {
+        if let Some((_, arrangements)) = self.whole(wanted) {
+            return Ok(Usage { existing: arrangements.into_iter().collect(), made: vec![] });
+        }
+        let (mut drafts, _) = self.draft(wanted)?;
+        let used = drafts.iter().flat_map(|draft| draft.physical.uses());
+        let existing = used.filter(|used| self.makers.contains_key(used)).collect();
+        drafts.pop();
+        let made = drafts.into_iter().map(|draft| {
+            let key = draft.exports.into_iter().next().map(|export| export.key).unwrap_or_default();
+            (draft.plan, key)
+        });
+        Ok(Usage { existing, made: made.collect() })
+    }
+
+    /// One more name owns the dataflow.
+    pub fn retain(&mut self, dataflow: DataflowId) {
+        if let Some(installed) = self.installed.get_mut(&dataflow) {
+            installed.owners += 1;
+        }
+    }
+
+    /// One name less owns the dataflow; what nobody needs any more is taken down.
+    pub fn release(&mut self, cluster: &mut Cluster, dataflow: DataflowId) {
+        if let Some(installed) = self.installed.get_mut(&dataflow) {
+            installed.owners = installed.owners.saturating_sub(1);
+        }
+        let mut open = vec![dataflow];
+        while let Some(dataflow) = open.pop() {
+            let unowned = self.installed.get(&dataflow).is_some_and(|installed| installed.owners == 0);
+            if !unowned || self.readers(dataflow) > 0 {
+                continue;
+            }
+            if let Some(installed) = self.installed.remove(&dataflow) {
+                for arrangement in &installed.exports {
+                    self.makers.remove(arrangement);
+                    self.registry.remove(*arrangement);
+                }
+                cluster.uninstall(dataflow);
+                open.extend(installed.uses);
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Which arrangements queries share, and what is to be built so that they can.
+//!
+//! Law: an arrangement is used for a sub-plan only if it is of an equal plan (or of a scan that shows more columns), so it holds the same
+//! collection. What is used is readable at the time as of which the query is installed.
+//!
+//! A query's joins ask for their inputs arranged by a key; its aggregates are asked for their results. Each is looked up here, by the
+//! structure of the plan. What is there is imported. What is not there becomes a *shared dataflow* of its own, which exports it, and is
+//! imported likewise: so no query owns what others use, and the last user frees it (see [`crate::dataflows`]).
+//!
+//! What is worth it: whatever keeps state over rows that change. The inputs of joins are arranged anyway, so sharing them costs an edge
+//! between two dataflows. The result of an aggregate, DISTINCT or top-k is arranged for the purpose: it is seldom larger than the state behind
+//! it. Filters, projections, unions and literal rows are computed by each query: they keep nothing.
+//!
+//! Cost: a hash of each sub-plan asked for, linear in its size. Source: "Shared arrangements" (VLDB 2020), section 5; there the programmer
+//! names what is shared, here it is found.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use anabranch_batch::Time;
+use anabranch_plan::{Node, Plan};
+use datafusion_expr::Expr;
+
+use crate::cluster::{ArrangementId, DataflowId, Export, Read};
+use crate::error::Error;
+use crate::render::physical::Physical;
+use crate::render::{Found, Shares, prepare};
+
+/// How far a query shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nothing is shared: the query arranges all it needs, from the relations' rows.
+    Off,
+    /// What exists is used; nothing is made for others. For questions asked once.
+    Existing,
+    /// What exists is used, and what is missing is made so that others can use it.
+    Full,
+}
+
+/// The arrangements of sub-plans that exist.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    by_plan: HashMap<Arc<Plan>, Vec<Entry>>,
+    /// The scans among them, by relation.
+    scans: BTreeMap<String, Vec<Arc<Plan>>>,
+    /// What each arrangement is of.
+    of: HashMap<ArrangementId, Arc<Plan>>,
+}
+
+/// An arrangement of a sub-plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Key columns, positions in the plan's schema.
+    pub key: Vec<usize>,
+    pub arrangement: ArrangementId,
+    /// Readable from this time, at least.
+    pub since: Time,
+}
+
+impl Registry {
+    pub fn add(&mut self, plan: &Arc<Plan>, entry: Entry) {
+        if let Node::Scan { relation, .. } = &plan.node
+            && !self.by_plan.contains_key(plan)
+        {
+            self.scans.entry(relation.clone()).or_default().push(Arc::clone(plan));
+        }
+        self.of.insert(entry.arrangement, Arc::clone(plan));
+        self.by_plan.entry(Arc::clone(plan)).or_default().push(entry);
+    }
+
+    pub fn remove(&mut self, arrangement: ArrangementId) {
+        let Some(plan) = self.of.remove(&arrangement) else { return };
+        let entries = self.by_plan.get_mut(&plan).expect("what an arrangement is of has an entry");
+        entries.retain(|entry| entry.arrangement != arrangement);
+        if !entries.is_empty() {
+            return;
+        }
+        self.by_plan.remove(&plan);
+        if let Node::Scan { relation, .. } = &plan.node
+            && let Some(scans) = self.scans.get_mut(relation)
+        {
+            scans.retain(|scan| *scan != plan);
+        }
+    }
+
+    /// Arrangements are let go up to `since`, if they are not further already.
+    pub fn forget_before(&mut self, since: Time) {
+        self.by_plan.values_mut().flatten().for_each(|entry| entry.since = entry.since.max(since));
+    }
+
+    /// Forgets what is known of a relation's rows: another relation may come to have its name.
+    pub fn forget_relation(&mut self, name: &str) {
+        let reads = |plan: &Arc<Plan>| plan.relations().iter().any(|relation| relation == name);
+        let gone: Vec<ArrangementId> =
+            self.of.iter().filter(|(_, plan)| reads(plan)).map(|(arrangement, _)| *arrangement).collect();
+        gone.into_iter().for_each(|arrangement| self.remove(arrangement));
+    }
+
+    /// What an arrangement is of, and its key.
+    pub fn describe(&self, arrangement: ArrangementId) -> Option<(&Arc<Plan>, &[usize])> {
+        let plan = self.of.get(&arrangement)?;
+        let entry = self.entries(plan).iter().find(|entry| entry.arrangement == arrangement)?;
+        Some((plan, &entry.key))
+    }
+
+    /// The arrangements of a plan.
+    pub fn entries(&self, plan: &Plan) -> &[Entry] {
+        self.by_plan.get(plan).map_or(&[], Vec::as_slice)
+    }
+
+    /// Scans of the same relation, which may show other columns.
+    fn scans_of(&self, relation: &str) -> &[Arc<Plan>] {
+        self.scans.get(relation).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A dataflow that is ready to be installed.
+pub(crate) struct Draft {
+    pub dataflow: DataflowId,
+    /// For logs, errors, and lists of readers.
+    pub name: String,
+    pub plan: Arc<Plan>,
+    pub exports: Vec<Export>,
+    pub physical: Physical,
+}
+
+/// Drafts the dataflows of a query: those that it shares first, itself last.
+pub(crate) struct Drafter<'a> {
+    pub registry: &'a Registry,
+    pub reads: &'a BTreeMap<String, Read>,
+    pub sharing: Sharing,
+    pub as_of: Time,
+    /// The last number given away.
+    pub last_id: u64,
+    pub drafts: Vec<Draft>,
+    /// What the drafts will export.
+    made: Registry,
+}
+
+impl<'a> Drafter<'a> {
+    pub fn new(
+        registry: &'a Registry,
+        reads: &'a BTreeMap<String, Read>,
+        sharing: Sharing,
+        as_of: Time,
+        last_id: u64,
+    ) -> Drafter<'a> {
+        Drafter { registry, reads, sharing, as_of, last_id, drafts: Vec::new(), made: Registry::default() }
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Drafts a dataflow of `plan` with an arrangement for each of `keys`, after those that it shares.
+    ///
+    /// # Errors
+    /// As [`prepare`].
+    pub fn draft(&mut self, name: &str, plan: &Arc<Plan>, keys: &[Vec<usize>]) -> Result<(), Error> {
+        let dataflow = DataflowId(self.next_id());
+        let exports: Vec<Export> =
+            keys.iter().map(|key| Export { arrangement: ArrangementId(self.next_id()), key: key.clone() }).collect();
+        let physical = prepare(plan, self.reads, &exports, self)?;
+        self.drafts.push(Draft { dataflow, name: name.to_string(), plan: Arc::clone(plan), exports, physical });
+        Ok(())
+    }
+
+    /// Drafts a shared dataflow of `plan` with an arrangement by `key`.
+    fn share(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<ArrangementId, Error> {
+        let name = format!("shared {}", anabranch_plan::explain::line(plan));
+        self.draft(&name, plan, &[key.to_vec()])?;
+        let draft = self.drafts.last().expect("a draft was just made");
+        let arrangement = draft.exports[0].arrangement;
+        self.made.add(plan, Entry { key: key.to_vec(), arrangement, since: self.as_of });
+        Ok(arrangement)
+    }
+
+    /// The arrangements of a plan that can be used, those that will be there included.
+    fn usable<'b>(&'b self, plan: &Plan) -> impl Iterator<Item = &'b Entry> {
+        let entries = self.registry.entries(plan).iter().chain(self.made.entries(plan));
+        entries.filter(|entry| self.sharing != Sharing::Off && entry.since <= self.as_of)
+    }
+
+    /// The arrangements of scans that show at least the columns of this one, each with where those are.
+    fn covering<'b>(&'b self, relation: &str, columns: &[usize]) -> Vec<(&'b Entry, Vec<usize>)> {
+        let scans = self.registry.scans_of(relation).iter().chain(self.made.scans_of(relation));
+        let places = scans.filter_map(|scan| {
+            let Node::Scan { columns: shown, .. } = &scan.node else { return None };
+            let place = |column: &usize| shown.iter().position(|other| other == column);
+            Some((scan, columns.iter().map(place).collect::<Option<Vec<usize>>>()?))
+        });
+        places.flat_map(|(scan, places)| self.usable(scan).map(move |entry| (entry, places.clone()))).collect()
+    }
+
+    /// The arrangements that hold a plan's rows, each with where the plan's columns are in it.
+    fn candidates(&self, plan: &Arc<Plan>) -> Vec<(&Entry, Vec<usize>)> {
+        let (base, columns) = base_of(plan);
+        match &base.node {
+            Node::Scan { relation, columns: shown } => {
+                let wanted: Vec<usize> = columns.iter().map(|column| shown[*column]).collect();
+                self.covering(relation, &wanted)
+            }
+            _ => self.usable(base).map(|entry| (entry, columns.clone())).collect(),
+        }
+    }
+}
+
+impl Shares for Drafter<'_> {
+    fn reads_indexes(&self) -> bool {
+        self.sharing != Sharing::Off
+    }
+
+    fn arrangement(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<Option<Found>, Error> {
+        let has_key = |(entry, columns): &(&Entry, Vec<usize>)| {
+            entry.key.iter().copied().eq(key.iter().map(|column| columns[*column]))
+        };
+        if let Some((entry, columns)) = self.candidates(plan).into_iter().find(has_key) {
+            return Ok(Some(Found { arrangement: entry.arrangement, columns }));
+        }
+        if self.sharing != Sharing::Full || !is_shareable(plan) {
+            return Ok(None);
+        }
+        let (base, columns) = base_of(plan);
+        let key: Vec<usize> = key.iter().map(|column| columns[*column]).collect();
+        let arrangement = self.share(&Arc::clone(base), &key)?;
+        Ok(Some(Found { arrangement, columns }))
+    }
+
+    fn key_order(&self, plan: &Arc<Plan>, key: &[usize]) -> Option<Vec<usize>> {
+        let orders = self.candidates(plan).into_iter();
+        orders.filter_map(|(entry, columns)| order_of(&entry.key, key, &columns)).next()
+    }
+
+    fn rows(&self, plan: &Arc<Plan>) -> Option<ArrangementId> {
+        if !keeps_state(plan) {
+            return None;
+        }
+        self.usable(plan).next().map(|entry| entry.arrangement)
+    }
+
+    fn shared_rows(&mut self, plan: &Arc<Plan>) -> Result<Option<ArrangementId>, Error> {
+        if let Some(arrangement) = self.rows(plan) {
+            return Ok(Some(arrangement));
+        }
+        if self.sharing != Sharing::Full || !is_shareable(plan) {
+            return Ok(None);
+        }
+        match &plan.node {
+            Node::Aggregate { keys, .. } => self.share(plan, &(0..keys.len()).collect::<Vec<_>>()).map(Some),
+            Node::Distinct { .. } => self.share(plan, &(0..plan.schema.fields().len()).collect::<Vec<_>>()).map(Some),
+            Node::TopK { top, .. } => self.share(plan, &top.group).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The order in which to take the columns of `wanted` (positions in a plan, which are at `columns` in the arrangement) to get `key`.
+pub(crate) fn order_of(key: &[usize], wanted: &[usize], columns: &[usize]) -> Option<Vec<usize>> {
+    if key.len() != wanted.len() {
+        return None;
+    }
+    let place = |column: &usize| wanted.iter().position(|wanted| columns[*wanted] == *column);
+    let places = key.iter().map(place).collect::<Option<Vec<usize>>>()?;
+    let mut seen = places.clone();
+    seen.sort_unstable();
+    seen.iter().copied().eq(0..wanted.len()).then_some(places)
+}
+
+/// The plan that makes the rows, without stages above it that only pick columns, and where the columns of `plan` are in it. Picks above a
+/// join stay: they are fused into it and save columns.
+pub(crate) fn base_of(plan: &Arc<Plan>) -> (&Arc<Plan>, Vec<usize>) {
+    let all = || (0..plan.schema.fields().len()).collect::<Vec<usize>>();
+    let Node::Stage { input, filter, project } = &plan.node else { return (plan, all()) };
+    let Some(picks) = picks(input, filter, project) else { return (plan, all()) };
+    let is_whole = picks.iter().copied().eq(0..input.schema.fields().len());
+    if !is_whole && matches!(input.node, Node::Join { .. }) {
+        return (plan, all());
+    }
+    let (base, columns) = base_of(input);
+    (base, picks.into_iter().map(|pick| columns[pick]).collect())
+}
+
+/// The plan without stages above it that change nothing but names.
+pub(crate) fn unnamed(plan: &Arc<Plan>) -> &Arc<Plan> {
+    let Node::Stage { input, filter, project } = &plan.node else { return plan };
+    match picks(input, filter, project) {
+        Some(picks) if picks.iter().copied().eq(0..input.schema.fields().len()) => unnamed(input),
+        _ => plan,
+    }
+}
+
+/// The columns that a stage picks, if that is all it does.
+fn picks(input: &Plan, filter: &[Expr], project: &[Expr]) -> Option<Vec<usize>> {
+    let pick = |expr: &Expr| match expr {
+        Expr::Column(column) => input.schema.maybe_index_of_column(column),
+        Expr::Alias(alias) => match alias.expr.as_ref() {
+            Expr::Column(column) => input.schema.maybe_index_of_column(column),
+            _ => None,
+        },
+        _ => None,
+    };
+    filter.is_empty().then(|| project.iter().map(pick).collect())?
+}
+
+/// Whether the plan's rows change, and an arrangement can hold them: events with lifetimes are more than rows.
+fn is_shareable(plan: &Plan) -> bool {
+    fn has_events(plan: &Plan) -> bool {
+        matches!(plan.node, Node::Temporal { .. }) || plan.inputs().into_iter().any(|input| has_events(input))
+    }
+    !plan.relations().is_empty() && !has_events(plan)
+}
+
+/// Whether computing the plan's rows anew would need state that an arrangement of them spares.
+fn keeps_state(plan: &Plan) -> bool {
+    match &plan.node {
+        Node::Scan { .. } | Node::Constant { .. } | Node::Temporal { .. } => false,
+        Node::Join { .. }
+        | Node::Aggregate { .. }
+        | Node::Distinct { .. }
+        | Node::TopK { .. }
+        | Node::SetOperation { .. } => true,
+        Node::Stage { .. } | Node::Unnest { .. } | Node::Union { .. } => {
+            plan.inputs().into_iter().any(|input| keeps_state(input))
+        }
+    }
+}

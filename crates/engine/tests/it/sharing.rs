@@ -1,0 +1,154 @@
+//! Queries that share arrangements, what is shown of it, and what is freed.
+
+use crate::support::{ask, fail, run, session, with_workers};
+use anabranch_engine::Session;
+
+const TABLES: &str = "create table orders (id int primary key, customer int not null, total int not null);
+     create table customers (id int primary key, name text not null);
+     insert into customers values (1, 'ann'), (2, 'bob'), (3, 'cyd');
+     insert into orders values (10, 1, 5), (11, 1, 7), (12, 2, 1)";
+
+/// Joins with a filter below, so that no index serves.
+const BIG: &str = "select o.id, c.name from orders o join customers c on c.id = o.customer where o.total > 2";
+const SUMS: &str = "select c.name, sum(o.total) as s from orders o join customers c on c.id = o.customer
+     where o.total > 2 group by c.name";
+
+fn arrangements(session: &mut Session) -> usize {
+    session.arrangements().len()
+}
+
+fn bytes(session: &mut Session) -> usize {
+    session.arrangements().iter().map(|stats| stats.bytes).sum()
+}
+
+#[test]
+fn what_two_views_have_in_common_is_there_once_and_goes_with_the_last() {
+    with_workers(|session| {
+        run(session, TABLES);
+        let base = arrangements(session);
+        run(session, &format!("create materialized view big as {BIG}"));
+        let with_one = arrangements(session);
+        run(session, &format!("create materialized view big2 as {BIG} and c.name <> 'bob'"));
+        run(session, &format!("create materialized view twin as {BIG}"));
+        let with_twin = arrangements(session);
+        run(session, "insert into orders values (13, 3, 9)");
+        assert_eq!(ask(session, "select * from big2 order by id"), ["10 ann", "11 ann", "13 cyd"]);
+        assert_eq!(ask(session, "select * from twin order by id"), ["10 ann", "11 ann", "13 cyd"]);
+        // The twin is the same dataflow, under another name.
+        run(session, "drop materialized view big");
+        assert_eq!(arrangements(session), with_twin);
+        run(session, "update customers set name = 'dan' where id = 1; delete from orders where id = 11");
+        assert_eq!(ask(session, "select * from big2 order by id"), ["10 dan", "13 cyd"]);
+        assert_eq!(ask(session, "select * from twin order by id"), ["10 dan", "13 cyd"]);
+        run(session, "drop materialized view big2");
+        assert_eq!(arrangements(session), with_one);
+        assert_eq!(ask(session, "select * from twin order by id"), ["10 dan", "13 cyd"]);
+        run(session, "drop materialized view twin");
+        assert_eq!(arrangements(session), base);
+    });
+}
+
+#[test]
+fn without_sharing_each_view_has_its_own() {
+    let mut session = session(0);
+    run(&mut session, TABLES);
+    run(&mut session, "set sharing = off");
+    let base = arrangements(&mut session);
+    run(&mut session, &format!("create materialized view a as {SUMS}"));
+    run(&mut session, &format!("create materialized view b as {SUMS}"));
+    // Only the views' own arrangements are anybody else's to read.
+    assert_eq!(arrangements(&mut session), base + 2);
+    assert_eq!(ask(&mut session, "select * from b order by name"), ["ann 12"]);
+    assert_eq!(
+        ask(&mut session, "show sharing"),
+        ["sharing off whether queries share the arrangements of indexes and of their common parts"]
+    );
+    assert!(fail(&mut session, "set sharing = maybe").render("").contains("on or off"));
+}
+
+#[test]
+fn an_aggregate_is_shared_by_the_conditions_above_it() {
+    with_workers(|session| {
+        run(session, TABLES);
+        let having =
+            |n: i32| format!("select customer, sum(total) as s from orders group by customer having sum(total) > {n}");
+        run(session, &format!("create materialized view a as {}", having(2)));
+        let with_one = arrangements(session);
+        run(session, &format!("create materialized view b as {}", having(0)));
+        assert_eq!(arrangements(session), with_one + 1);
+        run(session, "insert into orders values (14, 2, 3)");
+        assert_eq!(ask(session, "select * from a order by customer"), ["1 12", "2 4"]);
+        assert_eq!(ask(session, "select * from b order by customer"), ["1 12", "2 4"]);
+        run(session, "drop materialized view a");
+        run(session, "delete from orders where customer = 1");
+        assert_eq!(ask(session, "select * from b order by customer"), ["2 4"]);
+    });
+}
+
+#[test]
+fn explain_tells_what_is_shared_with_how_many() {
+    let mut session = session(0);
+    run(&mut session, TABLES);
+    let before = ask(&mut session, &format!("explain {SUMS}")).join("\n");
+    assert!(before.contains("to be shared, arranged by"), "{before}");
+    run(&mut session, &format!("create materialized view a as {SUMS}"));
+    let after = ask(&mut session, &format!("explain {BIG}")).join("\n");
+    assert!(after.contains("uses the shared arrangement by") && after.contains("(shared with 1, "), "{after}");
+}
+
+#[test]
+fn a_table_made_anew_under_the_same_name_shares_nothing_with_the_old() {
+    let mut session = session(0);
+    run(&mut session, TABLES);
+    let subscribe = format!("subscribe ({SUMS})");
+    let _subscription = run(&mut session, &subscribe);
+    run(&mut session, "drop table orders cascade; drop table customers cascade");
+    run(&mut session, TABLES);
+    run(&mut session, &format!("create materialized view a as {SUMS}"));
+    assert_eq!(ask(&mut session, "select * from a"), ["ann 12"]);
+}
+
+#[test]
+fn show_arrangements_names_what_is_shared_and_the_slowest_reader() {
+    let mut session = session(0);
+    run(&mut session, TABLES);
+    run(&mut session, &format!("create materialized view sums as {SUMS}"));
+    run(&mut session, "insert into orders values (15, 1, 4)");
+    let rows = ask(&mut session, "show arrangements");
+    assert!(rows.iter().any(|row| row.starts_with("orders id orders 4 ")), "{rows:#?}");
+    assert!(rows.iter().any(|row| row.starts_with("Stage")), "{rows:#?}");
+    assert!(rows.iter().all(|row| !row.ends_with(' ')), "every arrangement has a slowest reader: {rows:#?}");
+}
+
+#[test]
+fn memory_comes_back_when_the_last_reader_goes() {
+    let mut session = session(0);
+    run(&mut session, "create table t (k int not null, g int not null, v text not null)");
+    run(
+        &mut session,
+        "insert into t select k, k % 1000, 'value ' || k::text from unnest(generate_series(1, 50000)) as s(k)",
+    );
+    let base = bytes(&mut session);
+    let view = "select a.g, count(*) from t a join t b on a.k = b.k where a.g < 900 group by a.g";
+    run(&mut session, &format!("create materialized view one as {view}"));
+    run(&mut session, &format!("create materialized view two as {view} having count(*) > 1"));
+    let full = bytes(&mut session);
+    assert!(full > base + base / 4, "{full} {base}");
+    run(&mut session, "drop materialized view one");
+    assert!(bytes(&mut session) > base + base / 4);
+    run(&mut session, "drop materialized view two");
+    assert_eq!(bytes(&mut session), base);
+}
+
+#[test]
+fn steps_are_counted() {
+    let mut session = session(1);
+    run(&mut session, TABLES);
+    run(&mut session, &format!("create materialized view sums as {SUMS}"));
+    ask(&mut session, "select * from sums");
+    let steps = ask(&mut session, "show steps");
+    assert!(
+        ["Join", "Arrange", "Answer"].iter().all(|kind| steps.iter().any(|row| row.starts_with(kind))),
+        "{steps:#?}"
+    );
+}
