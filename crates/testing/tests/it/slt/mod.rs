@@ -8,6 +8,7 @@ mod session;
 
 use std::path::{Path, PathBuf};
 
+use anabranch_engine::Sharing;
 use sqllogictest::{DefaultColumnType, Record, Runner, parse_file};
 
 use session::SessionThread;
@@ -20,10 +21,10 @@ fn folder() -> PathBuf {
 }
 
 /// Runs every record of a file in one session; panics with the records that failed.
-fn check(name: &str, workers: usize) {
+fn check(name: &str, workers: usize, sharing: Sharing) {
     let path = folder().join(format!("{name}.slt"));
     let records = parse_file::<DefaultColumnType>(&path).expect("the file parses");
-    let mut runner = Runner::new(|| async move { SessionThread::start(workers) });
+    let mut runner = Runner::new(|| async move { SessionThread::start(workers, sharing) });
     let (mut n_records, mut failures) = (0, Vec::new());
     for record in records {
         n_records += usize::from(matches!(record, Record::Query { .. } | Record::Statement { .. }));
@@ -37,7 +38,7 @@ fn check(name: &str, workers: usize) {
     let shown = std::env::var("SLT_SHOW").ok().and_then(|text| text.parse().ok()).unwrap_or(FAILURES_SHOWN);
     let texts: Vec<&str> = failures.iter().take(shown).map(String::as_str).collect();
     panic!(
-        "{name}.slt with {workers} workers: {} of {n_records} records fail\n\n{}",
+        "{name}.slt with {workers} workers, sharing {sharing:?}: {} of {n_records} records fail\n\n{}",
         failures.len(),
         texts.join("\n----------\n")
     );
@@ -49,17 +50,22 @@ macro_rules! files {
         $(mod $name {
             #[test]
             fn without_threads() {
-                super::check(stringify!($name), 0);
+                super::check(stringify!($name), 0, super::Sharing::Full);
             }
 
             #[test]
             fn on_one_worker() {
-                super::check(stringify!($name), 1);
+                super::check(stringify!($name), 1, super::Sharing::Full);
             }
 
             #[test]
             fn on_two_workers() {
-                super::check(stringify!($name), 2);
+                super::check(stringify!($name), 2, super::Sharing::Full);
+            }
+
+            #[test]
+            fn without_sharing() {
+                super::check(stringify!($name), 0, super::Sharing::Off);
             }
         })*
 

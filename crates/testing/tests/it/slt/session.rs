@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use anabranch_engine::{Options, Outcome, Session};
+use anabranch_engine::{Options, Outcome, Session, Sharing};
 use sqllogictest::{DB, DBOutput, DefaultColumnType};
 
 use super::format::{rows_of, types_of};
@@ -40,11 +40,11 @@ pub struct SessionThread {
 
 impl SessionThread {
     /// A fresh session with that many worker threads (0: the session's thread does the work).
-    pub fn start(workers: usize) -> Result<SessionThread, Failure> {
+    pub fn start(workers: usize, sharing: Sharing) -> Result<SessionThread, Failure> {
         let (statements, inbox) = channel::<String>();
         let (outbox, answers) = channel();
         let thread = std::thread::spawn(move || {
-            let mut session = match Session::new(Options { workers, ..Options::default() }) {
+            let mut session = match Session::new(Options { workers, sharing, ..Options::default() }) {
                 Ok(session) => session,
                 Err(error) => {
                     let _ = outbox.send(Err(Failure::from(error)));
