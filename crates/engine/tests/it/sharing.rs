@@ -152,3 +152,39 @@ fn steps_are_counted() {
         "{steps:#?}"
     );
 }
+
+/// One key with many rows on both sides once made all its pairs in one step.
+#[test]
+fn one_key_with_a_million_matches_lets_others_work() {
+    let mut session = session(0);
+    run(
+        &mut session,
+        "create table a (k int not null, x int not null); create table b (k int not null, y int not null)",
+    );
+    run(&mut session, "insert into a select 1, x from unnest(generate_series(1, 1000)) as s(x)");
+    run(&mut session, "insert into b select 1, y from unnest(generate_series(1, 2000)) as s(y)");
+    session.reset_steps();
+    run(
+        &mut session,
+        "create materialized view pairs as select count(*) as n, sum(a.x + b.y) as s from a join b on a.k = b.k",
+    );
+    assert_eq!(ask(&mut session, "select * from pairs"), ["2000000 3002000000"]);
+    let joins = session.steps().into_iter().find(|stats| stats.operator == "Join").unwrap();
+    assert!(joins.count >= 15, "{joins:?}");
+    run(&mut session, "delete from a where x > 10; insert into b values (1, 0)");
+    assert_eq!(ask(&mut session, "select n from pairs"), ["20010"]);
+}
+
+#[test]
+fn the_import_of_a_large_table_lets_others_work() {
+    let mut session = session(0);
+    run(&mut session, "create table t (k int not null)");
+    run(&mut session, "insert into t select k from unnest(generate_series(1, 200000)) as s(k)");
+    session.reset_steps();
+    run(&mut session, "create materialized view n as select count(*) as n, sum(k) as s from t where k % 2 = 0");
+    assert_eq!(ask(&mut session, "select * from n"), ["100000 10000100000"]);
+    assert_eq!(ask(&mut session, "select count(*) from t"), ["200000"]);
+    let imports = session.steps().into_iter().find(|stats| stats.operator == "Import").unwrap();
+    assert!(imports.count >= 6, "{imports:?}");
+    assert_eq!(session.query("select k from t").unwrap().num_rows(), 200_000);
+}

@@ -59,8 +59,8 @@ pub struct JoinSpec {
     pub as_of: Time,
 }
 
-/// Probes and pairs that one scheduling of the operator may cost.
-const FUEL_PER_TURN: usize = 1 << 20;
+/// Probes and pairs that one scheduling of the operator may cost: some ten milliseconds.
+const FUEL_PER_TURN: usize = 1 << 17;
 
 /// Joins two arrangements of one dataflow.
 pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, name: &str, spec: JoinSpec) -> Stream<'s> {

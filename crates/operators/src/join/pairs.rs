@@ -27,8 +27,18 @@ pub(super) struct RunPairs {
     /// (chunk, row), grouped by key.
     rows: Vec<(u32, u32)>,
     next_key: usize,
+    /// Matches whose pairs are being made.
+    crossing: Option<Crossing>,
     gather_run: Vec<usize>,
     gather_other: Vec<usize>,
+}
+
+/// Matches of some keys, and how far their pairs are made.
+struct Crossing {
+    matches: Matches,
+    next_match: usize,
+    /// Of the rows of the next match's key.
+    next_row: usize,
 }
 
 impl RunPairs {
@@ -64,6 +74,7 @@ impl RunPairs {
             starts,
             rows,
             next_key: 0,
+            crossing: None,
             gather_run: gather_run.to_vec(),
             gather_other: gather_other.to_vec(),
         }
@@ -71,7 +82,16 @@ impl RunPairs {
 
     /// Goes on until the fuel is used up; true at the end.
     pub(super) fn work(&mut self, stage: &Stage, fuel: &mut isize, out: &mut Output) -> bool {
-        while self.next_key < self.keys.len() {
+        loop {
+            if let Some(mut crossing) = self.crossing.take()
+                && !self.cross(&mut crossing, stage, fuel, out)
+            {
+                self.crossing = Some(crossing);
+                return false;
+            }
+            if self.next_key == self.keys.len() {
+                return true;
+            }
             if *fuel <= 0 {
                 return false;
             }
@@ -80,25 +100,35 @@ impl RunPairs {
             let window = (*fuel as usize).min(BATCH_ROWS);
             self.next_key = probe(&self.others, &self.other_key, &self.keys, from, self.before, window, &mut matches);
             *fuel -= (self.next_key - from) as isize;
-            self.cross(&matches, stage, fuel, out);
+            self.crossing = Some(Crossing { matches, next_match: 0, next_row: 0 });
         }
-        true
     }
 
-    /// All pairs of the run's rows with the matches, gathered in batches.
-    fn cross(&self, matches: &Matches, stage: &Stage, fuel: &mut isize, out: &mut Output) {
-        let mut run_picks: Vec<(u32, u32)> = Vec::with_capacity(matches.len());
-        let mut match_picks: Vec<u32> = Vec::with_capacity(matches.len());
-        for (index, key) in matches.key.iter().enumerate() {
-            let rows = self.starts[*key as usize] as usize..self.starts[*key as usize + 1] as usize;
-            for row in rows {
-                run_picks.push(self.rows[row]);
-                match_picks.push(index as u32);
-                if run_picks.len() == BATCH_ROWS {
-                    *fuel -= BATCH_ROWS as isize;
-                    stage.apply(self.gather(matches, &run_picks, &match_picks), out);
-                    run_picks.clear();
-                    match_picks.clear();
+    /// Pairs of the run's rows with the matches, gathered in batches, until the fuel is used up: a key with many rows on both sides has more
+    /// pairs than one turn makes. True when all are made.
+    fn cross(&self, crossing: &mut Crossing, stage: &Stage, fuel: &mut isize, out: &mut Output) -> bool {
+        let matches = &crossing.matches;
+        let capacity = matches.len().min(BATCH_ROWS);
+        let mut run_picks: Vec<(u32, u32)> = Vec::with_capacity(capacity);
+        let mut match_picks: Vec<u32> = Vec::with_capacity(capacity);
+        while crossing.next_match < matches.len() {
+            let key = matches.key[crossing.next_match] as usize;
+            let rows = &self.rows[self.starts[key] as usize + crossing.next_row..self.starts[key + 1] as usize];
+            let taken = &rows[..rows.len().min(BATCH_ROWS - run_picks.len())];
+            run_picks.extend_from_slice(taken);
+            match_picks.extend(std::iter::repeat_n(crossing.next_match as u32, taken.len()));
+            if taken.len() == rows.len() {
+                (crossing.next_match, crossing.next_row) = (crossing.next_match + 1, 0);
+            } else {
+                crossing.next_row += taken.len();
+            }
+            if run_picks.len() == BATCH_ROWS {
+                *fuel -= BATCH_ROWS as isize;
+                stage.apply(self.gather(matches, &run_picks, &match_picks), out);
+                run_picks.clear();
+                match_picks.clear();
+                if *fuel <= 0 {
+                    return crossing.next_match == matches.len();
                 }
             }
         }
@@ -106,6 +136,7 @@ impl RunPairs {
         if !run_picks.is_empty() {
             stage.apply(self.gather(matches, &run_picks, &match_picks), out);
         }
+        true
     }
 
     fn gather(&self, matches: &Matches, run_picks: &[(u32, u32)], match_picks: &[u32]) -> Batch {
