@@ -1,7 +1,7 @@
 //! Which arrangements queries share, and what is to be built so that they can.
 //!
-//! Law: an arrangement is used for a sub-plan only if it is of an equal plan (or of a scan that shows more columns), so it holds the same
-//! collection. What is used is readable at the time as of which the query is installed.
+//! Law: an arrangement is used for a sub-plan only if it is of an equal plan, or of one that filters the same relation likewise and shows more
+//! columns; so it holds the same collection. What is used is readable at the time as of which the query is installed.
 //!
 //! A query's joins ask for their inputs arranged by a key; its aggregates are asked for their results. Each is looked up here, by the
 //! structure of the plan. What is there is imported. What is not there becomes a *shared dataflow* of its own, which exports it, and is
@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 use anabranch_batch::Time;
 use anabranch_plan::{Node, Plan};
+use datafusion_common::Column;
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_expr::Expr;
 
 use crate::cluster::{ArrangementId, DataflowId, Export, Read};
@@ -41,8 +43,8 @@ pub enum Sharing {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     by_plan: HashMap<Arc<Plan>, Vec<Entry>>,
-    /// The scans among them, by relation.
-    scans: BTreeMap<String, Vec<Arc<Plan>>>,
+    /// Those that only filter a relation's rows, by the relation and the filter: they differ in the columns that they show.
+    scans: HashMap<Rows, Vec<Arc<Plan>>>,
     /// What each arrangement is of.
     of: HashMap<ArrangementId, Arc<Plan>>,
 }
@@ -59,10 +61,10 @@ pub(crate) struct Entry {
 
 impl Registry {
     pub fn add(&mut self, plan: &Arc<Plan>, entry: Entry) {
-        if let Node::Scan { relation, .. } = &plan.node
+        if let Some(scan) = scan_of(plan)
             && !self.by_plan.contains_key(plan)
         {
-            self.scans.entry(relation.clone()).or_default().push(Arc::clone(plan));
+            self.scans.entry(scan.kind).or_default().push(Arc::clone(plan));
         }
         self.of.insert(entry.arrangement, Arc::clone(plan));
         self.by_plan.entry(Arc::clone(plan)).or_default().push(entry);
@@ -76,10 +78,11 @@ impl Registry {
             return;
         }
         self.by_plan.remove(&plan);
-        if let Node::Scan { relation, .. } = &plan.node
-            && let Some(scans) = self.scans.get_mut(relation)
-        {
-            scans.retain(|scan| *scan != plan);
+        let Some(kind) = scan_of(&plan).map(|scan| scan.kind) else { return };
+        let scans = self.scans.get_mut(&kind).expect("a scan is found by its kind");
+        scans.retain(|scan| *scan != plan);
+        if scans.is_empty() {
+            self.scans.remove(&kind);
         }
     }
 
@@ -108,9 +111,9 @@ impl Registry {
         self.by_plan.get(plan).map_or(&[], Vec::as_slice)
     }
 
-    /// Scans of the same relation, which may show other columns.
-    fn scans_of(&self, relation: &str) -> &[Arc<Plan>] {
-        self.scans.get(relation).map_or(&[], Vec::as_slice)
+    /// Scans of the same rows, which may show other columns.
+    fn scans_like(&self, scan: &Scan) -> &[Arc<Plan>] {
+        self.scans.get(&scan.kind).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -182,12 +185,12 @@ impl<'a> Drafter<'a> {
         entries.filter(|entry| self.sharing != Sharing::Off && entry.since <= self.as_of)
     }
 
-    /// The arrangements of scans that show at least the columns of this one, each with where those are.
-    fn covering<'b>(&'b self, relation: &str, columns: &[usize]) -> Vec<(&'b Entry, Vec<usize>)> {
-        let scans = self.registry.scans_of(relation).iter().chain(self.made.scans_of(relation));
+    /// The arrangements of scans that show at least some columns of the same rows, each with where those are.
+    fn covering<'b>(&'b self, wanted: &Scan, columns: &[usize]) -> Vec<(&'b Entry, Vec<usize>)> {
+        let scans = self.registry.scans_like(wanted).iter().chain(self.made.scans_like(wanted));
         let places = scans.filter_map(|scan| {
-            let Node::Scan { columns: shown, .. } = &scan.node else { return None };
-            let place = |column: &usize| shown.iter().position(|other| other == column);
+            let shown = scan_of(scan)?.shown;
+            let place = |column: &usize| shown.iter().position(|other| *other == wanted.shown[*column]);
             Some((scan, columns.iter().map(place).collect::<Option<Vec<usize>>>()?))
         });
         places.flat_map(|(scan, places)| self.usable(scan).map(move |entry| (entry, places.clone()))).collect()
@@ -196,12 +199,9 @@ impl<'a> Drafter<'a> {
     /// The arrangements that hold a plan's rows, each with where the plan's columns are in it.
     fn candidates(&self, plan: &Arc<Plan>) -> Vec<(&Entry, Vec<usize>)> {
         let (base, columns) = base_of(plan);
-        match &base.node {
-            Node::Scan { relation, columns: shown } => {
-                let wanted: Vec<usize> = columns.iter().map(|column| shown[*column]).collect();
-                self.covering(relation, &wanted)
-            }
-            _ => self.usable(base).map(|entry| (entry, columns.clone())).collect(),
+        match scan_of(base) {
+            Some(scan) => self.covering(&scan, &columns),
+            None => self.usable(base).map(|entry| (entry, columns.clone())).collect(),
         }
     }
 }
@@ -288,6 +288,44 @@ pub(crate) fn unnamed(plan: &Arc<Plan>) -> &Arc<Plan> {
         Some(picks) if picks.iter().copied().eq(0..input.schema.fields().len()) => unnamed(input),
         _ => plan,
     }
+}
+
+/// A plan that only filters a relation's rows and shows some of their columns.
+struct Scan {
+    /// What scans have in common that differ only in what they show.
+    kind: Rows,
+    /// Positions in the relation's schema.
+    shown: Vec<usize>,
+}
+
+/// A relation, and a filter over its columns by their positions.
+type Rows = (String, Vec<Expr>);
+
+fn scan_of(plan: &Plan) -> Option<Scan> {
+    match &plan.node {
+        Node::Scan { relation, columns } => Some(Scan { kind: (relation.clone(), vec![]), shown: columns.clone() }),
+        Node::Stage { input, filter, project } => {
+            let Node::Scan { relation, columns } = &input.node else { return None };
+            let shown = picks(input, &[], project)?.into_iter().map(|pick| columns[pick]).collect();
+            let filter = filter.iter().map(|expr| by_position(expr, input, columns)).collect::<Option<Vec<Expr>>>()?;
+            Some(Scan { kind: (relation.clone(), filter), shown })
+        }
+        _ => None,
+    }
+}
+
+/// The expression with the columns of a scan named by their positions in the relation's schema.
+fn by_position(expr: &Expr, scan: &Plan, columns: &[usize]) -> Option<Expr> {
+    let mut is_known = true;
+    let renamed = expr.clone().transform(|expr| {
+        let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
+        let Some(place) = scan.schema.maybe_index_of_column(column) else {
+            is_known = false;
+            return Ok(Transformed::no(expr));
+        };
+        Ok(Transformed::yes(Expr::Column(Column::new_unqualified(format!("#{}", columns[place])))))
+    });
+    renamed.ok().map(|renamed| renamed.data).filter(|_| is_known)
 }
 
 /// The columns that a stage picks, if that is all it does.

@@ -19,6 +19,7 @@ use crate::error::Error;
 impl Session {
     pub(super) fn explain(&mut self, explain: &Explain) -> Result<Rows, Error> {
         let Named { planned, .. } = self.plan_query(&explain.query)?;
+        self.await_dataflows(self.timeline.last())?;
         let sizes = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.bytes)).collect();
         let mut lines: Vec<String> = finish_line(&planned).into_iter().collect();
         let direct = self.direct(&planned.plan, None);
@@ -46,7 +47,8 @@ impl Session {
         let as_of = self.timeline.last();
         let reads = self.reads(plan)?;
         let sharing = self.sharing_for(Sink::Arrangements, as_of);
-        let wanted = Wanted { name: "explain", plan, keys: &[], egress: Egress::Nothing, reads: &reads, as_of, sharing };
+        let wanted =
+            Wanted { name: "explain", plan, keys: &[], egress: Egress::Nothing, reads: &reads, as_of, sharing };
         self.dataflows.usage(&wanted)
     }
 

@@ -132,6 +132,7 @@ impl Session {
 
     /// All arrangements, with what they hold. Those that only queries share have no owner; what they are of stands for the relation.
     fn show_arrangements(&mut self) -> Result<Rows, Error> {
+        self.await_dataflows(self.timeline.last())?;
         let stats = self.arrangements();
         let named = stats.iter().map(|stats| {
             self.catalog.objects().find_map(|object| {

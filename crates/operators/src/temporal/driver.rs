@@ -15,6 +15,7 @@ use crate::Stream;
 use crate::drive::{frontier_of, send};
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
+use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
 
 /// How far a verb's output reaches back behind its input's frontier.
@@ -48,7 +49,7 @@ impl Hold {
 /// Applies a function to every batch of events; row errors pass.
 pub fn stateless<'s>(
     stream: Stream<'s>,
-    name: &str,
+    name: &'static str,
     hold: Hold,
     mut apply: impl FnMut(Batch, &mut Output) + 'static,
 ) -> Stream<'s> {
@@ -62,7 +63,9 @@ pub fn stateless<'s>(
     operator.build(move |mut capabilities| {
         let mut held = Some(capabilities.pop().expect("one output"));
         let mut out = Output::default();
+        let meter = Meter::new(name);
         move |frontiers| {
+            let _step = meter.step();
             let mut output = output.activate();
             let Some(capability) = &held else { return };
             puller.for_each(|_capability, parcel| match std::mem::take(parcel) {
@@ -81,7 +84,7 @@ pub fn stateless<'s>(
 /// exchanged by key columns first. The tactic may put out events at or after `hold` of the frontier before its turn.
 pub fn events<'s>(
     inputs: Vec<(Stream<'s>, Vec<usize>)>,
-    name: &str,
+    name: &'static str,
     hold: Hold,
     mut tactic: Box<dyn Timed>,
 ) -> Stream<'s> {
@@ -93,7 +96,9 @@ pub fn events<'s>(
     operator.build(move |mut capabilities| {
         let mut held = Some(capabilities.pop().expect("one output"));
         let mut done = Time::MIN;
+        let meter = Meter::new(name);
         move |frontiers| {
+            let _step = meter.step();
             let mut output = output.activate();
             let Some(capability) = &held else { return };
             let mut out = Output::default();
