@@ -198,22 +198,20 @@ fn dashboards(options: &Options, sharing: Sharing) -> Result<Value, anabranch_en
     let mut figures = Figures::default();
     session.reset_steps();
     let (start, cpu) = (Instant::now(), measure::cpu_seconds());
-    let mut n_views = 0;
-    for _ in 0..options.rounds {
+    for view in 0..options.rounds {
         if live.len() >= options.live
-            && let Some(view) = live.remove(rng.below(live.len()))
+            && let Some(gone) = live.remove(rng.below(live.len()))
         {
-            session.execute(&format!("drop materialized view dashboard_{view}"))?;
+            session.execute(&format!("drop materialized view dashboard_{gone}"))?;
         }
         let query = rng.below(22) + 1;
         let text = queries::query(query, options.scale);
         let begin = Instant::now();
-        session.execute(&format!("create materialized view dashboard_{n_views} as {text}"))?;
+        session.execute(&format!("create materialized view dashboard_{view} as {text}"))?;
         session.wait()?;
         figures.install_ms.push(begin.elapsed().as_secs_f64() * 1e3);
         figures.queries.push(query);
-        live.push_back(n_views);
-        n_views += 1;
+        live.push_back(view);
 
         let batches: Vec<_> = loads.iter_mut().filter_map(|(table, load)| Some((*table, load.next()?))).collect();
         let begin = Instant::now();

@@ -35,11 +35,16 @@ impl Unnest {
                 picks.extend((0..n_rows).map(|at| (at < len).then_some((first + at) as u32)));
             }
         }
-        let repeated = batch.take(&rows);
-        let mut columns: Vec<ArrayRef> = repeated.columns().to_vec();
-        for ((column, list), picks) in self.columns.iter().zip(&lists).zip(&picks) {
-            columns[*column] = list.pick(picks);
-        }
+        // The lists are left out first: repeated for each of its elements a list would grow with their square.
+        let n_columns = batch.columns().len();
+        let others: Vec<usize> = (0..n_columns).filter(|column| !self.columns.contains(column)).collect();
+        let repeated = batch.project(&others).take(&rows);
+        let mut rest = repeated.columns().iter();
+        let columns = (0..n_columns).map(|column| match self.columns.iter().position(|list| *list == column) {
+            Some(at) => lists[at].pick(&picks[at]),
+            None => ArrayRef::clone(rest.next().expect("every column that is no list was repeated")),
+        });
+        let columns: Vec<ArrayRef> = columns.collect();
         out.give_rows(repeated.with_columns(Columns::from(columns)));
     }
 }
