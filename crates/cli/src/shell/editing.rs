@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn words_complete_to_names_keywords_and_commands() {
         let editing = Editing { names: vec!["carrier".into(), "flights".into()] };
-        assert_eq!(editing.candidates("select * from fl"), (14, vec!["flights".to_string()]));
+        assert_eq!(editing.candidates("select * from fli"), (14, vec!["flights".to_string()]));
         assert_eq!(editing.candidates("SELECT flights.car"), (15, vec!["carrier".to_string()]));
         assert!(editing.candidates("MATER").1.contains(&"MATERIALIZED VIEW".to_string()));
         assert!(editing.candidates("mater").1.contains(&"materialized view".to_string()));

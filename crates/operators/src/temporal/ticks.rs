@@ -98,6 +98,10 @@ impl Grid {
     /// The least window start at or after `time`.
     #[inline]
     pub fn ceil(&mut self, time: Time) -> Time {
+        if time == FIRST {
+            // The window that holds it may have begun before time did.
+            return ceil(time, self.period, self.offset);
+        }
         let floor = self.floor(time);
         if floor == time { time } else { self.end }
     }
