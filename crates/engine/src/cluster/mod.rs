@@ -80,12 +80,7 @@ impl Cluster {
 
     /// Gives rows, with times at or after the input's frontier, to the workers in turn.
     pub fn push(&mut self, input: CollectionId, batch: Batch) {
-        self.push_events(input, batch.flatten());
-    }
-
-    /// Gives events to the workers in turn, lifetimes and end edges as they are.
-    pub fn push_events(&mut self, input: CollectionId, batch: Batch) {
-        let batch = batch.compact();
+        let batch = batch.flatten();
         if batch.is_empty() {
             return;
         }
@@ -98,6 +93,15 @@ impl Cluster {
             let batch = batch.slice(start, end - start);
             self.tell_one(self.next_worker, Command::Push { input, batch });
             self.next_worker = (self.next_worker + 1) % self.n_workers;
+        }
+    }
+
+    /// Gives events to the input's worker, lifetimes and end edges as they are. It is always the same one: events of one key then stay in
+    /// their order of arrival, wherever they are sent on to.
+    pub fn push_events(&mut self, input: CollectionId, batch: Batch) {
+        let batch = batch.compact();
+        if !batch.is_empty() {
+            self.tell_one(input.0 as usize % self.n_workers, Command::Push { input, batch });
         }
     }
 

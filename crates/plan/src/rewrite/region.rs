@@ -173,9 +173,12 @@ pub(super) fn is_unique(plan: &Plan, columns: &[usize]) -> bool {
                 columns.iter().filter_map(|at| project.get(*at).and_then(|e| position(e, &input.schema))).collect();
             is_unique(input, &below)
         }
-        Node::Join { left, kind, output, .. }
-            if matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftAntiNullAware) =>
-        {
+        Node::Join {
+            left,
+            kind: JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftAntiNullAware,
+            output,
+            ..
+        } => {
             let below: Vec<usize> = columns.iter().map(|at| output[*at]).collect();
             is_unique(left, &below)
         }

@@ -40,8 +40,10 @@ fn share(condition: &Expr) -> f64 {
             Operator::Eq if is_literal(&binary.left) || is_literal(&binary.right) => 0.05,
             Operator::Eq => 0.1,
             Operator::NotEq => 0.9,
-            Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
-                if is_literal(&binary.left) || is_literal(&binary.right) { 0.35 } else { 0.5 }
+            Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
+                if is_literal(&binary.left) || is_literal(&binary.right) =>
+            {
+                0.35
             }
             _ => 0.5,
         },

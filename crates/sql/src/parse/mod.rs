@@ -174,7 +174,8 @@ fn refuse_temporal(tokens: &[TokenWithSpan], text: &str) -> Result<()> {
                 "ASOF JOIN",
                 "Join on equality and a range of time, or use the fluent API, whose frames join rows while both are in force.",
             )
-        } else if begins(rest, &["SESSION", "(", "TABLE"]) {
+        } else if begins(rest, &["SESSION", "("]) && at > 0 && ["FROM", "JOIN", ","].contains(&words[at - 1].0.as_str())
+        {
             SqlError::unsupported(
                 "table function session",
                 "Write TUMBLE, HOP or CUMULATE; sessions of events are a verb of the fluent API.",

@@ -91,7 +91,8 @@ fn durations_are_set() {
     law("durations", |rng| {
         let ticks = *rng.pick(&[1, 5, 100, FOREVER]);
         let frame = input("left").alter_duration(ticks);
-        (frame, Box::new(move |lives| lives.iter().map(|l| out(l.start, l.start.saturating_add(ticks), l)).collect()))
+        let end = move |start: i64| if ticks == FOREVER { FOREVER } else { start.saturating_add(ticks) };
+        (frame, Box::new(move |lives| lives.iter().map(|l| out(l.start, end(l.start), l)).collect()))
     });
     law("durations of rows", |_| {
         let frame = input("left").alter_duration_by(col("x"));
