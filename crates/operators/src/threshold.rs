@@ -287,8 +287,10 @@ mod tests {
     use arrow::array::Int64Array;
     use std::sync::Arc;
 
-    fn rows(rows: &[(i64, i64, Time, Diff)]) -> Batch {
-        let column = |of: &dyn Fn(&(i64, i64, Time, Diff)) -> i64| -> ArrayRef {
+    type Update = (i64, i64, Time, Diff);
+
+    fn rows(rows: &[Update]) -> Batch {
+        let column = |of: &dyn Fn(&Update) -> i64| -> ArrayRef {
             Arc::new(Int64Array::from(rows.iter().map(of).collect::<Vec<_>>()))
         };
         let times = Times::Column(rows.iter().map(|row| row.2).collect());

@@ -24,12 +24,14 @@ pub(super) fn continuous(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], par
         |places: &[Option<Place>]| cast(&picked(places, sources), &DataType::Float64).expect("numbers become doubles");
     let (lower, upper) = (as_double(&lower), as_double(&upper));
     let (lower, upper) = (lower.as_primitive::<Float64Type>(), upper.as_primitive::<Float64Type>());
-    let between = |(list, bounds): (&Vec<(Place, Diff)>, (Option<f64>, Option<f64>))| {
-        let (lower, upper) = (bounds.0?, bounds.1?);
+    let between = |list: &[(Place, Diff)], lower: Option<f64>, upper: Option<f64>| {
+        let (lower, upper) = (lower?, upper?);
         let rest = at(list).fract();
         Some(if rest == 0.0 { lower } else { lower + (upper - lower) * rest })
     };
-    Arc::new(lists.iter().zip(lower.iter().zip(upper)).map(between).collect::<Float64Array>())
+    let bounds = lower.iter().zip(upper);
+    let values = lists.iter().zip(bounds).map(|(list, (lower, upper))| between(list, lower, upper));
+    Arc::new(values.collect::<Float64Array>())
 }
 
 /// The places of the values of rank `ceil(part * n)`.

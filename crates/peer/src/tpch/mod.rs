@@ -172,7 +172,7 @@ pub fn run(case: Case) -> Run {
         let (mut feeds, probe) = worker.dataflow::<Time, _, _>(|scope| {
             let Case { scale, rows, batches, .. } = case;
             let probe = probe::Handle::new();
-            let mut site = Site { batches, scope: scope.clone(), scale, rows, feeds: Vec::new(), probe, answer };
+            let mut site = Site { batches, scope, scale, rows, feeds: Vec::new(), probe, answer };
             queries::build(case.query, &mut site);
             (site.feeds, site.probe)
         });

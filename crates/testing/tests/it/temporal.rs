@@ -362,13 +362,16 @@ fn rows_are_hidden() {
     });
 }
 
-/// What the plan says of the frame's events: constant duration, constant hop.
-fn known(frame: &Frame) -> (Option<i64>, Option<i64>) {
-    let text = frame.explain().unwrap();
-    let remark = text.lines().next().unwrap().split("  -- ").nth(1).unwrap_or_default().to_owned();
+/// Constant duration, constant hop.
+type Known = (Option<i64>, Option<i64>);
+
+/// What the plan says of the frame's events.
+fn known(frame: &Frame) -> Known {
+    let text = frame.explain().expect("the frame is right");
+    let remark = text.lines().next().expect("a plan has a root").split("  -- ").nth(1).unwrap_or_default().to_owned();
     let number = |word: &str| {
         let part = remark.split(", ").find_map(|part| part.strip_prefix(word));
-        part.map(|number| number.trim().parse().unwrap())
+        part.map(|number| number.trim().parse().expect("a number"))
     };
     let forever = remark.split(", ").any(|part| part == "append-only");
     (if forever { Some(FOREVER) } else { number("constant duration") }, number("constant hop"))
@@ -377,7 +380,7 @@ fn known(frame: &Frame) -> (Option<i64>, Option<i64>) {
 /// A rule that derives what does not hold fails here: every event that comes out is held against what the plan says.
 #[test]
 fn what_is_known_of_streams_holds() {
-    let frames: Vec<(Frame, (Option<i64>, Option<i64>))> = vec![
+    let frames: Vec<(Frame, Known)> = vec![
         (input("left"), (None, None)),
         (input("left").alter_duration(7), (Some(7), None)),
         (input("left").alter_duration(FOREVER), (Some(FOREVER), None)),
