@@ -99,6 +99,14 @@ impl Cluster {
         }
     }
 
+    /// Gives events to one worker, so that operators see them in order of arrival.
+    pub fn push_events_in_order(&mut self, input: CollectionId, batch: Batch) {
+        let batch = batch.compact();
+        if !batch.is_empty() {
+            self.tell_one(0, Command::Push { input, batch });
+        }
+    }
+
     /// Makes an input of events, with a time of its own, which begins before all times.
     pub fn create_events(&mut self, input: CollectionId) {
         self.tell(|| Command::CreateEvents { input });
