@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
-use anabranch_operators::steps::StepStats;
 use anabranch_operators::temporal::egress::Item;
 
 pub use spec::{
@@ -26,8 +25,7 @@ pub use spec::{
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::render::physical::Physical;
-use crate::render::{NoShares, prepare};
+use crate::render::prepare;
 use threads::Threads;
 use worker::{Command, EventsPart, Local, WorkerStats};
 
@@ -80,7 +78,12 @@ impl Cluster {
 
     /// Gives rows, with times at or after the input's frontier, to the workers in turn.
     pub fn push(&mut self, input: CollectionId, batch: Batch) {
-        let batch = batch.flatten();
+        self.push_events(input, batch.flatten());
+    }
+
+    /// Gives events to the workers in turn, lifetimes and end edges as they are.
+    pub fn push_events(&mut self, input: CollectionId, batch: Batch) {
+        let batch = batch.compact();
         if batch.is_empty() {
             return;
         }
@@ -96,12 +99,11 @@ impl Cluster {
         }
     }
 
-    /// Gives events to the input's worker, lifetimes and end edges as they are. It is always the same one: events of one key then stay in
-    /// their order of arrival, wherever they are sent on to.
-    pub fn push_events(&mut self, input: CollectionId, batch: Batch) {
+    /// Gives events to one worker, so that operators see them in order of arrival.
+    pub fn push_events_in_order(&mut self, input: CollectionId, batch: Batch) {
         let batch = batch.compact();
         if !batch.is_empty() {
-            self.tell_one(input.0 as usize % self.n_workers, Command::Push { input, batch });
+            self.tell_one(0, Command::Push { input, batch });
         }
     }
 
@@ -137,28 +139,16 @@ impl Cluster {
     /// # Errors
     /// `Invalid` when the plan cannot be run; nothing is left behind.
     pub fn install(&mut self, spec: DataflowSpec) -> Result<(), Error> {
-        let physical = prepare(&spec.plan, &spec.reads, &spec.exports, &mut NoShares)?;
+        let physical = prepare(&spec.plan, &spec.reads, &spec.exports)?;
         self.check()?;
-        self.install_prepared(spec.dataflow, &spec.name, &physical, spec.as_of, spec.egress);
-        Ok(())
-    }
-
-    /// Builds a dataflow from its steps on all workers.
-    pub(crate) fn install_prepared(
-        &mut self,
-        dataflow: DataflowId,
-        name: &str,
-        physical: &Physical,
-        as_of: Time,
-        egress: Egress,
-    ) {
         self.tell(|| Command::Install {
-            dataflow,
-            name: name.to_owned(),
+            dataflow: spec.dataflow,
+            name: spec.name.clone(),
             physical: Box::new(physical.clone()),
-            as_of,
-            egress,
+            as_of: spec.as_of,
+            egress: spec.egress,
         });
+        Ok(())
     }
 
     /// Drops a dataflow and what it exports, unless others read it.
@@ -251,31 +241,8 @@ impl Cluster {
         all.into_values().collect()
     }
 
-    /// How long operators ran without a pause, over all workers, in order of their kinds. On the caller's thread this counts what other
-    /// clusters of the thread did, too.
-    pub fn steps(&mut self) -> Vec<StepStats> {
-        let (sender, receiver) = channel();
-        self.tell(|| Command::Steps { reply: sender.clone() });
-        let parts = self.collect(&receiver, &Interrupt::new()).unwrap_or_default();
-        let mut all: BTreeMap<&'static str, StepStats> = BTreeMap::new();
-        for stats in parts.into_iter().flatten() {
-            match all.get_mut(stats.operator) {
-                Some(sum) => sum.merge(&stats),
-                None => {
-                    all.insert(stats.operator, stats);
-                }
-            }
-        }
-        all.into_values().collect()
-    }
-
-    /// Counts steps anew.
-    pub fn reset_steps(&mut self) {
-        self.tell(|| Command::ResetSteps);
-    }
-
     /// Fails if a worker has.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), Error> {
         match &self.workers {
             Workers::Threads(threads) => threads.check(),
             Workers::Local(_) => Ok(()),

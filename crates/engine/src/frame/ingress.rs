@@ -223,7 +223,7 @@ impl Run<'_> {
         }
         for item in items {
             if let Item::Rows(batch) = item {
-                self.cluster.push_events(collection, batch);
+                self.give(collection, batch);
             }
         }
         if moved {
@@ -251,7 +251,7 @@ impl Run<'_> {
             let items = place.ingress.as_mut().map(Ingress::take).unwrap_or_default();
             for item in items {
                 if let Item::Rows(batch) = item {
-                    self.cluster.push_events(collection, batch);
+                    self.give(collection, batch);
                 }
             }
             self.cluster.advance_events(collection, reached);

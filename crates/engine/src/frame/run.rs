@@ -11,6 +11,9 @@ use anabranch_batch::{Batch, END, Time};
 use anabranch_operators::temporal::egress::{Item, in_order, release};
 use anabranch_operators::temporal::ingress::{Ingress, Item as Arrived};
 use anabranch_operators::temporal::ticks::{self, FIRST, event};
+use anabranch_plan::pattern::Simultaneous;
+use anabranch_plan::temporal::Verb;
+use anabranch_plan::{Node, Plan};
 use datafusion_common::ScalarValue;
 
 use super::input::{Events, IntoEvents};
@@ -27,6 +30,8 @@ pub struct Run<'s> {
     dataflow: DataflowId,
     frame: Frame,
     pub(super) inputs: BTreeMap<String, RunInput>,
+    /// Whether a pattern goes by the order of arrival.
+    goes_by_arrival: bool,
     merge: Merge,
     pairs: Pairs,
     /// Changes that lie in the future of the frontier.
@@ -55,7 +60,8 @@ impl<'s> Run<'s> {
         inputs: BTreeMap<String, RunInput>,
     ) -> Run<'s> {
         let merge = Merge::new(cluster.workers());
-        Run { cluster, dataflow, frame, inputs, merge, pairs: Pairs::default(), future: Vec::new() }
+        let goes_by_arrival = frame.state().is_ok_and(|state| goes_by_arrival(&state.plan));
+        Run { cluster, dataflow, frame, inputs, goes_by_arrival, merge, pairs: Pairs::default(), future: Vec::new() }
     }
 
     /// Gives rows to an input, in any order between two advances.
@@ -82,7 +88,7 @@ impl<'s> Run<'s> {
             return self.push_arriving(input, batch);
         }
         let collection = place.collection;
-        self.cluster.push_events(collection, batch);
+        self.give(collection, batch);
         self.cluster.step();
         Ok(())
     }
@@ -198,6 +204,14 @@ impl<'s> Run<'s> {
         Ok(rows)
     }
 
+    /// Hands events to the workers.
+    pub(super) fn give(&mut self, collection: CollectionId, batch: Batch) {
+        match self.goes_by_arrival {
+            true => self.cluster.push_events_in_order(collection, batch),
+            false => self.cluster.push_events(collection, batch),
+        }
+    }
+
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         let frontiers = self.inputs.iter().map(|(name, input)| (name.clone(), input.frontier)).collect();
         let target = output_frontier(&self.frame.state()?.plan, &frontiers);
@@ -226,6 +240,15 @@ impl Drop for Run<'_> {
             self.cluster.drop_input(input.collection);
         }
     }
+}
+
+/// Whether some pattern of the plan takes events of one time in order of arrival.
+fn goes_by_arrival(plan: &Plan) -> bool {
+    let is_ordered = match &plan.node {
+        Node::Temporal { verb: Verb::Detect(detect), .. } => detect.simultaneous == Simultaneous::Arrival,
+        _ => false,
+    };
+    is_ordered || plan.inputs().into_iter().any(|input| goes_by_arrival(input))
 }
 
 fn late(input: &str, time: Time, frontier: Time) -> Error {

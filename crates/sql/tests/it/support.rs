@@ -52,7 +52,7 @@ impl TestCatalog {
                     kind: ObjectKind::Table,
                     schema: Arc::new(Schema::new(table.columns)),
                     primary_key: table.primary_key,
-                    watermark: None,
+                    watermark: table.watermark,
                     view_query: None,
                 });
             }
