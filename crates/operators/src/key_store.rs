@@ -93,6 +93,19 @@ impl KeyStore {
         result
     }
 
+    /// The columns that keys lie in.
+    pub(crate) fn sources(&self) -> Vec<&[ArrayRef]> {
+        self.segments.iter().map(|segment| &*segment.columns).collect()
+    }
+
+    /// Where the key of `slot` lies: which of the sources, and where in it.
+    pub(crate) fn place(&self, slot: u32) -> (u32, u32) {
+        let position = self.positions[slot as usize];
+        debug_assert_ne!(position, NOWHERE, "the slot has a key");
+        let segment = self.segment_of(position);
+        (segment as u32, position - self.segments[segment].start)
+    }
+
     pub(crate) fn size_bytes(&self) -> usize {
         let columns = self.segments.iter().flat_map(|segment| segment.columns.iter());
         let columns: usize = columns.map(|column| column.get_buffer_memory_size()).sum();

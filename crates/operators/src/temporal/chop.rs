@@ -1,0 +1,203 @@
+//! Lifetimes cut at every boundary of a grid.
+//!
+//! ```text
+//!     period 10:   [3, 25) a   ->   [3, 10) a    [10, 20) a    [20, 25) a
+//! ```
+//!
+//! Law: an event becomes its pieces between the boundaries strictly inside of its lifetime. As a collection over time nothing changes. An event
+//! that never ends is cut up to the last boundary that a frontier, or the time of a later event, has passed.
+//!
+//! State: the events in force. A piece comes out when time reaches its start, so a long event does not come out all at once.
+//! Cost: one row out for each piece (two for those of start edges). Source: Trill, `Chop`.
+
+use anabranch_batch::{Batch, END, Time};
+use arrow::datatypes::DataType;
+use std::collections::BTreeMap;
+
+use crate::tactic::{Output, Timed};
+
+use super::events::{Emit, EventQueue, Kind, Ready, kind};
+use super::rows::RowSet;
+use super::ticks::{FIRST, ceil};
+
+/// The tactic. See the module's page.
+#[derive(Debug)]
+pub struct Chop {
+    period: i64,
+    offset: i64,
+    queue: EventQueue,
+    rows: RowSet,
+    /// Intervals with pieces to come, all from the boundary `next`: end and row.
+    intervals: Vec<(Time, u32)>,
+    /// Start edges whose end is not known: start and row, how many, and where the last piece began.
+    edges: BTreeMap<(Time, u32), Edge>,
+    /// The first boundary that has not been cut at.
+    next: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    count: u32,
+    piece: Time,
+}
+
+impl Chop {
+    /// Cuts events of rows of these types at `offset + k * period`.
+    ///
+    /// # Panics
+    /// If the period is not positive.
+    pub fn new(period: i64, offset: i64, types: &[DataType]) -> Chop {
+        assert!(period > 0, "a period is positive");
+        Chop {
+            period,
+            offset,
+            queue: EventQueue::default(),
+            rows: RowSet::new(types),
+            intervals: Vec::new(),
+            edges: BTreeMap::new(),
+            next: ceil(FIRST, period, offset),
+        }
+    }
+
+    fn enter(&mut self, ready: &Ready, emit: &mut Emit, released: &mut Vec<u32>) {
+        let ids = self.rows.hold(ready.batch.columns(), ready.len());
+        for row in rows_ends_first(ready) {
+            let (id, time, until) = (ids[row as usize], ready.times[row as usize], ready.untils[row as usize]);
+            let kind = kind(time, until);
+            // What ends at a boundary is not cut there; what starts there starts after the cut.
+            self.cut_before(if kind == Some(Kind::End) { time } else { time + 1 }, emit, released);
+            match kind {
+                Some(Kind::Interval) => {
+                    let cut = self.boundary_from(time + 1);
+                    emit.fresh(row, time, until.min(cut));
+                    if cut < until {
+                        self.intervals.push((until, id));
+                    } else {
+                        released.push(id);
+                    }
+                }
+                Some(Kind::Start) => {
+                    emit.fresh(row, time, END);
+                    self.edges.entry((time, id)).or_insert(Edge { count: 0, piece: time }).count += 1;
+                }
+                Some(Kind::End) => {
+                    released.push(id);
+                    if let Some(edge) = self.edges.get_mut(&(until, id)) {
+                        emit.fresh(row, time, edge.piece);
+                        released.push(id);
+                        edge.count -= 1;
+                        if edge.count == 0 {
+                            self.edges.remove(&(until, id));
+                        }
+                    }
+                }
+                None => released.push(id),
+            }
+        }
+    }
+
+    /// The first boundary at or after `time`.
+    fn boundary_from(&self, time: Time) -> Time {
+        ceil(time, self.period, self.offset)
+    }
+
+    /// Cuts at all boundaries before `upto`.
+    fn cut_before(&mut self, upto: Time, emit: &mut Emit, released: &mut Vec<u32>) {
+        while self.next < upto {
+            if self.intervals.is_empty() && (self.edges.is_empty() || upto == END) {
+                self.next = self.boundary_from(upto);
+                return;
+            }
+            self.cut(emit, released);
+        }
+    }
+
+    /// Cuts at `next`.
+    fn cut(&mut self, emit: &mut Emit, released: &mut Vec<u32>) {
+        let boundary = self.next;
+        self.next = self.boundary_from(boundary + 1);
+        let end = self.next;
+        self.intervals.retain(|&(until, id)| {
+            emit.stored(id, boundary, until.min(end));
+            if until <= end {
+                released.push(id);
+            }
+            until > end
+        });
+        for (&(_, id), edge) in &mut self.edges {
+            for _ in 0..edge.count {
+                emit.stored(id, boundary, edge.piece);
+                emit.stored(id, boundary, END);
+            }
+            edge.piece = boundary;
+        }
+    }
+}
+
+/// Rows in order of time, end edges before the others of their time.
+fn rows_ends_first(ready: &Ready) -> Vec<u32> {
+    let is_end = |row: u32| ready.untils[row as usize] < ready.times[row as usize];
+    let mut rows: Vec<u32> = (0..ready.len() as u32).collect();
+    if rows.iter().any(|&row| is_end(row)) {
+        rows.sort_by_key(|&row| (ready.times[row as usize], !is_end(row)));
+    }
+    rows
+}
+
+impl Timed for Chop {
+    fn push(&mut self, _input: usize, batch: Batch) {
+        self.queue.push(batch);
+    }
+
+    fn advance(&mut self, upto: Time, out: &mut Output) {
+        let ready = self.queue.take_before(upto);
+        let (mut emit, mut released) = (Emit::default(), Vec::new());
+        if let Some(ready) = &ready {
+            self.enter(ready, &mut emit, &mut released);
+        }
+        self.cut_before(upto, &mut emit, &mut released);
+        let fresh = ready.as_ref().map_or(&[][..], |ready| ready.batch.columns());
+        out.give_rows(emit.finish(fresh, self.rows.store()));
+        released.into_iter().for_each(|id| self.rows.release(id));
+    }
+
+    fn pending_from(&self) -> Option<Time> {
+        let is_open = !self.intervals.is_empty() || !self.edges.is_empty();
+        self.queue.pending_from().into_iter().chain(is_open.then_some(self.next)).min()
+    }
+
+    fn size_bytes(&self) -> usize {
+        let intervals = self.intervals.capacity() * size_of::<(Time, u32)>();
+        let edges = self.edges.len() * size_of::<((Time, u32), Edge)>();
+        self.queue.size_bytes() + self.rows.size_bytes() + intervals + edges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::temporal::Hold;
+    use crate::temporal::testing::*;
+
+    #[test]
+    fn lifetimes_are_cut_at_boundaries() {
+        let input = [(3, 25, 1), (5, 10, 2), (10, 20, 3), (11, 12, 4), (-5, 5, 5)];
+        let expected =
+            [(3, 10, 1), (10, 20, 1), (20, 25, 1), (5, 10, 2), (10, 20, 3), (11, 12, 4), (-5, 0, 5), (0, 5, 5)];
+        check(|| Chop::new(10, 0, &types()), &input, &expected);
+    }
+
+    #[test]
+    fn equal_edges_are_cut_alike() {
+        let input = [(3, END, 1), (3, END, 1), (25, 3, 1), (31, 3, 1)];
+        let expected = [(3, 12, 1), (12, 22, 1), (22, 25, 1), (3, 12, 1), (12, 22, 1), (22, 31, 1)];
+        check(|| Chop::new(10, 2, &types()), &input, &expected);
+    }
+
+    #[test]
+    fn an_event_that_never_ends_is_cut_as_far_as_time_went() {
+        let stops = [5, 27, END];
+        let result = intervals(&run(Chop::new(10, 0, &types()), Hold::Same, &[&[(3, END, 1)]], &stops, false));
+        assert_eq!(result, [(3, 10, 1), (10, 20, 1), (20, END, 1)]);
+    }
+}

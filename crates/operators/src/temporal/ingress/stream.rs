@@ -1,0 +1,570 @@
+//! Rows in, items out.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, Columns, END, Time, Times, gather, hash};
+use arrow::array::{ArrayRef, Int64Array};
+use arrow::datatypes::DataType;
+
+use super::partition::{Partition, due};
+use super::{Completed, Counts, Disorder, Ends, Item, Late, Policy};
+use crate::group_table::GroupTable;
+use crate::temporal::events::{Emit, Kind, kind, untils};
+use crate::temporal::rows::{RowSet, RowStore};
+use crate::temporal::ticks::FIRST;
+
+/// An input that brings rows in order. See the page of [`super`].
+#[derive(Debug)]
+pub struct Ingress {
+    policy: Policy,
+    table: GroupTable,
+    /// By the table's slot.
+    partitions: Vec<Option<Partition>>,
+    keys: RowStore,
+    n_seen: u64,
+    n_arrived: u64,
+    /// Greatest time of any row.
+    high: Time,
+    /// The last low watermark.
+    low: Option<Time>,
+    /// Where periods count from before anything was promised: 0, or the first row if that is earlier.
+    origin: Option<Time>,
+    waiting: Waiting,
+    /// Rows of late start edges.
+    rows: RowSet,
+    /// By row and start: what became of late start edges, in order of arrival; `None` when dropped.
+    pub(super) moved: HashMap<(u32, Time), VecDeque<Option<Time>>>,
+    counts: Counts,
+    report: Vec<Batch>,
+    items: Vec<Item>,
+    /// Whether no row will ever come.
+    is_closed: bool,
+}
+
+/// Rows that wait for their latency.
+#[derive(Debug, Default)]
+struct Waiting {
+    store: RowStore,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+/// A row that waits.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: Place,
+    time: Time,
+    until: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In the batch at hand.
+    Fresh(u32),
+    /// In the store.
+    Stored(u32),
+    /// Let through.
+    Gone,
+}
+
+/// A batch on its way in.
+struct Arriving {
+    batch: Batch,
+    times: Vec<Time>,
+    untils: Vec<Time>,
+    /// Slot of each row's partition.
+    slots: Vec<u32>,
+    /// Numbers of rows in [`Ingress::rows`], once needed.
+    ids: Option<Vec<u32>>,
+    emit: Emit,
+    /// Stored rows that were let through.
+    released: Vec<u32>,
+    /// Entries made for rows of this batch.
+    entered: Vec<u32>,
+    /// Rows dropped or moved, with the ticks.
+    late: Vec<(u32, Option<i64>)>,
+    /// Whether a low watermark has come meanwhile.
+    is_passed: bool,
+}
+
+impl Ingress {
+    /// An input of rows of these types.
+    ///
+    /// # Panics
+    /// If a period is not positive, a latency or lag is negative, or a partition column does not exist.
+    pub fn new(policy: Policy, types: &[DataType]) -> Ingress {
+        assert!(policy.reorder_latency >= 0, "a latency is not negative");
+        assert!(policy.punctuation_period.is_none_or(|period| period > 0), "a period is positive");
+        assert!(policy.low_watermark.is_none_or(|low| low.period > 0 && low.lag >= 0), "a period is positive");
+        let key_types: Vec<DataType> = policy.partition.iter().map(|&column| types[column].clone()).collect();
+        Ingress {
+            policy,
+            table: GroupTable::new(&key_types),
+            partitions: Vec::new(),
+            keys: RowStore::default(),
+            n_seen: 0,
+            n_arrived: 0,
+            high: FIRST,
+            low: None,
+            origin: None,
+            waiting: Waiting::default(),
+            rows: RowSet::new(types),
+            moved: HashMap::new(),
+            counts: Counts::default(),
+            report: Vec::new(),
+            items: Vec::new(),
+            is_closed: false,
+        }
+    }
+
+    /// Takes rows, in order of arrival.
+    ///
+    /// # Errors
+    /// The first late row, when that is an error.
+    pub fn push(&mut self, batch: Batch) -> Result<(), Late> {
+        let batch = batch.compact();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if self.policy.partition.is_empty() && self.pass_through(&batch) {
+            return Ok(());
+        }
+        let mut arriving = self.arrive(batch);
+        let result = (0..arriving.times.len()).try_for_each(|row| self.take_row(row, &mut arriving));
+        self.settle(arriving);
+        result
+    }
+
+    /// Promises that no row of a partition (one row of its columns) will come before `time`; rows that wait up to then are let through.
+    pub fn punctuate(&mut self, key: &[ArrayRef], time: Time) {
+        let mut arriving = Arriving::empty();
+        let slot = self.slots(key, 1)[0];
+        let low = self.low;
+        let partition = self.partition(slot);
+        let last = partition.punctuated.max(low);
+        if last.is_some_and(|last| time <= last) {
+            return;
+        }
+        let time = time.max(partition.current);
+        self.release(slot, time, &mut arriving);
+        self.promise(slot, time, &mut arriving);
+        self.partition(slot).current = time;
+        self.settle(arriving);
+    }
+
+    /// Promises that no row of any partition will come before `time`; rows that wait up to then are let through.
+    pub fn low_watermark(&mut self, time: Time) {
+        let mut arriving = Arriving::empty();
+        self.pass_low_watermark(time, &mut arriving);
+        self.settle(arriving);
+    }
+
+    /// The input ends.
+    pub fn finish(&mut self) {
+        if self.policy.completed == Completed::Nothing {
+            return;
+        }
+        let mut arriving = Arriving::empty();
+        for slot in self.slots_in_order() {
+            self.release(slot, END, &mut arriving);
+            if self.policy.completed == Completed::Flush {
+                let time = self.partition(slot).current;
+                if self.partition(slot).punctuated.max(self.low).is_none_or(|last| last < time) {
+                    self.promise(slot, time, &mut arriving);
+                }
+            }
+        }
+        self.is_closed = self.policy.completed == Completed::Close;
+        self.settle(arriving);
+    }
+
+    /// What was let through since the last call.
+    pub fn take(&mut self) -> Vec<Item> {
+        std::mem::take(&mut self.items)
+    }
+
+    /// Rows dropped and moved since the last call, at their own times, with a column that says by how many ticks they were moved (NULL: dropped).
+    pub fn take_report(&mut self) -> Option<Batch> {
+        Batch::concat(&std::mem::take(&mut self.report))
+    }
+
+    /// Rows dropped and moved so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// No row before this time will be let through.
+    pub fn frontier(&self) -> Time {
+        match (self.is_closed, self.policy.partition.is_empty()) {
+            (true, _) => END,
+            (_, true) => {
+                let current = self.partitions.first().and_then(Option::as_ref).map(|only| only.current);
+                current.max(self.low).unwrap_or(FIRST)
+            }
+            (_, false) => self.low.unwrap_or(FIRST),
+        }
+    }
+
+    /// Bytes of rows that wait, and of clocks.
+    pub fn size_bytes(&self) -> usize {
+        let partitions = self.partitions.capacity() * size_of::<Option<Partition>>();
+        let waiting = self.waiting.store.size_bytes() + self.waiting.entries.capacity() * size_of::<Entry>();
+        let moved = self.moved.capacity() * size_of::<((u32, Time), VecDeque<Option<Time>>)>();
+        self.table.size_bytes() + self.keys.size_bytes() + partitions + waiting + self.rows.size_bytes() + moved
+    }
+
+    /// Lets a batch through as it is, if there is nothing to do but look at its times.
+    fn pass_through(&mut self, batch: &Batch) -> bool {
+        let policy = &self.policy;
+        let is_plain =
+            policy.reorder_latency == 0 && policy.punctuation_period.is_none() && policy.low_watermark.is_none();
+        let is_sorted = match batch.times() {
+            Times::Constant(_) => true,
+            Times::Column(times) => times.is_sorted(),
+        };
+        if !is_plain || !is_sorted || !self.moved.is_empty() {
+            return false;
+        }
+        let slot = self.slots(&[], 1)[0];
+        let low = self.low.unwrap_or(FIRST);
+        let partition = self.partition(slot);
+        if batch.times().get(0) < partition.current.max(low) {
+            return false;
+        }
+        partition.current = batch.times().get(batch.len() - 1);
+        self.items.push(Item::Rows(batch.clone()));
+        true
+    }
+
+    fn arrive(&mut self, batch: Batch) -> Arriving {
+        let key: Vec<ArrayRef> = self.policy.partition.iter().map(|&column| batch.column(column).clone()).collect();
+        let slots = self.slots(&key, batch.len());
+        let times = batch.times().to_column(batch.len()).to_vec();
+        let untils = untils(&batch).to_vec();
+        Arriving { batch, times, untils, slots, ..Arriving::empty() }
+    }
+
+    /// The partitions of rows; those seen for the first time get a clock.
+    fn slots(&mut self, key: &[ArrayRef], n_rows: usize) -> Vec<u32> {
+        let hashes = hash::hash_columns(key, n_rows);
+        let touched = self.table.touch(key, &hashes);
+        if self.partitions.len() < self.table.n_slots() {
+            self.partitions.resize_with(self.table.n_slots(), || None);
+        }
+        let is_new = |slot: u32| self.partitions[slot as usize].is_none();
+        let new: Vec<(u32, u32)> = touched
+            .slot
+            .iter()
+            .copied()
+            .zip(touched.first_row.iter().copied())
+            .filter(|&(slot, _)| is_new(slot))
+            .collect();
+        let rows: Vec<u32> = new.iter().map(|&(_, row)| row).collect();
+        for ((slot, row), key) in new.into_iter().zip(self.keys.add(key, &rows)) {
+            self.partitions[slot as usize] = Some(Partition::new(self.n_seen, hashes[row as usize], key));
+            self.n_seen += 1;
+        }
+        touched.of_row.iter().map(|&index| touched.slot[index as usize]).collect()
+    }
+
+    fn partition(&mut self, slot: u32) -> &mut Partition {
+        self.partitions[slot as usize].as_mut().expect("a partition that was seen has a clock")
+    }
+
+    /// Slots of all partitions, in the order in which they were first seen.
+    fn slots_in_order(&self) -> Vec<u32> {
+        let seen = (0u32..).zip(&self.partitions);
+        let mut slots: Vec<(u64, u32)> =
+            seen.filter_map(|(slot, partition)| Some((partition.as_ref()?.seen, slot))).collect();
+        slots.sort_unstable();
+        slots.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    fn take_row(&mut self, row: usize, arriving: &mut Arriving) -> Result<(), Late> {
+        let (slot, time, until) = (arriving.slots[row], arriving.times[row], arriving.untils[row]);
+        self.high = self.high.max(time);
+        let origin = *self.origin.get_or_insert(time.min(0));
+        if let Some(low) = self.policy.low_watermark
+            && let Some(due) = due(self.low.unwrap_or(origin), self.high.saturating_sub(low.lag), low.period)
+        {
+            self.pass_low_watermark(due, arriving);
+        }
+        let low = self.low.unwrap_or(FIRST);
+        let latency = self.policy.reorder_latency;
+        let partition = self.partition(slot);
+        partition.current = partition.current.max(low);
+        if time < partition.current {
+            return self.take_late(row, arriving);
+        }
+        let mut entry = Entry { place: Place::Fresh(row as u32), time, until };
+        if kind(time, until) == Some(Kind::End) {
+            let Some(start) = self.moved_start(row, until, arriving) else {
+                self.drop_row(row, arriving);
+                return Ok(());
+            };
+            entry = entry.ending(start);
+        }
+        let partition = self.partition(slot);
+        if latency == 0 || time == partition.current {
+            self.let_through(slot, time, entry, arriving);
+            return Ok(());
+        }
+        if time > partition.high {
+            partition.high = time;
+            let bound = time.saturating_sub(latency).max(partition.current);
+            self.release(slot, bound, arriving);
+            self.partition(slot).current = bound;
+        }
+        self.wait(slot, time, entry, arriving);
+        Ok(())
+    }
+
+    /// Does with a late row what the policy says.
+    fn take_late(&mut self, row: usize, arriving: &mut Arriving) -> Result<(), Late> {
+        let (slot, time, until) = (arriving.slots[row], arriving.times[row], arriving.untils[row]);
+        let current = self.partition(slot).current;
+        let kind = kind(time, until);
+        match (self.policy.disorder, kind) {
+            (Disorder::Error, _) => return Err(Late { row, time, current }),
+            (Disorder::Drop, Some(Kind::Start)) => {
+                self.remember(row, time, None, arriving);
+                self.drop_row(row, arriving);
+            }
+            (Disorder::Drop, Some(Kind::End)) => {
+                // (Forgets the start edge if that was dropped.)
+                self.moved_start(row, until, arriving);
+                self.drop_row(row, arriving);
+            }
+            (Disorder::Adjust, Some(Kind::Start)) => {
+                self.remember(row, time, Some(current), arriving);
+                self.move_row(row, END, arriving);
+            }
+            (Disorder::Adjust, Some(Kind::End)) => {
+                let start = self.moved_start(row, until, arriving).unwrap_or(until);
+                self.move_row(row, start, arriving);
+            }
+            (Disorder::Adjust, Some(Kind::Interval)) if until > current => {
+                self.move_row(row, until, arriving);
+            }
+            (Disorder::Drop | Disorder::Adjust, _) => self.drop_row(row, arriving),
+        }
+        Ok(())
+    }
+
+    fn drop_row(&mut self, row: usize, arriving: &mut Arriving) {
+        self.counts.dropped += 1;
+        if self.policy.report {
+            arriving.late.push((row as u32, None));
+        }
+    }
+
+    /// Lets a late row through at the current time.
+    fn move_row(&mut self, row: usize, until: Time, arriving: &mut Arriving) {
+        let slot = arriving.slots[row];
+        let current = self.partition(slot).current;
+        self.counts.adjusted += 1;
+        if self.policy.report {
+            arriving.late.push((row as u32, Some(current.saturating_sub(arriving.times[row]))));
+        }
+        let entry = Entry { place: Place::Fresh(row as u32), time: current, until };
+        let is_end = kind(arriving.times[row], arriving.untils[row]) == Some(Kind::End);
+        let entry = if is_end { entry.ending(until) } else { entry };
+        self.let_through(slot, current, entry, arriving);
+    }
+
+    /// Remembers what became of a late start edge.
+    fn remember(&mut self, row: usize, start: Time, moved: Option<Time>, arriving: &mut Arriving) {
+        if self.policy.ends == Ends::Never {
+            return;
+        }
+        let id = self.id_of(row, arriving);
+        self.rows.hold_again(id);
+        self.moved.entry((id, start)).or_default().push_back(moved);
+    }
+
+    /// Where the event of an end edge begins now that began at `start`: nowhere if that was dropped.
+    fn moved_start(&mut self, row: usize, start: Time, arriving: &mut Arriving) -> Option<Time> {
+        if self.moved.is_empty() {
+            return Some(start);
+        }
+        let id = self.id_of(row, arriving);
+        let Some(moved) = self.moved.get_mut(&(id, start)) else { return Some(start) };
+        let first = moved.pop_front().expect("an entry has a start");
+        if moved.is_empty() {
+            self.moved.remove(&(id, start));
+        }
+        self.rows.release(id);
+        first
+    }
+
+    /// The number of a row's contents.
+    fn id_of(&mut self, row: usize, arriving: &mut Arriving) -> u32 {
+        let rows = &mut self.rows;
+        arriving.ids.get_or_insert_with(|| rows.hold(arriving.batch.columns(), arriving.batch.len()))[row]
+    }
+
+    /// Lets a row wait.
+    fn wait(&mut self, slot: u32, time: Time, entry: Entry, arriving: &mut Arriving) {
+        let number = self.waiting.enter(entry);
+        arriving.entered.push(number);
+        let arrived = self.n_arrived;
+        self.n_arrived += 1;
+        self.partition(slot).waiting.push(Reverse((time, arrived, number)));
+    }
+
+    /// Lets rows through that wait up to `upto`.
+    fn release(&mut self, slot: u32, upto: Time, arriving: &mut Arriving) {
+        while let Some((clock, number)) = self.partition(slot).pop_upto(upto) {
+            let entry = self.waiting.leave(number);
+            self.let_through(slot, clock, entry, arriving);
+        }
+    }
+
+    /// Lets a row through at `clock`, after the punctuation that is due.
+    fn let_through(&mut self, slot: u32, clock: Time, entry: Entry, arriving: &mut Arriving) {
+        if let Some(period) = self.policy.punctuation_period {
+            let last = self.partition(slot).punctuated.max(self.low).max(self.origin).unwrap_or(clock);
+            if let Some(due) = due(last, clock, period) {
+                self.promise(slot, due, arriving);
+            }
+        }
+        let partition = self.partition(slot);
+        partition.current = partition.current.max(clock);
+        match entry.place {
+            Place::Fresh(row) => arriving.emit.fresh(row, entry.time, entry.until),
+            Place::Stored(id) => {
+                arriving.emit.stored(id, entry.time, entry.until);
+                arriving.released.push(id);
+            }
+            Place::Gone => unreachable!("a row is let through once"),
+        }
+    }
+
+    /// Puts out a punctuation.
+    fn promise(&mut self, slot: u32, time: Time, arriving: &mut Arriving) {
+        self.put_out_rows(arriving);
+        self.partition(slot).punctuated = Some(time);
+        let key = self.partition(slot).key;
+        let key = gather::interleave(&self.keys.sources(), &[self.keys.place(key)]);
+        self.items.push(Item::Punctuation(key, time));
+    }
+
+    fn pass_low_watermark(&mut self, time: Time, arriving: &mut Arriving) {
+        if self.low.is_some_and(|low| time <= low) {
+            return;
+        }
+        for slot in self.slots_in_order() {
+            self.release(slot, time, arriving);
+        }
+        self.put_out_rows(arriving);
+        self.low = Some(time);
+        self.items.push(Item::LowWatermark(time));
+        arriving.is_passed = true;
+    }
+
+    /// Forgets the clocks of partitions that the low watermark has passed.
+    fn forget_passed(&mut self) {
+        let Some(low) = self.low.filter(|_| !self.policy.partition.is_empty()) else { return };
+        let is_passed = |partition: &mut Partition| partition.waiting.is_empty() && partition.current <= low;
+        for slot in 0..self.partitions.len() as u32 {
+            if let Some(passed) = self.partitions[slot as usize].take_if(is_passed) {
+                self.table.release(slot, passed.hash);
+                self.keys.release(passed.key);
+            }
+        }
+    }
+
+    /// Rows let through so far become an item.
+    fn put_out_rows(&mut self, arriving: &mut Arriving) {
+        let emit = std::mem::take(&mut arriving.emit);
+        let batch = emit.finish(arriving.batch.columns(), &self.waiting.store);
+        if !batch.is_empty() {
+            self.items.push(Item::Rows(batch));
+        }
+        arriving.released.drain(..).for_each(|id| self.waiting.store.release(id));
+    }
+
+    /// What is left to do with a batch: rows that wait are copied out of it.
+    fn settle(&mut self, mut arriving: Arriving) {
+        self.put_out_rows(&mut arriving);
+        self.waiting.keep(&arriving);
+        if arriving.is_passed {
+            self.forget_passed();
+        }
+        if let Some(ids) = arriving.ids.take() {
+            ids.into_iter().for_each(|id| self.rows.release(id));
+        }
+        if !arriving.late.is_empty() {
+            let rows: Vec<u32> = arriving.late.iter().map(|&(row, _)| row).collect();
+            let moved: Int64Array = arriving.late.iter().map(|&(_, ticks)| ticks).collect();
+            let late = arriving.batch.take(&rows);
+            let columns: Vec<ArrayRef> = late.columns().iter().cloned().chain([Arc::new(moved) as ArrayRef]).collect();
+            self.report.push(late.with_columns(Columns::from(columns)));
+        }
+    }
+}
+
+impl Waiting {
+    fn enter(&mut self, entry: Entry) -> u32 {
+        match self.free.pop() {
+            Some(number) => {
+                self.entries[number as usize] = entry;
+                number
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        }
+    }
+
+    fn leave(&mut self, number: u32) -> Entry {
+        self.free.push(number);
+        let entry = self.entries[number as usize];
+        self.entries[number as usize].place = Place::Gone;
+        entry
+    }
+
+    /// Copies the rows of a batch that still wait.
+    fn keep(&mut self, arriving: &Arriving) {
+        let mut numbers = arriving.entered.clone();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let row_of = |number: u32| match self.entries[number as usize].place {
+            Place::Fresh(row) => Some((number, row)),
+            Place::Stored(_) | Place::Gone => None,
+        };
+        let fresh: Vec<(u32, u32)> = numbers.into_iter().filter_map(row_of).collect();
+        let rows: Vec<u32> = fresh.iter().map(|&(_, row)| row).collect();
+        for ((number, _), id) in fresh.iter().zip(self.store.add(arriving.batch.columns(), &rows)) {
+            self.entries[*number as usize].place = Place::Stored(id);
+        }
+    }
+}
+
+impl Entry {
+    /// The end of an event that begins at `start`, and one tick later at the earliest.
+    fn ending(self, start: Time) -> Entry {
+        Entry { time: self.time.max(start.saturating_add(1)), until: start, ..self }
+    }
+}
+
+impl Arriving {
+    /// No rows.
+    fn empty() -> Arriving {
+        Arriving {
+            batch: Batch::default(),
+            times: Vec::new(),
+            untils: Vec::new(),
+            slots: Vec::new(),
+            ids: None,
+            emit: Emit::default(),
+            released: Vec::new(),
+            entered: Vec::new(),
+            late: Vec::new(),
+            is_passed: false,
+        }
+    }
+}
