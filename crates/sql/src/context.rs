@@ -177,6 +177,7 @@ impl ContextProvider for Context<'_> {
         let hint = match name {
             "generate_series" | "range" => "Write FROM (SELECT unnest(generate_series(1, 10)) AS n) AS s.",
             "unnest" => "Write SELECT unnest(list) in the select list.",
+            "session" => "Write TUMBLE, HOP or CUMULATE; sessions of events are a verb of the fluent API.",
             _ => "Name a table or a view, or write a query in parentheses.",
         };
         Err(SqlError::unsupported(format!("table function {name}"), hint).into())

@@ -101,11 +101,39 @@ fn tokenize(dialect: &PostgreSqlDialect, text: &str, range: Range<usize>) -> Res
         error.location = shift(error.location);
         error
     })?;
+    tables_of_windows(&mut tokens);
     for token in &mut tokens {
         token.span.start = shift(token.span.start);
         token.span.end = shift(token.span.end);
     }
     Ok(tokens)
+}
+
+/// Leaves out the word `TABLE` before the first argument of a window table function, or after its name: the table is an argument like others.
+fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
+    let word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
+        Token::Word(Word { value, quote_style: None, .. }) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+        _ => false,
+    };
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let mut before: Vec<usize> = Vec::new();
+    let mut dropped = Vec::new();
+    for at in (0..tokens.len()).filter(|&at| !is_space(&tokens[at])) {
+        let last = |n: usize| before.len().checked_sub(n).map(|index| &tokens[before[index]]);
+        if word(&tokens[at], &["TABLE"])
+            && let (Some(opening), Some(function)) = (last(1), last(2))
+            && (opening.token == Token::LParen && word(function, &["TUMBLE", "HOP", "CUMULATE", "SESSION"])
+                || opening.token == Token::RArrow && word(function, &["DATA"]))
+        {
+            dropped.push(at);
+        }
+        before.push(at);
+    }
+    let mut at = 0;
+    tokens.retain(|_| {
+        at += 1;
+        dropped.binary_search(&(at - 1)).is_err()
+    });
 }
 
 /// One statement being parsed.

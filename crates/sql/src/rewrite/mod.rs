@@ -6,6 +6,7 @@
 //! - Repeated select items at the top get names of their own; the plan's root restores what the user sees.
 //! - `FETCH FIRST` becomes `LIMIT`; literals in `literal`, calls in `calls`, `series` and `lateral`; subqueries in `subquery`.
 //! - Tables named like a column get another name, in `names`; shared columns of full and right joins in `merged`.
+//! - `TUMBLE`, `HOP` and `CUMULATE` become the queries they stand for, in `window_table`.
 //! - Constructs that DataFusion would drop in silence are refused.
 
 mod calls;
@@ -16,6 +17,7 @@ mod names;
 mod series;
 mod similar;
 mod subquery;
+mod window_table;
 
 use std::collections::BTreeSet;
 
@@ -113,7 +115,8 @@ impl Changing for Rewriter<'_> {
         }
         series::in_from(factor)?;
         rename_table(factor, &self.hidden);
-        refuse_factor(factor)
+refuse_factor(factor)?;
+        window_table::rewrite(factor)
     }
 
     fn select(&mut self, select: &mut ast::Select) -> Result<()> {
