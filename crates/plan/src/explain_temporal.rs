@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::explain::{aggregate_call, list, name, names};
+use crate::explain::{aggregate_call, expression, list, name, names};
 use crate::ir::Plan;
+use crate::pattern::{Detect, Element, Overlap, Pattern, Simultaneous, Takes};
 use crate::temporal::{Ends, FOREVER, Verb, Windows};
 
 /// One temporal node, without its inputs.
@@ -37,6 +38,25 @@ pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
             });
             format!("Snapshots{by} [{}]", list(calls))
         }
+        Verb::PointAtEnd => "PointAtEnd".to_string(),
+        Verb::Extend { ticks } => format!("Extend by {ticks}"),
+        Verb::ClipDuration { limit } => format!("ClipDuration to {limit}"),
+        Verb::Chop { period, offset: 0 } => format!("Chop every {period}"),
+        Verb::Chop { period, offset } => format!("Chop every {period} offset {offset}"),
+        Verb::Stitch => "Stitch".to_string(),
+        Verb::Session { keys, timeout, maximum } => {
+            let maximum = maximum.map_or(String::new(), |maximum| format!(" at most {maximum}"));
+            format!("Session timeout {timeout}{maximum}{}", by(&inputs[0], keys))
+        }
+        Verb::Clip { left_key, right_key } => {
+            let pairs = left_key.iter().zip(right_key);
+            let pairs = pairs.map(|(left, right)| {
+                format!("{} = {}", name(&inputs[0].schema, *left), name(&inputs[1].schema, *right))
+            });
+            let on = if left_key.is_empty() { String::new() } else { format!(" on {}", list(pairs)) };
+            format!("Clip{on}")
+        }
+        Verb::Detect(detect) => pattern_text(&inputs[0], detect),
     }
 }
 
@@ -49,4 +69,56 @@ fn windows_text(windows: &Windows) -> String {
     let period = if period == size { String::new() } else { format!(" every {period}") };
     let offset = if *offset == 0 { String::new() } else { format!(" offset {offset}") };
     format!("{size}{period}{offset}")
+}
+
+fn by(input: &Plan, keys: &[usize]) -> String {
+    if keys.is_empty() {
+        return String::new();
+    }
+    format!(" by {}", list(keys.iter().map(|key| name(&input.schema, *key))))
+}
+
+fn pattern_text(input: &Plan, detect: &Detect) -> String {
+    let overlap = if detect.overlap == Overlap::Forbidden { " without overlap" } else { "" };
+    let arrival = if detect.simultaneous == Simultaneous::Arrival { " in order of arrival" } else { "" };
+    let registers = detect.registers.iter().map(|register| register.name.clone());
+    format!(
+        "Detect {} within {}{overlap}{arrival}{} [{}]",
+        part_text(&detect.pattern, &detect.elements),
+        ticks_text(detect.duration),
+        by(input, &detect.group),
+        list(registers)
+    )
+}
+
+fn part_text(pattern: &Pattern, elements: &[Element]) -> String {
+    let all = |parts: &[Pattern], between: &str| {
+        let parts: Vec<String> = parts.iter().map(|part| part_text(part, elements)).collect();
+        format!("({})", parts.join(between))
+    };
+    match pattern {
+        Pattern::Element(element) => {
+            let element = &elements[*element];
+            let takes = match element.takes {
+                Takes::Event => "",
+                Takes::Some => "some ",
+                Takes::All => "all ",
+                Takes::None => "no ",
+            };
+            let condition = element.condition.as_ref().map_or("any".to_string(), expression);
+            format!("{{{takes}{condition}}}")
+        }
+        Pattern::Sequence(parts) => all(parts, " "),
+        Pattern::Alternatives(parts) => all(parts, " | "),
+        Pattern::Repeat(part, min, max) => {
+            let part = part_text(part, elements);
+            match (min, max) {
+                (0, None) => format!("{part}*"),
+                (1, None) => format!("{part}+"),
+                (0, Some(1)) => format!("{part}?"),
+                (min, Some(max)) => format!("{part}{{{min},{max}}}"),
+                (min, None) => format!("{part}{{{min},}}"),
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
 
 use crate::ir::AggregateCall;
+use crate::pattern::Detect;
 
 /// The duration of events that never end.
 pub const FOREVER: i64 = i64::MAX;
@@ -55,6 +56,45 @@ pub enum Verb {
         /// What is computed for each piece.
         calls: Vec<AggregateCall>,
     },
+    /// The ends of events, as points. One input.
+    PointAtEnd,
+    /// Lifetimes that end later. One input.
+    Extend {
+        /// Earlier when negative.
+        ticks: i64,
+    },
+    /// Lifetimes of at most so many ticks. One input.
+    ClipDuration {
+        /// Positive.
+        limit: i64,
+    },
+    /// Lifetimes cut at boundaries. One input.
+    Chop {
+        /// Ticks between boundaries; positive.
+        period: i64,
+        /// Some boundary.
+        offset: i64,
+    },
+    /// Events of equal rows that touch become one. One input.
+    Stitch,
+    /// Events last until their session ends. One input.
+    Session {
+        /// Columns whose values have sessions of their own.
+        keys: Vec<usize>,
+        /// Gaps of so many ticks end a session; positive.
+        timeout: i64,
+        /// Multiples of it end a session too; positive.
+        maximum: Option<i64>,
+    },
+    /// Events of the first input end when an event of the second begins after them. Two inputs.
+    Clip {
+        /// Columns of the first,
+        left_key: Vec<usize>,
+        /// which are equal to these of the second.
+        right_key: Vec<usize>,
+    },
+    /// Where a pattern is met: keys, then registers. One input.
+    Detect(Box<Detect>),
 }
 
 /// A grid of windows.

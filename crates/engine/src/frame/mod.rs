@@ -25,14 +25,16 @@
 //! Law: an error of building (an unknown column, types that do not fit, a duration that is not positive) stays with the frame and is returned when it is
 //! started or explained; the first one counts.
 //!
-//! Reading order: [`input`] (where events come from), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`],
+//! Reading order: [`input`] (where events come from), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`], [`edges`], [`pattern`],
 //! [`group`] (aggregates, sub-queries of groups), then [`run`].
 
 mod aggregate;
+mod edges;
 mod expression;
 mod group;
 mod input;
 mod lifetimes;
+mod pattern;
 mod query;
 mod rows;
 mod run;
@@ -46,6 +48,7 @@ pub use datafusion_expr::{Expr, lit};
 pub use expression::{col, end, start};
 pub use group::GroupBy;
 pub use input::{Event, Events, IntoEvents};
+pub use pattern::{Pattern, reg};
 pub use query::Frame;
 pub(crate) use run::RunInput;
 pub use run::{Lifetime, Run};

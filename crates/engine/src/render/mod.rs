@@ -3,6 +3,7 @@
 //! [`prepare`](prepare::prepare) decides and compiles on the session's side, and may fail; [`render`] builds the operators on a worker, and may not:
 //! every worker must build the same operators in the same order. Law: the dataflow computes the plan's meaning as of `as_of` and from then on.
 
+pub(crate) mod detect;
 pub mod expression;
 mod join;
 pub mod physical;

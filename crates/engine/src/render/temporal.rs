@@ -7,9 +7,15 @@ use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{END, Time};
 use anabranch_operators::Stream;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
-use anabranch_operators::temporal::{Hold, bounds, driver, duration, hopping, lifetime, quantize, shift};
+use anabranch_operators::temporal::Hold;
+use anabranch_operators::temporal::detect::{Detect, DetectSpec};
+use anabranch_operators::temporal::{
+    bounds, chop, clip, clip_duration, driver, duration, extend, hopping, lifetime, point_at_end, quantize, session,
+    shift, stitch,
+};
 use anabranch_plan::temporal::{Ends, Verb, Windows};
 use anabranch_plan::{Node, Plan};
+use arrow::datatypes::DataType;
 
 use super::physical::{Step, StepId};
 use super::prepare::{Preparer, aggregate_spec, types_of};
@@ -25,6 +31,14 @@ pub enum TemporalStep {
     Hopping(hopping::Hopping),
     Quantize(quantize::Quantize),
     Aggregate(AggregateSpec),
+    PointAtEnd,
+    Extend { ticks: i64, types: Vec<DataType> },
+    ClipDuration { limit: i64, types: Vec<DataType> },
+    Chop { period: i64, offset: i64, types: Vec<DataType> },
+    Stitch { types: Vec<DataType> },
+    Session { keys: Vec<usize>, types: Vec<DataType>, timeout: i64, maximum: Option<i64> },
+    Clip { left_key: Vec<usize>, types: Vec<DataType>, right_key: Vec<usize> },
+    Detect(Box<DetectSpec>),
 }
 
 impl Preparer<'_> {
@@ -83,6 +97,27 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         Verb::Aggregate { keys, calls } => {
             TemporalStep::Aggregate(aggregate_spec(keys, calls, types_of(&inputs[0].schema))?)
         }
+        Verb::PointAtEnd => TemporalStep::PointAtEnd,
+        Verb::Extend { ticks } => TemporalStep::Extend { ticks: *ticks, types: types_of(&inputs[0].schema) },
+        Verb::ClipDuration { limit } => {
+            TemporalStep::ClipDuration { limit: *limit, types: types_of(&inputs[0].schema) }
+        }
+        Verb::Chop { period, offset } => {
+            TemporalStep::Chop { period: *period, offset: *offset, types: types_of(&inputs[0].schema) }
+        }
+        Verb::Stitch => TemporalStep::Stitch { types: types_of(&inputs[0].schema) },
+        Verb::Session { keys, timeout, maximum } => TemporalStep::Session {
+            keys: keys.clone(),
+            types: types_of(&inputs[0].schema),
+            timeout: *timeout,
+            maximum: *maximum,
+        },
+        Verb::Clip { left_key, right_key } => TemporalStep::Clip {
+            left_key: left_key.clone(),
+            types: types_of(&inputs[0].schema),
+            right_key: right_key.clone(),
+        },
+        Verb::Detect(detect) => TemporalStep::Detect(Box::new(super::detect::compile(detect, &inputs[0].schema)?)),
     })
 }
 
@@ -92,6 +127,7 @@ impl TemporalStep {
         match self {
             TemporalStep::Shift { ticks } if *ticks < 0 => Hold::Back(ticks.saturating_neg()),
             TemporalStep::Quantize(windows) => windows.hold(),
+            TemporalStep::Extend { ticks, .. } if *ticks < 0 => extend::Shorten::hold(ticks.saturating_neg()),
             _ => Hold::Same,
         }
     }
@@ -129,8 +165,48 @@ impl TemporalStep {
                 let keys = spec.keys.clone();
                 driver::events(vec![(next(), keys)], "Snapshots", hold, Box::new(Aggregate::snapshots(spec)))
             }
+            TemporalStep::PointAtEnd => driver::stateless(next(), "PointAtEnd", hold, point_at_end::apply),
+            TemporalStep::Extend { ticks, types } if *ticks < 0 => {
+                let tactic = extend::Shorten::new(ticks.saturating_neg(), types);
+                driver::events(vec![(next(), all(types))], "Extend", hold, Box::new(tactic))
+            }
+            TemporalStep::Extend { ticks, .. } => {
+                let ticks = *ticks;
+                driver::stateless(next(), "Extend", hold, move |batch, out| extend::lengthen(batch, ticks, out))
+            }
+            TemporalStep::ClipDuration { limit, types } => {
+                let tactic = clip_duration::ClipDuration::new(*limit, types);
+                driver::events(vec![(next(), all(types))], "ClipDuration", hold, Box::new(tactic))
+            }
+            TemporalStep::Chop { period, offset, types } => {
+                let tactic = chop::Chop::new(*period, *offset, types);
+                driver::events(vec![(next(), all(types))], "Chop", hold, Box::new(tactic))
+            }
+            TemporalStep::Stitch { types } => {
+                let tactic = stitch::Stitch::new(types);
+                driver::events(vec![(next(), all(types))], "Stitch", hold, Box::new(tactic))
+            }
+            TemporalStep::Session { keys, types, timeout, maximum } => {
+                let key_types: Vec<DataType> = keys.iter().map(|&key| types[key].clone()).collect();
+                let tactic = session::Session::new(keys.clone(), &key_types, *timeout, *maximum);
+                driver::events(vec![(next(), keys.clone())], "Session", hold, Box::new(tactic))
+            }
+            TemporalStep::Clip { left_key, types, right_key } => {
+                let tactic = clip::Clip::new(left_key.clone(), types, right_key.clone());
+                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
+                driver::events(inputs, "Clip", hold, Box::new(tactic))
+            }
+            TemporalStep::Detect(spec) => {
+                let group = spec.group.clone();
+                driver::events(vec![(next(), group)], "Detect", hold, Box::new(Detect::new((**spec).clone())))
+            }
         }
     }
+}
+
+/// Every column: start and end edges of a row meet at one worker.
+fn all(types: &[DataType]) -> Vec<usize> {
+    (0..types.len()).collect()
 }
 
 /// The frontier that a plan's output reaches when its inputs of events are complete before the times in `inputs`.

@@ -19,16 +19,30 @@
 //! events *before* their input's times (a floor, a shift back, a shortening) holds the frontier back accordingly: [`Hold`].
 //!
 //! Reading order: [`ticks`] (arithmetic), [`driver`], [`egress`]; the verbs without state, [`bounds`], [`shift`], [`duration`], [`lifetime`],
-//! [`hopping`], [`quantize`]; the verbs with state.
+//! [`hopping`], [`quantize`]; the verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
+//! [`session`], [`clip`], [`detect`]; and [`ingress`], which brings rows in order before all of them.
 
 pub mod bounds;
+pub mod chop;
+pub mod clip;
+pub mod clip_duration;
+pub mod detect;
 pub mod driver;
 pub mod duration;
 pub mod egress;
+mod events;
+pub mod extend;
 pub mod hopping;
+pub mod ingress;
 pub mod lifetime;
+pub mod point_at_end;
 pub mod quantize;
+pub mod rows;
+pub mod session;
 pub mod shift;
+pub mod stitch;
+#[cfg(test)]
+mod testing;
 pub mod ticks;
 
 pub use driver::Hold;

@@ -28,7 +28,7 @@ pub(super) struct Scope {
 
 impl Query {
     /// The words of expressions over this query.
-    fn words(&self) -> Words {
+    pub(super) fn words(&self) -> Words {
         Words::from([("val".to_owned(), self.val.clone())])
     }
 
@@ -38,7 +38,7 @@ impl Query {
     }
 
     /// The query whose payload is `result`.
-    fn select(&self, result: &Shape<Expr>) -> Query {
+    pub(super) fn select(&self, result: &Shape<Expr>) -> Query {
         let columns: Vec<Expr> = result.leaves().into_iter().map(|(name, expr)| expr.clone().alias(name)).collect();
         let val = result.map(&mut |name, _| col(name));
         Query { frame: self.frame.select(columns), val }
@@ -91,6 +91,16 @@ fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, S
             let (size, period, progress) = (number("size")?, number("period")?, number("progress")?);
             input.with(frame.quantize_progressive(size, period, progress, offset))
         }
+        "point_at_end" => input.with(frame.point_at_end()),
+        "extend" => input.with(frame.extend(number("amount")?)),
+        "clip_duration" => input.with(frame.clip_duration(number("limit")?)),
+        "chop" => input.with(frame.chop(number("period")?, offset)),
+        "stitch" => input.with(frame.stitch()),
+        "session" => {
+            let maximum = json.get("max_duration").and_then(ticks).filter(|maximum| *maximum > 0);
+            input.with(frame.session(number("timeout")?, maximum))
+        }
+        "detect" => super::pattern::detect(json, &input)?,
         "aggregate" => aggregate(json, &input, None, scope)?,
         "group_aggregate" => aggregate(json, &input, Some(expression(&json["key"], &words)?), scope)?,
         "group_apply" => group_apply(json, &input, scope)?,
@@ -98,8 +108,21 @@ fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, S
     })
 }
 
-fn binary(op: &str, _json: &Value, left: Query, right: Query) -> Result<Query, String> {
+fn binary(op: &str, json: &Value, left: Query, right: Query) -> Result<Query, String> {
     Ok(match op {
+        "clip" => {
+            let keys = |query: &Query, name: &str| -> Result<Vec<Expr>, String> {
+                match json.get(name) {
+                    None | Some(Value::Null) => Ok(vec![]),
+                    Some(key) => {
+                        let key = expression(key, &query.words())?;
+                        Ok(key.leaves().into_iter().map(|(_, expr)| expr.clone()).collect())
+                    }
+                }
+            };
+            let (ours, theirs) = (keys(&left, "left_key")?, keys(&right, "right_key")?);
+            left.with(left.frame.clip_by(&right.frame, ours, theirs))
+        }
         "union" => left.with(left.frame.union(&right.frame)),
         _ => return Err(format!("unknown operator {op}")),
     })
