@@ -153,8 +153,13 @@ pub(crate) fn aggregate_call(input: &DFSchema, call: &AggregateCall) -> String {
         inside.push_str("distinct ");
     }
     inside.push_str(&call.argument.map_or("*".to_string(), |at| name(input, at)));
-    if let AggregateFunction::StringAgg(separator) = &call.function {
-        let _ = write!(inside, ", {}", quoted(separator));
+    match &call.function {
+        AggregateFunction::StringAgg(separator) => _ = write!(inside, ", {}", quoted(separator)),
+        AggregateFunction::PercentileCont(part) | AggregateFunction::PercentileDisc(part) => {
+            _ = write!(inside, ", {}", part.get());
+        }
+        AggregateFunction::TopK(k) => _ = write!(inside, ", {k}"),
+        _ => {}
     }
     if !call.order.is_empty() {
         let _ = write!(inside, " order by {}", order(input, &call.order));
@@ -188,6 +193,9 @@ pub fn aggregate_name(function: &AggregateFunction) -> &'static str {
         AggregateFunction::FirstValue => "first_value",
         AggregateFunction::LastValue => "last_value",
         AggregateFunction::Median => "median",
+        AggregateFunction::PercentileCont(_) => "percentile_cont",
+        AggregateFunction::PercentileDisc(_) => "percentile_disc",
+        AggregateFunction::TopK(_) => "top_k",
     }
 }
 

@@ -48,16 +48,23 @@ pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
             let maximum = maximum.map_or(String::new(), |maximum| format!(" at most {maximum}"));
             format!("Session timeout {timeout}{maximum}{}", by(&inputs[0], keys))
         }
-        Verb::Clip { left_key, right_key } => {
-            let pairs = left_key.iter().zip(right_key);
-            let pairs = pairs.map(|(left, right)| {
-                format!("{} = {}", name(&inputs[0].schema, *left), name(&inputs[1].schema, *right))
-            });
-            let on = if left_key.is_empty() { String::new() } else { format!(" on {}", list(pairs)) };
-            format!("Clip{on}")
+        Verb::Clip { left_key, right_key } => format!("Clip{}", on(inputs, left_key, right_key)),
+        Verb::Join { left_key, right_key } => format!("TemporalJoin{}", on(inputs, left_key, right_key)),
+        Verb::WhereNotExists { left_key, right_key, .. } => {
+            format!("WhereNotExists{}", on(inputs, left_key, right_key))
         }
         Verb::Detect(detect) => pattern_text(&inputs[0], detect),
     }
+}
+
+/// ` on a = b and ..`
+fn on(inputs: &[Arc<Plan>], left_key: &[usize], right_key: &[usize]) -> String {
+    let pairs = left_key
+        .iter()
+        .zip(right_key)
+        .map(|(left, right)| format!("{} = {}", name(&inputs[0].schema, *left), name(&inputs[1].schema, *right)));
+    let pairs: Vec<String> = pairs.collect();
+    if pairs.is_empty() { String::new() } else { format!(" on {}", pairs.join(" and ")) }
 }
 
 fn ticks_text(ticks: i64) -> String {

@@ -247,6 +247,29 @@ pub enum AggregateFunction {
     LastValue,
     /// Middle argument; the mean of the two middle ones of an even number.
     Median,
+    /// The value at this part of the way through the values in order, between two of them if it lies there.
+    PercentileCont(Fraction),
+    /// The first value at or after this part of the values in order.
+    PercentileDisc(Fraction),
+    /// The so many greatest arguments with their ranks, ties included: a list of (rank, value), greatest first.
+    TopK(usize),
+}
+
+/// A number from 0 to 1, comparable and hashable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fraction(u64);
+
+impl Fraction {
+    /// `None` for what is not from 0 to 1.
+    pub fn new(value: f64) -> Option<Fraction> {
+        // (Zero has one form only.)
+        (0.0..=1.0).contains(&value).then(|| Fraction((value + 0.0).to_bits()))
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
 }
 
 impl Plan {

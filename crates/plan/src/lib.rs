@@ -8,12 +8,13 @@
 //! needs a plain column, and by DataFusion [`Expr`](datafusion_expr::Expr), resolved against the input's schema,
 //! wherever it needs a computation; only [`Node::Stage`] and join residuals compute.
 //!
-//! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`pattern`], [`explain`] (how a plan is shown).
+//! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`properties`] (what is known of streams), [`pattern`], [`explain`] (how a plan is shown).
 
 pub mod explain;
 mod explain_temporal;
 pub mod ir;
 pub mod pattern;
+pub mod properties;
 pub mod temporal;
 
-pub use ir::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
+pub use ir::{AggregateCall, AggregateFunction, Fraction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};

@@ -5,7 +5,7 @@
 //!
 //! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
 
-use crate::ir::AggregateCall;
+use crate::ir::{AggregateCall, Nulls};
 use crate::pattern::Detect;
 
 /// The duration of events that never end.
@@ -92,6 +92,22 @@ pub enum Verb {
         left_key: Vec<usize>,
         /// which are equal to these of the second.
         right_key: Vec<usize>,
+    },
+    /// Pairs of events with equal keys, while both are in force: columns of the first, then of the second. Two inputs.
+    Join {
+        /// Columns of the first,
+        left_key: Vec<usize>,
+        /// which are equal to these of the second; NULL is equal to nothing.
+        right_key: Vec<usize>,
+    },
+    /// Events of the first input while the second has none with their key. Two inputs.
+    WhereNotExists {
+        /// Columns of the first,
+        left_key: Vec<usize>,
+        /// which are equal to these of the second.
+        right_key: Vec<usize>,
+        /// Whether NULLs are equal.
+        nulls: Nulls,
     },
     /// Where a pattern is met: keys, then registers. One input.
     Detect(Box<Detect>),

@@ -1,6 +1,6 @@
 //! The aggregates: what is computed over the rows in force.
 
-use anabranch_plan::{AggregateFunction, explain};
+use anabranch_plan::{AggregateFunction, Fraction, explain};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
@@ -15,11 +15,13 @@ pub struct Aggregate {
     pub(super) filter: Option<Expr>,
     pub(super) distinct: bool,
     name: Option<String>,
+    /// What is wrong with a parameter.
+    pub(super) error: Option<Error>,
 }
 
 impl Aggregate {
     fn new(function: AggregateFunction, argument: Option<Expr>) -> Aggregate {
-        Aggregate { function, argument, filter: None, distinct: false, name: None }
+        Aggregate { function, argument, filter: None, distinct: false, name: None, error: None }
     }
 
     /// Over the rows for which `predicate` is true.
@@ -73,9 +75,11 @@ impl Aggregate {
                 Some(DataType::UInt64) => Ok(DataType::UInt64),
                 _ => number(DataType::Int64),
             },
-            Avg | Median | VarianceSample | VariancePopulation | StddevSample | StddevPopulation => {
-                number(DataType::Float64)
-            }
+            Avg | Median | PercentileCont(_) | VarianceSample | VariancePopulation | StddevSample
+            | StddevPopulation => number(DataType::Float64),
+            TopK(_) => argument
+                .map(anabranch_operators::aggregate::ranked_type)
+                .ok_or_else(|| Error::invalid(format!("{} needs an argument", self.name()))),
             _ => argument.cloned().ok_or_else(|| Error::invalid(format!("{} needs an argument", self.name()))),
         }
     }
@@ -114,6 +118,31 @@ pub fn max(expr: Expr) -> Aggregate {
 /// Middle value, or the mean of the two middle ones.
 pub fn median(expr: Expr) -> Aggregate {
     Aggregate::new(AggregateFunction::Median, Some(expr))
+}
+
+/// The value at `part` (0 to 1) of the way through the values in order, interpolated, as a double.
+pub fn percentile_cont(expr: Expr, part: f64) -> Aggregate {
+    percentile(expr, part, AggregateFunction::PercentileCont)
+}
+
+/// The first value in order with at least `part` (0 to 1) of the values at or before it.
+pub fn percentile_disc(expr: Expr, part: f64) -> Aggregate {
+    percentile(expr, part, AggregateFunction::PercentileDisc)
+}
+
+fn percentile(expr: Expr, part: f64, function: impl Fn(Fraction) -> AggregateFunction) -> Aggregate {
+    match Fraction::new(part) {
+        Some(part) => Aggregate::new(function(part), Some(expr)),
+        None => {
+            let error = Error::invalid(format!("a percentile lies between 0 and 1, not at {part}"));
+            Aggregate { error: Some(error), ..Aggregate::new(AggregateFunction::Median, Some(expr)) }
+        }
+    }
+}
+
+/// The `k` greatest values with their ranks, as a list of (rank, value); ties come or stay out together.
+pub fn top_k(expr: Expr, k: usize) -> Aggregate {
+    Aggregate::new(AggregateFunction::TopK(k), Some(expr))
 }
 
 /// Sample variance; NULL for fewer than two values.

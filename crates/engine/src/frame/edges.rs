@@ -6,10 +6,9 @@ use anabranch_plan::Plan;
 use anabranch_plan::temporal::Verb;
 use datafusion_expr::Expr;
 
-use super::expression::{self, Resolved, col};
+use super::join::Keyed;
 use super::lifetimes::positive;
-use super::query::{Frame, State, columns_of, temporal};
-use super::rows::{computed, input_for};
+use super::query::{Frame, State};
 use crate::error::Error;
 
 impl Frame {
@@ -77,58 +76,6 @@ impl Frame {
 }
 
 fn clip(left: &State, right: &State, left_on: &[Expr], right_on: &[Expr]) -> Result<Arc<Plan>, Error> {
-    if left_on.len() != right_on.len() {
-        return Err(Error::invalid(format!(
-            "the two sides are compared by {} and {} keys",
-            left_on.len(),
-            right_on.len()
-        )));
-    }
-    let group: Vec<Expr> = left.group.iter().map(|name| col(name)).collect();
-    let keys = |on: &[Expr]| group.iter().chain(on).cloned().collect::<Vec<_>>();
-    let (left_plan, left_key) = with_keys(left, &keys(left_on))?;
-    let (right_plan, right_key) = with_keys(right, &keys(right_on))?;
-    for (&left_at, &right_at) in left_key.iter().zip(&right_key) {
-        let (ours, theirs) = (left_plan.schema.field(left_at), right_plan.schema.field(right_at));
-        if ours.data_type() != theirs.data_type() {
-            return Err(Error::invalid(format!(
-                "{} and {} are compared, but of types {} and {}",
-                ours.name(),
-                theirs.name(),
-                ours.data_type(),
-                theirs.data_type()
-            ))
-            .with_hint("Cast one of them to the type of the other."));
-        }
-    }
-    let schema = left_plan.schema.clone();
-    let clipped = temporal(Verb::Clip { left_key, right_key }, vec![left_plan, right_plan], schema);
-    if clipped.schema.fields().len() == left.schema().fields().len() {
-        return Ok(clipped);
-    }
-    let kept = columns_of(left.schema());
-    let kept = kept.iter().map(|(name, _)| expression::resolve(&col(name), &clipped.schema));
-    computed(&clipped, kept.collect::<Result<_, _>>()?)
-}
-
-/// All columns, then the keys that are none of them; with the places of the keys.
-fn with_keys(state: &State, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<usize>), Error> {
-    let input = input_for(state, keys)?;
-    let mut columns = columns_of(state.schema())
-        .iter()
-        .map(|(name, _)| expression::resolve(&col(name), &input.schema))
-        .collect::<Result<Vec<Resolved>, _>>()?;
-    let n_columns = columns.len();
-    let mut places = Vec::new();
-    for key in keys {
-        let key = expression::resolve(key, &input.schema)?;
-        let place = columns.iter().position(|column| column.expr == key.expr).unwrap_or_else(|| {
-            let name = format!("@key {}", columns.len());
-            columns.push(Resolved { name, ..key });
-            columns.len() - 1
-        });
-        places.push(place);
-    }
-    let plan = if columns.len() == n_columns { state.plan.clone() } else { computed(&input, columns)? };
-    Ok((plan, places))
+    let keyed = Keyed::new(left, right, left_on, right_on)?;
+    keyed.left_rows(left, |left_key, right_key| Verb::Clip { left_key, right_key })
 }

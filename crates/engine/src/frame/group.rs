@@ -136,6 +136,7 @@ fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<A
         columns.iter().map(|key| (key.name.clone(), key.data_type.clone())).collect();
     let mut calls = Vec::new();
     for aggregate in aggregates {
+        aggregate.error.clone().map_or(Ok(()), Err)?;
         let argument = aggregate.argument.as_ref().map(|expr| place(expr, &input, &mut columns)).transpose()?;
         let filter = aggregate.filter.as_ref().map(|expr| place(expr, &input, &mut columns)).transpose()?;
         if let Some(filter) = filter.filter(|at| columns[*at].data_type != DataType::Boolean) {

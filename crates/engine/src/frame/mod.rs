@@ -26,13 +26,14 @@
 //! started or explained; the first one counts.
 //!
 //! Reading order: [`input`] (where events come from), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`], [`edges`], [`pattern`],
-//! [`group`] (aggregates, sub-queries of groups), then [`run`].
+//! [`group`] (aggregates, sub-queries of groups), [`join`], then [`run`].
 
 mod aggregate;
 mod edges;
 mod expression;
 mod group;
 mod input;
+mod join;
 mod lifetimes;
 mod pattern;
 mod query;
@@ -40,7 +41,8 @@ mod rows;
 mod run;
 
 pub use aggregate::{
-    Aggregate, avg, count, count_rows, max, median, min, stddev, stddev_population, sum, variance, variance_population,
+    Aggregate, avg, count, count_rows, max, median, min, percentile_cont, percentile_disc, stddev, stddev_population,
+    sum, top_k, variance, variance_population,
 };
 pub use anabranch_operators::temporal::egress::Item;
 pub use anabranch_plan::temporal::FOREVER;
@@ -48,6 +50,7 @@ pub use datafusion_expr::{Expr, lit};
 pub use expression::{col, end, start};
 pub use group::GroupBy;
 pub use input::{Event, Events, IntoEvents};
+pub use join::How;
 pub use pattern::{Pattern, reg};
 pub use query::Frame;
 pub(crate) use run::RunInput;

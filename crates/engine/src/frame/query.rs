@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::Verb;
 use anabranch_plan::{Node, Plan};
 use arrow::datatypes::{DataType, Field, SchemaRef};
@@ -52,12 +53,13 @@ impl Frame {
         Ok(self.state()?.plan.arrow_schema())
     }
 
-    /// The plan, as a tree of nodes.
+    /// The plan, as a tree of nodes, with what is known of their streams.
     ///
     /// # Errors
     /// The first error of building the frame.
     pub fn explain(&self) -> Result<String, Error> {
-        Ok(anabranch_plan::explain::explain(&self.state()?.plan, &|_| None))
+        let remark = |plan: &Plan| Some(Properties::of(plan).to_string()).filter(|text| !text.is_empty());
+        Ok(anabranch_plan::explain::explain(&self.state()?.plan, &remark))
     }
 
     /// The frame that `build` makes of this one's query.

@@ -325,6 +325,9 @@ fn function(function: &AggregateFunction) -> Function {
         AggregateFunction::FirstValue => Function::FirstValue,
         AggregateFunction::LastValue => Function::LastValue,
         AggregateFunction::Median => Function::Median,
+        AggregateFunction::PercentileCont(part) => Function::PercentileCont(part.get()),
+        AggregateFunction::PercentileDisc(part) => Function::PercentileDisc(part.get()),
+        AggregateFunction::TopK(k) => Function::TopK(*k),
     }
 }
 

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_arrangement::MergeEffort;
+use anabranch_arrangement::{MergeEffort, NullKeys};
 use anabranch_batch::{END, Time};
 use anabranch_operators::Stream;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::detect::{Detect, DetectSpec};
+use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
 use anabranch_operators::temporal::{
-    bounds, chop, clip, clip_duration, driver, duration, extend, hopping, lifetime, point_at_end, quantize, session,
-    shift, stitch,
+    absent, bounds, chop, clip, clip_duration, driver, duration, extend, hopping, join, lifetime, point_at_end,
+    quantize, session, shift, stitch,
 };
+use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::{Ends, Verb, Windows};
-use anabranch_plan::{Node, Plan};
+use anabranch_plan::{Node, Nulls, Plan};
 use arrow::datatypes::DataType;
 
 use super::physical::{Step, StepId};
@@ -25,20 +27,58 @@ use crate::error::Error;
 #[derive(Clone)]
 pub enum TemporalStep {
     Bounds,
-    Shift { ticks: i64 },
-    Duration { ticks: i64 },
+    Shift {
+        ticks: i64,
+    },
+    Duration {
+        ticks: i64,
+    },
     Lifetime(lifetime::Lifetime),
     Hopping(hopping::Hopping),
     Quantize(quantize::Quantize),
     Aggregate(AggregateSpec),
     PointAtEnd,
-    Extend { ticks: i64, types: Vec<DataType> },
-    ClipDuration { limit: i64, types: Vec<DataType> },
-    Chop { period: i64, offset: i64, types: Vec<DataType> },
-    Stitch { types: Vec<DataType> },
-    Session { keys: Vec<usize>, types: Vec<DataType>, timeout: i64, maximum: Option<i64> },
-    Clip { left_key: Vec<usize>, types: Vec<DataType>, right_key: Vec<usize> },
+    Extend {
+        ticks: i64,
+        types: Vec<DataType>,
+    },
+    ClipDuration {
+        limit: i64,
+        types: Vec<DataType>,
+    },
+    Chop {
+        period: i64,
+        offset: i64,
+        types: Vec<DataType>,
+    },
+    Stitch {
+        types: Vec<DataType>,
+    },
+    Session {
+        keys: Vec<usize>,
+        types: Vec<DataType>,
+        timeout: i64,
+        maximum: Option<i64>,
+    },
+    Clip {
+        left_key: Vec<usize>,
+        types: Vec<DataType>,
+        right_key: Vec<usize>,
+    },
     Detect(Box<DetectSpec>),
+    Join {
+        left_key: Vec<usize>,
+        right_key: Vec<usize>,
+        key_types: Vec<DataType>,
+    },
+    WhereNotExists {
+        left_key: Vec<usize>,
+        right_key: Vec<usize>,
+        key_types: Vec<DataType>,
+        nulls: NullKeys,
+    },
+    /// A snapshot aggregate of events that last equally long.
+    Sliding(SlidingSpec),
 }
 
 impl Preparer<'_> {
@@ -95,7 +135,10 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             TemporalStep::Quantize(windows)
         }
         Verb::Aggregate { keys, calls } => {
-            TemporalStep::Aggregate(aggregate_spec(keys, calls, types_of(&inputs[0].schema))?)
+            let spec = aggregate_spec(keys, calls, types_of(&inputs[0].schema))?;
+            let known = Properties::of(&inputs[0]);
+            let sliding = known.duration.and_then(|duration| SlidingSpec::new(&spec, duration, known.hop));
+            sliding.map_or(TemporalStep::Aggregate(spec), TemporalStep::Sliding)
         }
         Verb::PointAtEnd => TemporalStep::PointAtEnd,
         Verb::Extend { ticks } => TemporalStep::Extend { ticks: *ticks, types: types_of(&inputs[0].schema) },
@@ -116,6 +159,20 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             left_key: left_key.clone(),
             types: types_of(&inputs[0].schema),
             right_key: right_key.clone(),
+        },
+        Verb::Join { left_key, right_key } => TemporalStep::Join {
+            left_key: left_key.clone(),
+            right_key: right_key.clone(),
+            key_types: types_at(&inputs[0], left_key),
+        },
+        Verb::WhereNotExists { left_key, right_key, nulls } => TemporalStep::WhereNotExists {
+            left_key: left_key.clone(),
+            right_key: right_key.clone(),
+            key_types: types_at(&inputs[0], left_key),
+            nulls: match nulls {
+                Nulls::Differ => NullKeys::Skip,
+                Nulls::Equal => NullKeys::Match,
+            },
         },
         Verb::Detect(detect) => TemporalStep::Detect(Box::new(super::detect::compile(detect, &inputs[0].schema)?)),
     })
@@ -196,12 +253,31 @@ impl TemporalStep {
                 let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
                 driver::events(inputs, "Clip", hold, Box::new(tactic))
             }
+            TemporalStep::Join { left_key, right_key, key_types } => {
+                let tactic = join::Join::new(left_key.clone(), right_key.clone(), key_types);
+                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
+                driver::events(inputs, "TemporalJoin", hold, Box::new(tactic))
+            }
+            TemporalStep::WhereNotExists { left_key, right_key, key_types, nulls } => {
+                let tactic = absent::Absent::new(left_key.clone(), right_key.clone(), key_types, *nulls);
+                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
+                driver::events(inputs, "WhereNotExists", hold, Box::new(tactic))
+            }
+            TemporalStep::Sliding(spec) => {
+                let keys = spec.keys().to_vec();
+                driver::events(vec![(next(), keys)], "Snapshots", hold, Box::new(Sliding::new(spec.clone())))
+            }
             TemporalStep::Detect(spec) => {
                 let group = spec.group.clone();
                 driver::events(vec![(next(), group)], "Detect", hold, Box::new(Detect::new((**spec).clone())))
             }
         }
     }
+}
+
+/// Types of some columns.
+fn types_at(plan: &Plan, columns: &[usize]) -> Vec<DataType> {
+    columns.iter().map(|&column| plan.schema.field(column).data_type().clone()).collect()
 }
 
 /// Every column: start and end edges of a row meet at one worker.

@@ -20,7 +20,7 @@
 //! sorted when all rows have one time.
 //!
 //! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed`), `float` (on
-//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered`; `calls`, which puts them together.
+//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); `calls`, which puts them together.
 
 mod bits;
 mod boolean;
@@ -34,12 +34,14 @@ mod float_sum;
 mod limbs;
 mod ordered;
 mod output;
+mod percentiles;
 mod spec;
 mod state;
 mod sum;
 mod variance;
 
 pub use float_sum::FloatSum;
+pub use percentiles::ranked_type;
 pub use spec::{AggregateSpec, Call, Function, Unsupported};
 
 use anabranch_arrangement::{Keys, NullKeys};

@@ -22,6 +22,7 @@ use arrow::compute::{binary, cast};
 use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, Float64Type, Int64Type, UInt64Type, i256};
 
 use super::output::Outcome;
+use super::percentiles;
 use super::spec::{Call, Function, Unsupported};
 use crate::ordered_trace::{OrderedTrace, Place, Walk};
 use crate::segments::Segments;
@@ -85,6 +86,18 @@ impl Ordered {
             }
             Function::ArrayAgg => {
                 arrays(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
+            }
+            Function::PercentileCont(part) => {
+                let lists = self.lists(&mut walk, keys, &queries);
+                percentiles::continuous(&lists, &self.arguments(&walk), *part)
+            }
+            Function::PercentileDisc(part) => {
+                let lists = self.lists(&mut walk, keys, &queries);
+                picked(&percentiles::discrete(&lists, *part), &self.arguments(&walk))
+            }
+            Function::TopK(k) => {
+                let lists = self.lists(&mut walk, keys, &queries);
+                percentiles::ranked(&lists, &self.arguments(&walk), *k, &self.output_type)
             }
             Function::Median => {
                 medians(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
@@ -186,8 +199,10 @@ fn value_order(call: &Call, argument: usize) -> Vec<(usize, Direction)> {
     });
     let with_argument = asked.chain([(argument, ASCENDING)]);
     match call.function {
-        Function::Max => vec![(argument, opposite(ASCENDING))],
-        Function::Min | Function::Median => vec![(argument, ASCENDING)],
+        Function::Max | Function::TopK(_) => vec![(argument, opposite(ASCENDING))],
+        Function::Min | Function::Median | Function::PercentileCont(_) | Function::PercentileDisc(_) => {
+            vec![(argument, ASCENDING)]
+        }
         Function::LastValue => with_argument.map(|(column, direction)| (column, opposite(direction))).collect(),
         _ => with_argument.collect(),
     }
@@ -205,13 +220,15 @@ fn check_types(function: &Function, input: &DataType, output: &DataType) -> Resu
             _ => false,
         },
         Function::Median => is_number(input) && is_number(output),
+        Function::PercentileCont(_) => is_number(input) && *output == DataType::Float64,
+        Function::TopK(_) => *output == percentiles::ranked_type(input),
         _ => is_same,
     };
     if fits { Ok(()) } else { Err(Unsupported::types(function, Some(input), output)) }
 }
 
 /// The values at `places`; NULL for `None`. The last source is a NULL.
-fn picked(places: &[Option<Place>], sources: &[ArrayRef]) -> ArrayRef {
+pub(super) fn picked(places: &[Option<Place>], sources: &[ArrayRef]) -> ArrayRef {
     let null = (sources.len() as u32 - 1, 0);
     let picks: Vec<Place> = places.iter().map(|place| place.unwrap_or(null)).collect();
     let sources: Vec<&[ArrayRef]> = sources.iter().map(std::slice::from_ref).collect();

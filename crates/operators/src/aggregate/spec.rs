@@ -47,7 +47,7 @@ pub struct Call {
 
 /// The functions. All but [`Function::ArrayAgg`], [`Function::FirstValue`] and [`Function::LastValue`] ignore NULL arguments;
 /// all but [`Function::Count`] are NULL over nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Function {
     /// Number of rows, or of arguments that are not NULL.
     Count,
@@ -87,6 +87,12 @@ pub enum Function {
     LastValue,
     /// The middle value, or the mean of the two middle values.
     Median,
+    /// The value at this part (0 to 1) of the way through the values, interpolated between the two nearest.
+    PercentileCont(f64),
+    /// The value of rank `ceil(part * n)`, at least the first.
+    PercentileDisc(f64),
+    /// The so many greatest arguments, greatest first, each with its rank: equal ones have one rank, and come or stay out together.
+    TopK(usize),
 }
 
 impl Function {
@@ -105,6 +111,7 @@ impl Function {
     pub(crate) fn is_ordered(&self) -> bool {
         use Function::*;
         matches!(self, Min | Max | StringAgg(_) | ArrayAgg | FirstValue | LastValue | Median)
+            || matches!(self, PercentileCont(_) | PercentileDisc(_) | TopK(_))
     }
 }
 
@@ -131,6 +138,9 @@ impl fmt::Display for Function {
             Function::FirstValue => "first_value",
             Function::LastValue => "last_value",
             Function::Median => "median",
+            Function::PercentileCont(_) => "percentile_cont",
+            Function::PercentileDisc(_) => "percentile_disc",
+            Function::TopK(_) => "top_k",
         })
     }
 }

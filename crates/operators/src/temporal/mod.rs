@@ -22,6 +22,8 @@
 //! [`hopping`], [`quantize`]; the verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
 //! [`session`], [`clip`], [`detect`]; and [`ingress`], which brings rows in order before all of them.
 
+pub mod absent;
+mod arrivals;
 pub mod bounds;
 pub mod chop;
 pub mod clip;
@@ -33,13 +35,18 @@ pub mod egress;
 mod events;
 pub mod extend;
 pub mod hopping;
+mod in_force;
 pub mod ingress;
+pub mod join;
 pub mod lifetime;
 pub mod point_at_end;
 pub mod quantize;
 pub mod rows;
 pub mod session;
 pub mod shift;
+mod side;
+pub mod sliding;
+mod slots;
 pub mod stitch;
 #[cfg(test)]
 mod testing;

@@ -115,7 +115,7 @@ impl Changing for Rewriter<'_> {
         }
         series::in_from(factor)?;
         rename_table(factor, &self.hidden);
-refuse_factor(factor)?;
+        refuse_factor(factor)?;
         window_table::rewrite(factor)
     }
 

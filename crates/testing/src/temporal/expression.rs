@@ -116,9 +116,9 @@ fn element(value: Shape<Expr>, at: usize) -> Result<Shape<Expr>, String> {
         Shape::List(mut elements) if at < elements.len() => Ok(elements.swap_remove(at)),
         // (An element of a null register is null.)
         Shape::Leaf(Expr::Literal(ScalarValue::Null, _)) => Ok(Shape::Leaf(lit(ScalarValue::Null))),
-        // A list column of structs was unnested: its elements are fields.
+        // An element of a list of ranked values is a pair.
         Shape::Leaf(expr) => {
-            let name = format!("{at}");
+            let name = if at == 0 { "rank" } else { "value" };
             Ok(Shape::Leaf(datafusion_functions::core::expr_fn::get_field(expr, name)))
         }
         _ => Err(format!("the payload has no element {at}")),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{self, Aggregate, Expr, FOREVER, Frame, col};
+use anabranch_engine::frame::{self, Aggregate, Expr, FOREVER, Frame, How, col};
 use serde_json::Value;
 
 use super::expression::{Words, expression, scalar};
@@ -109,23 +109,64 @@ fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, S
 }
 
 fn binary(op: &str, json: &Value, left: Query, right: Query) -> Result<Query, String> {
-    Ok(match op {
-        "clip" => {
-            let keys = |query: &Query, name: &str| -> Result<Vec<Expr>, String> {
-                match json.get(name) {
-                    None | Some(Value::Null) => Ok(vec![]),
-                    Some(key) => {
-                        let key = expression(key, &query.words())?;
-                        Ok(key.leaves().into_iter().map(|(_, expr)| expr.clone()).collect())
-                    }
-                }
-            };
-            let (ours, theirs) = (keys(&left, "left_key")?, keys(&right, "right_key")?);
-            left.with(left.frame.clip_by(&right.frame, ours, theirs))
+    let keys = |query: &Query, name: &str| -> Result<Vec<Expr>, String> {
+        match json.get(name) {
+            None | Some(Value::Null) => Ok(vec![]),
+            Some(key) => {
+                let key = expression(key, &query.words())?;
+                Ok(key.leaves().into_iter().map(|(_, expr)| expr.clone()).collect())
+            }
         }
+    };
+    let (ours, theirs) = (keys(&left, "left_key")?, keys(&right, "right_key")?);
+    Ok(match op {
+        "clip" => left.with(left.frame.clip_by(&right.frame, ours, theirs)),
+        "where_not_exists" => left.with(left.frame.where_not_exists(&right.frame, ours, theirs)),
         "union" => left.with(left.frame.union(&right.frame)),
+        "join" => join(json, &left, &right, How::Inner)?,
+        "left_outer_join" => join(json, &left, &right, How::Left)?,
+        "full_outer_join" => join(json, &left, &right, How::Full)?,
         _ => return Err(format!("unknown operator {op}")),
     })
+}
+
+/// A join, its columns named by their side, and its result of them.
+fn join(json: &Value, left: &Query, right: &Query, how: How) -> Result<Query, String> {
+    let (left, right) = (left.named("left"), right.named("right"));
+    let key = |query: &Query, name: &str| -> Result<Vec<Expr>, String> {
+        let Some(key) = json.get(name).filter(|key| !key.is_null()) else { return Ok(vec![]) };
+        let key = expression(key, &query.words())?;
+        Ok(key.leaves().into_iter().map(|(_, expr)| expr.clone()).collect())
+    };
+    let (ours, theirs) = (key(&left, "left_key")?, key(&right, "right_key")?);
+    let words = Words::from([("left".to_owned(), left.val.clone()), ("right".to_owned(), right.val.clone())]);
+    let frame = match json.get("pred") {
+        None => left.frame.join(&right.frame, ours, theirs, how),
+        Some(pred) => left.frame.join_where(&right.frame, ours, theirs, how, scalar(pred, &words)?),
+    };
+    let result = expression(&json["result"], &words)?;
+    let outer = |name: &str| json.get(name).map(|outer| expression(outer, &words)).transpose();
+    let without_right = outer(if how == How::Left { "outer" } else { "left_outer" })?;
+    let without_left = outer("right_outer")?;
+    let result = result.choose(&is_missing("right"), without_right.as_ref())?;
+    let result = result.choose(&is_missing("left"), without_left.as_ref())?;
+    Ok(Query { frame, val: result.clone() }.select(&result))
+}
+
+/// Whether a row of a join has no partner on a side.
+fn is_missing(side: &str) -> Expr {
+    col(&format!("{side} there")).is_null()
+}
+
+impl Query {
+    /// The query with columns named by its side of a join, and one that is true.
+    fn named(&self, side: &str) -> Query {
+        let leaves = self.val.leaves().into_iter();
+        let columns = leaves.map(|(name, expr)| expr.clone().alias(format!("{side} {name}")));
+        let there = frame::lit(true).alias(format!("{side} there"));
+        let frame = self.frame.select(columns.chain([there]).collect::<Vec<_>>());
+        Query { frame, val: self.val.map(&mut |name, _| col(&format!("{side} {name}"))) }
+    }
 }
 
 fn aggregate(json: &Value, input: &Query, key: Option<Shape<Expr>>, _scope: &Scope) -> Result<Query, String> {
@@ -168,6 +209,9 @@ fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
         "avg" => frame::avg(of),
         "min" => frame::min(of),
         "max" => frame::max(of),
+        "percentile_cont" => frame::percentile_cont(of, call["p"].as_f64().ok_or("a percentile needs p")?),
+        "percentile_disc" => frame::percentile_disc(of, call["p"].as_f64().ok_or("a percentile needs p")?),
+        "topk" => frame::top_k(of, call["k"].as_u64().ok_or("topk needs k")? as usize),
         _ => return Err(format!("unknown aggregate {name}")),
     };
     // A filter is one condition, or a list of conditions.

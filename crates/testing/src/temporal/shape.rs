@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
-use datafusion_expr::Expr;
+use datafusion_expr::{Expr, when};
 use serde_json::Value;
 
 /// A payload made of expressions.
@@ -65,6 +65,27 @@ impl Shape<Expr> {
             Shape::Leaf(expr) => Ok(expr.clone()),
             _ => Err("a single value was expected, not an object or a list".into()),
         }
+    }
+}
+
+impl Shape<Expr> {
+    /// `other` where the condition is true, leaf by leaf.
+    pub(super) fn choose(&self, condition: &Expr, other: Option<&Shape<Expr>>) -> Result<Shape<Expr>, String> {
+        let Some(other) = other else { return Ok(self.clone()) };
+        let others: Vec<Expr> = other.leaves().into_iter().map(|(_, expr)| expr.clone()).collect();
+        if others.len() != self.leaves().len() {
+            return Err("an outer result has the form of the result".into());
+        }
+        let mut others = others.into_iter();
+        let mut failed = None;
+        let chosen = self.map(&mut |_, expr| {
+            let other = others.next().unwrap_or_else(|| expr.clone());
+            when(condition.clone(), other).otherwise(expr.clone()).unwrap_or_else(|error| {
+                failed = Some(error.to_string());
+                expr.clone()
+            })
+        });
+        failed.map_or(Ok(chosen), Err)
     }
 }
 
