@@ -134,6 +134,7 @@ pub(super) fn computed(input: &Arc<Plan>, columns: Vec<Resolved>) -> Result<Arc<
 fn stage(input: &Arc<Plan>, filter: Vec<Expr>, project: Vec<Expr>, schema: DFSchemaRef) -> Arc<Plan> {
     if let Node::Stage { input: below, filter: first, project: passed } = &input.node
         && *passed == as_they_are(&below.schema)
+        && *passed == as_they_are(&input.schema)
     {
         let filter = first.iter().cloned().chain(filter).collect();
         return Arc::new(Plan { node: Node::Stage { input: below.clone(), filter, project }, schema });
