@@ -15,6 +15,7 @@ mod peer;
 mod reduce;
 mod report;
 mod rows;
+mod temporal;
 mod tpch;
 
 use clap::{Parser, Subcommand};
@@ -55,6 +56,8 @@ enum Benchmark {
     /// One run on one side; `install` starts these.
     #[command(hide = true)]
     InstallCase(install::Case),
+    /// The temporal algebra over events in memory, on one thread.
+    Temporal(temporal::Options),
     /// One run of one query; `tpch` starts these.
     #[command(hide = true)]
     TpchCase(tpch::Case),
@@ -68,6 +71,7 @@ fn main() -> Result<(), String> {
         Benchmark::Join(options) => join::run(&options),
         Benchmark::Reduce(options) => reduce::run(&options),
         Benchmark::Install(options) => install::run(&options),
+        Benchmark::Temporal(options) => temporal::run(&options),
         Benchmark::TpchCase(case) => tpch::run_case(&case),
         Benchmark::ArrangeCase(case) => {
             arrange::run_case(&case);

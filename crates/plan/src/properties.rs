@@ -35,7 +35,7 @@ impl Properties {
     /// What holds after a verb if these hold before.
     fn after(self, verb: &Verb) -> Properties {
         match verb {
-            Verb::Bounds => self,
+            Verb::Bounds { .. } => self,
             // (A grid that is moved is a grid.)
             Verb::Shift { .. } => self,
             Verb::Duration { ticks } => Properties { duration: Some(*ticks), ..self },

@@ -20,7 +20,10 @@ pub enum Verb {
         input: String,
     },
     /// Two more columns: the start of each event, and its end if that was known from the start. One input.
-    Bounds,
+    Bounds {
+        /// Whether end edges have their own end.
+        ends: Ends,
+    },
     /// Lifetimes moved by so many ticks. One input.
     Shift {
         /// Back when negative.

@@ -9,7 +9,7 @@ use datafusion_expr::{Expr, cast};
 
 use super::expression::{self, END, Resolved, col, reads};
 use super::query::{Frame, State, columns_of, temporal};
-use super::rows::{computed, input_for};
+use super::rows::{computed, input_with_ends};
 use crate::error::Error;
 
 impl Frame {
@@ -98,7 +98,7 @@ fn lifetime(state: &State, start: Option<Expr>, duration: Option<Expr>) -> Resul
     let exprs: Vec<&Expr> = start.iter().chain(&duration).collect();
     let reads_end = exprs.iter().any(|expr| reads(expr, END));
     let ends = if reads_end || duration.is_none() { Ends::Kept } else { Ends::Dropped };
-    let input = input_for(state, exprs.iter().copied())?;
+    let input = input_with_ends(state, exprs.iter().copied(), ends)?;
     let n_columns = state.schema().fields().len();
 
     let mut columns = columns_of(state.schema())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::temporal::Verb;
+use anabranch_plan::temporal::{Ends, Verb};
 use anabranch_plan::{Node, Plan};
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, DFSchemaRef};
@@ -114,12 +114,21 @@ fn with_columns(state: &State, exprs: &[Expr]) -> Result<Arc<Plan>, Error> {
 
 /// The query's plan, with the bounds of lifetimes as columns if an expression reads them.
 pub(super) fn input_for<'a>(state: &State, exprs: impl IntoIterator<Item = &'a Expr>) -> Result<Arc<Plan>, Error> {
+    input_with_ends(state, exprs, Ends::Dropped)
+}
+
+/// As [`input_for`]; end edges have their own ends, or those of their start edges.
+pub(super) fn input_with_ends<'a>(
+    state: &State,
+    exprs: impl IntoIterator<Item = &'a Expr>,
+    ends: Ends,
+) -> Result<Arc<Plan>, Error> {
     if !reads_bounds(exprs) {
         return Ok(state.plan.clone());
     }
     let mut columns = columns_of(state.schema());
     columns.extend([expression::START, expression::END].map(|name| (name.to_owned(), DataType::Int64)));
-    Ok(temporal(Verb::Bounds, vec![state.plan.clone()], schema_of(&columns)?))
+    Ok(temporal(Verb::Bounds { ends }, vec![state.plan.clone()], schema_of(&columns)?))
 }
 
 /// A stage that computes columns.

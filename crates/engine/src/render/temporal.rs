@@ -26,7 +26,7 @@ use crate::error::Error;
 /// A verb on events, compiled.
 #[derive(Clone)]
 pub enum TemporalStep {
-    Bounds,
+    Bounds(lifetime::Ends),
     Shift {
         ticks: i64,
     },
@@ -112,7 +112,7 @@ pub fn input_name(input: &str) -> String {
 fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
     Ok(match verb {
         Verb::Events { .. } => unreachable!("inputs are imported"),
-        Verb::Bounds => TemporalStep::Bounds,
+        Verb::Bounds { ends } => TemporalStep::Bounds(ends_of(*ends)),
         Verb::Shift { ticks } => TemporalStep::Shift { ticks: *ticks },
         Verb::Duration { ticks } => TemporalStep::Duration { ticks: *ticks },
         Verb::Lifetime { start, duration, ends } => {
@@ -120,10 +120,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             TemporalStep::Lifetime(lifetime::Lifetime {
                 start: *start,
                 duration: *duration,
-                ends: match ends {
-                    Ends::Dropped => lifetime::Ends::Dropped,
-                    Ends::Kept => lifetime::Ends::Kept,
-                },
+                ends: ends_of(*ends),
                 n_columns: inputs[0].schema.fields().len() - n_computed,
             })
         }
@@ -195,7 +192,10 @@ impl TemporalStep {
         let mut inputs = inputs.into_iter();
         let mut next = || inputs.next().expect("a verb has its inputs");
         match self {
-            TemporalStep::Bounds => driver::stateless(next(), "Bounds", hold, bounds::apply),
+            TemporalStep::Bounds(ends) => {
+                let ends = *ends;
+                driver::stateless(next(), "Bounds", hold, move |batch, out| bounds::apply(batch, ends, out))
+            }
             TemporalStep::Shift { ticks } => {
                 let ticks = *ticks;
                 driver::stateless(next(), "Shift", hold, move |batch, out| shift::apply(batch, ticks, out))
@@ -272,6 +272,13 @@ impl TemporalStep {
                 driver::events(vec![(next(), group)], "Detect", hold, Box::new(Detect::new((**spec).clone())))
             }
         }
+    }
+}
+
+fn ends_of(ends: Ends) -> lifetime::Ends {
+    match ends {
+        Ends::Dropped => lifetime::Ends::Dropped,
+        Ends::Kept => lifetime::Ends::Kept,
     }
 }
 

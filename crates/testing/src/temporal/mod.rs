@@ -25,6 +25,7 @@
 mod case;
 mod check;
 mod expression;
+pub mod laws;
 mod pattern;
 mod query;
 mod shape;

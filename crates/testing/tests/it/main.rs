@@ -3,4 +3,5 @@
 mod arrows;
 mod laws;
 mod slt;
+mod temporal;
 mod tpch;
