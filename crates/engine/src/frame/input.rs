@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use super::expression::{END as END_NAME, START};
+use super::ingress::Arrival;
 use super::query::{Frame, schema_of, temporal};
 use crate::error::Error;
 use crate::nearest::nearest;
@@ -24,12 +25,14 @@ pub struct Events {
     schema: SchemaRef,
     time: Option<String>,
     end: Option<String>,
+    /// How rows are brought in order, if that was said.
+    pub(super) arrival: Option<Arrival>,
 }
 
 impl Events {
     /// An input of rows of this schema.
     pub fn input(name: &str, schema: impl Into<SchemaRef>) -> Events {
-        Events { name: name.to_owned(), schema: schema.into(), time: None, end: None }
+        Events { name: name.to_owned(), schema: schema.into(), time: None, end: None, arrival: None }
     }
 
     /// The column that says when a row begins; for rows pushed as record batches.
@@ -48,7 +51,7 @@ impl Events {
 
     /// The query that yields the input's events as they are.
     pub fn frame(self) -> Frame {
-        let checked = self.check();
+        let checked = self.check().and_then(|()| self.check_arrival());
         let columns: Vec<(String, DataType)> =
             self.schema.fields().iter().map(|field| (field.name().clone(), storage(field.data_type()))).collect();
         match checked.and_then(|()| schema_of(&columns)) {
@@ -89,7 +92,7 @@ impl Events {
         Ok(())
     }
 
-    fn no_column(&self, column: &str) -> Error {
+    pub(super) fn no_column(&self, column: &str) -> Error {
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         let error = Error::invalid(format!("input \"{}\" has no column \"{column}\"", self.name));
         match nearest(column, names) {
@@ -98,7 +101,7 @@ impl Events {
         }
     }
 
-    fn types(&self) -> Vec<DataType> {
+    pub(super) fn types(&self) -> Vec<DataType> {
         self.schema.fields().iter().map(|field| storage(field.data_type())).collect()
     }
 

@@ -25,13 +25,14 @@
 //! Law: an error of building (an unknown column, types that do not fit, a duration that is not positive) stays with the frame and is returned when it is
 //! started or explained; the first one counts.
 //!
-//! Reading order: [`input`] (where events come from), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`], [`edges`], [`pattern`],
-//! [`group`] (aggregates, sub-queries of groups), [`join`], then [`run`].
+//! Reading order: [`input`] (where events come from), [`ingress`] (how they come in order), [`query`] (the frame), [`expression`],
+//! [`rows`] (select, filter, union ..), [`lifetimes`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups), [`join`], then [`run`].
 
 mod aggregate;
 mod edges;
 mod expression;
 mod group;
+mod ingress;
 mod input;
 mod join;
 mod lifetimes;
@@ -45,6 +46,7 @@ pub use aggregate::{
     sum, top_k, variance, variance_population,
 };
 pub use anabranch_operators::temporal::egress::Item;
+pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
 pub use anabranch_plan::temporal::FOREVER;
 pub use datafusion_expr::{Expr, lit};
 pub use expression::{col, end, start};

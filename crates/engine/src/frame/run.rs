@@ -9,6 +9,7 @@ use std::fmt;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_operators::temporal::egress::{Item, in_order, release};
+use anabranch_operators::temporal::ingress::{Ingress, Item as Arrived};
 use anabranch_operators::temporal::ticks::{self, FIRST, event};
 use datafusion_common::ScalarValue;
 
@@ -22,10 +23,10 @@ use crate::render::temporal::output_frontier;
 
 /// A frame at work in a session; dropped, it is gone. See the [module page](self).
 pub struct Run<'s> {
-    cluster: &'s mut Cluster,
+    pub(super) cluster: &'s mut Cluster,
     dataflow: DataflowId,
     frame: Frame,
-    inputs: BTreeMap<String, RunInput>,
+    pub(super) inputs: BTreeMap<String, RunInput>,
     merge: Merge,
     pairs: Pairs,
     /// Changes that lie in the future of the frontier.
@@ -38,6 +39,12 @@ pub(crate) struct RunInput {
     pub events: Events,
     /// No event before this time may come.
     pub frontier: Time,
+    /// What brings rows in order, if anything does.
+    pub ingress: Option<Ingress>,
+    /// Whether it is not to hold up others.
+    pub is_idle: bool,
+    /// What the ingress let through, if that is recorded.
+    pub journal: Option<Vec<Arrived>>,
 }
 
 impl<'s> Run<'s> {
@@ -62,13 +69,17 @@ impl<'s> Run<'s> {
         if batch.is_empty() {
             return Ok(());
         }
+        place.is_idle = false;
         let (first, last) = (batch.times().min(), batch.times().max());
-        if first < place.frontier {
+        if place.ingress.is_none() && first < place.frontier {
             return Err(late(input, first, place.frontier));
         }
         if first < FIRST || last == END {
             return Err(Error::data(format!("a row of input \"{input}\" lies outside of time"))
                 .with_detail("Times of events lie strictly between the least and the greatest 64-bit integer."));
+        }
+        if place.ingress.is_some() {
+            return self.push_arriving(input, batch);
         }
         let collection = place.collection;
         self.cluster.push_events(collection, batch);
@@ -83,12 +94,16 @@ impl<'s> Run<'s> {
     /// `Invalid` when there is no such input, `Internal` when a worker has failed.
     pub fn advance(&mut self, input: &str, time: Time) -> Result<(), Error> {
         let place = self.input(input)?;
+        if place.ingress.is_some() {
+            return self.advance_arriving(input, time);
+        }
         if time <= place.frontier {
             return Ok(());
         }
         place.frontier = time;
         let collection = place.collection;
         self.cluster.advance_events(collection, time);
+        self.follow()?;
         self.settle()
     }
 
@@ -183,7 +198,7 @@ impl<'s> Run<'s> {
         Ok(rows)
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
         let frontiers = self.inputs.iter().map(|(name, input)| (name.clone(), input.frontier)).collect();
         let target = output_frontier(&self.frame.state()?.plan, &frontiers);
         if target == Time::MIN {
@@ -192,7 +207,7 @@ impl<'s> Run<'s> {
         self.cluster.await_frontier(self.dataflow, target - 1, &Interrupt::new())
     }
 
-    fn input(&mut self, name: &str) -> Result<&mut RunInput, Error> {
+    pub(super) fn input(&mut self, name: &str) -> Result<&mut RunInput, Error> {
         if !self.inputs.contains_key(name) {
             let error = Error::invalid(format!("the frame has no input \"{name}\""));
             return Err(match nearest(name, self.inputs.keys().map(String::as_str)) {

@@ -24,7 +24,17 @@ impl Session {
             let collection = self.dataflows.next_collection();
             let read = Read { collection, is_input: true, arrangements: vec![], primary_key: vec![] };
             reads.insert(input_name(name), read);
-            inputs.insert(name.clone(), RunInput { collection, events: events.clone(), frontier: Time::MIN });
+            inputs.insert(
+                name.clone(),
+                RunInput {
+                    collection,
+                    events: events.clone(),
+                    frontier: Time::MIN,
+                    ingress: events.ingress()?,
+                    is_idle: false,
+                    journal: None,
+                },
+            );
         }
         inputs.values().for_each(|input| self.cluster.create_events(input.collection));
         let installed = self.cluster.install(DataflowSpec {

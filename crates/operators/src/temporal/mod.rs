@@ -38,6 +38,8 @@ pub mod hopping;
 mod in_force;
 pub mod ingress;
 pub mod join;
+#[cfg(test)]
+mod laws;
 pub mod lifetime;
 pub mod point_at_end;
 pub mod quantize;

@@ -30,11 +30,12 @@ pub(crate) fn rows(batch: &Batch) -> Vec<Event> {
     if batch.is_empty() {
         return Vec::new();
     }
-    let values = batch.column(0).as_primitive::<Int64Type>();
+    // (Rows without columns have the value 0.)
+    let values = batch.columns().first().map(|column| column.as_primitive::<Int64Type>());
     (0..batch.len())
         .map(|row| {
             let time = batch.times().get(row);
-            (time, batch.until().get(row, time), values.value(row))
+            (time, batch.until().get(row, time), values.map_or(0, |values| values.value(row)))
         })
         .collect()
 }

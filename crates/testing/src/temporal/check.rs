@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{Event, Events, Expr, FOREVER, Lifetime, col};
+use anabranch_engine::frame::{Disorder, Event, Events, Expr, FOREVER, Lifetime, col};
 use anabranch_engine::{Options, Session};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
@@ -27,17 +27,28 @@ pub fn run(case: &Case, workers: usize) -> Result<(), String> {
 
     let mut session = Session::new(Options { workers, ..Options::default() }).map_err(say)?;
     let mut run = session.start(&queried.frame).map_err(say)?;
+    for name in inputs.keys() {
+        run.record_arrivals(name).map_err(say)?;
+    }
     for (name, input) in &inputs {
         for row in &input.rows {
             match event(row, input, partitioned)? {
                 Row::Event(event) => run.push(name, vec![event]).map_err(say)?,
-                // (A partition's own punctuation says nothing about the others.)
-                Row::Punctuation(_) if row.get("p").is_some() => {}
-                Row::Punctuation(time) => run.advance(name, time).map_err(say)?,
+                Row::Punctuation(time) => match row.get("p") {
+                    Some(partition) => {
+                        let partition = values_of(partition, &input.partition);
+                        run.advance_partition(name, partition, time).map_err(say)?;
+                    }
+                    None => run.advance(name, time).map_err(say)?,
+                },
             }
         }
     }
     run.finish().map_err(say)?;
+    if let (Some(expected), Some((name, input))) = (json["expect"].get("sequence"), inputs.iter().next()) {
+        let arrived = run.arrivals(name).map_err(say)?;
+        super::sequence::compare(expected, arrived, &input.shape, partitioned)?;
+    }
     let lifetimes = run.lifetimes().map_err(say)?;
     let columns = queried.frame.schema().map_err(say)?;
     let names: Vec<&str> = columns.fields().iter().map(|field| field.name().as_str()).collect();
@@ -77,7 +88,7 @@ fn build(json: &Value, inputs: &BTreeMap<String, Input>, partitioned: bool) -> R
         if let (true, Shape::Leaf(data_type)) = (partitioned, &input.partition) {
             fields.push(Field::new(PARTITION, data_type.clone(), true));
         }
-        let frame = Events::input(name, Schema::new(fields)).frame();
+        let frame = arriving(Events::input(name, Schema::new(fields)), json, partitioned)?.frame();
         let val: Shape<Expr> = input.shape.map(&mut |name, _| col(name));
         frames.push((name.clone(), Query { frame, val }));
     }
@@ -102,6 +113,35 @@ fn build(json: &Value, inputs: &BTreeMap<String, Input>, partitioned: bool) -> R
         _ => return Err("a partitioned case has one or two inputs".into()),
     };
     Ok(Query { frame, val: outcome?.val })
+}
+
+/// An input with the case's ingress policies.
+fn arriving(mut events: Events, json: &Value, partitioned: bool) -> Result<Events, String> {
+    let policies = &json["ingress"];
+    if !policies.is_object() && !partitioned && json["expect"].get("sequence").is_none() {
+        return Ok(events);
+    }
+    if partitioned {
+        events = events.partition_by([PARTITION]);
+    }
+    let disorder = &policies["disorder"];
+    events = events.on_disorder(match disorder["policy"].as_str() {
+        None | Some("throw") => Disorder::Error,
+        Some("drop") => Disorder::Drop,
+        Some("adjust") => Disorder::Adjust,
+        Some(other) => return Err(format!("an unknown policy: {other}")),
+    });
+    if let Some(latency) = disorder["lag"].as_i64() {
+        events = events.reorder_latency(latency);
+    }
+    if let Some(period) = policies["punctuation_period"].as_i64() {
+        events = events.punctuation_period(period);
+    }
+    let low = &policies["low_watermark"];
+    if let (Some(period), Some(lag)) = (low["period"].as_i64(), low["lag"].as_i64()) {
+        events = events.low_watermark(period, lag);
+    }
+    Ok(events)
 }
 
 enum Row {
@@ -201,7 +241,7 @@ fn difference(actual: &BTreeMap<(i64, String), i64>, expected: &BTreeMap<(i64, S
 }
 
 /// A payload as text that is equal for equal values: numbers by value, fields in order of their names.
-fn canonical(value: &Value) -> String {
+pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.10}")),
         Value::Array(elements) => format!("[{}]", elements.iter().map(canonical).collect::<Vec<_>>().join(", ")),

@@ -28,6 +28,7 @@ mod expression;
 pub mod laws;
 mod pattern;
 mod query;
+mod sequence;
 mod shape;
 
 pub use case::{Case, read};
