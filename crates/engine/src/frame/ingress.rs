@@ -48,6 +48,12 @@ impl Events {
         self.arriving(|arrival| arrival.policy.disorder = disorder)
     }
 
+    /// Where time begins: rows before it are late.
+    #[must_use]
+    pub fn begins_at(self, time: Time) -> Events {
+        self.arriving(|arrival| arrival.policy.begin = time)
+    }
+
     /// Rows wait until one `ticks` later has come, so that rows late by no more than that are put in order. Not negative.
     #[must_use]
     pub fn reorder_latency(self, ticks: i64) -> Events {

@@ -124,6 +124,8 @@ fn arriving(mut events: Events, json: &Value, partitioned: bool) -> Result<Event
     if partitioned {
         events = events.partition_by([PARTITION]);
     }
+    // (The time of cases begins at 0.)
+    events = events.begins_at(0);
     let disorder = &policies["disorder"];
     events = events.on_disorder(match disorder["policy"].as_str() {
         None | Some("throw") => Disorder::Error,

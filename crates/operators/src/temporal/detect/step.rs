@@ -1,15 +1,12 @@
 //! One step of many instances at once: which arcs they may follow, and the registers they get.
 
-use std::sync::Arc;
-
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, Until, gather};
-use arrow::array::{ArrayRef, AsArray, BooleanArray, UInt32Array};
-use arrow::datatypes::UInt32Type;
+use arrow::array::{ArrayRef, BooleanArray};
 
 use super::tactic::Instant;
 use super::{DetectSpec, Element, Takes};
-use crate::expression::{Column, ExpressionRef};
-use crate::stage::{Stage, evaluate_mask};
+use crate::expression::{ExpressionRef, evaluate};
+use crate::stage::{error_rows, evaluate_mask};
 use crate::tactic::Output;
 use crate::temporal::events::Ready;
 use crate::temporal::rows::RowStore;
@@ -169,7 +166,8 @@ impl<'a> Step<'a> {
         Taken { candidates, registers: gather::take(&registers, &kept) }
     }
 
-    /// Puts for each `(row, index)` the expressions over event and register in the place of register `index`.
+    /// Puts for each `(row, index)` the expressions over event and register in the place of register `index`; where that fails, `alive` is
+    /// false from then on.
     fn fold(
         &self,
         expressions: &[ExpressionRef],
@@ -181,26 +179,20 @@ impl<'a> Step<'a> {
         let (rows, indexes): (Vec<u32>, Vec<u32>) = turn.iter().copied().unzip();
         let events = gather::take(self.ready.batch.columns(), &rows);
         let before = gather::take(&registers, &indexes);
-        let numbers: ArrayRef = Arc::new(UInt32Array::from(indexes.clone()));
-        let columns: Vec<ArrayRef> = events.iter().chain(before.iter()).cloned().chain([numbers]).collect();
-        let number: ExpressionRef = Arc::new(Column(columns.len() - 1));
-        let project = expressions.iter().cloned().chain([number]).collect();
-        let stage = Stage { filter: Vec::new(), project: Some(project) };
-        let mut done = Output::default();
-        stage.apply(self.batch(Columns::from(columns), &rows), &mut done);
-        out.errors.extend(done.errors);
-        indexes.iter().for_each(|&index| alive[index as usize] = false);
+        let batch = self.batch(events.iter().chain(before.iter()).cloned().collect(), &rows);
+        let mut parts = Vec::new();
+        evaluate_parts(expressions, &batch, &indexes, &mut parts, out);
 
+        indexes.iter().for_each(|&index| alive[index as usize] = false);
         let mut picks: Vec<(u32, u32)> = (0..alive.len() as u32).map(|index| (0, index)).collect();
         let mut sources: Vec<Columns> = vec![registers];
-        for batch in done.rows {
-            let (numbers, columns) = batch.columns().split_last().expect("the number is a column");
+        for (columns, indexes) in parts {
             let source = sources.len() as u32;
-            for (row, &index) in (0u32..).zip(numbers.as_primitive::<UInt32Type>().values()) {
+            for (row, &index) in (0u32..).zip(indexes) {
                 picks[index as usize] = (source, row);
                 alive[index as usize] = true;
             }
-            sources.push(columns.into());
+            sources.push(columns);
         }
         let sources: Vec<&[ArrayRef]> = sources.iter().map(|source| &**source).collect();
         gather::interleave(&sources, &picks)
@@ -250,6 +242,30 @@ impl<'a> Step<'a> {
     fn of_element(&self, candidates: &[Candidate], element: usize) -> Vec<u32> {
         let is_of = |index: &u32| self.spec.automaton.element[candidates[*index as usize].state as usize] == element;
         (0..candidates.len() as u32).filter(is_of).collect()
+    }
+}
+
+/// Evaluates over all rows, or over parts of them when some row fails; such a row is an error, and in no part.
+fn evaluate_parts<'i>(
+    expressions: &[ExpressionRef],
+    batch: &Batch,
+    indexes: &'i [u32],
+    parts: &mut Vec<(Columns, &'i [u32])>,
+    out: &mut Output,
+) {
+    if batch.is_empty() {
+        return;
+    }
+    let columns: Result<Columns, String> = expressions.iter().map(|expression| evaluate(expression, batch)).collect();
+    match columns {
+        Ok(columns) => parts.push((columns, indexes)),
+        Err(message) if batch.len() == 1 => out.give_errors(error_rows(batch, &message)),
+        Err(_) => {
+            let half = batch.len() / 2;
+            let (first, second) = indexes.split_at(half);
+            evaluate_parts(expressions, &batch.slice(0, half), first, parts, out);
+            evaluate_parts(expressions, &batch.slice(half, batch.len() - half), second, parts, out);
+        }
     }
 }
 

@@ -33,11 +33,15 @@ pub use stream::Ingress;
 use anabranch_batch::{Batch, Columns, Time};
 use arrow::datatypes::DataType;
 
+use super::ticks::FIRST;
+
 /// How an input is brought in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// What becomes of late rows.
     pub disorder: Disorder,
+    /// Where time begins: rows before it are late, and rows at it wait for no others.
+    pub begin: Time,
     /// Ticks that rows wait for others; not negative.
     pub reorder_latency: i64,
     /// Ticks from one punctuation to the next; positive.
@@ -99,6 +103,7 @@ impl Default for Policy {
     fn default() -> Policy {
         Policy {
             disorder: Disorder::Error,
+            begin: FIRST,
             reorder_latency: 0,
             punctuation_period: None,
             partition: Vec::new(),

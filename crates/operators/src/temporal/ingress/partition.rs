@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use anabranch_batch::Time;
 
-use crate::temporal::ticks::{FIRST, floor};
+use crate::temporal::ticks::floor;
 
 /// The clock of one partition.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    pub(super) fn new(seen: u64, hash: u64, key: u32) -> Partition {
-        Partition { seen, hash, key, current: FIRST, high: FIRST, punctuated: None, waiting: BinaryHeap::new() }
+    pub(super) fn new(seen: u64, hash: u64, key: u32, begin: Time) -> Partition {
+        Partition { seen, hash, key, current: begin, high: begin, punctuated: None, waiting: BinaryHeap::new() }
     }
 
     /// The next row that waits, if its time is at or before `upto`: its time and number.

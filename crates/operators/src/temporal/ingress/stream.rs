@@ -201,9 +201,9 @@ impl Ingress {
             (true, _) => END,
             (_, true) => {
                 let current = self.partitions.first().and_then(Option::as_ref).map(|only| only.current);
-                current.max(self.low).unwrap_or(FIRST)
+                current.max(self.low).unwrap_or(self.policy.begin)
             }
-            (_, false) => self.low.unwrap_or(FIRST),
+            (_, false) => self.low.unwrap_or(self.policy.begin),
         }
     }
 
@@ -263,7 +263,8 @@ impl Ingress {
             .collect();
         let rows: Vec<u32> = new.iter().map(|&(_, row)| row).collect();
         for ((slot, row), key) in new.into_iter().zip(self.keys.add(key, &rows)) {
-            self.partitions[slot as usize] = Some(Partition::new(self.n_seen, hashes[row as usize], key));
+            self.partitions[slot as usize] =
+                Some(Partition::new(self.n_seen, hashes[row as usize], key, self.policy.begin));
             self.n_seen += 1;
         }
         touched.of_row.iter().map(|&index| touched.slot[index as usize]).collect()
@@ -285,7 +286,8 @@ impl Ingress {
     fn take_row(&mut self, row: usize, arriving: &mut Arriving) -> Result<(), Late> {
         let (slot, time, until) = (arriving.slots[row], arriving.times[row], arriving.untils[row]);
         self.high = self.high.max(time);
-        let origin = *self.origin.get_or_insert(time.min(0));
+        let origin =
+            *self.origin.get_or_insert(if self.policy.begin == FIRST { time.min(0) } else { self.policy.begin });
         if let Some(low) = self.policy.low_watermark
             && let Some(due) = due(self.low.unwrap_or(origin), self.high.saturating_sub(low.lag), low.period)
         {
