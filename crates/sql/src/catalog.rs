@@ -3,7 +3,7 @@
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 
-use crate::statement::ObjectKind;
+use crate::statement::{ObjectKind, Watermark};
 
 /// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless quoted.
 pub trait Catalog {
@@ -32,6 +32,8 @@ pub struct Relation {
     pub schema: SchemaRef,
     /// Positions of the primary key's columns; empty without one.
     pub primary_key: Vec<usize>,
+    /// When the time of its rows is known to have passed, if that was said.
+    pub watermark: Option<Watermark>,
     /// For a plain view: the query to plan in its place, and the names of its columns.
     pub view_query: Option<String>,
 }

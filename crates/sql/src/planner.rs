@@ -22,10 +22,11 @@ use crate::decorrelate;
 use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::input;
+use crate::on_close;
 use crate::place;
 use crate::postgres;
 use crate::rewrite::output_names;
-use crate::statement::CreateView;
+use crate::statement::{CreateView, Emit};
 use crate::translate::{Clock, Translator};
 
 /// A query, planned.
@@ -98,12 +99,23 @@ impl<'a> Planner<'a> {
         self.named_view(query, &[])
     }
 
+    /// Plans a query that is to be kept current, of whose windows only those are shown that are over: `EMIT ON WINDOW CLOSE`.
+    ///
+    /// # Errors
+    /// As [`plan_view`](Self::plan_view); `Invalid` when no window is over a relation with a watermark.
+    pub fn plan_closed(&self, query: &ast::Query) -> Result<Planned> {
+        self.named_view(&on_close::rewrite(query, self.catalog)?, &[])
+    }
+
     /// Plans the query of a `CREATE [MATERIALIZED] VIEW`, with the names it gives to columns.
     ///
     /// # Errors
     /// As [`plan_view`](Self::plan_view); `Invalid` for more names than columns.
     pub fn plan_create_view(&self, view: &CreateView) -> Result<Planned> {
-        self.named_view(&view.query, &view.column_names)
+        match view.emit {
+            Emit::Changes => self.named_view(&view.query, &view.column_names),
+            Emit::OnWindowClose => self.named_view(&on_close::rewrite(&view.query, self.catalog)?, &view.column_names),
+        }
     }
 
     fn named_view(&self, query: &ast::Query, given: &[String]) -> Result<Planned> {

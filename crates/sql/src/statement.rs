@@ -6,6 +6,8 @@
 use arrow::datatypes::Field;
 use datafusion_expr::sqlparser::ast;
 
+use crate::span::Span;
+
 /// One statement of a script.
 #[derive(Clone, Debug)]
 pub enum Statement {
@@ -71,6 +73,8 @@ pub struct CreateTable {
     pub defaults: Vec<Option<ast::Expr>>,
     /// Positions of the primary key's columns; empty without one.
     pub primary_key: Vec<usize>,
+    /// `WATERMARK FOR`.
+    pub watermark: Option<Watermark>,
     /// `WITH` options: lower-case name, unquoted value, in order.
     pub options: Vec<(String, String)>,
 }
@@ -99,6 +103,8 @@ pub struct CreateSource {
     pub columns: Vec<Field>,
     /// Positions of the primary key's columns; empty without one.
     pub primary_key: Vec<usize>,
+    /// `WATERMARK FOR`.
+    pub watermark: Option<Watermark>,
     /// `WITH` options: lower-case name, unquoted value, in order.
     pub options: Vec<(String, String)>,
 }
@@ -120,6 +126,26 @@ pub struct CreateView {
     pub query: Box<ast::Query>,
     /// The query as written, for `SHOW CREATE` and for planning a plain view where it is used.
     pub query_text: String,
+    /// When its rows appear.
+    pub emit: Emit,
+}
+
+/// When the rows of a view appear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// At once, and they change with the view's inputs.
+    Changes,
+    /// `EMIT ON WINDOW CLOSE`: once the watermark has passed the end of their window.
+    OnWindowClose,
+}
+
+/// `WATERMARK FOR column AS column [- delay]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watermark {
+    /// The column of times.
+    pub column: String,
+    /// How far time stays behind the latest row.
+    pub delay: Span,
 }
 
 /// `CREATE INDEX [IF NOT EXISTS] [name] ON relation (columns)`.
@@ -242,6 +268,8 @@ pub enum Show {
     },
     /// Key, rows, bytes, readers, since, upper of every arrangement.
     Arrangements,
+    /// Where the time of tables and sources with a watermark stands, and how many rows came too late.
+    Watermarks,
     /// Columns of a relation.
     Columns {
         /// The relation.

@@ -3,10 +3,12 @@
 //! Law: names are unique over relations and indexes together; the graph of who reads whom has no cycle, because an
 //! object reads only what was there before it. The catalog is plain data: it installs nothing.
 //!
-//! Reading order: [`object`] (what is kept about each), [`planning`] (the catalog as the planner sees it).
+//! Reading order: [`object`] (what is kept about each), [`planning`] (the catalog as the planner sees it),
+//! [`watermark`] (the time of tables and sources).
 
 mod object;
 mod planning;
+mod watermark;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +19,7 @@ use crate::nearest::nearest;
 
 pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptions, kind_name};
 pub(crate) use planning::Planning;
+pub(crate) use watermark::{Arrival, Watermark};
 
 /// All objects of a session.
 #[derive(Debug, Default)]

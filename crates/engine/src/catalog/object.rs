@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
+use super::Watermark;
 use crate::cluster::{ArrangementId, CollectionId, DataflowId};
 
 /// A relation: table, source, view or materialized view.
@@ -30,6 +31,8 @@ pub(crate) struct Object {
     pub maintained: Option<Maintained>,
     /// `retain = 'none'`: rows are passed on and not kept.
     pub retain: Retain,
+    /// Where its time stands, if it has one.
+    pub watermark: Option<Watermark>,
     /// What a source was opened with.
     pub source: Option<SourceOptions>,
 }

@@ -40,6 +40,7 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
             kind: if object.kind == ObjectKind::View && !inline { ObjectKind::MaterializedView } else { object.kind },
             schema: without_limits(&object.schema),
             primary_key: object.primary_key.clone(),
+            watermark: object.watermark.as_ref().map(|watermark| watermark.declared.clone()),
             view_query: object.query_text.clone().filter(|_| inline),
         })
     }

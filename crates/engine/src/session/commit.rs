@@ -11,7 +11,7 @@ use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::Session;
-use crate::catalog::{Object, Retain, kind_name};
+use crate::catalog::{Arrival, Object, Retain, kind_name};
 use crate::cluster::CollectionId;
 use crate::coerce::{Target, coerce};
 use crate::error::Error;
@@ -74,7 +74,10 @@ impl Session {
         self.begin_statement()?;
         let columns = self.fit_to_table(table, batch)?;
         let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(0), Diffs::Constant(1));
-        self.write_checked(table, vec![rows])
+        self.keeping_watermark(table, |session| {
+            let rows = session.admit_rows(table, vec![rows])?;
+            session.write_checked(table, rows)
+        })
     }
 
     /// Applies signed changes to a table as one commit.
@@ -141,6 +144,8 @@ impl Session {
         self.extend_commit(greatest);
         let diffs = diffs.map_or(Diffs::Constant(1), |diffs| Diffs::Column(diffs.to_vec().into()));
         let batch = Batch::with_len(columns.into(), n_rows, times, diffs);
+        let is_added = matches!(batch.diffs(), Diffs::Constant(1));
+        let batch = if is_added { self.admit(relation, batch, Arrival::AtOnce)? } else { batch };
         self.push(relation, batch)
     }
 
@@ -180,6 +185,14 @@ impl Session {
     fn extend_commit(&mut self, time: Time) {
         let open = self.timeline.open.get_or_insert((time, time));
         open.1 = open.1.max(time);
+    }
+
+    /// The rows that are not late, as far as the relation has a watermark, which follows them.
+    pub(super) fn admit(&mut self, relation: &str, batch: Batch, arrival: Arrival) -> Result<Batch, Error> {
+        match self.catalog.find_mut(relation).and_then(|object| object.watermark.as_mut()) {
+            Some(watermark) => watermark.admit(batch, arrival),
+            None => Ok(batch),
+        }
     }
 
     /// Pushes changes whose times belong to the open commit.

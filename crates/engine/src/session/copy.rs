@@ -19,7 +19,7 @@ use arrow::datatypes::{Field, Schema};
 use super::commit::target;
 use super::write::check_distinct;
 use super::{Outcome, Session, SourceState, SourceStatus};
-use crate::catalog::Object;
+use crate::catalog::{Arrival, Object};
 use crate::coerce::coerce;
 use crate::connector::{Poll, SourceReader, SourceSpec};
 use crate::error::Error;
@@ -34,10 +34,13 @@ impl Session {
         options.insert("path".to_string(), copy.path.clone());
         let spec = SourceSpec { name: copy.table.clone(), columns: fields.clone(), options };
         let mut reader = self.connector("file")?.open(&spec)?;
-        let spool = self.read_all(&object, &fields, reader.as_mut());
-        self.publish_progress();
-        let mut spool = spool?;
-        self.commit_spool(&copy.table, &mut spool)?;
+        let spool = self.keeping_watermark(&copy.table, |session| {
+            let spool = session.read_all(&object, &fields, reader.as_mut());
+            session.publish_progress();
+            let mut spool = spool?;
+            session.commit_spool(&copy.table, &mut spool)?;
+            Ok(spool)
+        })?;
         let tag = format!("COPY {}", spool.n_rows());
         let progress = reader.progress();
         Ok(match (progress.skipped, progress.first_skipped) {
@@ -58,6 +61,7 @@ impl Session {
             match reader.poll(self.settings.batch_rows_max)? {
                 Poll::Rows(batch) => {
                     let batch = self.fit_copied(object, fields, batch)?;
+                    let batch = self.admit(&object.name, batch, Arrival::InOrder)?;
                     self.check_primary_key(object, std::slice::from_ref(&batch))?;
                     keys.add(&object.primary_key, &batch);
                     spool.push(batch)?;

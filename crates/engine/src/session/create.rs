@@ -19,7 +19,7 @@ use super::dataflows::Sink;
 use super::planning::{Named, visible_schema};
 use super::write::n_rows;
 use super::{Outcome, Session};
-use crate::catalog::{Arranged, Index, Maintained, Object, Planning, Retain, SourceOptions, kind_name};
+use crate::catalog::{Arranged, Index, Maintained, Object, Planning, Retain, SourceOptions, Watermark, kind_name};
 use crate::cluster::CollectionId;
 use crate::coerce::storage_schema;
 use crate::connector::SourceSpec;
@@ -34,6 +34,7 @@ impl Session {
         }
         let schema = storage_schema("table", &create.name, &create.columns)?;
         let schema = not_null(&schema, &create.primary_key);
+        let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
         let retain = take_retain(&mut options)?;
         refuse_options("table", &create.name, &options, &["retain"])?;
@@ -53,6 +54,7 @@ impl Session {
             reads: BTreeSet::new(),
             maintained: None,
             retain,
+            watermark,
             source: None,
         };
         self.check_defaults(&object)?;
@@ -89,6 +91,7 @@ impl Session {
             defaults: vec![None; columns.len()],
             columns,
             primary_key: vec![],
+            watermark: None,
             options: vec![],
         };
         self.create_table(&table, &definition)?;
@@ -121,6 +124,7 @@ impl Session {
             false => create.columns.clone(),
         };
         let schema = storage_schema("source", &create.name, &fields)?;
+        let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let object = Object {
             name: create.name.clone(),
             kind: ObjectKind::Source,
@@ -132,6 +136,7 @@ impl Session {
             reads: BTreeSet::new(),
             maintained: None,
             retain,
+            watermark,
             source: Some(SourceOptions { connector }),
         };
         self.add_input(object)?;
@@ -150,7 +155,7 @@ impl Session {
         } else if let Some(outcome) = self.existing(tag, &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
-        let Named { planned, names } = self.plan_view(&create.query)?;
+        let Named { planned, names } = self.plan_created(create)?;
         if names.contains(&create.name) {
             return Err(Error::invalid(format!("{} \"{}\" reads itself", kind_name(kind), create.name))
                 .with_hint("Give the new view another name."));
@@ -167,6 +172,7 @@ impl Session {
             reads: names,
             maintained: None,
             retain: Retain::All,
+            watermark: None,
             source: None,
         };
         if create.materialized {
@@ -445,4 +451,11 @@ fn refuse_options(kind: &str, name: &str, options: &BTreeMap<String, String>, kn
     let Some(option) = options.keys().next() else { return Ok(()) };
     Err(Error::invalid(format!("{kind} \"{name}\" has no option \"{option}\""))
         .with_hint(format!("Known options: {}.", known.join(", "))))
+}
+
+fn watermark(
+    declared: Option<&anabranch_sql::statement::Watermark>,
+    schema: &SchemaRef,
+) -> Result<Option<Watermark>, Error> {
+    declared.map(|declared| Watermark::new(declared, schema)).transpose()
 }

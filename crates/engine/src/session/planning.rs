@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_sql::statement::{Delete, Insert, Update};
+use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
 use anabranch_sql::{Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_expr::sqlparser::ast;
@@ -27,6 +27,14 @@ impl Session {
     /// Plans a query that stands: a top-level LIMIT is part of it.
     pub(super) fn plan_view(&self, query: &ast::Query) -> Result<Named, Error> {
         self.plan(|planner| planner.plan_view(query))
+    }
+
+    /// Plans the query of a view that is being created.
+    pub(super) fn plan_created(&self, create: &CreateView) -> Result<Named, Error> {
+        self.plan(|planner| match create.emit {
+            Emit::Changes => planner.plan_view(&create.query),
+            Emit::OnWindowClose => planner.plan_closed(&create.query),
+        })
     }
 
     /// Plans the rows of an INSERT, as the table's columns.

@@ -6,10 +6,11 @@ use anabranch_sql::column_type_name;
 use anabranch_sql::statement::{ObjectKind, Show};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema};
+use arrow::util::display::array_value_to_string;
 
 use super::Session;
 use super::outcome::{Rows, SourceState, SourceStatus};
-use crate::catalog::{Index, Object};
+use crate::catalog::{Index, Object, Watermark};
 use crate::cluster::ArrangementStats;
 use crate::error::Error;
 
@@ -34,6 +35,7 @@ impl Session {
             Show::MaterializedViews => self.show_views(ObjectKind::MaterializedView),
             Show::Indexes { on } => self.show_indexes(on.as_deref()),
             Show::Arrangements => self.show_arrangements(),
+            Show::Watermarks => self.show_watermarks(),
             Show::Columns { relation } => self.describe(relation),
             Show::Create { relation } => self.show_create(relation),
             Show::Setting { name } => self.show_settings(name.as_deref()),
@@ -87,6 +89,21 @@ impl Session {
             ("skipped", numbers(statuses.iter().map(|status| status.progress.skipped as i64))),
             ("read", Column::Text(statuses.iter().map(share).collect())),
             ("error", Column::Text(statuses.iter().map(error).collect())),
+        ])
+    }
+
+    fn show_watermarks(&self) -> Result<Rows, Error> {
+        let timed: Vec<(&Object, &Watermark)> =
+            self.catalog.objects().filter_map(|object| Some((object, object.watermark.as_ref()?))).collect();
+        let current = |(object, watermark): &(&Object, &Watermark)| {
+            let value = watermark.value(&object.schema)?;
+            array_value_to_string(&value, 0).ok()
+        };
+        rows(vec![
+            ("name", texts(timed.iter().map(|(object, _)| object.name.clone()))),
+            ("column", texts(timed.iter().map(|(_, watermark)| watermark.declared.column.clone()))),
+            ("watermark", Column::Text(timed.iter().map(current).collect())),
+            ("late_rows", numbers(timed.iter().map(|(_, watermark)| watermark.late as i64))),
         ])
     }
 

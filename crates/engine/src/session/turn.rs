@@ -12,6 +12,7 @@ use arrow::array::RecordBatch;
 
 use super::commit::target;
 use super::{Session, SourceState, SourceStatus, Step};
+use crate::catalog::Arrival;
 use crate::coerce::coerce;
 use crate::error::Error;
 use crate::pump::Pumping;
@@ -144,6 +145,7 @@ impl Session {
         let columns = coerce(target(object), batch, |_, _| Ok(None))?;
         let time = self.begin_commit();
         let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(time), Diffs::Constant(1));
+        let rows = self.admit(name, rows, Arrival::InOrder)?;
         self.push(name, rows)
     }
 

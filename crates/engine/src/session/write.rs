@@ -15,7 +15,7 @@ use super::commit::target;
 use super::outcome::Rows;
 use super::planning::{Named, visible_schema};
 use super::{Outcome, Session};
-use crate::catalog::Object;
+use crate::catalog::{Arrival, Object};
 use crate::cluster::Peek;
 use crate::coerce::{check_not_null, fit_lengths, row_text};
 use crate::error::Error;
@@ -25,12 +25,16 @@ use crate::session::query::{evaluate_over, rows_or_error};
 impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         self.catalog.table(&insert.table)?;
+        self.keeping_watermark(&insert.table, |session| session.insert_admitted(insert))
+    }
+
+    fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         let returning = self.plan_returning(&insert.table, None, &insert.returning)?;
         let Named { planned, names } = self.plan_insert(insert)?;
         self.settle_sources(&names)?;
         let rows = self.collect_finished(&planned)?;
         let (new, old) = match &insert.conflict {
-            None => (rows, vec![]),
+            None => (self.admit_rows(&insert.table, rows)?, vec![]),
             Some(_) => {
                 let upsert = self.upsert(insert, rows)?;
                 (upsert.fresh.into_iter().chain(upsert.added).collect(), upsert.removed)
@@ -131,6 +135,32 @@ impl Session {
             Batch::with_len(rows.columns().into(), rows.num_rows(), Times::Constant(0), Diffs::Constant(1))
         };
         Ok(finish(&schema, &rows, &wanted)?.into_iter().map(batch).collect())
+    }
+
+    /// The rows that are not late, of rows that come at once.
+    pub(super) fn admit_rows(&mut self, table: &str, rows: Vec<Batch>) -> Result<Vec<Batch>, Error> {
+        if self.catalog.table(table)?.watermark.is_none() {
+            return Ok(rows);
+        }
+        let rows: Vec<Batch> = rows.into_iter().map(|batch| batch.flatten().with_times(Times::Constant(0))).collect();
+        match Batch::concat(&rows).filter(|rows| !rows.is_empty()) {
+            Some(rows) => Ok(vec![self.admit(table, rows, Arrival::AtOnce)?]),
+            None => Ok(rows),
+        }
+    }
+
+    /// Writes to a table; when that fails, its watermark is what it was.
+    pub(super) fn keeping_watermark<T>(
+        &mut self,
+        table: &str,
+        write: impl FnOnce(&mut Session) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let before = self.catalog.find(table).and_then(|object| object.watermark.clone());
+        let result = write(self);
+        if let (Err(_), Some(before), Some(object)) = (&result, before, self.catalog.find_mut(table)) {
+            object.watermark = Some(before);
+        }
+        result
     }
 
     /// Applies changes to a table as one commit, unless they break NOT NULL or the primary key.

@@ -148,6 +148,8 @@ impl Input<'_> {
         } else if self.eat("INDEXES") || self.eat("INDEX") || self.eat("INDICES") {
             let on = (self.eat("ON") || self.eat("FROM")).then(|| self.name()).transpose()?;
             Show::Indexes { on }
+        } else if self.eat("WATERMARKS") {
+            Show::Watermarks
         } else if self.eat("ARRANGEMENTS") {
             Show::Arrangements
         } else if self.eat("COLUMNS") {

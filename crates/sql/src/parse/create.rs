@@ -6,7 +6,10 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::statement::{CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Statement};
+use crate::span::Span;
+use crate::statement::{
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark,
+};
 use crate::types::{arrow_type, text_limit};
 
 impl Input<'_> {
@@ -67,6 +70,7 @@ impl Input<'_> {
             columns: columns.fields,
             defaults: columns.defaults,
             primary_key: columns.primary_key,
+            watermark: columns.watermark,
             options,
         }))
     }
@@ -93,6 +97,7 @@ impl Input<'_> {
             if_not_exists,
             columns: columns.fields,
             primary_key: columns.primary_key,
+            watermark: columns.watermark,
             options,
         }))
     }
@@ -107,6 +112,18 @@ impl Input<'_> {
         self.expect("AS")?;
         let query_text = self.rest().to_string();
         let query = self.query()?;
+        let query_end = self.next_offset();
+        let emit = match self.eat("EMIT ON WINDOW CLOSE") || self.eat("EMIT AFTER WATERMARK") {
+            true => Emit::OnWindowClose,
+            false => Emit::Changes,
+        };
+        if emit == Emit::OnWindowClose && !materialized {
+            return Err(SqlError::unsupported(
+                "EMIT ON WINDOW CLOSE of a plain view",
+                "Write CREATE MATERIALIZED VIEW.",
+            ));
+        }
+        let query_text = query_text[..query_text.len() - (self.range.end - query_end)].trim_end().to_string();
         Ok(Statement::CreateView(CreateView {
             name,
             materialized,
@@ -115,6 +132,7 @@ impl Input<'_> {
             column_names,
             query,
             query_text,
+            emit,
         }))
     }
 
@@ -219,8 +237,14 @@ impl Input<'_> {
             columns.key_names = self.name_list()?;
             return Ok(());
         }
+        if self.eat("WATERMARK FOR") {
+            if columns.watermark.is_some() {
+                return Err(SqlError::new(ErrorKind::Duplicate, "the table has two watermarks"));
+            }
+            columns.watermark = Some(self.watermark()?);
+            return Ok(());
+        }
         let construct = match self.word(0).as_deref() {
-            Some("WATERMARK") => "WATERMARK FOR",
             Some("FOREIGN") => "FOREIGN KEY",
             Some("UNIQUE") => "UNIQUE",
             Some("CHECK") => "CHECK",
@@ -229,6 +253,31 @@ impl Input<'_> {
         let mut error = unsupported_constraint(construct);
         error.position = Some(offset);
         Err(error)
+    }
+
+    /// `column AS column [- delay]`.
+    fn watermark(&mut self) -> Result<Watermark> {
+        let column = self.identifier()?;
+        self.expect("AS")?;
+        let offset = self.next_offset();
+        let expr = self.parser.parse_expr()?;
+        let is_column = |expr: &ast::Expr| matches!(expr, ast::Expr::Identifier(ident) if fold(ident) == column);
+        let delay = match &expr {
+            ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Minus, right } if is_column(left) => Span::read(right),
+            expr if is_column(expr) => Some(Span::Ticks(0)),
+            _ => None,
+        };
+        match delay.filter(|delay| delay.amount() >= 0) {
+            Some(delay) => Ok(Watermark { column, delay }),
+            None => {
+                let mut error = SqlError::unsupported(
+                    format!("the watermark {expr}"),
+                    format!("Write {column}, or {column} - INTERVAL '5 seconds'; without months."),
+                );
+                error.position = Some(offset);
+                Err(error)
+            }
+        }
     }
 
     fn column(&mut self, columns: &mut Columns) -> Result<()> {
@@ -249,6 +298,7 @@ struct Columns {
     /// Names of the key's columns, from `PRIMARY KEY` at a column or at the end.
     key_names: Vec<String>,
     primary_key: Vec<usize>,
+    watermark: Option<Watermark>,
 }
 
 impl Columns {
@@ -293,6 +343,14 @@ impl Columns {
 
     /// Resolves the key's columns, which are never null.
     fn finish(mut self) -> Result<Self> {
+        if let Some(Watermark { column, .. }) = &self.watermark
+            && self.fields.iter().all(|field| field.name() != column)
+        {
+            return Err(SqlError::new(
+                ErrorKind::UnknownName,
+                format!("column \"{column}\" named in the watermark does not exist"),
+            ));
+        }
         for name in &self.key_names {
             let Some(at) = self.fields.iter().position(|field| field.name() == name) else {
                 return Err(SqlError::new(
@@ -320,7 +378,6 @@ fn unsupported_constraint(construct: &str) -> SqlError {
         }
         "REFERENCES" | "FOREIGN KEY" => "Watch for violations with a view: an anti join (NOT EXISTS).",
         "CHECK" => "Watch for violations with a view: WHERE NOT (condition).",
-        "WATERMARK FOR" => "Time columns come with a later version; leave the clause out.",
         _ => "Leave it out.",
     };
     SqlError::unsupported(construct, hint)

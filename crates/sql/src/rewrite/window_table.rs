@@ -14,14 +14,14 @@
 //!
 //! Cost: one expression a row, and a row out for every window; no state.
 
-use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use datafusion_expr::sqlparser::ast::{
-    self, Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, TableFactor,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, TableFactor,
 };
 
 use super::template;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::parse::object_name;
+use crate::span::Span;
 
 /// Most windows that a row may lie in.
 const WINDOWS_MAX: i64 = 10_000;
@@ -47,14 +47,6 @@ struct Call {
     offset: Option<Span>,
     /// Whether it is spelt as in Flink.
     has_window_time: bool,
-}
-
-/// A constant distance.
-#[derive(Clone)]
-enum Span {
-    /// As written, and in nanoseconds.
-    Interval(String, i64),
-    Ticks(i64),
 }
 
 /// Replaces a call by its query.
@@ -108,12 +100,12 @@ impl Call {
             || SqlError::new(ErrorKind::Invalid, format!("{} lacks an argument", kind.name())).with_hint(kind.usage());
         let data = next().ok_or_else(wrong)?;
         let (time, has_window_time) = time_column(kind, next().ok_or_else(wrong)?)?;
-        let step = Span::read(kind, next().ok_or_else(wrong)?)?;
+        let step = span(kind, next().ok_or_else(wrong)?)?;
         let size = match kind {
             Kind::Tumble => step.clone(),
-            Kind::Hop | Kind::Cumulate => Span::read(kind, next().ok_or_else(wrong)?)?,
+            Kind::Hop | Kind::Cumulate => span(kind, next().ok_or_else(wrong)?)?,
         };
-        let offset = next().map(|offset| Span::read(kind, offset)).transpose()?;
+        let offset = next().map(|offset| span(kind, offset)).transpose()?;
         let data = match &data {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) => data.to_string(),
             Expr::Subquery(query) => format!("({query}) AS __windowed"),
@@ -253,63 +245,9 @@ fn time_column(kind: Kind, expr: Expr) -> Result<(String, bool)> {
     }
 }
 
-impl Span {
-    fn read(kind: Kind, expr: Expr) -> Result<Span> {
-        let wrong = |expr: &Expr| {
-            SqlError::new(ErrorKind::Invalid, format!("{} wants constant sizes, not {expr}", kind.name())).with_hint(
-                "Write an interval of weeks, days, hours, minutes or seconds: months are not all of one length.",
-            )
-        };
-        match &expr {
-            Expr::Value(value) => match &value.value {
-                ast::Value::Number(digits, _) => digits.to_string().parse().map(Span::Ticks).map_err(|_| wrong(&expr)),
-                _ => Err(wrong(&expr)),
-            },
-            Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: inner } => {
-                match Span::read(kind, (**inner).clone())? {
-                    Span::Ticks(ticks) => Ok(Span::Ticks(-ticks)),
-                    Span::Interval(text, nanos) => Ok(Span::Interval(format!("(- {text})"), -nanos)),
-                }
-            }
-            Expr::Interval(interval) => {
-                let Expr::Value(value) = interval.value.as_ref() else { return Err(wrong(&expr)) };
-                let Some(amount) = value.value.clone().into_string() else { return Err(wrong(&expr)) };
-                let unit = interval.leading_field.as_ref().map_or(String::new(), ToString::to_string);
-                let parsed = parse_interval_month_day_nano(&format!("{amount} {unit}")).map_err(|_| wrong(&expr))?;
-                let days = i64::from(parsed.days).checked_mul(86_400_000_000_000);
-                match days.and_then(|days| days.checked_add(parsed.nanoseconds)) {
-                    Some(nanos) if parsed.months == 0 => {
-                        Ok(Span::Interval(format!("INTERVAL '{nanos} nanoseconds'"), nanos))
-                    }
-                    _ => Err(wrong(&expr)),
-                }
-            }
-            _ => Err(wrong(&expr)),
-        }
-    }
-
-    /// Nanoseconds, or ticks.
-    fn amount(&self) -> i64 {
-        match self {
-            Span::Interval(_, amount) | Span::Ticks(amount) => *amount,
-        }
-    }
-
-    /// The span `n` times.
-    fn times(&self, n: i64) -> String {
-        let amount = self.amount().saturating_mul(n);
-        match self {
-            Span::Interval(..) => format!("INTERVAL '{amount} nanoseconds'"),
-            Span::Ticks(_) => amount.to_string(),
-        }
-    }
-}
-
-impl std::fmt::Display for Span {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Span::Interval(text, _) => f.write_str(text),
-            Span::Ticks(ticks) => write!(f, "{ticks}"),
-        }
-    }
+fn span(kind: Kind, expr: Expr) -> Result<Span> {
+    Span::read(&expr).ok_or_else(|| {
+        SqlError::new(ErrorKind::Invalid, format!("{} wants constant sizes, not {expr}", kind.name()))
+            .with_hint("Write an interval of weeks, days, hours, minutes or seconds: months are not all of one length.")
+    })
 }

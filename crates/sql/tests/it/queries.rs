@@ -63,6 +63,7 @@ fn a_view_that_reaches_itself_is_refused() {
     catalog.add(Relation {
         name: "t".into(),
         kind: ObjectKind::View,
+        watermark: None,
         view_query: Some("select x as a, x as b, 'c' as c from w".into()),
         ..w
     });

@@ -52,6 +52,7 @@ impl TestCatalog {
                     kind: ObjectKind::Table,
                     schema: Arc::new(Schema::new(table.columns)),
                     primary_key: table.primary_key,
+                    watermark: None,
                     view_query: None,
                 });
             }
@@ -62,6 +63,7 @@ impl TestCatalog {
                     kind: if view.materialized { ObjectKind::MaterializedView } else { ObjectKind::View },
                     schema: planned.plan.arrow_schema(),
                     primary_key: vec![],
+                    watermark: None,
                     view_query: (!view.materialized).then_some(view.query_text),
                 });
             }

@@ -1,0 +1,101 @@
+//! The time of a table or source, as its rows tell it.
+//!
+//! Law: the watermark is the greatest time of any row so far, less a delay. A row before the watermark of the rows before it is late; late rows are left out and
+//! counted. Rows of a source come one after another, so what is left out does not depend on how they are cut into batches; rows of one statement come at
+//! once, and none makes another late. A row without a time is never late.
+
+use anabranch_batch::Batch;
+use anabranch_sql::span::Span;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit};
+
+use crate::error::Error;
+
+/// Where time stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Watermark {
+    /// What was said.
+    pub declared: anabranch_sql::statement::Watermark,
+    /// Position of the column of times.
+    pub column: usize,
+    /// In units of the column.
+    delay: i64,
+    /// The greatest time so far.
+    high: Option<i64>,
+    /// Rows left out.
+    pub late: u64,
+}
+
+/// How the rows of a batch came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// One after another.
+    InOrder,
+    /// Together.
+    AtOnce,
+}
+
+impl Watermark {
+    /// Before all rows.
+    ///
+    /// # Errors
+    /// `Invalid` when the column holds no times, or the delay is of another kind.
+    pub fn new(declared: &anabranch_sql::statement::Watermark, schema: &SchemaRef) -> Result<Watermark, Error> {
+        let name = &declared.column;
+        let column = schema.index_of(name).map_err(|_| Error::internal(format!("there is no column \"{name}\"")))?;
+        let data_type = schema.field(column).data_type();
+        let nanos_a_unit = match data_type {
+            DataType::Timestamp(TimeUnit::Second, _) => Some(1_000_000_000),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => Some(1_000_000),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => Some(1_000),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => Some(1),
+            _ => None,
+        };
+        let delay = match (nanos_a_unit, &declared.delay) {
+            (_, Span::Ticks(0)) if nanos_a_unit.is_some() || data_type.is_integer() => 0,
+            (Some(unit), Span::Interval(nanos)) => nanos / unit,
+            (None, Span::Ticks(ticks)) if data_type.is_integer() => *ticks,
+            _ => {
+                return Err(Error::invalid(format!("column \"{name}\" has no watermark like that"))
+                    .with_detail(format!("It is of type {data_type}, and the delay is {}.", declared.delay))
+                    .with_hint(
+                        "Watermarks are for timestamps with an interval as delay, or for integers with a number.",
+                    ));
+            }
+        };
+        Ok(Watermark { declared: declared.clone(), column, delay, high: None, late: 0 })
+    }
+
+    /// The rows that are not late. All have diffs of +1.
+    pub fn admit(&mut self, batch: Batch, arrival: Arrival) -> Result<Batch, Error> {
+        let times = cast(batch.column(self.column), &DataType::Int64)
+            .map_err(|error| Error::internal(format!("times are integers: {error}")))?;
+        let times = times.as_primitive::<Int64Type>();
+        let before = self.current();
+        let mut keep = Vec::with_capacity(times.len());
+        for row in 0..times.len() {
+            let is_timely = times.is_null(row) || {
+                let time = times.value(row);
+                let current = if arrival == Arrival::AtOnce { before } else { self.current() };
+                let is_timely = current.is_none_or(|current| time >= current);
+                self.high = self.high.max(Some(time));
+                is_timely
+            };
+            keep.push(is_timely);
+        }
+        let n_late = keep.iter().filter(|keep| !**keep).count();
+        self.late += n_late as u64;
+        Ok(if n_late == 0 { batch } else { batch.filter(&BooleanArray::from(keep)) })
+    }
+
+    /// The watermark as a value of its column, if there has been a row.
+    pub fn value(&self, schema: &SchemaRef) -> Option<ArrayRef> {
+        let value = arrow::array::Int64Array::from(vec![self.current()?]);
+        cast(&value, schema.field(self.column).data_type()).ok()
+    }
+
+    fn current(&self) -> Option<i64> {
+        self.high.map(|high| high.saturating_sub(self.delay))
+    }
+}

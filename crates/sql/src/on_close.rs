@@ -1,0 +1,77 @@
+//! `EMIT ON WINDOW CLOSE`: the rows of windows that are over, and no others.
+//!
+//! A window is over when the watermark of what it reads has passed its end. The watermark is the greatest time less the delay, so the query becomes
+//!
+//! ```text
+//!     SELECT * FROM (query) WHERE window_end <= (SELECT max(time) - delay FROM relation)
+//! ```
+//!
+//! once for each relation with a watermark that the query's windows are over. Rows that come after the watermark are left out where they come in, so a row that
+//! has appeared does not change any more. Cost: the comparison of rows with one changing value.
+
+use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, TableFactor};
+
+use crate::catalog::Catalog;
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::parse::{fold, object_name};
+use crate::rewrite::template;
+use crate::statement::Watermark;
+use crate::walk::{Look, Looking, look};
+
+/// The query, of closed windows only.
+///
+/// # Errors
+/// `Invalid` when no window is over a relation with a watermark.
+pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog) -> Result<Query> {
+    let mut windowed = Windowed::default();
+    look(query, &mut windowed);
+    let mut conditions = Vec::new();
+    for name in windowed.relations {
+        if let Some(Watermark { column, delay }) = catalog.relation(&name).and_then(|relation| relation.watermark) {
+            let (name, column) = (quoted(&name), quoted(&column));
+            let latest = match delay.amount() {
+                0 => format!("max({column})"),
+                _ => format!("max({column}) - {delay}"),
+            };
+            conditions.push(format!("window_end <= (SELECT {latest} FROM {name})"));
+        }
+    }
+    if conditions.is_empty() {
+        return Err(SqlError::new(ErrorKind::Invalid, "EMIT ON WINDOW CLOSE does not know when windows close")
+            .with_detail("No window of the query is over a table or source with a watermark.")
+            .with_hint(
+                "Read TUMBLE, HOP or CUMULATE of a table that was created with WATERMARK FOR, and select window_end.",
+            ));
+    }
+    let text = format!("SELECT * FROM ({query}) AS __closing WHERE {}", conditions.join(" AND "));
+    Ok(*template(&text)?)
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Relations that window table functions read.
+#[derive(Default)]
+struct Windowed {
+    relations: Vec<String>,
+}
+
+impl Looking for Windowed {
+    fn table_factor(&mut self, factor: &TableFactor) -> Look {
+        if let TableFactor::Table { name, args: Some(args), .. } = factor
+            && object_name(name).is_ok_and(|name| matches!(name.as_str(), "tumble" | "hop" | "cumulate"))
+        {
+            for arg in &args.args {
+                let (FunctionArg::Unnamed(arg) | FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. }) =
+                    arg;
+                if let FunctionArgExpr::Expr(Expr::Identifier(relation)) = arg
+                    && !self.relations.contains(&fold(relation))
+                {
+                    self.relations.push(fold(relation));
+                }
+            }
+        }
+        Look::Continue(())
+    }
+}
