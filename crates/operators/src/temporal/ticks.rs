@@ -90,7 +90,7 @@ impl Grid {
     pub fn floor(&mut self, time: Time) -> Time {
         if !(self.start <= time && time < self.end) {
             self.start = floor(time, self.period, self.offset);
-            self.end = self.start.saturating_add(self.period);
+            self.end = ceil(time.saturating_add(1), self.period, self.offset);
         }
         self.start
     }
