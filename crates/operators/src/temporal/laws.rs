@@ -11,6 +11,7 @@ use super::testing::*;
 use super::ticks::{add, ceil, floor};
 use super::{Hold, chop, clip, clip_duration, extend, point_at_end, session, stitch};
 use crate::expression::Expression;
+use crate::tactic::{Output, Timed};
 
 struct Random(u64);
 
@@ -272,4 +273,45 @@ fn matches_are_those_of_the_expression() {
 fn sorted(mut events: Vec<Event>) -> Vec<Event> {
     events.sort_unstable();
     events
+}
+
+/// Runs a long stream of start edges, end edges ten ticks later, and intervals through a verb: its state must not grow.
+fn check_bounded(mut tactic: impl Timed) {
+    let mut greatest = [0; 2];
+    for time in 0..40_000 {
+        let rows =
+            [(time, END, time % 1000), (time, time - 10, (time - 10) % 1000), (time, time + 1 + time % 30, time)];
+        let from = if time < 10 { 2 } else { 0 };
+        tactic.push(0, super::testing::events(&rows[from..]));
+        tactic.push(0, super::testing::events(&rows[..1]).slice(0, usize::from(time < 10)));
+        tactic.advance(time + 1, &mut Output::default());
+        let half = &mut greatest[usize::from(time >= 10_000)];
+        *half = (*half).max(tactic.size_bytes());
+    }
+    assert!(greatest[1] <= 2 * greatest[0], "{greatest:?} bytes");
+    tactic.advance(END, &mut Output::default());
+}
+
+#[test]
+fn state_does_not_grow_with_time() {
+    check_bounded(extend::Shorten::new(15, &types()));
+    check_bounded(clip_duration::ClipDuration::new(5, &types()));
+    check_bounded(clip_duration::ClipDuration::new(50, &types()));
+    check_bounded(chop::Chop::new(7, 0, &types()));
+    check_bounded(stitch::Stitch::new(&types()));
+    check_bounded(session::Session::new(vec![0], &types(), 5, Some(100)));
+    check_bounded(session::Session::new(vec![], &[], 1, None));
+    check_bounded(clip::Clip::new(vec![0], &types(), vec![0]));
+    let element = Element { takes: Takes::Event, condition: None, reads_register: false, register: None };
+    check_bounded(Detect::new(DetectSpec {
+        automaton: Automaton::new(&Pattern::Element(0).plus()),
+        elements: vec![element],
+        group: vec![0],
+        input_types: types().to_vec(),
+        register: vec![],
+        duration: 20,
+        overlap: Overlap::Allowed,
+        simultaneous: Simultaneous::Instant,
+        instances_max: 1000,
+    }));
 }

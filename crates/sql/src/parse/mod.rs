@@ -80,6 +80,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
 fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     let dialect = PostgreSqlDialect {};
     let tokens = tokenize(&dialect, text, range.clone())?;
+    refuse_temporal(&tokens, text)?;
     let mut input = Input { parser: Parser::new(&dialect).with_tokens_with_locations(tokens), text, range };
     let statement = input.statement()?;
     if input.parser.peek_token_ref().token != Token::EOF {
@@ -107,6 +108,41 @@ fn tokenize(dialect: &PostgreSqlDialect, text: &str, range: Range<usize>) -> Res
         token.span.end = shift(token.span.end);
     }
     Ok(tokens)
+}
+
+/// Refuses joins and windows over time that there are no operators for, where the parser would only see a syntax error.
+fn refuse_temporal(tokens: &[TokenWithSpan], text: &str) -> Result<()> {
+    let words: Vec<(String, &TokenWithSpan)> = tokens
+        .iter()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
+        .map(|token| match &token.token {
+            Token::Word(Word { value, quote_style: None, .. }) => (value.to_uppercase(), token),
+            other => (other.to_string(), token),
+        })
+        .collect();
+    let begins = |words: &[(String, &TokenWithSpan)], with: &[&str]| {
+        words.len() >= with.len() && words.iter().zip(with).all(|((word, _), expected)| word == expected)
+    };
+    for at in 0..words.len() {
+        let rest = &words[at..];
+        let is_as_of = ["JOIN", "LEFT", "INNER"].iter().any(|next| begins(rest, &["ASOF", next]));
+        let error = if is_as_of {
+            SqlError::unsupported(
+                "ASOF JOIN",
+                "Join on equality and a range of time, or use the fluent API, whose frames join rows while both are in force.",
+            )
+        } else if begins(rest, &["SESSION", "(", "TABLE"]) {
+            SqlError::unsupported(
+                "table function session",
+                "Write TUMBLE, HOP or CUMULATE; sessions of events are a verb of the fluent API.",
+            )
+        } else {
+            continue;
+        };
+        let start = words[at].1.span.start;
+        return Err(SqlError { position: Some(offset_of(text, start.line, start.column)), ..error });
+    }
+    Ok(())
 }
 
 /// Leaves out the word `TABLE` before the first argument of a window table function, or after its name: the table is an argument like others.

@@ -222,7 +222,7 @@ fn refuse_factor(factor: &TableFactor) -> Result<()> {
             Err(SqlError::unsupported("PIVOT", "Write one aggregate with FILTER (WHERE ..) for each column."))
         }
         TableFactor::MatchRecognize { .. } => {
-            Err(SqlError::unsupported("MATCH_RECOGNIZE", "Patterns over time come with a later version."))
+            Err(SqlError::unsupported("MATCH_RECOGNIZE", "Patterns over events are a verb of the fluent API: detect."))
         }
         _ => Ok(()),
     }
