@@ -24,8 +24,8 @@ pub(super) fn continuous(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], par
         |places: &[Option<Place>]| cast(&picked(places, sources), &DataType::Float64).expect("numbers become doubles");
     let (lower, upper) = (as_double(&lower), as_double(&upper));
     let (lower, upper) = (lower.as_primitive::<Float64Type>(), upper.as_primitive::<Float64Type>());
-    let between = |(list, (lower, upper)): (&Vec<(Place, Diff)>, (Option<f64>, Option<f64>))| {
-        let (lower, upper) = (lower?, upper?);
+    let between = |(list, bounds): (&Vec<(Place, Diff)>, (Option<f64>, Option<f64>))| {
+        let (lower, upper) = (bounds.0?, bounds.1?);
         let rest = at(list).fract();
         Some(if rest == 0.0 { lower } else { lower + (upper - lower) * rest })
     };

@@ -112,8 +112,8 @@ impl Timed for Stitch {
         let mut instants = BTreeMap::new();
         if let Some(ready) = &ready {
             let ids = self.rows.hold(ready.batch.columns(), ready.len());
-            for row in 0..ready.len() {
-                let (id, time, until) = (ids[row], ready.times[row], ready.untils[row]);
+            for (row, &id) in ids.iter().enumerate() {
+                let (time, until) = (ready.times[row], ready.untils[row]);
                 while let Some(end) = self.next_end(time) {
                     self.settle(end, &mut instants, &mut emit, &mut released);
                 }

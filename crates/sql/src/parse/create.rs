@@ -7,9 +7,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::span::Span;
-use crate::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark,
-};
+use crate::statement::{CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark};
 use crate::types::{arrow_type, text_limit};
 
 impl Input<'_> {

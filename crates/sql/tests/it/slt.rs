@@ -66,6 +66,7 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
                         defaults: vec![None; columns.len()],
                         columns,
                         primary_key: vec![],
+                        watermark: None,
                         options: vec![],
                     }));
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{Disorder, Event, Events, Expr, FOREVER, Lifetime, col};
+use anabranch_engine::frame::{Disorder, Event, Events, Expr, FOREVER, Lifetime, Run, col};
 use anabranch_engine::{Options, Session};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
@@ -27,10 +27,38 @@ pub fn run(case: &Case, workers: usize) -> Result<(), String> {
 
     let mut session = Session::new(Options { workers, ..Options::default() }).map_err(say)?;
     let mut run = session.start(&queried.frame).map_err(say)?;
+    feed(&mut run, &inputs, partitioned)?;
+    let sequence = json["expect"].get("sequence");
+    if let (Some(expected), "input", Some((name, input))) = (sequence, operator(json), inputs.iter().next()) {
+        let arrived = run.arrivals(name).map_err(say)?;
+        super::sequence::compare(expected, arrived, &input.shape, partitioned)?;
+    }
+    let lifetimes = run.lifetimes().map_err(say)?;
+    let columns = queried.frame.schema().map_err(say)?;
+    let names: Vec<&str> = columns.fields().iter().map(|field| field.name().as_str()).collect();
+    let actual = lifetimes.iter().map(|lifetime| Interval::of(lifetime, &queried.val, &names, partitioned));
+    compare(&json["expect"], actual.collect::<Result<_, _>>()?, partitioned)?;
+    drop(run);
+    if let (Some(expected), true, Some(input)) = (sequence, operator(json) != "input", inputs.values().next()) {
+        // (What came out was taken as lifetimes; now as it comes.)
+        let mut run = session.start(&queried.frame).map_err(say)?;
+        feed(&mut run, &inputs, partitioned)?;
+        super::sequence::compare_output(expected, run.drain().map_err(say)?, &input.shape, partitioned)?;
+    }
+    Ok(())
+}
+
+/// The outermost operator.
+fn operator(json: &Value) -> &str {
+    json["query"]["op"].as_str().unwrap_or_default()
+}
+
+/// Pushes a case's rows, in order of arrival, to the end.
+fn feed(run: &mut Run<'_>, inputs: &BTreeMap<String, Input>, partitioned: bool) -> Result<(), String> {
     for name in inputs.keys() {
         run.record_arrivals(name).map_err(say)?;
     }
-    for (name, input) in &inputs {
+    for (name, input) in inputs {
         for row in &input.rows {
             match event(row, input, partitioned)? {
                 Row::Event(event) => run.push(name, vec![event]).map_err(say)?,
@@ -44,16 +72,7 @@ pub fn run(case: &Case, workers: usize) -> Result<(), String> {
             }
         }
     }
-    run.finish().map_err(say)?;
-    if let (Some(expected), Some((name, input))) = (json["expect"].get("sequence"), inputs.iter().next()) {
-        let arrived = run.arrivals(name).map_err(say)?;
-        super::sequence::compare(expected, arrived, &input.shape, partitioned)?;
-    }
-    let lifetimes = run.lifetimes().map_err(say)?;
-    let columns = queried.frame.schema().map_err(say)?;
-    let names: Vec<&str> = columns.fields().iter().map(|field| field.name().as_str()).collect();
-    let actual = lifetimes.iter().map(|lifetime| Interval::of(lifetime, &queried.val, &names, partitioned));
-    compare(&json["expect"], actual.collect::<Result<_, _>>()?, partitioned)
+    run.finish().map_err(say)
 }
 
 fn say(error: anabranch_engine::Error) -> String {

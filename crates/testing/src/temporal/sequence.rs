@@ -1,6 +1,7 @@
 //! What an input let through, compared with what a case expects.
 
 use anabranch_batch::{Batch, END};
+use anabranch_engine::frame;
 use anabranch_engine::frame::arrival::Item;
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
@@ -36,10 +37,43 @@ pub(super) fn compare(
             Item::LowWatermark(time) => actual.push(canonical(&json!({"k": "lwm", "t": time}))),
         }
     }
+    differ(&actual, &expected)
+}
+
+/// Compares what a query put out: rows in order, and among them at least the expected punctuations. (The frontier also follows rows, so there
+/// are more of them.)
+pub(super) fn compare_output(
+    expected: &Value,
+    output: Vec<frame::Item>,
+    shape: &Shape<DataType>,
+    partitioned: bool,
+) -> Result<(), String> {
+    let expected: Vec<String> = expected.as_array().ok_or("a sequence is a list")?.iter().map(canonical).collect();
+    let mut actual = Vec::new();
+    for item in output {
+        match item {
+            frame::Item::Rows(batch) => {
+                for row in 0..batch.len() {
+                    actual.push(canonical(&event(&batch, row, shape, partitioned)?));
+                }
+            }
+            frame::Item::Frontier(time) => {
+                let punctuation = canonical(&json!({"k": "punct", "t": time}));
+                if expected.get(actual.len()) == Some(&punctuation) {
+                    actual.push(punctuation);
+                }
+            }
+            frame::Item::Errors(_) => return Err("a row of the output is in error".into()),
+        }
+    }
+    differ(&actual, &expected)
+}
+
+fn differ(actual: &[String], expected: &[String]) -> Result<(), String> {
     if actual == expected {
         return Ok(());
     }
-    let at = actual.iter().zip(&expected).take_while(|(actual, expected)| actual == expected).count();
+    let at = actual.iter().zip(expected).take_while(|(actual, expected)| actual == expected).count();
     Err(format!(
         "the sequence differs at {at}: got {}, expected {}",
         actual.get(at).map_or("nothing", String::as_str),

@@ -10,7 +10,7 @@ use anabranch_testing::temporal::{read, run};
 #[test]
 fn the_cases_pass() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/temporal");
-    let cases = read(&[folder]).unwrap();
+    let cases = read(&[folder]).expect("the cases are in the repository");
     assert!(cases.len() >= 149);
     let failed: Vec<String> = cases
         .iter()
@@ -186,7 +186,11 @@ fn snapshots_are_aggregated() {
                     |_| None,
                     |rows| {
                         let values = || rows.iter().map(|life| life.x);
-                        format!("{}, {}", values().min().unwrap(), values().max().unwrap())
+                        format!(
+                            "{}, {}",
+                            values().min().expect("a group has rows"),
+                            values().max().expect("a group has rows")
+                        )
                     },
                 )
             }),

@@ -21,7 +21,8 @@
 //! lag, has passed p ticks since the last one (rounded down). A partition that says nothing is moved on by low watermarks, as is one not seen yet.
 //!
 //! State: rows that wait for their latency; a row and a time for every start edge that was dropped or moved, until its end edge comes (none
-//! when the input says that it has no end edges); two times a partition until a low watermark passes it.
+//! when the input says that it has no end edges); two times a partition until it
+//! has been silent from one low watermark to the next.
 //! Cost: a pass over the times when all is in order and nothing else is asked for; batches go through uncopied then.
 //! Source: Trill's ingress (disorder, punctuation, low watermark and completion policies).
 

@@ -17,6 +17,8 @@ pub(super) struct Partition {
     pub(super) key: u32,
     /// Rows before this are late.
     pub(super) current: Time,
+    /// Whether no row has come since the last low watermark.
+    pub(super) is_silent: bool,
     /// The greatest time seen.
     pub(super) high: Time,
     /// The last punctuation.
@@ -27,7 +29,16 @@ pub(super) struct Partition {
 
 impl Partition {
     pub(super) fn new(seen: u64, hash: u64, key: u32, begin: Time) -> Partition {
-        Partition { seen, hash, key, current: begin, high: begin, punctuated: None, waiting: BinaryHeap::new() }
+        Partition {
+            seen,
+            hash,
+            key,
+            current: begin,
+            high: begin,
+            is_silent: false,
+            punctuated: None,
+            waiting: BinaryHeap::new(),
+        }
     }
 
     /// The next row that waits, if its time is at or before `upto`: its time and number.

@@ -296,6 +296,7 @@ impl Ingress {
         let low = self.low.unwrap_or(FIRST);
         let latency = self.policy.reorder_latency;
         let partition = self.partition(slot);
+        partition.is_silent = false;
         partition.current = partition.current.max(low);
         if time < partition.current {
             return self.take_late(row, arriving);
@@ -466,10 +467,13 @@ impl Ingress {
         arriving.is_passed = true;
     }
 
-    /// Forgets the clocks of partitions that the low watermark has passed.
+    /// Forgets the clocks of partitions that the low watermark has passed, and that have been silent since the one before.
     fn forget_passed(&mut self) {
         let Some(low) = self.low.filter(|_| !self.policy.partition.is_empty()) else { return };
-        let is_passed = |partition: &mut Partition| partition.waiting.is_empty() && partition.current <= low;
+        let is_passed = |partition: &mut Partition| {
+            let was_silent = std::mem::replace(&mut partition.is_silent, true);
+            was_silent && partition.waiting.is_empty() && partition.current <= low
+        };
         for slot in 0..self.partitions.len() as u32 {
             if let Some(passed) = self.partitions[slot as usize].take_if(is_passed) {
                 self.table.release(slot, passed.hash);
