@@ -165,6 +165,8 @@ pub(crate) fn changes_after(sealed: &Sealed, as_of: Time) -> Vec<Batch> {
 /// The updates of a batch with times after `as_of`.
 fn after(batch: Batch, as_of: Time) -> Batch {
     match batch.times() {
+        // (No update has the least time.)
+        _ if as_of == Time::MIN => batch,
         times if times.min() > as_of => batch,
         Times::Constant(_) => batch.slice(0, 0),
         Times::Column(times) => {

@@ -65,6 +65,13 @@ pub(crate) fn split_at(batch: &Batch, upto: Time) -> (Batch, Batch) {
     if batch.times().min() >= upto {
         return (batch.slice(0, 0), batch.clone());
     }
+    if let Times::Column(times) = batch.times()
+        && times.is_sorted()
+    {
+        let cut = times.partition_point(|&time| time < upto);
+        let parts = (batch.slice(0, cut), batch.slice(cut, batch.len() - cut));
+        return (with_simple_times(parts.0), with_simple_times(parts.1));
+    }
     let rows = 0..batch.len() as u32;
     let (before, after): (Vec<u32>, Vec<u32>) = rows.partition(|&row| batch.times().get(row as usize) < upto);
     (with_simple_times(batch.take(&before)), with_simple_times(batch.take(&after)))

@@ -16,7 +16,8 @@ use anabranch_arrangement::NullKeys;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, Until};
 use arrow::datatypes::DataType;
 
-use super::events::EventQueue;
+use super::arrivals::Arrivals;
+use super::events::one_each;
 use super::in_force::{Agenda, InForce, NONE, Place};
 use super::side::{Row, Side};
 use super::slots::Slots;
@@ -33,8 +34,8 @@ pub struct Absent {
     left_key: Vec<usize>,
     right_key: Vec<usize>,
     nulls: NullKeys,
-    left: EventQueue,
-    right: EventQueue,
+    left: Arrivals,
+    right: Arrivals,
     slots: Slots,
     /// Left events; the mark is since when the event is shown.
     in_force: InForce,
@@ -75,8 +76,8 @@ impl Absent {
             left_key,
             right_key,
             nulls,
-            left: EventQueue::default(),
-            right: EventQueue::default(),
+            left: Arrivals::default(),
+            right: Arrivals::default(),
             slots: Slots::new(key_types),
             in_force: InForce::default(),
             n_right: Vec::new(),
@@ -219,8 +220,8 @@ impl Absent {
 impl Timed for Absent {
     fn push(&mut self, input: usize, batch: Batch) {
         match input {
-            0 => self.left.push(batch),
-            _ => self.right.push(batch),
+            0 => self.left.push(one_each(batch)),
+            _ => self.right.push(one_each(batch)),
         }
     }
 

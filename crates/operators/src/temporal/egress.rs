@@ -53,10 +53,8 @@ pub fn egress(stream: Stream<'_>) -> EgressRef {
             Parcel::Errors(batch) => target.items.push(Item::Errors(batch)),
         });
         let upper = frontier_of(frontier);
-        if !waiting.is_empty() {
-            release(&mut waiting, upper, &mut target.items);
-        }
         if upper > target.upper {
+            release(&mut waiting, upper, &mut target.items);
             target.upper = upper;
             target.items.push(Item::Frontier(upper));
         }

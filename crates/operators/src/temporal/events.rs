@@ -159,7 +159,7 @@ fn simplify(times: &[Time], untils: Vec<Time>) -> Until {
 }
 
 /// Every row once for each of the events it stands for; rows of none, and empty lifetimes, left out.
-fn one_each(batch: Batch) -> Batch {
+pub(crate) fn one_each(batch: Batch) -> Batch {
     let is_empty = |row: usize| {
         let time = batch.times().get(row);
         batch.until().get(row, time) == time

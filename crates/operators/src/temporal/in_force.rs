@@ -47,7 +47,7 @@ pub(crate) struct InForce {
     heads: Vec<u32>,
     /// Start edges by start and hash of their row.
     open: HashMap<(Time, u64), Vec<u32>>,
-    /// Batches to release when the turn is over: until then what was in force can still be gathered.
+    /// Batches that nobody holds, until the turn is over.
     releasing: Vec<u32>,
 }
 
@@ -83,19 +83,21 @@ impl InForce {
         self.held[batch as usize].holds += 1;
     }
 
-    /// Takes a hold of a batch back, at the next [`InForce::settle`].
+    /// Takes a hold of a batch back. What nobody holds any more can still be gathered until the next [`InForce::settle`].
     #[inline]
     pub(crate) fn release(&mut self, batch: u32) {
-        self.releasing.push(batch);
+        let held = &mut self.held[batch as usize];
+        held.holds -= 1;
+        if held.holds == 0 {
+            self.releasing.push(batch);
+        }
     }
 
     /// Lets go of the batches that nobody holds any more.
     pub(crate) fn settle(&mut self) {
         for batch in std::mem::take(&mut self.releasing) {
             let held = &mut self.held[batch as usize];
-            held.holds -= 1;
-            if held.holds == 0 {
-                held.columns = None;
+            if held.holds == 0 && held.columns.take().is_some() {
                 self.n_held_rows -= held.n_rows;
                 self.free_held.push(batch);
             }

@@ -17,7 +17,8 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use std::collections::HashMap;
 
-use super::events::EventQueue;
+use super::arrivals::Arrivals;
+use super::events::one_each;
 use super::in_force::{Agenda, InForce, NONE, Place};
 use super::side::{Row, Side};
 use super::slots::Slots;
@@ -30,7 +31,7 @@ const SWEEP_MIN: usize = 1 << 12;
 #[derive(Debug)]
 pub struct Join {
     keys: [Vec<usize>; 2],
-    queues: [EventQueue; 2],
+    queues: [Arrivals; 2],
     slots: Slots,
     sides: [InForce; 2],
     pairs: OpenPairs,
@@ -92,8 +93,8 @@ impl Join {
     }
 
     fn side(&mut self, side: usize, upto: Time) -> Side {
-        let ready = self.queues[side].take_before(upto);
-        Side::new(ready, &self.keys[side], &mut self.slots, &mut self.sides[side])
+        let batches = self.queues[side].take_before(upto);
+        Side::new(batches, &self.keys[side], &mut self.slots, &mut self.sides[side])
     }
 
     fn take(&mut self, side: usize, from: &Side, emit: &mut Emit) {
@@ -109,20 +110,26 @@ impl Join {
             return;
         }
         let id = from.insert(&mut self.sides[side], row, (time, until), 0);
-        self.match_with_other(side, id, (time, until), emit);
+        self.match_with_other(side, id, (from.slot(row), from.held(row)), (time, until), emit);
     }
 
     #[inline]
-    fn match_with_other(&mut self, side: usize, id: u32, (time, until): (Time, Time), emit: &mut Emit) {
-        let entry = *self.sides[side].get(id);
-        let mut other = self.sides[1 - side].first(entry.slot);
+    fn match_with_other(
+        &mut self,
+        side: usize,
+        id: u32,
+        (slot, place): (u32, Place),
+        (time, until): (Time, Time),
+        emit: &mut Emit,
+    ) {
+        let mut other = self.sides[1 - side].first(slot);
         while other != NONE {
             let matched = *self.sides[1 - side].get(other);
             let next = self.sides[1 - side].next(other);
             if matched.end <= time {
                 self.sides[1 - side].remove(other);
             } else {
-                let mut places = [entry.place, matched.place];
+                let mut places = [place, matched.place];
                 let mut ids = [id, other];
                 if side == 1 {
                     places.swap(0, 1);
@@ -239,7 +246,7 @@ impl Join {
 
 impl Timed for Join {
     fn push(&mut self, input: usize, batch: Batch) {
-        self.queues[input].push(batch);
+        self.queues[input].push(one_each(batch));
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
@@ -266,7 +273,7 @@ impl Timed for Join {
     }
 
     fn size_bytes(&self) -> usize {
-        let queues: usize = self.queues.iter().map(EventQueue::size_bytes).sum();
+        let queues: usize = self.queues.iter().map(Arrivals::size_bytes).sum();
         let sides: usize = self.sides.iter().map(InForce::size_bytes).sum();
         let pairs = self.pairs.pairs.capacity() * size_of::<Pair>() + self.pairs.ends.size_bytes();
         queues + sides + self.slots.size_bytes() + pairs

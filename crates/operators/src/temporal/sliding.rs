@@ -86,6 +86,8 @@ pub struct Sliding {
     groups: Vec<Group>,
     /// By slot and argument.
     sums: Vec<Sum>,
+    /// What begins at the cut; small and apart, because every row writes here.
+    fresh: Fresh,
     /// What ends, in order of time.
     ends: VecDeque<Ending>,
     /// The cut being made: everything that happens at one time.
@@ -118,8 +120,6 @@ struct Group {
     cut: u64,
     /// Events in force.
     rows: i64,
-    /// Of those, how many begin at the cut.
-    fresh: i64,
     /// When its present piece began.
     start: Time,
     /// Hash of its key; only meaningful while it has a key.
@@ -132,8 +132,18 @@ struct Group {
 struct Sum {
     total: i128,
     count: i64,
-    fresh_total: i128,
-    fresh_count: i64,
+}
+
+/// What begins at a cut.
+#[derive(Debug, Default)]
+struct Fresh {
+    /// By slot; zero for slots that nothing begins in.
+    rows: Vec<i64>,
+    /// By slot and argument.
+    totals: Vec<i128>,
+    counts: Vec<i64>,
+    /// Slots that something begins in.
+    slots: Vec<u32>,
 }
 
 /// What began at a time, by group, and ends `duration` later.
@@ -194,6 +204,7 @@ impl Sliding {
             key_types,
             groups: Vec::new(),
             sums: Vec::new(),
+            fresh: Fresh::default(),
             ends: VecDeque::new(),
             cut: 0,
             time: None,
@@ -210,19 +221,25 @@ impl Sliding {
         let slots = self.slots(batch);
         let arguments: Vec<ArrayRef> = self.arguments.iter().map(|&column| integers(batch.column(column))).collect();
         let arguments: Vec<&Int64Array> = arguments.iter().map(|array| array.as_primitive::<Int64Type>()).collect();
+        // The usual case: one argument without NULLs.
+        let whole = match arguments.as_slice() {
+            [argument] if argument.null_count() == 0 => Some(&argument.values()[..]),
+            _ => None,
+        };
         let mut row = 0;
         while row < batch.len() {
             let time = batch.times().get(row);
             let end = run_end(batch.times(), row, batch.len());
             self.begin(time);
             match (&slots, batch.diffs()) {
-                (None, Diffs::Constant(1)) => self.add_run(row..end, &arguments),
-                (None, diffs) => (row..end).for_each(|row| self.add(0, row, diffs.get(row), &arguments)),
-                (Some(slots), Diffs::Constant(1)) if arguments.is_empty() => {
-                    slots[row..end].iter().for_each(|&slot| self.touch(slot).fresh += 1);
+                (None, Diffs::Constant(1)) => self.fresh.add_run(row..end, &arguments),
+                (None, diffs) => (row..end).for_each(|row| self.fresh.add(0, row, diffs.get(row), &arguments)),
+                (Some(slots), Diffs::Constant(1)) if whole.is_some() => {
+                    let values = whole.map_or(&[][..], |values| &values[row..end]);
+                    self.fresh.add_values(&slots[row..end], values);
                 }
                 (Some(slots), diffs) => {
-                    (row..end).for_each(|row| self.add(slots[row], row, diffs.get(row), &arguments));
+                    (row..end).for_each(|row| self.fresh.add(slots[row], row, diffs.get(row), &arguments));
                 }
             }
             row = end;
@@ -263,7 +280,11 @@ impl Sliding {
     fn room(&mut self, n_slots: usize) {
         if self.groups.len() < n_slots {
             self.groups.resize(n_slots, Group::default());
-            self.sums.resize(n_slots * self.arguments.len(), Sum::default());
+            let n = n_slots * self.arguments.len();
+            self.sums.resize(n, Sum::default());
+            self.fresh.rows.resize(n_slots, 0);
+            self.fresh.totals.resize(n, 0);
+            self.fresh.counts.resize(n, 0);
         }
     }
 
@@ -330,41 +351,21 @@ impl Sliding {
         }
     }
 
-    #[inline]
-    fn add(&mut self, slot: u32, row: usize, diff: i64, arguments: &[&Int64Array]) {
-        self.touch(slot).fresh += diff;
-        let sums = &mut self.sums[slot as usize * arguments.len()..][..arguments.len()];
-        for (sum, argument) in sums.iter_mut().zip(arguments) {
-            if argument.is_valid(row) {
-                sum.fresh_total += i128::from(argument.value(row)) * i128::from(diff);
-                sum.fresh_count += diff;
-            }
-        }
-    }
-
-    /// Rows of the one group, once each.
-    fn add_run(&mut self, rows: std::ops::Range<usize>, arguments: &[&Int64Array]) {
-        self.touch(0).fresh += rows.len() as i64;
-        for (sum, argument) in self.sums.iter_mut().zip(arguments) {
-            if argument.null_count() == 0 {
-                sum.fresh_total += sum_slice(&argument.values()[rows.clone()]);
-                sum.fresh_count += rows.len() as i64;
-            } else {
-                for row in rows.clone().filter(|&row| argument.is_valid(row)) {
-                    sum.fresh_total += i128::from(argument.value(row));
-                    sum.fresh_count += 1;
-                }
-            }
-        }
-    }
-
     /// The cut is done: new pieces begin.
     fn finish(&mut self) {
-        let Some(time) = self.time.take() else { return };
-        let mut touched = std::mem::take(&mut self.touched);
+        let Some(time) = self.time else { return };
+        // (Nothing of what begins is in the groups yet: their present pieces end first.)
+        let mut fresh = std::mem::take(&mut self.fresh.slots);
         if self.apart {
-            self.finish_apart(time, &touched);
+            self.finish_apart(time, &fresh);
         } else {
+            fresh.iter().for_each(|&slot| _ = self.touch(slot));
+        }
+        fresh.clear();
+        self.fresh.slots = fresh;
+        self.time = None;
+        let mut touched = std::mem::take(&mut self.touched);
+        if !self.apart {
             self.finish_overlapping(time, &touched);
             self.turn_touched.extend_from_slice(&touched);
         }
@@ -373,41 +374,36 @@ impl Sliding {
     }
 
     /// Pieces that are known as a whole.
-    fn finish_apart(&mut self, time: Time, touched: &[u32]) {
+    fn finish_apart(&mut self, time: Time, slots: &[u32]) {
         let n = self.arguments.len();
-        for &slot in touched {
-            let group = &mut self.groups[slot as usize];
-            group.rows = std::mem::take(&mut group.fresh);
-            let sums = slot as usize * n..slot as usize * n + n;
-            for sum in &mut self.sums[sums.clone()] {
-                *sum = Sum { total: sum.fresh_total, count: sum.fresh_count, ..Sum::default() };
-            }
+        for &slot in slots {
+            self.groups[slot as usize].rows = self.fresh.take(slot, n, &mut self.sums[slot as usize * n..][..n]);
             if self.groups[slot as usize].rows > 0 {
                 self.put_out(slot, time, time.saturating_add(self.duration));
             }
             self.groups[slot as usize].rows = 0;
-            self.sums[sums].fill(Sum::default());
+            self.sums[slot as usize * n..][..n].fill(Sum::default());
         }
     }
 
     fn finish_overlapping(&mut self, time: Time, touched: &[u32]) {
         let n = self.arguments.len();
         let mut ending = Ending { start: time, slots: Vec::new(), rows: Vec::new(), sums: Vec::new() };
+        let mut begun = vec![Sum::default(); n];
         for &slot in touched {
-            let group = &mut self.groups[slot as usize];
-            let fresh = std::mem::take(&mut group.fresh);
-            group.start = time;
-            if fresh == 0 {
+            self.groups[slot as usize].start = time;
+            begun.fill(Sum::default());
+            let rows = self.fresh.take(slot, n, &mut begun);
+            if rows == 0 {
                 continue;
             }
-            group.rows += fresh;
+            self.groups[slot as usize].rows += rows;
             ending.slots.push(slot);
-            ending.rows.push(fresh);
-            for sum in &mut self.sums[slot as usize * n..][..n] {
-                let (total, count) = (std::mem::take(&mut sum.fresh_total), std::mem::take(&mut sum.fresh_count));
-                sum.total += total;
-                sum.count += count;
-                ending.sums.push((total, count));
+            ending.rows.push(rows);
+            for (sum, begun) in self.sums[slot as usize * n..][..n].iter_mut().zip(&begun) {
+                sum.total += begun.total;
+                sum.count += begun.count;
+                ending.sums.push((begun.total, begun.count));
             }
         }
         // (What would end beyond the end of time never does.)
@@ -515,6 +511,62 @@ impl Timed for Sliding {
     }
 }
 
+impl Fresh {
+    #[inline]
+    fn begin(&mut self, slot: u32, rows: i64) {
+        let count = &mut self.rows[slot as usize];
+        if *count == 0 {
+            self.slots.push(slot);
+        }
+        *count += rows;
+    }
+
+    /// A row, so many times.
+    #[inline]
+    fn add(&mut self, slot: u32, row: usize, diff: i64, arguments: &[&Int64Array]) {
+        self.begin(slot, diff);
+        let first = slot as usize * arguments.len();
+        for (at, argument) in (first..).zip(arguments).filter(|(_, argument)| argument.is_valid(row)) {
+            self.totals[at] += i128::from(argument.value(row)) * i128::from(diff);
+            self.counts[at] += diff;
+        }
+    }
+
+    /// Rows with one argument each.
+    fn add_values(&mut self, slots: &[u32], values: &[i64]) {
+        for (&slot, &value) in slots.iter().zip(values) {
+            self.begin(slot, 1);
+            self.totals[slot as usize] += i128::from(value);
+            self.counts[slot as usize] += 1;
+        }
+    }
+
+    /// Rows of the one group, once each.
+    fn add_run(&mut self, rows: std::ops::Range<usize>, arguments: &[&Int64Array]) {
+        self.begin(0, rows.len() as i64);
+        for (at, argument) in arguments.iter().enumerate() {
+            if argument.null_count() == 0 {
+                self.totals[at] += sum_slice(&argument.values()[rows.clone()]);
+                self.counts[at] += rows.len() as i64;
+            } else {
+                for row in rows.clone().filter(|&row| argument.is_valid(row)) {
+                    self.totals[at] += i128::from(argument.value(row));
+                    self.counts[at] += 1;
+                }
+            }
+        }
+    }
+
+    /// What begins in a slot, which is nothing from now on: adds to `sums`, returns the rows.
+    fn take(&mut self, slot: u32, n: usize, sums: &mut [Sum]) -> i64 {
+        for (at, sum) in (slot as usize * n..).zip(sums) {
+            sum.total += std::mem::take(&mut self.totals[at]);
+            sum.count += std::mem::take(&mut self.counts[at]);
+        }
+        std::mem::take(&mut self.rows[slot as usize])
+    }
+}
+
 impl Pieces {
     fn new(n_calls: usize) -> Pieces {
         Pieces { values: vec![Vec::new(); n_calls], means: vec![Vec::new(); n_calls], ..Pieces::default() }
@@ -567,17 +619,15 @@ fn run_end(times: &Times, row: usize, len: usize) -> usize {
 
 /// The exact sum: high and low halves apart, so that the loop is vectorised.
 fn sum_slice(values: &[i64]) -> i128 {
-    let (mut high, mut low) = (0i64, 0i64);
     let mut total = 0i128;
     for chunk in values.chunks(1 << 20) {
-        (high, low) = (0, 0);
+        let (mut high, mut low) = (0i64, 0i64);
         for &value in chunk {
             high += value >> 32;
             low += value & 0xffff_ffff;
         }
         total += (i128::from(high) << 32) + i128::from(low);
     }
-    let _ = (high, low);
     total
 }
 

@@ -1,11 +1,10 @@
 //! Keys as slots, for verbs with one or two inputs; a key keeps its slot while something under it is in force.
 
-use anabranch_batch::{Batch, END, Times, Until, hash};
+use anabranch_batch::{Batch, END, Time, Until, hash};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 
-use super::events::Ready;
 use crate::group_table::GroupTable;
 
 /// The slots of keys.
@@ -23,16 +22,16 @@ impl Slots {
     }
 
     /// The slot of each row's key.
-    pub(crate) fn of(&mut self, ready: &Ready, key: &[usize]) -> Vec<u32> {
+    pub(crate) fn of(&mut self, batch: &Batch, key: &[usize]) -> Vec<u32> {
         if key.is_empty() && self.hashes.len() == 1 {
-            return vec![0; ready.len()];
+            return vec![0; batch.len()];
         }
-        let columns: Vec<ArrayRef> = key.iter().map(|&column| ready.batch.column(column).clone()).collect();
+        let columns: Vec<ArrayRef> = key.iter().map(|&column| batch.column(column).clone()).collect();
         let computed;
-        let hashes: &[u64] = match ready.batch.key() {
+        let hashes: &[u64] = match batch.key() {
             Some(known) if *known.columns == *key => &known.hashes,
             _ => {
-                computed = hash::hash_columns(&columns, ready.len());
+                computed = hash::hash_columns(&columns, batch.len());
                 &computed
             }
         };
@@ -76,14 +75,11 @@ pub(crate) fn null_keys(batch: &Batch, key: &[usize]) -> Option<NullBuffer> {
 }
 
 /// Hashes of whole rows, when some are edges; otherwise nobody needs them.
-pub(crate) fn edge_hashes(ready: &Ready) -> Vec<u64> {
-    let may_have_edges = match (ready.batch.until(), ready.batch.times()) {
-        (Until::Duration(ticks), Times::Constant(_) | Times::Column(_)) => *ticks <= 0,
-        _ => true,
-    };
-    let is_edge = |(&time, &until): (&i64, &i64)| until == END || until < time;
-    if !may_have_edges || !ready.times.iter().zip(&ready.untils).any(is_edge) {
-        return vec![];
+pub(crate) fn edge_hashes(batch: &Batch, times: &[Time], untils: &[Time]) -> Vec<u64> {
+    let is_edge = |(&time, &until): (&Time, &Time)| until == END || until < time;
+    match batch.until() {
+        Until::Duration(ticks) if *ticks > 0 && batch.times().max() < END - ticks => vec![],
+        _ if !times.iter().zip(untils).any(is_edge) => vec![],
+        _ => hash::hash_columns(batch.columns(), batch.len()),
     }
-    hash::hash_columns(ready.batch.columns(), ready.len())
 }

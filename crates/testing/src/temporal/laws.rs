@@ -71,6 +71,16 @@ pub fn hold(rng: &mut Rng, frame: &Frame, base: i64, model: impl Fn(&[Vec<Life>]
     }
 }
 
+/// What comes out of a frame over random lifetimes.
+///
+/// # Panics
+/// When the frame cannot run.
+pub fn come_out(rng: &mut Rng, frame: &Frame) -> Vec<Out> {
+    let names = input_names(frame);
+    let inputs: Vec<Vec<Life>> = names.iter().map(|_| lives(rng, 0)).collect();
+    run(rng, frame, &names, &inputs, 0)
+}
+
 fn input_names(frame: &Frame) -> Vec<&'static str> {
     let text = frame.explain().expect("the frame is right");
     ["left", "right"].into_iter().filter(|name| text.contains(&format!("Events {name} "))).collect()
