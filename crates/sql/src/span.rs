@@ -29,7 +29,7 @@ impl Span {
                 let Expr::Value(value) = interval.value.as_ref() else { return None };
                 let amount = value.value.clone().into_string()?;
                 let unit = interval.leading_field.as_ref().map_or(String::new(), ToString::to_string);
-                let parsed = parse_interval_month_day_nano(&format!("{amount} {unit}")).ok()?;
+                let parsed = parse_interval_month_day_nano(format!("{amount} {unit}").trim()).ok()?;
                 let days = i64::from(parsed.days).checked_mul(86_400_000_000_000)?;
                 let nanos = days.checked_add(parsed.nanoseconds)?;
                 (parsed.months == 0).then_some(Span::Interval(nanos))

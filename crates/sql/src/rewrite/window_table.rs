@@ -203,12 +203,14 @@ impl Call {
 /// The arguments in their order, those left out as `None`.
 fn in_order(kind: Kind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
     let names = kind.arguments();
+    let place_of = |name: &str| names.iter().position(|known| name.eq_ignore_ascii_case(known));
     let mut given = vec![None; names.len()];
     for (at, arg) in args.iter().enumerate() {
         let (at, arg) = match arg {
             FunctionArg::Unnamed(arg) => (Some(at), arg),
-            FunctionArg::Named { name, arg, operator: FunctionArgOperator::RightArrow } => {
-                (names.iter().position(|known| name.value.eq_ignore_ascii_case(known)), arg)
+            FunctionArg::Named { name, arg, operator: FunctionArgOperator::RightArrow } => (place_of(&name.value), arg),
+            FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, operator: FunctionArgOperator::RightArrow } => {
+                (place_of(&name.value), arg)
             }
             FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } => (None, arg),
         };

@@ -79,5 +79,5 @@ macro_rules! files {
 
 files!(
     aggregates, cte, dates, ddl, dml, errors, joins, nulls, numbers, queries, setops, subqueries, text, topk, tour,
-    types,
+    types, windows,
 );
