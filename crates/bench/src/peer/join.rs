@@ -13,6 +13,9 @@ use crate::join::{Case, LOAD_ROWS, changed_rows, loaded_rows, measure_rounds};
 use crate::measure;
 use crate::rows::{Numbers, TimesOf, peer_rows};
 
+/// Keys and values that come in.
+type Pairs = PeerInput<(u64, u64)>;
+
 /// Runs a case.
 pub fn run(case: &Case) -> Figures {
     let case = case.clone();
@@ -20,20 +23,19 @@ pub fn run(case: &Case) -> Figures {
         let probe = Handle::new();
         let pairs = Rc::new(Cell::new(0));
         let counter = Rc::clone(&pairs);
-        let (mut left, mut right): (PeerInput<(u64, u64)>, PeerInput<(u64, u64)>) =
-            worker.dataflow::<u64, _, _>(|scope| {
-                let (left, changed) = scope.new_input();
-                let (right, loaded) = scope.new_input();
-                let loaded = loaded.as_collection().arrange_by_key();
-                changed
-                    .as_collection()
-                    .arrange_by_key()
-                    .join_core(loaded, |&key: &u64, &a: &u64, &b: &u64| Some((key, a, b)))
-                    .inspect_batch(move |_, rows| counter.set(counter.get() + rows.len()))
-                    .inner
-                    .probe_with(&probe);
-                (left, right)
-            });
+        let (mut left, mut right): (Pairs, Pairs) = worker.dataflow::<u64, _, _>(|scope| {
+            let (left, changed) = scope.new_input();
+            let (right, loaded) = scope.new_input();
+            let loaded = loaded.as_collection().arrange_by_key();
+            changed
+                .as_collection()
+                .arrange_by_key()
+                .join_core(loaded, |&key: &u64, &a: &u64, &b: &u64| Some((key, a, b)))
+                .inspect_batch(move |_, rows| counter.set(counter.get() + rows.len()))
+                .inner
+                .probe_with(&probe);
+            (left, right)
+        });
         let mut time = 0;
         for start in (0..case.keys).step_by(LOAD_ROWS) {
             let rows = loaded_rows(start, (start + LOAD_ROWS).min(case.keys));
