@@ -214,6 +214,13 @@ fn from_schema(error: SchemaError) -> SqlError {
 }
 
 fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
+    if field.relation.as_ref().is_some_and(|relation| matches!(relation.table(), "__in" | "__any" | "__one" | "__row"))
+    {
+        return SqlError::unsupported(
+            "this subquery with columns from outside of it",
+            "Join with the tables of the subquery, or name them in a derived table.",
+        );
+    }
     let mut message = match &field.relation {
         Some(relation) => format!("column \"{}.{}\" does not exist", relation.table(), field.name),
         None => format!("column \"{}\" does not exist", field.name),
@@ -302,7 +309,7 @@ fn grouping_message(line: &str) -> String {
 
 /// Arrow's names of types, replaced by SQL's.
 fn sql_types(message: &str) -> String {
-    let mut out = message.to_string();
+    let mut out = bare_literals(message);
     for (arrow, sql) in [
         ("Utf8View", "text"),
         ("LargeUtf8", "text"),
@@ -322,6 +329,25 @@ fn sql_types(message: &str) -> String {
         out = out.replace(arrow, sql);
     }
     out
+}
+
+/// `Int64(1)` as `1`: literals as they were written.
+fn bare_literals(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((at, name)) =
+        ["Int64(", "Int32(", "Float64("].iter().filter_map(|name| Some((rest.find(name)?, *name))).min()
+    {
+        let inside = &rest[at + name.len()..];
+        let Some(end) = inside.find(')') else { break };
+        let unsigned = rest[..at].ends_with('U');
+        let is_number = end > 0 && inside[..end].bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'e'));
+        let shown = if is_number && !unsigned { &inside[..end] } else { &rest[at..at + name.len() + end + 1] };
+        out.push_str(&rest[..at]);
+        out.push_str(shown);
+        rest = &inside[end + 1..];
+    }
+    out + rest
 }
 
 fn first_line(message: &str) -> &str {
