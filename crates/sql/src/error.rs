@@ -294,7 +294,7 @@ fn from_message(message: &str) -> SqlError {
         return error.with_hint("An explicit cast, such as x::bigint, may help.");
     }
     if line.contains("must be in the GROUP BY") || line.contains("must appear in the GROUP BY") {
-        return SqlError::new(ErrorKind::Invalid, grouping_message(line))
+        return SqlError::new(ErrorKind::Invalid, sql_types(&grouping_message(line)))
             .with_hint("Add it to GROUP BY, or wrap it in an aggregate such as min().");
     }
     error
@@ -418,6 +418,14 @@ mod tests {
         let mut error = SqlError::new(ErrorKind::Syntax, "syntax error at or near \"frm\"");
         error.position = Some(9);
         assert_eq!(error.render("select *\nfrm t"), "error: syntax error at or near \"frm\"\nLINE 2: frm t\n        ^");
+    }
+
+    #[test]
+    fn types_have_names_of_sql_and_literals_none() {
+        assert_eq!(sql_types("t.a > Int64(1) and Float64(1.5)"), "t.a > 1 and 1.5");
+        assert_eq!(sql_types("f(Int64, Utf8View)"), "f(bigint, text)");
+        assert_eq!(sql_types("UInt64(1)"), "bigint(1)");
+        assert_eq!(sql_types("Int64(a) then Int64(2"), "bigint(a) then bigint(2");
     }
 
     #[test]
