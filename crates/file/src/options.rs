@@ -61,7 +61,7 @@ pub(crate) struct Options {
 }
 
 /// Every name this connector reads.
-const KNOWN: [&str; 7] = ["path", "format", "header", "delimiter", "quote", "null", "on_error"];
+const KNOWN: [&str; 9] = ["path", "format", "header", "delimiter", "quote", "null", "on_error", "rate", "retain"];
 /// Names the session reads.
 const FOREIGN: [&str; 3] = ["connector", "rate", "retain"];
 

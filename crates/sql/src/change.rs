@@ -16,6 +16,7 @@ use datafusion_sql::planner::PlannerContext;
 use crate::catalog::{Catalog, Relation};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::input::convert;
 use crate::nearest::nearest;
 use crate::parse::{fold, parse_expr};
 use crate::planner::{Finish, Planned, Planner, optimise};
@@ -338,10 +339,28 @@ impl Target {
             )
             .with_hint("Cast the expression, as in x::text."));
         }
+        self.check_literal(at, &value)?;
         if wanted.is_integer() && (is.is_floating() || is.is_decimal()) {
             return Ok(cast(datafusion_functions::math::expr_fn::round(vec![value]), wanted.clone()));
         }
         Ok(cast(value, wanted.clone()))
+    }
+
+    /// Refuses a literal that the column's type does not take, naming the column.
+    fn check_literal(&self, at: usize, value: &Expr) -> Result<()> {
+        let field = self.schema.field(at);
+        let Expr::Literal(value, _) = value else { return Ok(()) };
+        let (is, wanted) = (value.data_type(), field.data_type());
+        let read = matches!(is, DataType::Utf8 | DataType::Utf8View) || is.is_integer();
+        if value.is_null() || !read || !(wanted.is_numeric() || matches!(wanted, DataType::Boolean | DataType::Date32))
+        {
+            return Ok(());
+        }
+        match convert(&value.to_array()?, wanted) {
+            Ok(_) => Ok(()),
+            Err(problem) => Err(SqlError::new(ErrorKind::Invalid, problem)
+                .with_detail(format!("This is the value for column \"{}\".", field.name()))),
+        }
     }
 
     /// The query of an `UPDATE` with `DEFAULT` written out.

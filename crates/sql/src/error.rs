@@ -214,6 +214,13 @@ fn from_schema(error: SchemaError) -> SqlError {
 }
 
 fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
+    if field.relation.as_ref().is_some_and(|relation| matches!(relation.table(), "__in" | "__any" | "__one" | "__row"))
+    {
+        return SqlError::unsupported(
+            "this subquery with columns from outside of it",
+            "Join with the tables of the subquery, or name them in a derived table.",
+        );
+    }
     let mut message = match &field.relation {
         Some(relation) => format!("column \"{}.{}\" does not exist", relation.table(), field.name),
         None => format!("column \"{}\" does not exist", field.name),
@@ -287,7 +294,7 @@ fn from_message(message: &str) -> SqlError {
         return error.with_hint("An explicit cast, such as x::bigint, may help.");
     }
     if line.contains("must be in the GROUP BY") || line.contains("must appear in the GROUP BY") {
-        return SqlError::new(ErrorKind::Invalid, grouping_message(line))
+        return SqlError::new(ErrorKind::Invalid, sql_types(&grouping_message(line)))
             .with_hint("Add it to GROUP BY, or wrap it in an aggregate such as min().");
     }
     error
@@ -302,7 +309,7 @@ fn grouping_message(line: &str) -> String {
 
 /// Arrow's names of types, replaced by SQL's.
 fn sql_types(message: &str) -> String {
-    let mut out = message.to_string();
+    let mut out = bare_literals(message);
     for (arrow, sql) in [
         ("Utf8View", "text"),
         ("LargeUtf8", "text"),
@@ -322,6 +329,25 @@ fn sql_types(message: &str) -> String {
         out = out.replace(arrow, sql);
     }
     out
+}
+
+/// `Int64(1)` as `1`: literals as they were written.
+fn bare_literals(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((at, name)) =
+        ["Int64(", "Int32(", "Float64("].iter().filter_map(|name| Some((rest.find(name)?, *name))).min()
+    {
+        let inside = &rest[at + name.len()..];
+        let Some(end) = inside.find(')') else { break };
+        let unsigned = rest[..at].ends_with('U');
+        let is_number = end > 0 && inside[..end].bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'e'));
+        let shown = if is_number && !unsigned { &inside[..end] } else { &rest[at..at + name.len() + end + 1] };
+        out.push_str(&rest[..at]);
+        out.push_str(shown);
+        rest = &inside[end + 1..];
+    }
+    out + rest
 }
 
 fn first_line(message: &str) -> &str {
@@ -392,6 +418,14 @@ mod tests {
         let mut error = SqlError::new(ErrorKind::Syntax, "syntax error at or near \"frm\"");
         error.position = Some(9);
         assert_eq!(error.render("select *\nfrm t"), "error: syntax error at or near \"frm\"\nLINE 2: frm t\n        ^");
+    }
+
+    #[test]
+    fn types_have_names_of_sql_and_literals_none() {
+        assert_eq!(sql_types("t.a > Int64(1) and Float64(1.5)"), "t.a > 1 and 1.5");
+        assert_eq!(sql_types("f(Int64, Utf8View)"), "f(bigint, text)");
+        assert_eq!(sql_types("UInt64(1)"), "bigint(1)");
+        assert_eq!(sql_types("Int64(a) then Int64(2"), "bigint(a) then bigint(2");
     }
 
     #[test]

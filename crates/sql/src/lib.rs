@@ -23,6 +23,7 @@ mod functions;
 pub mod input;
 mod intervals;
 mod nearest;
+mod null_equality;
 mod on_close;
 mod own;
 pub mod parse;
@@ -38,6 +39,7 @@ mod text;
 mod translate;
 mod types;
 mod walk;
+mod zones;
 
 pub use catalog::{Catalog, Relation};
 pub use change::{plan_delete, plan_insert, plan_update};

@@ -23,10 +23,12 @@ use crate::decorrelate;
 use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::input;
+use crate::null_equality::keep_null_equality;
 use crate::on_close;
 use crate::place;
 use crate::postgres;
 use crate::rewrite::output_names;
+use crate::setop::match_unions;
 use crate::statement::{CreateView, Emit};
 use crate::translate::{Clock, Translator};
 
@@ -183,7 +185,7 @@ pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
 /// Resolves types, decorrelates and optimises.
 pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
     let config = context.config();
-    let plan = postgres::adapt(decorrelate::replace(plan)?)?;
+    let plan = postgres::adapt(match_unions(decorrelate::replace(plan)?)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
     let plan = input::read_text(plan)?;
     clock.check(&plan)?;
@@ -216,6 +218,7 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     ];
     let mut rules = Optimizer::new().rules;
     rules.retain(|rule| !dropped.contains(&rule.name()));
+    keep_null_equality(&mut rules);
     rules
 }
 

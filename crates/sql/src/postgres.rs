@@ -9,6 +9,7 @@
 //! - Quotients of numerics have sixteen digits behind the point where they have room; DataFusion would add four.
 //! - `ceil`, `floor` and `round` of a numeric have room for a carry.
 //! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
+//! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
 
 use arrow::datatypes::{DataType, TimeUnit};
@@ -21,6 +22,7 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
 use crate::conversions::{ByteaIn, Rint, TimestampDifference};
 use crate::own::FloatDivide;
+use crate::zones::at_time_zone;
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.
 pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -45,7 +47,8 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| long_quotient(e, &schema))?
                         .transform_data(|e| room_for_carry(e, &schema))?
                         .transform_data(|e| compare_bytea(e, &schema))?
-                        .transform_data(|e| read_bytea(e, &schema))
+                        .transform_data(|e| read_bytea(e, &schema))?
+                        .transform_data(|e| at_time_zone(e, &schema))
                 })?;
                 Ok(adapted.update_data(|e| name.restore(e)))
             })?

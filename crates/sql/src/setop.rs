@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use anabranch_plan::SetOperation;
 use arrow::datatypes::{DataType, Field, Fields};
+use datafusion_common::tree_node::Transformed;
 use datafusion_common::{Column, DFSchema, DFSchemaRef, Result as DfResult};
-use datafusion_expr::logical_plan::{Extension, LogicalPlan, LogicalPlanBuilder};
+use datafusion_expr::logical_plan::{Extension, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::TableFactor;
 use datafusion_expr::{Expr, UserDefinedLogicalNodeCore, cast};
@@ -158,6 +159,60 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
     let names = unique_names(left.schema());
     let node = SetNode::try_new(operation, conform(left, &types, &names)?, conform(right, &types, &names)?)?;
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+}
+
+/// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL; DataFusion would make text of all.
+pub(crate) fn match_unions(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    Ok(plan
+        .transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Union(union) => match_union(union),
+            other => Ok(Transformed::no(other)),
+        })?
+        .data)
+}
+
+fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
+    let type_of = |input: &LogicalPlan, at: usize| input.schema().field(at).data_type().clone();
+    let mut inputs = union.inputs.clone();
+    let n = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
+    let mut changed = false;
+    for at in 0..n {
+        let Some(wanted) = inputs.iter().map(|input| type_of(input, at)).find(is_read_from_text) else { continue };
+        for input in &mut inputs {
+            let is = type_of(input, at);
+            if !is.is_string() {
+                continue;
+            }
+            let Some(read) = with_literal_read(input, at, &wanted)? else {
+                let (is, wanted) = (crate::sql_name(&is), crate::sql_name(&wanted));
+                let message = format!("UNION types {wanted} and {is} cannot be matched");
+                return Err(SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.").into());
+            };
+            *input = Arc::new(read);
+            changed = true;
+        }
+    }
+    if !changed {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+fn is_read_from_text(data_type: &DataType) -> bool {
+    data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
+}
+
+/// The plan with the literal that is this column read as another type; `None` if the column is no literal.
+fn with_literal_read(plan: &LogicalPlan, at: usize, wanted: &DataType) -> DfResult<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = plan else { return Ok(None) };
+    let mut exprs = projection.expr.clone();
+    let name = exprs[at].schema_name().to_string();
+    let literal = exprs[at].clone().unalias();
+    if !matches!(literal, Expr::Literal(..)) {
+        return Ok(None);
+    }
+    exprs[at] = cast(literal, wanted.clone()).alias(name);
+    Ok(Some(LogicalPlan::Projection(Projection::try_new(exprs, projection.input.clone())?)))
 }
 
 /// The type that both convert to without loss.

@@ -217,6 +217,8 @@ pub struct Delete {
     pub alias: Option<String>,
     /// `RETURNING` items over the rows that are gone.
     pub returning: Option<Vec<ast::SelectItem>>,
+    /// Whether it was written as `TRUNCATE`.
+    pub truncate: bool,
 }
 
 /// `COPY table [(columns)] FROM 'path' [WITH] (options)`.

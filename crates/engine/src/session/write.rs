@@ -52,7 +52,8 @@ impl Session {
         self.check_kept(&planned.plan)?;
         let rows: Vec<Batch> = self.collect(&planned.plan)?.into_iter().map(Batch::flatten).collect();
         let n_rows = n_rows(&rows);
-        self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, format!("DELETE {n_rows}"))
+        let tag = if delete.truncate { "TRUNCATE TABLE".to_string() } else { format!("DELETE {n_rows}") };
+        self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, tag)
     }
 
     pub(super) fn update_rows(&mut self, update: &Update) -> Result<Outcome, Error> {

@@ -24,6 +24,7 @@ fn objects_are_made_shown_and_dropped() {
             ["k bigint no primary null", "v text no null null", "w integer yes null 7"]
         );
         assert_eq!(ask(session, "SHOW CREATE VIEW p"), ["p CREATE VIEW p AS SELECT k, v FROM t WHERE w > 1"]);
+        assert_eq!(tag(session, "TRUNCATE t"), "TRUNCATE TABLE");
         assert_eq!(tag(session, "DROP MATERIALIZED VIEW m"), "DROP MATERIALIZED VIEW");
         assert_eq!(tag(session, "DROP VIEW p"), "DROP VIEW");
         assert_eq!(tag(session, "DROP INDEX t_v"), "DROP INDEX");

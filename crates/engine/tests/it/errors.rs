@@ -41,6 +41,13 @@ fn wrong_statements_change_nothing() {
         assert_eq!(ask(session, "SELECT count(*) FROM t"), ["2"]);
         assert_eq!(fail(session, "INSERT INTO t VALUES (3); SELEC 1").kind, ErrorKind::Invalid);
         assert_eq!(ask(session, "SELECT count(*) FROM t"), ["2"]);
+        for (value, problem) in [("'x'", "invalid input syntax"), ("9999999999", "out of range")] {
+            let error = fail(session, &format!("INSERT INTO t VALUES ({value})"));
+            assert!(error.message.contains(problem), "{error}");
+            assert_eq!(error.detail.as_deref(), Some("This is the value for column \"a\"."));
+        }
+        let error = fail(session, "SELECT a IN (SELECT u.a FROM t u WHERE u.a < t.a) FROM t");
+        assert!(error.message.contains("not supported"), "{error}");
         assert!(fail(session, "CREATE MATERIALIZED VIEW m AS SELECT c FROM t").message.contains('c'));
         assert!(fail(session, "CREATE INDEX i ON t (b)").message.contains("column \"b\""));
         assert!(fail(session, "SET wait_for_source = on").hint.is_some());

@@ -76,7 +76,7 @@ impl Input<'_> {
                     None => delete.selection,
                 };
                 let (table, alias) = relation_name(&table.relation)?;
-                Ok(Statement::Delete(Delete { table, alias, selection, returning: delete.returning }))
+                Ok(Statement::Delete(Delete { table, alias, selection, returning: delete.returning, truncate: false }))
             }
             _ => Err(SqlError::unsupported("DELETE from several tables", "Write one DELETE for each table.")),
         }
@@ -93,7 +93,7 @@ impl Input<'_> {
         for words in ["RESTART IDENTITY", "CONTINUE IDENTITY", "RESTRICT"] {
             self.eat(words);
         }
-        Ok(Statement::Delete(Delete { table, alias: None, selection: None, returning: None }))
+        Ok(Statement::Delete(Delete { table, alias: None, selection: None, returning: None, truncate: true }))
     }
 
     pub(super) fn copy(&mut self) -> Result<Statement> {

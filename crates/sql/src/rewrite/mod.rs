@@ -4,14 +4,17 @@
 //!   DataFusion would turn them into semijoins, which count wrongly.
 //! - Unnamed function calls in the select list of a derived table or CTE get the function's name, as in PostgreSQL.
 //! - Repeated select items at the top get names of their own; the plan's root restores what the user sees.
-//! - `FETCH FIRST` becomes `LIMIT`; literals in `literal`, calls in `calls`, `series` and `lateral`; subqueries in `subquery`.
+//! - `FETCH FIRST` becomes `LIMIT`; literals in `literal`, calls in `calls`, `series` and `lateral`; subqueries in `subquery`,
+//!   `IN` inside conditions in `membership`.
 //! - Tables named like a column get another name, in `names`; shared columns of full and right joins in `merged`.
 //! - `TUMBLE`, `HOP` and `CUMULATE` become the queries they stand for, in `window_table`.
 //! - Constructs that DataFusion would drop in silence are refused.
 
 mod calls;
+mod distinct_from;
 mod lateral;
 mod literal;
+mod membership;
 mod merged;
 mod names;
 mod series;
@@ -22,13 +25,13 @@ mod window_table;
 use std::collections::BTreeSet;
 
 use datafusion_expr::sqlparser::ast::{
-    self, Expr, LimitClause, Query, SetExpr, SetOperator, SetQuantifier, TableFactor,
+    self, Expr, LimitClause, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
 };
 use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
 use datafusion_expr::sqlparser::parser::Parser;
 
 use crate::catalog::Catalog;
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
 use crate::parse::fold;
 use crate::walk::{Changing, Look, Looking, change, look};
 pub(crate) use names::output_names;
@@ -43,6 +46,7 @@ pub(crate) const SET_MARK: &str = "__anabranch_";
 /// `Unsupported` for what DataFusion would ignore.
 pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> Result<Query> {
     let mut query = query.clone();
+    change(&mut query, &mut distinct_from::EndOperands)?;
     name_repeated(&mut query, name_all);
     let hidden = hidden_tables(&query, catalog);
     let mut rewriter = Rewriter { catalog: Some(catalog), hidden, compared: vec![], known: vec![] };
@@ -53,6 +57,7 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> R
 /// Rewrites an expression.
 pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
     let mut expr = expr.clone();
+    change(&mut expr, &mut distinct_from::EndOperands)?;
     let mut rewriter = Rewriter { catalog: None, hidden: BTreeSet::new(), compared: vec![], known: vec![] };
     change(&mut expr, &mut rewriter)?;
     Ok(expr)
@@ -124,6 +129,9 @@ impl Changing for Rewriter<'_> {
         rename_wildcards(select, &self.hidden);
         series::in_select(select)?;
         refuse_select(select)?;
+        if let Some(catalog) = self.catalog {
+            membership::count_in_conditions(select, catalog)?;
+        }
         subquery::count_in_projection(select)
     }
 
@@ -257,6 +265,13 @@ fn mark_set_operations(body: &mut SetExpr) -> Result<()> {
     };
     let name = match op {
         SetOperator::Union => {
+            if let (Some(n), Some(m)) = (width(left), width(right))
+                && n != m
+            {
+                let message = "each UNION query must have the same number of columns";
+                return Err(SqlError::new(ErrorKind::Invalid, message)
+                    .with_detail(format!("The left one has {n}, the right one {m}.")));
+            }
             mark_set_operations(left)?;
             return mark_set_operations(right);
         }
@@ -274,6 +289,21 @@ fn mark_set_operations(body: &mut SetExpr) -> Result<()> {
     }
     *body = *template.body;
     Ok(())
+}
+
+/// The number of columns, where it can be read off the text.
+fn width(side: &SetExpr) -> Option<usize> {
+    match side {
+        SetExpr::Select(select) => {
+            let plain =
+                |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+            select.projection.iter().all(plain).then_some(select.projection.len())
+        }
+        SetExpr::SetOperation { left, .. } => width(left),
+        SetExpr::Query(query) => width(&query.body),
+        SetExpr::Values(values) => values.rows.first().map(|row| row.content.len()),
+        _ => None,
+    }
 }
 
 fn derived(side: &SetExpr) -> Result<TableFactor> {

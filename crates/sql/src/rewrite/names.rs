@@ -77,8 +77,17 @@ fn column_name(expr: &Expr) -> Option<String> {
 /// Gives repeated items of the top select list names of their own: DataFusion wants them distinct. With `all`, every
 /// unnamed computation gets one.
 pub(super) fn name_repeated(query: &mut Query, all: bool) {
-    let SetExpr::Select(select) = query.body.as_mut() else {
-        return;
+    name_repeated_in(&mut query.body, all);
+}
+
+fn name_repeated_in(body: &mut SetExpr, all: bool) {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, right, .. } => {
+            name_repeated_in(left, all);
+            return name_repeated_in(right, all);
+        }
+        _ => return,
     };
     let mut seen: Vec<String> = Vec::new();
     for (n, item) in select.projection.iter_mut().enumerate() {

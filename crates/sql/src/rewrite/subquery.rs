@@ -3,7 +3,7 @@
 //! - A scalar subquery that might yield several rows is wrapped so that it yields one, or an error at run time:
 //!   `(SELECT x FROM t WHERE ..)` becomes `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`.
 //! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
-//! - `EXISTS` and `IN` in a select list become counts.
+//! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts.
 //! - Comparisons of row values are spelt out; `= ANY` and `<> ALL` become `IN` and `NOT IN`.
 
 use std::ops::ControlFlow;
@@ -216,10 +216,36 @@ impl Changing for Counting {
         *expr = match expr {
             Expr::Exists { subquery, negated } => exists_as_count((**subquery).clone(), *negated)?,
             Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
+            Expr::AnyOp { left, compare_op, right, .. } => match right.as_ref() {
+                Expr::Subquery(query) => any_as_count(left, compare_op, query)?,
+                _ => return Ok(()),
+            },
+            Expr::AllOp { left, compare_op, right } => match (right.as_ref(), opposite(compare_op)) {
+                (Expr::Subquery(query), Some(op)) => not(any_as_count(left, &op, query)?),
+                _ => return Ok(()),
+            },
             _ => return Ok(()),
         };
         Ok(())
     }
+}
+
+/// The comparison that is true where the other is false.
+fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    match op {
+        Eq => Some(NotEq),
+        NotEq => Some(Eq),
+        Lt => Some(GtEq),
+        LtEq => Some(Gt),
+        Gt => Some(LtEq),
+        GtEq => Some(Lt),
+        _ => None,
+    }
+}
+
+fn not(expr: Expr) -> Expr {
+    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
 }
 
 fn exists_as_count(mut query: Query, negated: bool) -> Result<Expr> {
@@ -238,13 +264,19 @@ fn exists_as_count(mut query: Query, negated: bool) -> Result<Expr> {
     Ok(Expr::Subquery(around(&format!("SELECT {test} FROM (SELECT 1) AS __any(__c)"), query)?))
 }
 
-/// `x IN (query)` in three values: true for a match, null for want of knowledge, else false.
-fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
+/// `x IN (query)` in three values.
+pub(super) fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
+    let answer = any_as_count(value, &BinaryOperator::Eq, query)?;
+    Ok(if negated { not(answer) } else { answer })
+}
+
+/// `x op ANY (query)` in three values: true for a match, null for want of knowledge, else false.
+fn any_as_count(value: &Expr, op: &BinaryOperator, query: &Query) -> Result<Expr> {
     let counting = |condition: &str| -> Result<Expr> {
         let text = format!("SELECT count(*) > 0 FROM (SELECT 1) AS __in(__c) {condition}");
         Ok(Expr::Subquery(around(&text, query.clone())?))
     };
-    let matches = counting(&format!("WHERE __in.__c = ({value})"))?;
+    let matches = counting(&format!("WHERE ({value}) {op} __in.__c"))?;
     let any = counting("")?;
     let any_null = counting("WHERE __in.__c IS NULL")?;
     // Numbers, not truth values: DataFusion would spell a truth-valued CASE out, and repeat the subqueries.
@@ -252,10 +284,7 @@ fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
         "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN ({value}) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1"
     ))?;
     change(&mut answer, &mut FillIn([Some(matches), Some(any), Some(any_null)]))?;
-    Ok(match negated {
-        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(answer))) },
-        false => answer,
-    })
+    Ok(answer)
 }
 
 /// Puts conditions in the places of `(SELECT 1)`, `(SELECT 2)`, `(SELECT 3)`.

@@ -112,7 +112,7 @@ impl Wanted {
         }
         let argument = match args {
             [] => None,
-            [Expr::Literal(value, _)] if function == AggregateFunction::Count && !value.is_null() => None,
+            [Expr::Literal(value, _)] if function == AggregateFunction::Count && !value.is_null() && !distinct => None,
             [argument] => Some(resolve(argument)?),
             _ => {
                 return Err(SqlError::unsupported(
