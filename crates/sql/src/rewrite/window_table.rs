@@ -212,9 +212,6 @@ fn in_order(kind: Kind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
             FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, operator: FunctionArgOperator::RightArrow } => {
                 (place_of(&name.value), arg)
             }
-            FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, operator: FunctionArgOperator::RightArrow } => {
-                (names.iter().position(|known| name.value.eq_ignore_ascii_case(known)), arg)
-            }
             FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } => (None, arg),
         };
         match (at.and_then(|at| given.get_mut(at)), arg) {
