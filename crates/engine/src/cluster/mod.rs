@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
+use anabranch_operators::steps::StepStats;
 use anabranch_operators::temporal::egress::Item;
 
 pub use spec::{
@@ -25,7 +26,8 @@ pub use spec::{
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::render::prepare;
+use crate::render::physical::Physical;
+use crate::render::{NoShares, prepare};
 use threads::Threads;
 use worker::{Command, EventsPart, Local, WorkerStats};
 
@@ -139,16 +141,28 @@ impl Cluster {
     /// # Errors
     /// `Invalid` when the plan cannot be run; nothing is left behind.
     pub fn install(&mut self, spec: DataflowSpec) -> Result<(), Error> {
-        let physical = prepare(&spec.plan, &spec.reads, &spec.exports)?;
+        let physical = prepare(&spec.plan, &spec.reads, &spec.exports, &mut NoShares)?;
         self.check()?;
-        self.tell(|| Command::Install {
-            dataflow: spec.dataflow,
-            name: spec.name.clone(),
-            physical: Box::new(physical.clone()),
-            as_of: spec.as_of,
-            egress: spec.egress,
-        });
+        self.install_prepared(spec.dataflow, &spec.name, &physical, spec.as_of, spec.egress);
         Ok(())
+    }
+
+    /// Builds a dataflow from its steps on all workers.
+    pub(crate) fn install_prepared(
+        &mut self,
+        dataflow: DataflowId,
+        name: &str,
+        physical: &Physical,
+        as_of: Time,
+        egress: Egress,
+    ) {
+        self.tell(|| Command::Install {
+            dataflow,
+            name: name.to_owned(),
+            physical: Box::new(physical.clone()),
+            as_of,
+            egress,
+        });
     }
 
     /// Drops a dataflow and what it exports, unless others read it.
@@ -241,8 +255,31 @@ impl Cluster {
         all.into_values().collect()
     }
 
+    /// How long operators ran without a pause, over all workers, in order of their kinds. On the caller's thread this counts what other
+    /// clusters of the thread did, too.
+    pub fn steps(&mut self) -> Vec<StepStats> {
+        let (sender, receiver) = channel();
+        self.tell(|| Command::Steps { reply: sender.clone() });
+        let parts = self.collect(&receiver, &Interrupt::new()).unwrap_or_default();
+        let mut all: BTreeMap<&'static str, StepStats> = BTreeMap::new();
+        for stats in parts.into_iter().flatten() {
+            match all.get_mut(stats.operator) {
+                Some(sum) => sum.merge(&stats),
+                None => {
+                    all.insert(stats.operator, stats);
+                }
+            }
+        }
+        all.into_values().collect()
+    }
+
+    /// Counts steps anew.
+    pub fn reset_steps(&mut self) {
+        self.tell(|| Command::ResetSteps);
+    }
+
     /// Fails if a worker has.
-    fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.workers {
             Workers::Threads(threads) => threads.check(),
             Workers::Local(_) => Ok(()),
