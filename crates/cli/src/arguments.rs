@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Run this SQL; may be repeated, and mixed with -f in any order
-    #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append)]
+    #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append, allow_hyphen_values = true)]
     commands: Vec<String>,
     /// Run the statements of this file (- is standard input); may be repeated
     #[arg(short = 'f', long = "file", value_name = "FILE", action = ArgAction::Append)]
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, group = "short_format", conflicts_with = "format")]
     markdown: bool,
     /// Worker threads; 0 does all work on one thread [default: one a core]
-    #[arg(long, value_name = "N", global = true)]
+    #[arg(long, value_name = "N", global = true, value_parser = parse_workers)]
     workers: Option<usize>,
     /// Tell how long each statement took
     #[arg(long)]
@@ -71,6 +71,16 @@ pub(crate) struct Demo {
     /// Rows per second to stream, or max [default: 25000 on a terminal, else max]
     #[arg(long, value_name = "N|max", value_parser = parse_rate)]
     pub rate: Option<String>,
+}
+
+/// A machine with more cores gains nothing from more threads of one session.
+const WORKERS_MAX: usize = 256;
+
+fn parse_workers(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(workers) if workers <= WORKERS_MAX => Ok(workers),
+        _ => Err(format!("a number of threads from 0 to {WORKERS_MAX}; one a core is the default")),
+    }
 }
 
 fn parse_rate(text: &str) -> Result<String, String> {

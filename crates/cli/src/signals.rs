@@ -1,14 +1,15 @@
 //! Ctrl-C.
 //!
 //! While a statement runs it stops that statement and nothing else. Outside of the shell a second one within a second, or
-//! one while nothing runs, ends the program with code 130. At the shell's prompt the line editor sees the key itself.
+//! one while nothing runs, ends the program with code 130; so does a statement that does not stop by itself for a second. At the shell's prompt the line editor sees the key itself.
 
 use std::{
     process::exit,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    thread::{Builder, sleep},
     time::{Duration, Instant},
 };
 
@@ -16,10 +17,15 @@ use anabranch_engine::Interrupt;
 
 /// A statement is running.
 static RUNNING: AtomicBool = AtomicBool::new(false);
+/// How many statements have begun.
+static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 /// Somebody is at a prompt: the shell alone decides when to leave.
 static SHELL: AtomicBool = AtomicBool::new(false);
 /// When Ctrl-C came last.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// How long a script's statement may take to stop.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Two presses within this time mean "now".
 const TWICE: Duration = Duration::from_secs(1);
@@ -29,7 +35,10 @@ pub(crate) fn listen(interrupt: Interrupt) {
     let handler = move || match (RUNNING.load(Ordering::Relaxed), SHELL.load(Ordering::Relaxed)) {
         (true, true) => interrupt.trigger(),
         (true, false) if pressed_twice() => exit(130),
-        (true, false) => interrupt.trigger(),
+        (true, false) => {
+            interrupt.trigger();
+            end_unless_stopped();
+        }
         // Between two prompts of the shell the line editor does not see the key.
         (false, true) if pressed_twice() => exit(0),
         (false, true) => {}
@@ -37,6 +46,21 @@ pub(crate) fn listen(interrupt: Interrupt) {
     };
     if let Err(problem) = ctrlc::set_handler(handler) {
         eprintln!("notice: Ctrl-C ends the program, because its handler could not be set: {problem}");
+    }
+}
+
+/// Ends the program if the statement that runs now still runs a moment later: of a script nothing outlives the interrupt.
+fn end_unless_stopped() {
+    let statement = STATEMENTS.load(Ordering::Relaxed);
+    let watch = move || {
+        sleep(PATIENCE);
+        if RUNNING.load(Ordering::Relaxed) && STATEMENTS.load(Ordering::Relaxed) == statement {
+            eprintln!("interrupted");
+            exit(130);
+        }
+    };
+    if Builder::new().spawn(watch).is_err() {
+        exit(130);
     }
 }
 
@@ -56,6 +80,7 @@ pub(crate) struct Running(());
 
 impl Running {
     pub(crate) fn start() -> Running {
+        STATEMENTS.fetch_add(1, Ordering::Relaxed);
         RUNNING.store(true, Ordering::Relaxed);
         Running(())
     }

@@ -6,7 +6,7 @@ use datafusion_expr::sqlparser::ast;
 use crate::statement::{ObjectKind, Watermark};
 
 /// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless quoted.
-pub trait Catalog {
+pub trait Catalog: Sync {
     /// The relation of that name.
     fn relation(&self, name: &str) -> Option<Relation>;
 

@@ -3,7 +3,7 @@
 //! Plain views are planned in place from their text; a view that reaches itself is refused.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
@@ -19,14 +19,12 @@ use crate::catalog::{Catalog, Relation};
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::{FUNCTIONS, expr_planners};
 use crate::nearest::nearest;
-use crate::parse::parse_query;
+use crate::parse::{self, parse_query};
 use crate::rewrite::rewrite;
+use crate::room::{DEPTH_MAX, VIEW_LEVELS, too_deep};
 use crate::setop::SetPlanner;
 use crate::statement::ObjectKind;
 use crate::types::{Types, UTC};
-
-/// Views within views, at most.
-const VIEW_DEPTH_MAX: usize = 64;
 
 /// One planning run.
 pub(crate) struct Context<'a> {
@@ -37,6 +35,8 @@ pub(crate) struct Context<'a> {
     types: Arc<dyn TypePlanner>,
     /// Views being planned, outermost first.
     views: RefCell<Vec<String>>,
+    /// Depth of these views.
+    depth: Cell<usize>,
 }
 
 impl<'a> Context<'a> {
@@ -56,6 +56,7 @@ impl<'a> Context<'a> {
             relation_planners: vec![Arc::new(SetPlanner)],
             types: Arc::new(Types),
             views: RefCell::new(vec![]),
+            depth: Cell::new(0),
         }
     }
 
@@ -109,14 +110,21 @@ impl<'a> Context<'a> {
 
     fn view_plan(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
         let mut views = self.views.borrow_mut();
-        if views.contains(&relation.name) || views.len() >= VIEW_DEPTH_MAX {
+        if views.contains(&relation.name) {
             return Err(SqlError::new(ErrorKind::Invalid, format!("view \"{}\" refers to itself", relation.name))
                 .with_detail(format!("It is reached through {}.", views.join(", then ")))
                 .into());
         }
+        let outer = self.depth.get();
+        let depth = outer + VIEW_LEVELS + parse::depth(text)?;
+        if depth > DEPTH_MAX {
+            return Err(too_deep(format!("{} views stand on each other in it.", views.len())).into());
+        }
         views.push(relation.name.clone());
         drop(views);
+        self.depth.set(depth);
         let plan = self.view_body(relation, text);
+        self.depth.set(outer);
         self.views.borrow_mut().pop();
         plan.map_err(|error| {
             let mut error = SqlError::from(error);

@@ -31,6 +31,7 @@ mod place;
 pub mod planner;
 mod postgres;
 mod rewrite;
+pub mod room;
 mod setop;
 pub mod span;
 mod split;

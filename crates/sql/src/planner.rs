@@ -1,7 +1,7 @@
 //! From a syntax tree to a plan.
 //!
 //! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, rewrite `DISTINCT ON`, let DataFusion
-//! optimise, translate. A panic of the planner crates becomes an `Internal` error.
+//! optimise, translate. A panic of the planner crates becomes an `Internal` error. All of it runs where there is [room](crate::room).
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
@@ -28,6 +28,7 @@ use crate::on_close;
 use crate::place;
 use crate::postgres;
 use crate::rewrite::output_names;
+use crate::room::with_room;
 use crate::setop::match_unions;
 use crate::statement::{CreateView, Emit};
 use crate::translate::{Clock, Translator};
@@ -146,12 +147,18 @@ impl<'a> Planner<'a> {
     }
 
     /// Runs a planning step, turning panics into errors and looking up the place of unknown names.
-    pub(crate) fn guarded<T>(&self, query: &ast::Query, plan: impl FnOnce(&Context<'a>) -> Result<T>) -> Result<T> {
-        let context = Context::new(self.catalog);
-        match catch_unwind(AssertUnwindSafe(|| plan(&context))) {
-            Ok(result) => result.map_err(|error| place::complete(error, query)),
-            Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
-        }
+    pub(crate) fn guarded<T: Send>(
+        &self,
+        query: &ast::Query,
+        plan: impl FnOnce(&Context<'a>) -> Result<T> + Send,
+    ) -> Result<T> {
+        with_room(|| {
+            let context = Context::new(self.catalog);
+            match catch_unwind(AssertUnwindSafe(|| plan(&context))) {
+                Ok(result) => result.map_err(|error| place::complete(error, query)),
+                Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
+            }
+        })?
     }
 
     /// Column names and the optimised plan of DataFusion.

@@ -12,9 +12,10 @@ pub(super) struct Exhibit {
 }
 
 impl Exhibit {
-    /// The first rows of the view.
-    pub(super) fn query(&self, rows_max: usize) -> String {
-        format!("SELECT * FROM {}{} LIMIT {rows_max}", quoted(&self.name), self.order)
+    /// The first rows of the view, or all of them.
+    pub(super) fn query(&self, rows_max: Option<usize>) -> String {
+        let limit = rows_max.map(|rows_max| format!(" LIMIT {rows_max}")).unwrap_or_default();
+        format!("SELECT * FROM {}{}{limit}", quoted(&self.name), self.order)
     }
 }
 
@@ -72,5 +73,12 @@ mod tests {
         assert_eq!(order(Some("ORDER BY sum(x)".into())), " ORDER BY 1");
         assert_eq!(question("\n\n-- About.\n\n-- Which is worst? Only\n-- some.\n"), Some("Which is worst?".into()));
         assert_eq!(question("\n\n"), None);
+    }
+
+    #[test]
+    fn the_final_answers_are_whole() {
+        let exhibit = Exhibit { title: String::new(), name: "v".into(), order: " ORDER BY 1".into() };
+        assert_eq!(exhibit.query(Some(3)), "SELECT * FROM \"v\" ORDER BY 1 LIMIT 3");
+        assert_eq!(exhibit.query(None), "SELECT * FROM \"v\" ORDER BY 1");
     }
 }

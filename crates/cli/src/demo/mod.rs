@@ -34,8 +34,6 @@ const RATE_TO_WATCH: &str = "25000";
 const REDRAWN_EVERY: Duration = Duration::from_millis(200);
 /// Time between two snapshots in a pipe.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(2);
-/// Rows of each final answer.
-const FINAL_ROWS: usize = 12;
 /// Where the script's paths point.
 const SCRIPT_FOLDER: &str = "examples/data";
 
@@ -73,7 +71,7 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     watch(&host, &exhibits, terminal, streaming)?;
     let settled = host.call(Session::wait)?;
     let elapsed = streaming.elapsed();
-    let last = look(&host, &exhibits, FINAL_ROWS)?;
+    let last = look(&host, &exhibits, None)?;
     finish(&exhibits, &last)?;
     summarise(&last.sources, &paced, elapsed, &rate)?;
     if let Err(error) = settled {
@@ -135,7 +133,7 @@ fn watch(host: &Host, exhibits: &[Exhibit], terminal: bool, started: Instant) ->
     let mut screen = Screen::new();
     let mut shown = Instant::now();
     loop {
-        let snapshot = look(host, exhibits, screen.rows(exhibits.len()))?;
+        let snapshot = look(host, exhibits, Some(screen.rows(exhibits.len())))?;
         let reading = snapshot.sources.iter().any(|source| source.state == SourceState::Running);
         if terminal {
             checked(screen.draw(exhibits, &snapshot, started.elapsed()))?;
@@ -151,7 +149,7 @@ fn watch(host: &Host, exhibits: &[Exhibit], terminal: bool, started: Instant) ->
 }
 
 /// Asks all questions at one moment: nothing streams in between them.
-fn look(host: &Host, exhibits: &[Exhibit], rows_max: usize) -> Result<Snapshot, Error> {
+fn look(host: &Host, exhibits: &[Exhibit], rows_max: Option<usize>) -> Result<Snapshot, Error> {
     let queries: Vec<String> = exhibits.iter().map(|exhibit| exhibit.query(rows_max)).collect();
     host.call(move |session| {
         let answers = queries.iter().map(|query| session.query(query)).collect();
@@ -164,7 +162,7 @@ fn finish(exhibits: &[Exhibit], last: &Snapshot) -> Result<(), Error> {
     for (exhibit, answer) in exhibits.iter().zip(&last.answers) {
         checked(writeln!(out, "{}", exhibit.title))?;
         match answer {
-            Ok(rows) => checked(write_rows(&mut out, Format::Table, rows, FINAL_ROWS).and_then(|()| writeln!(out)))?,
+            Ok(rows) => checked(write_rows(&mut out, Format::Table, rows, usize::MAX).and_then(|()| writeln!(out)))?,
             Err(error) => checked(writeln!(out, "{}\n", error.render("")))?,
         }
     }

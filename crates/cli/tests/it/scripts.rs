@@ -98,3 +98,46 @@ fn the_timer_is_told_apart_from_answers() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "a\n1\n"));
     assert!(ran.err.starts_with("Time: "), "{}", ran.err);
 }
+
+#[test]
+fn a_command_may_begin_with_a_comment() {
+    assert_eq!(Place::new().run(&["--csv", "-c", "-- one\nSELECT 1 AS n"]).good(), "n\n1\n");
+    assert_eq!(Place::new().run(&["-c", "-- nothing"]).good(), "");
+}
+
+#[test]
+fn too_many_workers_are_refused() {
+    let ran = Place::new().run(&["--workers", "2000", "-c", "SELECT 1"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("a number of threads from 0 to 256"), "{}", ran.err);
+}
+
+#[test]
+fn a_long_series_is_unnested_quickly() {
+    let sql = "SELECT count(*) AS n, sum(x) AS s FROM (SELECT unnest(generate_series(1, 1000000)) AS x) AS series";
+    let started = std::time::Instant::now();
+    assert_eq!(Place::new().run(&["--csv", "--workers", "0", "-c", sql]).good(), "n,s\n1000000,500000500000\n");
+    // (A second at most; a list repeated for each element would take hours.)
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}
+
+#[test]
+fn deep_statements_do_not_end_the_program() {
+    for workers in ["0", "2"] {
+        for sql in [
+            format!("SELECT 1{}", "::int".repeat(600)),
+            format!("SELECT 1{}", "+1".repeat(600)),
+            format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(600)),
+            format!("SELECT 1 WHERE 1 = 0{}", " OR 1 = 1".repeat(2000)),
+            format!("SELECT {}1{}", "(".repeat(2000), ")".repeat(2000)),
+        ] {
+            let ran = Place::new().run(&["--csv", "--workers", workers, "-c", &sql]);
+            assert!(
+                ran.code == 0 || ran.code == 1 && ran.err.contains("nested too deeply"),
+                "{} {}",
+                ran.code,
+                ran.err
+            );
+        }
+    }
+}

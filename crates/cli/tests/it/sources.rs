@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -92,6 +92,33 @@ fn an_interrupt_stops_a_subscription_with_130() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "time,diff,a");
     assert!(lines.next().unwrap().unwrap().ends_with(",1,7"));
+    assert_eq!(interrupted(child), Some(130));
+}
+
+#[test]
+fn an_interrupt_stops_a_join_of_everything_with_130() {
+    let place = Place::new();
+    let script = "CREATE TABLE m (id bigint); INSERT INTO m SELECT unnest(generate_series(1, 100000));
+                  CREATE TABLE begun (a int); SELECT count(*) AS n FROM begun; SELECT count(*) FROM m a JOIN m b ON a.id < b.id";
+    for workers in ["0", "2"] {
+        let mut child = place
+            .command(&["--csv", "--workers", workers, "-c", script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "n");
+        assert_eq!(lines.next().unwrap().unwrap(), "0");
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(interrupted(child), Some(130), "{workers} workers");
+    }
+}
+
+/// Interrupts a program, and the code it ends with.
+#[track_caller]
+fn interrupted(mut child: Child) -> Option<i32> {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -105,5 +132,5 @@ fn an_interrupt_stops_a_subscription_with_130() {
             }
         }
     };
-    assert_eq!(status.code(), Some(130));
+    status.code()
 }

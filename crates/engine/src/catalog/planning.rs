@@ -1,7 +1,7 @@
 //! The catalog as the planner sees it, taking note of what it looks up.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use anabranch_batch::without_limits;
 use anabranch_sql::catalog::Relation;
@@ -16,24 +16,24 @@ use super::Catalog;
 /// A plain view that has an index is shown as materialized, so that queries read its arrangement.
 pub(crate) struct Planning<'a> {
     catalog: &'a Catalog,
-    looked_up: RefCell<BTreeSet<String>>,
+    looked_up: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> Planning<'a> {
     pub fn new(catalog: &'a Catalog) -> Planning<'a> {
-        Planning { catalog, looked_up: RefCell::default() }
+        Planning { catalog, looked_up: Mutex::default() }
     }
 
     /// Relations looked up so far.
     pub fn names(&self) -> BTreeSet<String> {
-        self.looked_up.borrow().clone()
+        self.looked_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl anabranch_sql::catalog::Catalog for Planning<'_> {
     fn relation(&self, name: &str) -> Option<Relation> {
         let object = self.catalog.find(name)?;
-        self.looked_up.borrow_mut().insert(name.to_string());
+        self.looked_up.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_string());
         let inline = object.kind == ObjectKind::View && object.maintained.is_none();
         Some(Relation {
             name: object.name.clone(),

@@ -84,3 +84,25 @@ fn an_interrupt_stops_the_statement_and_nothing_else() {
         assert!(answer.is_ok());
     }
 }
+
+#[test]
+fn an_interrupted_join_leaves_the_workers_to_others() {
+    for workers in 0..3 {
+        let mut session = session(workers);
+        run(&mut session, "CREATE TABLE m (id bigint); INSERT INTO m SELECT unnest(generate_series(1, 100000))");
+        run(&mut session, "CREATE TABLE t (a int); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t");
+        let interrupt = session.interrupt();
+        let stopper = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            interrupt.trigger();
+        });
+        let error = fail(&mut session, "SELECT count(*) FROM m a JOIN m b ON a.id < b.id");
+        assert_eq!(error.kind, ErrorKind::Cancelled);
+        stopper.join().unwrap();
+        let started = std::time::Instant::now();
+        run(&mut session, "INSERT INTO t VALUES (7)");
+        assert_eq!(ask(&mut session, "SELECT * FROM v"), ["7"]);
+        // (The join has ten billion pairs: minutes.)
+        assert!(started.elapsed().as_secs() < 10, "{workers} workers: {:?}", started.elapsed());
+    }
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod define;
+mod depth;
 mod errors;
 mod past;
 mod read;

@@ -22,8 +22,15 @@ use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
+use crate::room::{depth_of, with_room};
 use crate::split::split;
 use crate::statement::Statement;
+
+/// Levels that the parser follows on any thread.
+const DEPTH_WITHOUT_ROOM: usize = 50;
+
+/// Levels that it follows where there is room.
+const PARSER_DEPTH_MAX: usize = 500;
 
 /// A statement and where it stands.
 #[derive(Clone, Debug)]
@@ -64,6 +71,11 @@ pub fn parse_query(text: &str) -> Result<Box<ast::Query>> {
     }
 }
 
+/// How deeply a text is nested; see [`room`](crate::room).
+pub(crate) fn depth(text: &str) -> Result<usize> {
+    depth_of(&tokenize(&PostgreSqlDialect {}, text, 0..text.len())?, text)
+}
+
 /// Parses one expression, as in a column's default.
 ///
 /// # Errors
@@ -79,10 +91,26 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
 
 fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     let dialect = PostgreSqlDialect {};
-    let mut tokens = tokenize(&dialect, text, range.clone())?;
+    let tokens = tokenize(&dialect, text, range.clone())?;
+    let depth = depth_of(&tokens, text)?;
     refuse_temporal(&tokens, text)?;
+    // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
+    match depth > DEPTH_WITHOUT_ROOM {
+        true => with_room(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX))?,
+        false => parse_tokens(tokens, text, range, DEPTH_WITHOUT_ROOM),
+    }
+}
+
+fn parse_tokens(
+    mut tokens: Vec<TokenWithSpan>,
+    text: &str,
+    range: Range<usize>,
+    depth_max: usize,
+) -> Result<Statement> {
+    let dialect = PostgreSqlDialect {};
     let as_of = take_as_of(&mut tokens);
-    let mut input = Input { parser: Parser::new(&dialect).with_tokens_with_locations(tokens), as_of, text, range };
+    let parser = Parser::new(&dialect).with_recursion_limit(depth_max).with_tokens_with_locations(tokens);
+    let mut input = Input { parser, as_of, text, range };
     let statement = input.statement()?;
     if input.parser.peek_token_ref().token != Token::EOF {
         return Err(input.unexpected("the end of the statement"));

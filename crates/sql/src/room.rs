@@ -1,0 +1,243 @@
+//! Room on the stack for planning.
+//!
+//! The planner follows the nesting of a query with its own calls: a chain of a thousand operators is a thousand calls deep, and
+//! a view on a view on a view likewise. So planning runs on a thread with a large stack, and [`depth_of`] and [`check_plan`] refuse what is nested more
+//! deeply than such a stack can carry, before anything follows the nesting.
+//!
+//! Law: a query is planned or refused; its depth never ends the process. Cost: one thread a planned query, some fifty microseconds, unless
+//! the caller's thread has room already ([`spawn`]); stacks are reserved, and take memory only as far as they are used.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, Builder, JoinHandle};
+
+use anabranch_plan::{Node, Plan};
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_expr::Expr;
+use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use crate::error::{ErrorKind, Result, SqlError, offset_of};
+
+/// Bytes of a stack with room.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Deepest nesting of one statement. Deeper syntax trees could not be dropped on a thread with a usual stack.
+const STATEMENT_DEPTH_MAX: usize = 2500;
+
+/// Parentheses and NOTs in each other: the parser calls itself for these, and would only tell of a syntax error at its own limit.
+const PARENTHESES_MAX: usize = 450;
+
+/// Deepest nesting of a statement with its views: some ten times what such a stack is left by.
+pub(crate) const DEPTH_MAX: usize = 10_000;
+
+/// Levels that a view counts for beside those of its query: planning it is planning a statement anew.
+pub(crate) const VIEW_LEVELS: usize = 16;
+
+/// Levels that a step of a plan counts for, where an operator of an expression is one.
+const STEP_LEVELS: usize = 2;
+
+/// Deepest plan. Workers follow it on stacks of a usual size.
+const PLAN_DEPTH_MAX: usize = 500;
+
+thread_local! {
+    static HAS_ROOM: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Starts a thread that has room for planning, and for whatever else follows a plan.
+///
+/// # Errors
+/// The system's, when it cannot start a thread.
+pub fn spawn<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.into()).stack_size(STACK_BYTES).spawn(move || {
+        HAS_ROOM.set(true);
+        f()
+    })
+}
+
+/// Runs `f` where there is room: here, or on a thread of its own. A panic of `f` goes on here.
+///
+/// # Errors
+/// `Internal` when the system cannot start a thread.
+pub fn with_room<T: Send>(f: impl FnOnce() -> T + Send) -> Result<T> {
+    if HAS_ROOM.get() {
+        return Ok(f());
+    }
+    thread::scope(|scope| {
+        let roomy = move || {
+            HAS_ROOM.set(true);
+            f()
+        };
+        let thread = Builder::new().name("planning".into()).stack_size(STACK_BYTES).spawn_scoped(scope, roomy);
+        let thread = thread.map_err(|problem| SqlError::internal(format!("cannot start a thread: {problem}")))?;
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// How deeply a statement is nested, told from its tokens and from above: each operator of a chain, arm of a set operation, join and open
+/// parenthesis adds one; the items of a list stand side by side.
+///
+/// # Errors
+/// `Unsupported`, placed where the nesting gets too deep.
+pub(crate) fn depth_of(tokens: &[TokenWithSpan], text: &str) -> Result<usize> {
+    let mut open: Vec<Level> = vec![Level::default()];
+    let (mut below, mut deepest) = (0, 0);
+    for token in tokens {
+        let has_outer = open.len() > 1;
+        let level = open.last_mut().expect("the outermost level is never closed");
+        match &token.token {
+            Token::LParen | Token::LBracket => {
+                below += level.chain + 1;
+                open.push(Level::default());
+            }
+            Token::RParen | Token::RBracket if has_outer => {
+                open.pop();
+                below -= open.last().map_or(0, |level| level.chain + 1);
+            }
+            // Tables and named queries may stand on each other.
+            Token::Comma if level.is_nesting => level.chain += 1,
+            Token::Comma => level.restart(),
+            Token::Word(Word { value, quote_style: None, .. }) => level.word(value),
+            Token::Word(_)
+            | Token::Whitespace(_)
+            | Token::Period
+            | Token::SingleQuotedString(_)
+            | Token::Number(..) => {}
+            _ => level.chain += 1,
+        }
+        let depth = below + open.last().map_or(0, |level| level.chain);
+        let calls = open.len() + open.last().map_or(0, |level| level.negations);
+        if depth > STATEMENT_DEPTH_MAX || calls > PARENTHESES_MAX {
+            let start = token.span.start;
+            let detail = if depth > STATEMENT_DEPTH_MAX {
+                format!("The statement is more than {STATEMENT_DEPTH_MAX} levels deep.")
+            } else {
+                format!("More than {PARENTHESES_MAX} parentheses are open.")
+            };
+            return Err(SqlError { position: Some(offset_of(text, start.line, start.column)), ..too_deep(detail) });
+        }
+        deepest = deepest.max(depth);
+    }
+    Ok(deepest)
+}
+
+/// What is counted between two parentheses.
+#[derive(Default)]
+struct Level {
+    /// Depth of the item being read.
+    chain: usize,
+    /// Depth that the next item of a list begins with.
+    base: usize,
+    /// AND and OR of this item: they bind weakest, so what stands between them is no deeper than one of it.
+    conditions: usize,
+    /// NOTs of the condition being read.
+    negations: usize,
+    /// Whether commas separate what may stand on each other: tables, named queries.
+    is_nesting: bool,
+}
+
+impl Level {
+    fn restart(&mut self) {
+        self.chain = self.base;
+        self.conditions = 0;
+        self.negations = 0;
+    }
+
+    fn word(&mut self, word: &str) {
+        let is = |words: &[&str]| words.iter().any(|other| word.eq_ignore_ascii_case(other));
+        if is(&["UNION", "EXCEPT", "INTERSECT", "JOIN"]) {
+            self.base += 1;
+            self.restart();
+            self.is_nesting = is(&["JOIN"]);
+        } else if is(&["WITH", "FROM"]) {
+            // (FROM is also a part of IS DISTINCT FROM, so nothing is taken back.)
+            self.base = self.chain;
+            self.is_nesting = true;
+        } else if is(&["SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "ON", "SET", "VALUES", "RETURNING"]) {
+            if self.is_nesting {
+                self.base = self.chain;
+            }
+            self.restart();
+            self.is_nesting = false;
+        } else if is(&["AND", "OR"]) {
+            self.conditions += 1;
+            self.negations = 0;
+            self.chain = self.base + self.conditions;
+        } else if is(&["NOT"]) {
+            self.chain += 1;
+            self.negations += 1;
+        } else if is(&["LIKE", "ILIKE", "SIMILAR", "IN", "IS", "BETWEEN", "CASE", "COLLATE", "AT"]) {
+            self.chain += 1;
+        }
+    }
+}
+
+/// Refuses a plan whose steps and expressions are nested more deeply than workers can follow.
+///
+/// # Errors
+/// `Unsupported`.
+pub fn check_plan(plan: &Arc<Plan>) -> Result<()> {
+    let depth = depth_of_plan(plan, &mut HashMap::new());
+    if depth > PLAN_DEPTH_MAX {
+        return Err(too_deep(format!("Its plan is {depth} levels deep; {PLAN_DEPTH_MAX} are allowed.")));
+    }
+    Ok(())
+}
+
+fn depth_of_plan(plan: &Arc<Plan>, known: &mut HashMap<*const Plan, usize>) -> usize {
+    if let Some(depth) = known.get(&Arc::as_ptr(plan)) {
+        return *depth;
+    }
+    let below = plan.inputs().into_iter().map(|input| depth_of_plan(input, known)).max().unwrap_or(0);
+    let own = match &plan.node {
+        Node::Stage { filter, project, .. } => filter.iter().chain(project).map(depth_of_expr).max(),
+        Node::Join { residual, .. } => residual.iter().map(depth_of_expr).max(),
+        _ => None,
+    };
+    let depth = (below + STEP_LEVELS).max(own.unwrap_or(0));
+    known.insert(Arc::as_ptr(plan), depth);
+    depth
+}
+
+fn depth_of_expr(expr: &Expr) -> usize {
+    let mut deepest = 0;
+    let _ = expr.apply_children(|child| {
+        deepest = deepest.max(depth_of_expr(child));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    deepest + 1
+}
+
+/// The error for a query that is nested too deeply.
+pub(crate) fn too_deep(detail: impl Into<String>) -> SqlError {
+    SqlError::new(ErrorKind::Unsupported, "the query is nested too deeply")
+        .with_detail(detail)
+        .with_hint("Keep parts of it in materialized views; write long chains of OR as IN lists.")
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion_expr::sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+
+    fn depth(text: &str) -> usize {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().unwrap();
+        depth_of(&tokens, text).unwrap_or(usize::MAX)
+    }
+
+    #[test]
+    fn chains_and_parentheses_nest_and_lists_do_not() {
+        assert_eq!(depth("SELECT 1 + 1 + 1"), 2);
+        assert_eq!(depth("SELECT a, b::int::text, c FROM t"), 2);
+        assert_eq!(depth("SELECT ((a + 1) * 2)"), 3);
+        assert_eq!(depth("SELECT a FROM t WHERE a = 1 OR a = 2 OR a = 3"), 3);
+        assert_eq!(depth("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3"), 2);
+        assert!(depth(&format!("INSERT INTO t VALUES {}(1)", "(-1, 'a'), ".repeat(10_000))) < 5);
+        assert!(depth(&format!("SELECT a IN ({}1)", "1, ".repeat(10_000))) < 5);
+        assert!(depth(&format!("WITH a AS (SELECT 1){} SELECT 1", ", b AS (SELECT 1 FROM a)".repeat(100))) > 100);
+        assert_eq!(depth(&format!("SELECT 1{}", "::int".repeat(STATEMENT_DEPTH_MAX + 1))), usize::MAX);
+    }
+}
