@@ -8,6 +8,7 @@ use std::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
     },
+    thread::Builder,
     time::Duration,
 };
 
@@ -15,7 +16,7 @@ use anabranch_engine::{
     Changes, Error, Interrupt, Options, Outcome, Progress, Rows, Session, SourceStatus, Step, Subscription,
 };
 use anabranch_file::FileConnector;
-use anabranch_sql::{Parsed, room};
+use anabranch_sql::Parsed;
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 
 /// A session on a thread of its own. Dropping it ends the thread after the request that runs; nobody waits for that,
@@ -67,7 +68,10 @@ impl Host {
                 serve(&mut session, &inbox);
             }
         };
-        room::spawn("session", body).map_err(|e| Error::unavailable(format!("cannot start a thread: {e}")))?;
+        Builder::new()
+            .name("session".into())
+            .spawn(body)
+            .map_err(|e| Error::unavailable(format!("cannot start a thread: {e}")))?;
         let (interrupt, progress) = starting.recv().map_err(|_| gone())??;
         Ok(Host { requests, interrupt, progress })
     }

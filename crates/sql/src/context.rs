@@ -35,12 +35,15 @@ pub(crate) struct Context<'a> {
     types: Arc<dyn TypePlanner>,
     /// Views being planned, outermost first.
     views: RefCell<Vec<String>>,
-    /// Depth of these views.
+    /// Depth of these views, and how deep they may be where this runs.
     depth: Cell<usize>,
+    depth_max: usize,
+    wants_room: Cell<bool>,
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(catalog: &'a dyn Catalog) -> Self {
+    /// A run that follows views down to a depth of `depth_max`.
+    pub(crate) fn new(catalog: &'a dyn Catalog, depth_max: usize) -> Self {
         let mut options = ConfigOptions::default();
         options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
         options.optimizer.filter_null_join_keys = false;
@@ -57,7 +60,14 @@ impl<'a> Context<'a> {
             types: Arc::new(Types),
             views: RefCell::new(vec![]),
             depth: Cell::new(0),
+            depth_max,
+            wants_room: Cell::new(false),
         }
+    }
+
+    /// Whether the run failed for want of depth, and would not where there is room for all that is allowed.
+    pub(crate) fn wants_room(&self) -> bool {
+        self.wants_room.get()
     }
 
     pub(crate) fn catalog(&self) -> &'a dyn Catalog {
@@ -117,7 +127,8 @@ impl<'a> Context<'a> {
         }
         let outer = self.depth.get();
         let depth = outer + VIEW_LEVELS + parse::depth(text)?;
-        if depth > DEPTH_MAX {
+        if depth > self.depth_max {
+            self.wants_room.set(self.depth_max < DEPTH_MAX);
             return Err(too_deep(format!("{} views stand on each other in it.", views.len())).into());
         }
         views.push(relation.name.clone());

@@ -31,7 +31,7 @@ mod place;
 pub mod planner;
 mod postgres;
 mod rewrite;
-pub mod room;
+mod room;
 mod setop;
 pub mod span;
 mod split;

@@ -1,7 +1,8 @@
 //! From a syntax tree to a plan.
 //!
 //! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, rewrite `DISTINCT ON`, let DataFusion
-//! optimise, translate. A panic of the planner crates becomes an `Internal` error. All of it runs where there is [room](crate::room).
+//! optimise, translate. A panic of the planner crates becomes an `Internal` error. All of it runs where there is
+//! [room](crate::room).
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
@@ -28,7 +29,7 @@ use crate::on_close;
 use crate::place;
 use crate::postgres;
 use crate::rewrite::output_names;
-use crate::room::with_room;
+use crate::room::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
 use crate::setop::match_unions;
 use crate::statement::{CreateView, Emit};
 use crate::translate::{Clock, Translator};
@@ -146,19 +147,21 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Runs a planning step, turning panics into errors and looking up the place of unknown names.
-    pub(crate) fn guarded<T: Send>(
+    /// Runs a planning step, turning panics into errors and looking up the place of unknown names. A step that turns out to need
+    /// more [room](crate::room) than there is runs anew where there is enough.
+    pub(crate) fn guarded<T: Checked>(
         &self,
         query: &ast::Query,
-        plan: impl FnOnce(&Context<'a>) -> Result<T> + Send,
+        plan: impl Fn(&Context<'a>) -> Result<T>,
     ) -> Result<T> {
-        with_room(|| {
-            let context = Context::new(self.catalog);
-            match catch_unwind(AssertUnwindSafe(|| plan(&context))) {
-                Ok(result) => result.map_err(|error| place::complete(error, query)),
-                Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
+        if let Some(parts) = few_parts(query) {
+            let context = Context::new(self.catalog, LEVELS_WITHOUT_ROOM - parts);
+            let result = with_little_room(|| step(&context, query, &plan));
+            if !context.wants_room() {
+                return result;
             }
-        })?
+        }
+        with_room(|| step(&Context::new(self.catalog, DEPTH_MAX), query, &plan))
     }
 
     /// Column names and the optimised plan of DataFusion.
@@ -170,6 +173,39 @@ impl<'a> Planner<'a> {
 
     pub(crate) fn now_micros(&self) -> i64 {
         self.now_micros
+    }
+}
+
+fn step<'a, T: Checked>(
+    context: &Context<'a>,
+    query: &ast::Query,
+    plan: impl Fn(&Context<'a>) -> Result<T>,
+) -> Result<T> {
+    let checked = || {
+        let result = plan(context)?;
+        result.check()?;
+        Ok(result)
+    };
+    match catch_unwind(AssertUnwindSafe(checked)) {
+        Ok(result) => result.map_err(|error| place::complete(error, query)),
+        Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
+    }
+}
+
+/// What a step of planning results in, to be checked where there is room to follow and to drop it.
+pub(crate) trait Checked {
+    fn check(&self) -> Result<()>;
+}
+
+impl Checked for Planned {
+    fn check(&self) -> Result<()> {
+        check_plan(&self.plan)
+    }
+}
+
+impl Checked for (Vec<String>, Box<ast::Query>) {
+    fn check(&self) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -1,27 +1,32 @@
 //! Room on the stack for planning.
 //!
 //! The planner follows the nesting of a query with its own calls: a chain of a thousand operators is a thousand calls deep, and
-//! a view on a view on a view likewise. So planning runs on a thread with a large stack, and [`depth_of`] and [`check_plan`] refuse what is nested more
-//! deeply than such a stack can carry, before anything follows the nesting.
+//! a view on a view on a view likewise. A query of few parts is planned on the stack there is; any other on a large stack of its own, and
+//! [`depth_of`] and [`check_plan`] refuse what is nested more deeply than that can carry, before anything follows the nesting.
 //!
-//! Law: a query is planned or refused; its depth never ends the process. Cost: one thread a planned query, some fifty microseconds, unless
-//! the caller's thread has room already ([`spawn`]); stacks are reserved, and take memory only as far as they are used.
+//! Law: a query is planned or refused; its depth never ends the process. Cost: none for queries of few parts; some fifty microseconds for
+//! others, most of them the system's first touch of the stack. Stacks are reserved, and take memory only as far as they are used.
 
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::thread::{self, Builder, JoinHandle};
 
 use anabranch_plan::{Node, Plan};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_expr::Expr;
+use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
+use crate::walk::{Look, Looking, look};
 
-/// Bytes of a stack with room.
+/// Bytes of a stack with room, and what must be left of one to count as such.
 const STACK_BYTES: usize = 256 << 20;
+const ROOM_BYTES: usize = 192 << 20;
+
+/// Levels that are planned where the caller is, and the bytes of stack that must be left there.
+pub(crate) const LEVELS_WITHOUT_ROOM: usize = 64;
+const BYTES_WITHOUT_ROOM: usize = 1 << 20;
 
 /// Deepest nesting of one statement. Deeper syntax trees could not be dropped on a thread with a usual stack.
 const STATEMENT_DEPTH_MAX: usize = 2500;
@@ -41,38 +46,46 @@ const STEP_LEVELS: usize = 2;
 /// Deepest plan. Workers follow it on stacks of a usual size.
 const PLAN_DEPTH_MAX: usize = 500;
 
-thread_local! {
-    static HAS_ROOM: Cell<bool> = const { Cell::new(false) };
+/// Runs `f` with room for the deepest nesting allowed.
+pub(crate) fn with_room<T>(f: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(ROOM_BYTES, STACK_BYTES, f)
 }
 
-/// Starts a thread that has room for planning, and for whatever else follows a plan.
-///
-/// # Errors
-/// The system's, when it cannot start a thread.
-pub fn spawn<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
-    Builder::new().name(name.into()).stack_size(STACK_BYTES).spawn(move || {
-        HAS_ROOM.set(true);
-        f()
-    })
+/// Runs `f` with room for [`LEVELS_WITHOUT_ROOM`].
+pub(crate) fn with_little_room<T>(f: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(BYTES_WITHOUT_ROOM, STACK_BYTES, f)
 }
 
-/// Runs `f` where there is room: here, or on a thread of its own. A panic of `f` goes on here.
-///
-/// # Errors
-/// `Internal` when the system cannot start a thread.
-pub fn with_room<T: Send>(f: impl FnOnce() -> T + Send) -> Result<T> {
-    if HAS_ROOM.get() {
-        return Ok(f());
+/// The number of parts of a query, if it is at most [`LEVELS_WITHOUT_ROOM`]; it is not nested more deeply than that.
+pub(crate) fn few_parts(query: &ast::Query) -> Option<usize> {
+    let mut parts = Parts(0);
+    look(query, &mut parts);
+    (parts.0 <= LEVELS_WITHOUT_ROOM).then_some(parts.0)
+}
+
+/// Counts parts, and stops when there are too many.
+struct Parts(usize);
+
+impl Parts {
+    fn one_more(&mut self) -> Look {
+        self.0 += 1;
+        if self.0 > LEVELS_WITHOUT_ROOM { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-    thread::scope(|scope| {
-        let roomy = move || {
-            HAS_ROOM.set(true);
-            f()
-        };
-        let thread = Builder::new().name("planning".into()).stack_size(STACK_BYTES).spawn_scoped(scope, roomy);
-        let thread = thread.map_err(|problem| SqlError::internal(format!("cannot start a thread: {problem}")))?;
-        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
+}
+
+impl Looking for Parts {
+    fn query(&mut self, _query: &ast::Query) -> Look {
+        self.one_more()
+    }
+    fn table_factor(&mut self, _factor: &ast::TableFactor) -> Look {
+        self.one_more()
+    }
+    fn select(&mut self, _select: &ast::Select) -> Look {
+        self.one_more()
+    }
+    fn expr(&mut self, _expr: &ast::Expr) -> Look {
+        self.one_more()
+    }
 }
 
 /// How deeply a statement is nested, told from its tokens and from above: each operator of a chain, arm of a set operation, join and open
@@ -177,12 +190,13 @@ impl Level {
 ///
 /// # Errors
 /// `Unsupported`.
-pub fn check_plan(plan: &Arc<Plan>) -> Result<()> {
-    let depth = depth_of_plan(plan, &mut HashMap::new());
-    if depth > PLAN_DEPTH_MAX {
-        return Err(too_deep(format!("Its plan is {depth} levels deep; {PLAN_DEPTH_MAX} are allowed.")));
+pub(crate) fn check_plan(plan: &Arc<Plan>) -> Result<()> {
+    match depth_of_plan(plan, &mut HashMap::new()) {
+        depth if depth > PLAN_DEPTH_MAX => {
+            Err(too_deep(format!("Its plan is {depth} levels deep; {PLAN_DEPTH_MAX} are allowed.")))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn depth_of_plan(plan: &Arc<Plan>, known: &mut HashMap<*const Plan, usize>) -> usize {

@@ -86,6 +86,39 @@ pub(crate) fn change(part: &mut impl VisitMut, changing: &mut dyn Changing) -> R
     }
 }
 
+/// Changes the expressions of a part of a statement, inner ones first, but not those of queries within it.
+///
+/// # Errors
+/// The first that `changing` returns; the part is then half changed.
+pub(crate) fn change_outside_queries(
+    part: &mut impl VisitMut,
+    changing: &mut dyn FnMut(&mut Expr) -> Result<()>,
+) -> Result<()> {
+    change(part, &mut OutsideQueries { changing, depth: 0 })
+}
+
+struct OutsideQueries<'a> {
+    changing: &'a mut dyn FnMut(&mut Expr) -> Result<()>,
+    /// Queries around what is being walked over.
+    depth: usize,
+}
+
+impl Changing for OutsideQueries<'_> {
+    fn query(&mut self, _query: &mut Query) -> Result<()> {
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn after_query(&mut self, _query: &mut Query) -> Result<()> {
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
+        if self.depth == 0 { (self.changing)(expr) } else { Ok(()) }
+    }
+}
+
 struct Looker<'a>(&'a mut dyn Looking);
 
 impl Visitor for Looker<'_> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_sql::room::{check_plan, with_room};
 use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
 use anabranch_sql::{Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -68,15 +67,9 @@ impl Session {
         self.plan(|planner| planner.plan_returning(table, alias, items))
     }
 
-    fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned> + Send) -> Result<Named, Error> {
+    fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
         let catalog = Planning::new(&self.catalog);
-        let now = self.options.clock.now_micros();
-        let planned = with_room(|| {
-            let planned = plan(&Planner::as_of(&catalog, now))?;
-            check_plan(&planned.plan)?;
-            Ok(planned)
-        });
-        let planned = planned.and_then(|planned: anabranch_sql::Result<Planned>| planned)?;
+        let planned = plan(&Planner::as_of(&catalog, self.options.clock.now_micros()))?;
         Ok(Named { planned, names: catalog.names() })
     }
 }

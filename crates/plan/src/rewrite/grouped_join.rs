@@ -39,9 +39,10 @@ pub(super) fn apart(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
         return None;
     };
     let n_left = width(left);
-    // The groups are the join's key, each column once.
+    // The groups are the join's key, each column once: a left column that is equal to two right ones is a condition on these.
     let groups: Vec<usize> = keys.iter().map(|key| output[*key]).collect();
-    let is_key = groups.len() == left_key.len() && left_key.iter().all(|key| groups.contains(key));
+    let distinct = groups.iter().enumerate().all(|(n, group)| !groups[..n].contains(group));
+    let is_key = distinct && groups.len() == left_key.len() && left_key.iter().all(|key| groups.contains(key));
     let arguments: Option<Vec<usize>> = calls.iter().map(|call| right_argument(call, output, n_left)).collect();
     let arguments = arguments.filter(|arguments| is_key && !groups.is_empty() && !arguments.is_empty())?;
     let right_groups: Vec<usize> = groups

@@ -96,7 +96,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     refuse_temporal(&tokens, text)?;
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     match depth > DEPTH_WITHOUT_ROOM {
-        true => with_room(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX))?,
+        true => with_room(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),
         false => parse_tokens(tokens, text, range, DEPTH_WITHOUT_ROOM),
     }
 }

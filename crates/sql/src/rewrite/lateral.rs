@@ -8,7 +8,7 @@
 //! elements must have different names.
 
 use datafusion_expr::sqlparser::ast::{
-    self, Expr, Ident, Join, JoinConstraint, JoinOperator, OrderBy, Query, Select, SelectItem,
+    self, Expr, Ident, Join, JoinConstraint, JoinOperator, OrderBy, Select, SelectItem,
     SelectItemQualifiedWildcardKind, TableFactor,
 };
 
@@ -18,7 +18,7 @@ use super::template;
 use crate::catalog::Catalog;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::parse::fold;
-use crate::walk::{Changing, Look, Looking, change, look};
+use crate::walk::{Look, Looking, change_outside_queries, look};
 
 /// Rewrites the FROM of a select, and what refers to it there and in the order above.
 ///
@@ -31,7 +31,7 @@ pub(super) fn write_out(
     catalog: &dyn Catalog,
 ) -> Result<()> {
     attach_to_previous(select);
-    let mut renamed = Renamed { tables: vec![], depth: 0 };
+    let mut renamed = Renamed { tables: vec![] };
     for from in &mut select.from {
         while let Some(join) = from.joins.first() {
             let crosses =
@@ -58,11 +58,11 @@ pub(super) fn write_out(
         return Ok(());
     }
     renamed.expand_wildcards(select);
-    change(select, &mut renamed)?;
-    if let Some(order_by) = order_by {
-        change(order_by, &mut renamed)?;
+    change_outside_queries(select, &mut |expr| renamed.rename(expr))?;
+    match order_by {
+        Some(order_by) => change_outside_queries(order_by, &mut |expr| renamed.rename(expr)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// `FROM a, unnest(a.list)` is `FROM a CROSS JOIN unnest(a.list)`.
@@ -122,7 +122,6 @@ fn table_name(factor: &TableFactor) -> Option<Ident> {
 struct Renamed {
     /// The call's name, the table, and the columns.
     tables: Vec<(String, Ident, Vec<String>)>,
-    depth: usize,
 }
 
 impl Renamed {
@@ -146,22 +145,9 @@ impl Renamed {
         }
         select.projection = projection;
     }
-}
 
-impl Changing for Renamed {
-    fn query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn after_query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
-        if self.depth == 0
-            && let Expr::CompoundIdentifier(parts) = expr
+    fn rename(&self, expr: &mut Expr) -> Result<()> {
+        if let Expr::CompoundIdentifier(parts) = expr
             && let [table, _] = parts.as_mut_slice()
             && let Some((_, owner, _)) = self.tables.iter().find(|(series, ..)| *series == fold(table))
         {

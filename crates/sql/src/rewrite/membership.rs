@@ -6,7 +6,8 @@
 //!
 //! In the ON of an inner join such a condition moves to WHERE.
 //!
-//! Only queries without outer columns can be counted so; others keep their form.
+//! Only queries without outer columns can be counted so, and only for values that are not aggregates; others keep their form where
+//! NULL and false are the same, and are refused elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +16,11 @@ use datafusion_expr::sqlparser::ast::{
     UnaryOperator,
 };
 
-use super::subquery::in_as_count;
+use super::subquery::{in_as_count, is_aggregate};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::parse::fold;
-use crate::walk::{Changing, Look, Looking, change, look};
+use crate::walk::{Look, Looking, change_outside_queries, look};
 
 /// Rewrites the conditions of a select.
 pub(super) fn count_in_conditions(select: &mut Select, catalog: &dyn Catalog) -> Result<()> {
@@ -110,13 +111,53 @@ impl Conditions<'_> {
                         Expr::InSubquery { expr: expr.clone(), subquery: subquery.clone(), negated: !*negated };
                     self.settle(condition, alone)
                 }
-                _ => change(condition, &mut Counting { catalog: self.catalog, depth: 0 }),
+                _ => self.count(condition),
             },
             // A match or none: nothing between is asked for.
             Expr::InSubquery { negated: false, .. } => Ok(()),
             Expr::InSubquery { expr, negated: true, .. } if alone && has_columns(expr) => Ok(()),
-            _ => change(condition, &mut Counting { catalog: self.catalog, depth: 0 }),
+            Expr::Case { operand: None, conditions, else_result, .. } => {
+                for arm in conditions {
+                    self.settle_arm(&mut arm.condition)?;
+                    self.count(&mut arm.result)?;
+                }
+                else_result.as_mut().map_or(Ok(()), |result| self.count(result))
+            }
+            _ => self.count(condition),
         }
+    }
+
+    /// Rewrites the condition of an arm of CASE: not to match and not to know lead on to the next arm alike.
+    fn settle_arm(&self, condition: &mut Expr) -> Result<()> {
+        match condition {
+            Expr::Nested(inner) => self.settle_arm(inner),
+            Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+                self.settle_arm(left)?;
+                self.settle_arm(right)
+            }
+            Expr::InSubquery { expr, subquery, negated: false } if !self.is_countable(expr, subquery) => Ok(()),
+            _ => self.count(condition),
+        }
+    }
+
+    /// Makes every `IN (query)` a count.
+    fn count(&self, condition: &mut Expr) -> Result<()> {
+        change_outside_queries(condition, &mut |expr| {
+            if let Expr::InSubquery { expr: value, subquery, negated } = expr {
+                if !self.is_countable(value, subquery) {
+                    return Err(SqlError::unsupported(
+                        "IN of a query with outer columns, of a row or of an aggregate, where NULL is not false (NOT IN beside OR, inside NOT or IS)",
+                        "Write [NOT] EXISTS (SELECT .. WHERE y = x), which is true or false, or compare with a column of a derived table.",
+                    ));
+                }
+                *expr = in_as_count(value, subquery, *negated)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn is_countable(&self, value: &Expr, query: &Query) -> bool {
+        !matches!(value, Expr::Tuple(_)) && !is_aggregate(value) && is_closed(query, self.catalog)
     }
 }
 
@@ -124,35 +165,6 @@ fn within(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => within(inner),
         other => other,
-    }
-}
-
-/// Makes every `IN (query)` a count.
-struct Counting<'a> {
-    catalog: &'a dyn Catalog,
-    depth: usize,
-}
-
-impl Changing for Counting<'_> {
-    fn query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn after_query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
-        if self.depth == 0
-            && let Expr::InSubquery { expr: value, subquery, negated } = expr
-            && !matches!(value.as_ref(), Expr::Tuple(_) | Expr::Function(_))
-            && is_closed(subquery, self.catalog)
-        {
-            *expr = in_as_count(value, subquery, *negated)?;
-        }
-        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ use datafusion_expr::sqlparser::ast::{
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::parse::{fold, object_name};
-use crate::walk::{Changing, change};
+use crate::walk::change_outside_queries;
 
 /// The queries named by WITH that are in reach, innermost last, with their columns where these are known.
 pub(super) type Known = Vec<(String, Option<Vec<String>>)>;
@@ -55,14 +55,14 @@ pub(super) fn write_out(
     }
     list.expand_wildcards(select)?;
     let outputs: Vec<String> = select.projection.iter().filter_map(output).collect();
-    let mut replace = Replace { list: &list, depth: 0 };
+    let mut replace = |expr: &mut Expr| list.replace(expr);
     name_items(select, &list);
-    change(select, &mut replace)?;
+    change_outside_queries(select, &mut replace)?;
     if let Some(OrderByKind::Expressions(keys)) = order_by.map(|order| &mut order.kind) {
         for key in keys {
             let shown = matches!(&key.expr, Expr::Identifier(name) if outputs.contains(&fold(name)));
             if !shown {
-                change(&mut key.expr, &mut replace)?;
+                change_outside_queries(&mut key.expr, &mut replace)?;
             }
         }
     }
@@ -210,6 +210,16 @@ impl Listing {
         })
     }
 
+    /// Replaces a shared column by what it is.
+    fn replace(&self, expr: &mut Expr) -> Result<()> {
+        if let Expr::Identifier(ident) = expr
+            && let Some(shared) = self.shared(&fold(ident))
+        {
+            *expr = shared.clone();
+        }
+        Ok(())
+    }
+
     fn expand_wildcards(&self, select: &mut Select) -> Result<()> {
         let mut projection = Vec::with_capacity(select.projection.len());
         for item in std::mem::take(&mut select.projection) {
@@ -270,34 +280,6 @@ fn output(item: &SelectItem) -> Option<String> {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(fold(ident)),
         _ => None,
-    }
-}
-
-/// Replaces shared columns by what they are, outside of subqueries.
-struct Replace<'a> {
-    list: &'a Listing,
-    depth: usize,
-}
-
-impl Changing for Replace<'_> {
-    fn query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn after_query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
-        if self.depth == 0
-            && let Expr::Identifier(ident) = expr
-            && let Some(shared) = self.list.shared(&fold(ident))
-        {
-            *expr = shared.clone();
-        }
-        Ok(())
     }
 }
 

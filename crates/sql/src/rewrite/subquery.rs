@@ -18,7 +18,7 @@ use datafusion_expr::sqlparser::parser::Parser;
 use super::template;
 use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
-use crate::walk::{Changing, Look, Looking, change, look};
+use crate::walk::{Changing, Look, Looking, change, change_outside_queries, look};
 
 /// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other comparisons keep their form, but the
 /// column of the query gets a name of its own: DataFusion would take an outer column of the same name for it.
@@ -158,6 +158,13 @@ impl Shape {
     }
 }
 
+/// Whether an expression is computed of a group or a window of rows.
+pub(super) fn is_aggregate(expr: &Expr) -> bool {
+    let mut shape = Shape::default();
+    look(expr, &mut shape);
+    shape.aggregates || shape.windows
+}
+
 impl Looking for Shape {
     fn query(&mut self, _query: &Query) -> Look {
         self.depth += 1;
@@ -188,46 +195,27 @@ impl Looking for Shape {
 pub(super) fn count_in_projection(select: &mut Select) -> Result<()> {
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            change(expr, &mut Counting { depth: 0 })?;
+            change_outside_queries(expr, &mut count)?;
         }
     }
     Ok(())
 }
 
-struct Counting {
-    depth: usize,
-}
-
-impl Changing for Counting {
-    fn query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn after_query(&mut self, _query: &mut Query) -> Result<()> {
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
-        if self.depth > 0 {
-            return Ok(());
-        }
-        *expr = match expr {
-            Expr::Exists { subquery, negated } => exists_as_count((**subquery).clone(), *negated)?,
-            Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
-            Expr::AnyOp { left, compare_op, right, .. } => match right.as_ref() {
-                Expr::Subquery(query) => any_as_count(left, compare_op, query)?,
-                _ => return Ok(()),
-            },
-            Expr::AllOp { left, compare_op, right } => match (right.as_ref(), opposite(compare_op)) {
-                (Expr::Subquery(query), Some(op)) => not(any_as_count(left, &op, query)?),
-                _ => return Ok(()),
-            },
+fn count(expr: &mut Expr) -> Result<()> {
+    *expr = match expr {
+        Expr::Exists { subquery, negated } => exists_as_count((**subquery).clone(), *negated)?,
+        Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
+        Expr::AnyOp { left, compare_op, right, .. } => match right.as_ref() {
+            Expr::Subquery(query) => any_as_count(left, compare_op, query)?,
             _ => return Ok(()),
-        };
-        Ok(())
-    }
+        },
+        Expr::AllOp { left, compare_op, right } => match (right.as_ref(), opposite(compare_op)) {
+            (Expr::Subquery(query), Some(op)) => not(any_as_count(left, &op, query)?),
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    Ok(())
 }
 
 /// The comparison that is true where the other is false.
