@@ -17,6 +17,7 @@ pub mod coerce;
 mod context;
 mod conversions;
 mod decorrelate;
+mod dialect;
 mod distinct_on;
 mod error;
 mod functions;

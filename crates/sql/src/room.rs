@@ -232,13 +232,13 @@ pub(crate) fn too_deep(detail: impl Into<String>) -> SqlError {
 
 #[cfg(test)]
 mod tests {
-    use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
+    use crate::dialect::Postgres;
     use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
 
     fn depth(text: &str) -> usize {
-        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().unwrap();
+        let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location().unwrap();
         depth_of(&tokens, text).unwrap_or(usize::MAX)
     }
 

@@ -70,6 +70,21 @@ fn no_depth_ends_the_process() {
 }
 
 #[test]
+fn a_small_stack_will_do() {
+    let body = || {
+        let mut session = with_table(0);
+        for n in [15, 20, 30, 60, 65, 400] {
+            for (shape, sql) in shapes(n) {
+                let is_answered = answered(session.query(&sql));
+                assert!(is_answered || n == 400, "{shape}");
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(1_300 << 10).spawn(body).unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
 fn views_stand_on_views() {
     let mut session = with_table(0);
     session.execute("CREATE VIEW v0 AS SELECT a AS x FROM t").unwrap();

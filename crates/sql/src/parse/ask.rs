@@ -1,7 +1,7 @@
 //! `SELECT`, `SUBSCRIBE`, `EXPLAIN`, `SHOW`, `DESCRIBE`, and the small statements `DROP` and `SET`.
 
+use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast;
-use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
@@ -239,7 +239,7 @@ impl Input<'_> {
 /// `SELECT * FROM name`.
 fn all_of(name: &str) -> Result<Box<ast::Query>> {
     let text = format!("SELECT * FROM \"{}\"", name.replace('"', "\"\""));
-    Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(&text)?.parse_query()?)
+    Ok(Parser::new(&Postgres).try_with_sql(&text)?.parse_query()?)
 }
 
 fn explain_what() -> SqlError {

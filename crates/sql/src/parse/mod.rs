@@ -15,8 +15,8 @@ mod refuse;
 
 use std::ops::Range;
 
+use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast;
-use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
 use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
@@ -73,7 +73,7 @@ pub fn parse_query(text: &str) -> Result<Box<ast::Query>> {
 
 /// How deeply a text is nested; see [`room`](crate::room).
 pub(crate) fn depth(text: &str) -> Result<usize> {
-    depth_of(&tokenize(&PostgreSqlDialect {}, text, 0..text.len())?, text)
+    depth_of(&tokenize(&Postgres, text, 0..text.len())?, text)
 }
 
 /// Parses one expression, as in a column's default.
@@ -81,7 +81,7 @@ pub(crate) fn depth(text: &str) -> Result<usize> {
 /// # Errors
 /// `Syntax`, placed in `text`.
 pub fn parse_expr(text: &str) -> Result<ast::Expr> {
-    let dialect = PostgreSqlDialect {};
+    let dialect = Postgres;
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location()?;
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     let expr = parser.parse_expr()?;
@@ -90,7 +90,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
 }
 
 fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
-    let dialect = PostgreSqlDialect {};
+    let dialect = Postgres;
     let tokens = tokenize(&dialect, text, range.clone())?;
     let depth = depth_of(&tokens, text)?;
     refuse_temporal(&tokens, text)?;
@@ -107,7 +107,7 @@ fn parse_tokens(
     range: Range<usize>,
     depth_max: usize,
 ) -> Result<Statement> {
-    let dialect = PostgreSqlDialect {};
+    let dialect = Postgres;
     let as_of = take_as_of(&mut tokens);
     let parser = Parser::new(&dialect).with_recursion_limit(depth_max).with_tokens_with_locations(tokens);
     let mut input = Input { parser, as_of, text, range };
@@ -122,7 +122,7 @@ fn parse_tokens(
 }
 
 /// Tokens of one statement, with places counted in the whole text.
-fn tokenize(dialect: &PostgreSqlDialect, text: &str, range: Range<usize>) -> Result<Vec<TokenWithSpan>> {
+fn tokenize(dialect: &Postgres, text: &str, range: Range<usize>) -> Result<Vec<TokenWithSpan>> {
     let line = text[..range.start].matches('\n').count() as u64;
     let line_start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
     let column = text[line_start..range.start].chars().count() as u64;
@@ -374,7 +374,7 @@ impl Input<'_> {
     /// The time after `AS OF`, if there is one.
     fn as_of(&mut self) -> Result<Option<Box<ast::Expr>>> {
         let Some(tokens) = self.as_of.take() else { return Ok(None) };
-        let dialect = PostgreSqlDialect {};
+        let dialect = Postgres;
         let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
         let expr = parser.parse_expr()?;
         parser.expect_token(&Token::EOF)?;

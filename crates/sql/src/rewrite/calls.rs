@@ -121,9 +121,6 @@ fn make_interval(args: &[FunctionArg]) -> Option<String> {
             FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
                 (UNITS.iter().find(|(unit, _)| *unit == fold(name))?.1, value)
             }
-            FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), .. } => {
-                (UNITS.iter().find(|(unit, _)| *unit == fold(name))?.1, value)
-            }
             _ => return None,
         };
         parts.push(format!("INTERVAL '{unit}' * ({value})"));

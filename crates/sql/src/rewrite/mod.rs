@@ -24,10 +24,10 @@ mod window_table;
 
 use std::collections::BTreeSet;
 
+use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast::{
     self, Expr, LimitClause, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
 };
-use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
 use datafusion_expr::sqlparser::parser::Parser;
 
 use crate::catalog::Catalog;
@@ -320,5 +320,5 @@ fn derived(side: &SetExpr) -> Result<TableFactor> {
 
 /// A syntax tree to fill in.
 pub(crate) fn template(text: &str) -> Result<Box<Query>> {
-    Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_query()?)
+    Ok(Parser::new(&Postgres).try_with_sql(text)?.parse_query()?)
 }

@@ -8,11 +8,11 @@
 
 use std::ops::ControlFlow;
 
+use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
     UnaryOperator,
 };
-use datafusion_expr::sqlparser::dialect::PostgreSqlDialect;
 use datafusion_expr::sqlparser::parser::Parser;
 
 use super::template;
@@ -129,7 +129,7 @@ fn orders_by_columns(order: &ast::OrderBy) -> bool {
 }
 
 fn expr(text: &str) -> Result<Expr> {
-    Ok(Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_expr()?)
+    Ok(Parser::new(&Postgres).try_with_sql(text)?.parse_expr()?)
 }
 
 /// What a select does to the rows of its tables.

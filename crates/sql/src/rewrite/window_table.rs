@@ -209,9 +209,6 @@ fn in_order(kind: Kind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
         let (at, arg) = match arg {
             FunctionArg::Unnamed(arg) => (Some(at), arg),
             FunctionArg::Named { name, arg, operator: FunctionArgOperator::RightArrow } => (place_of(&name.value), arg),
-            FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, operator: FunctionArgOperator::RightArrow } => {
-                (place_of(&name.value), arg)
-            }
             FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } => (None, arg),
         };
         match (at.and_then(|at| given.get_mut(at)), arg) {
