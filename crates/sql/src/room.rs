@@ -17,6 +17,7 @@ use datafusion_expr::Expr;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::walk::{Look, Looking, look};
 
@@ -232,7 +233,6 @@ pub(crate) fn too_deep(detail: impl Into<String>) -> SqlError {
 
 #[cfg(test)]
 mod tests {
-    use crate::dialect::Postgres;
     use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
     use super::*;

@@ -1,11 +1,11 @@
 //! `SELECT`, `SUBSCRIBE`, `EXPLAIN`, `SHOW`, `DESCRIBE`, and the small statements `DROP` and `SET`.
 
-use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
+use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::statement::{Drop, Explain, ObjectKind, Show, Statement, Subscribe};
 

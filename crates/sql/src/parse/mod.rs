@@ -15,12 +15,12 @@ mod refuse;
 
 use std::ops::Range;
 
-use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
+use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::room::{depth_of, with_room};
 use crate::split::split;

@@ -24,13 +24,13 @@ mod window_table;
 
 use std::collections::BTreeSet;
 
-use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast::{
     self, Expr, LimitClause, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
 };
 use datafusion_expr::sqlparser::parser::Parser;
 
 use crate::catalog::Catalog;
+use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::parse::fold;
 use crate::walk::{Changing, Look, Looking, change, look};

@@ -8,7 +8,6 @@
 
 use std::ops::ControlFlow;
 
-use crate::dialect::Postgres;
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
     UnaryOperator,
@@ -16,6 +15,7 @@ use datafusion_expr::sqlparser::ast::{
 use datafusion_expr::sqlparser::parser::Parser;
 
 use super::template;
+use crate::dialect::Postgres;
 use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
 use crate::walk::{Changing, Look, Looking, change, change_outside_queries, look};
