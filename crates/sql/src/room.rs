@@ -17,7 +17,6 @@ use datafusion_expr::Expr;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::walk::{Look, Looking, look};
 
@@ -236,6 +235,7 @@ mod tests {
     use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
+    use crate::dialect::Postgres;
 
     fn depth(text: &str) -> usize {
         let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location().unwrap();
