@@ -1,7 +1,7 @@
-//! Updates that wait for their times to be complete.
+//! Batches that wait for their times to be complete.
 //!
-//! Law: every update pushed comes out of [`Pending::take_before`] exactly once, at the first call whose bound is after its time.
-//! Cost: `push` looks at the times once; `take_before` copies rows only when a batch straddles the bound or several batches are ready.
+//! Law: every row pushed comes out of [`Pending::take_before`] (or [`Pending::take_ready`]) exactly once, at the first call whose bound is after its
+//! time. Cost: `push` looks at the times once; rows are copied only when a batch out of order straddles the bound, or several are made one.
 
 use anabranch_batch::{Batch, Time, Times};
 
@@ -11,20 +11,39 @@ pub(crate) struct Pending {
     waiting: Vec<Waiting>,
 }
 
+/// One batch with the least and the greatest of its times.
+#[derive(Debug)]
+struct Waiting {
+    batch: Batch,
+    from: Time,
+    to: Time,
+}
+
 impl Pending {
-    /// Keeps `batch` until its times are complete. Lifetimes are written out, absent rows left out.
+    /// Keeps the updates of `batch` until their times are complete. Lifetimes are written out, absent rows left out.
     pub(crate) fn push(&mut self, batch: Batch) {
-        let batch = batch.flatten();
+        self.keep(batch.flatten());
+    }
+
+    /// Keeps `batch` as it is until its times are complete.
+    pub(crate) fn keep(&mut self, batch: Batch) {
         if !batch.is_empty() {
             let (from, to) = (batch.times().min(), batch.times().max());
             self.waiting.push(Waiting { batch, from, to });
         }
     }
 
-    /// All updates with a time before `upto` as one batch, `None` if there are none. The others stay.
+    /// All rows with a time before `upto` as one batch, `None` if there are none. The others stay.
     pub(crate) fn take_before(&mut self, upto: Time) -> Option<Batch> {
-        self.pending_from().filter(|&from| from < upto)?;
+        Batch::concat(&self.take_ready(upto))
+    }
+
+    /// All rows with a time before `upto`, in the batches they came in and in order of arrival. The others stay.
+    pub(crate) fn take_ready(&mut self, upto: Time) -> Vec<Batch> {
         let mut ready = Vec::new();
+        if self.pending_from().is_none_or(|from| from >= upto) {
+            return ready;
+        }
         for waiting in std::mem::take(&mut self.waiting) {
             if waiting.to < upto {
                 ready.push(waiting.batch);
@@ -33,10 +52,10 @@ impl Pending {
             } else {
                 let (before, after) = split_at(&waiting.batch, upto);
                 ready.push(before);
-                self.push(after);
+                self.keep(after);
             }
         }
-        Batch::concat(&ready)
+        ready
     }
 
     /// The least time that waits.
@@ -47,14 +66,6 @@ impl Pending {
     pub(crate) fn size_bytes(&self) -> usize {
         self.waiting.iter().map(|waiting| waiting.batch.size_bytes()).sum()
     }
-}
-
-/// One batch with the least and the greatest of its times.
-#[derive(Debug)]
-struct Waiting {
-    batch: Batch,
-    from: Time,
-    to: Time,
 }
 
 /// The rows before `upto`, and the others.

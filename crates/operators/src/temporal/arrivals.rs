@@ -5,54 +5,25 @@
 
 use anabranch_batch::{Batch, Time, Times};
 
-/// Batches in order of arrival.
+use crate::pending::Pending;
+
+/// Batches in order of arrival, each in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
-    waiting: Vec<Waiting>,
-}
-
-/// A batch in order of time.
-#[derive(Debug)]
-struct Waiting {
-    batch: Batch,
-    from: Time,
-    to: Time,
+    waiting: Pending,
 }
 
 impl Arrivals {
     /// Keeps a batch until its times are complete.
     pub(crate) fn push(&mut self, batch: Batch) {
-        if batch.is_empty() {
-            return;
-        }
-        let batch = in_order(batch);
-        let (from, to) = (batch.times().get(0), batch.times().get(batch.len() - 1));
-        self.waiting.push(Waiting { batch, from, to });
+        self.waiting.keep(in_order(batch));
     }
 
     /// The rows with times before `upto`, in order of time across batches.
     pub(crate) fn take_before(&mut self, upto: Time) -> Vec<Batch> {
-        let mut ready: Vec<Waiting> = Vec::new();
-        for waiting in std::mem::take(&mut self.waiting) {
-            if waiting.to < upto {
-                ready.push(waiting);
-            } else if waiting.from >= upto {
-                self.waiting.push(waiting);
-            } else {
-                let cut = match waiting.batch.times() {
-                    Times::Column(times) => times.partition_point(|&time| time < upto),
-                    Times::Constant(_) => waiting.batch.len(),
-                };
-                let before = waiting.batch.slice(0, cut);
-                let after = waiting.batch.slice(cut, waiting.batch.len() - cut);
-                let last = before.times().get(cut - 1);
-                self.waiting.push(Waiting { from: after.times().get(0), to: waiting.to, batch: after });
-                ready.push(Waiting { batch: before, from: waiting.from, to: last });
-            }
-        }
-        let follows = ready.windows(2).all(|pair| pair[0].to <= pair[1].from);
-        let batches: Vec<Batch> = ready.into_iter().map(|waiting| waiting.batch).collect();
-        if follows {
+        let batches = self.waiting.take_ready(upto);
+        let last = |batch: &Batch| batch.times().get(batch.len() - 1);
+        if batches.windows(2).all(|pair| last(&pair[0]) <= pair[1].times().get(0)) {
             return batches;
         }
         Batch::concat(&batches).map(in_order).into_iter().collect()
@@ -60,11 +31,11 @@ impl Arrivals {
 
     /// The least time that waits.
     pub(crate) fn pending_from(&self) -> Option<Time> {
-        self.waiting.iter().map(|waiting| waiting.from).min()
+        self.waiting.pending_from()
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.waiting.iter().map(|waiting| waiting.batch.size_bytes()).sum()
+        self.waiting.size_bytes()
     }
 }
 

@@ -9,7 +9,7 @@ use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, gather};
 use arrow::array::ArrayRef;
 use arrow::buffer::ScalarBuffer;
 
-use crate::pending::split_at;
+use crate::pending::Pending;
 
 use super::rows::RowStore;
 use super::ticks::starts_only;
@@ -52,17 +52,10 @@ pub(crate) fn map_lifetimes(batch: Batch, map: impl Fn(Time, Time) -> Option<(Ti
     with_lifetimes(batch, times, untils)
 }
 
-/// Batches in order of arrival, each with the range of its sync times.
+/// Events in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    waiting: Vec<Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    batch: Batch,
-    from: Time,
-    to: Time,
+    waiting: Pending,
 }
 
 /// Events in order of sync time, each standing for one.
@@ -79,11 +72,7 @@ impl EventQueue {
     /// # Panics
     /// If a diff is negative: the end of an event is an end edge.
     pub(crate) fn push(&mut self, batch: Batch) {
-        let batch = one_each(batch.compact());
-        if !batch.is_empty() {
-            let (from, to) = (batch.times().min(), batch.times().max());
-            self.waiting.push(Waiting { batch, from, to });
-        }
+        self.waiting.keep(one_each(batch.compact()));
     }
 
     /// As [`EventQueue::push`], for those who ask only when events begin: without end edges.
@@ -93,29 +82,16 @@ impl EventQueue {
 
     /// All events with a sync time before `upto`, in order; `None` if there are none.
     pub(crate) fn take_before(&mut self, upto: Time) -> Option<Ready> {
-        self.pending_from().filter(|&from| from < upto)?;
-        let mut ready = Vec::new();
-        for waiting in std::mem::take(&mut self.waiting) {
-            if waiting.to < upto {
-                ready.push(waiting.batch);
-            } else if waiting.from >= upto {
-                self.waiting.push(waiting);
-            } else {
-                let (before, after) = split_at(&waiting.batch, upto);
-                ready.push(before);
-                self.push(after);
-            }
-        }
-        Some(Ready::new(in_order(Batch::concat(&ready)?)))
+        Some(Ready::new(in_order(self.waiting.take_before(upto)?)))
     }
 
     /// The least sync time that waits.
     pub(crate) fn pending_from(&self) -> Option<Time> {
-        self.waiting.iter().map(|waiting| waiting.from).min()
+        self.waiting.pending_from()
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.waiting.iter().map(|waiting| waiting.batch.size_bytes()).sum()
+        self.waiting.size_bytes()
     }
 }
 

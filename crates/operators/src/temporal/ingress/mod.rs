@@ -28,6 +28,7 @@
 
 mod partition;
 mod stream;
+mod waiting;
 
 pub use stream::Ingress;
 

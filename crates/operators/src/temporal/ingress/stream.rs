@@ -9,6 +9,7 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
 use super::partition::{Partition, due};
+use super::waiting::{Entry, Place, Waiting};
 use super::{Completed, Counts, Disorder, Ends, Item, Late, Policy};
 use crate::group_table::GroupTable;
 use crate::temporal::events::{Emit, Kind, kind, untils};
@@ -41,32 +42,6 @@ pub struct Ingress {
     items: Vec<Item>,
     /// Whether no row will ever come.
     is_closed: bool,
-}
-
-/// Rows that wait for their latency.
-#[derive(Debug, Default)]
-struct Waiting {
-    store: RowStore,
-    entries: Vec<Entry>,
-    free: Vec<u32>,
-}
-
-/// A row that waits.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    place: Place,
-    time: Time,
-    until: Time,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// In the batch at hand.
-    Fresh(u32),
-    /// In the store.
-    Stored(u32),
-    /// Let through.
-    Gone,
 }
 
 /// A batch on its way in.
@@ -210,7 +185,7 @@ impl Ingress {
     /// Bytes of rows that wait, and of clocks.
     pub fn size_bytes(&self) -> usize {
         let partitions = self.partitions.capacity() * size_of::<Option<Partition>>();
-        let waiting = self.waiting.store.size_bytes() + self.waiting.entries.capacity() * size_of::<Entry>();
+        let waiting = self.waiting.size_bytes();
         let moved = self.moved.capacity() * size_of::<((u32, Time), VecDeque<Option<Time>>)>();
         self.table.size_bytes() + self.keys.size_bytes() + partitions + waiting + self.rows.size_bytes() + moved
     }
@@ -495,7 +470,7 @@ impl Ingress {
     /// What is left to do with a batch: rows that wait are copied out of it.
     fn settle(&mut self, mut arriving: Arriving) {
         self.put_out_rows(&mut arriving);
-        self.waiting.keep(&arriving);
+        self.waiting.keep(arriving.batch.columns(), &arriving.entered);
         if arriving.is_passed {
             self.forget_passed();
         }
@@ -509,51 +484,6 @@ impl Ingress {
             let columns: Vec<ArrayRef> = late.columns().iter().cloned().chain([Arc::new(moved) as ArrayRef]).collect();
             self.report.push(late.with_columns(Columns::from(columns)));
         }
-    }
-}
-
-impl Waiting {
-    fn enter(&mut self, entry: Entry) -> u32 {
-        match self.free.pop() {
-            Some(number) => {
-                self.entries[number as usize] = entry;
-                number
-            }
-            None => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
-            }
-        }
-    }
-
-    fn leave(&mut self, number: u32) -> Entry {
-        self.free.push(number);
-        let entry = self.entries[number as usize];
-        self.entries[number as usize].place = Place::Gone;
-        entry
-    }
-
-    /// Copies the rows of a batch that still wait.
-    fn keep(&mut self, arriving: &Arriving) {
-        let mut numbers = arriving.entered.clone();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let row_of = |number: u32| match self.entries[number as usize].place {
-            Place::Fresh(row) => Some((number, row)),
-            Place::Stored(_) | Place::Gone => None,
-        };
-        let fresh: Vec<(u32, u32)> = numbers.into_iter().filter_map(row_of).collect();
-        let rows: Vec<u32> = fresh.iter().map(|&(_, row)| row).collect();
-        for ((number, _), id) in fresh.iter().zip(self.store.add(arriving.batch.columns(), &rows)) {
-            self.entries[*number as usize].place = Place::Stored(id);
-        }
-    }
-}
-
-impl Entry {
-    /// The end of an event that begins at `start`, and one tick later at the earliest.
-    fn ending(self, start: Time) -> Entry {
-        Entry { time: self.time.max(start.saturating_add(1)), until: start, ..self }
     }
 }
 
