@@ -88,6 +88,18 @@ impl Times {
         }
     }
 
+    /// The earliest and the latest time, in one look at times in order; ([`END`], `Time::MIN`) for an empty column.
+    pub fn range(&self) -> (Time, Time) {
+        match self {
+            Times::Constant(time) => (*time, *time),
+            Times::Column(times) if times.is_sorted() => match (times.first(), times.last()) {
+                (Some(&first), Some(&last)) => (first, last),
+                _ => (END, Time::MIN),
+            },
+            Times::Column(_) => (self.min(), self.max()),
+        }
+    }
+
     /// One time per entry of `rows`.
     pub fn take(&self, rows: &[u32]) -> Times {
         match self {
@@ -296,16 +308,14 @@ impl Key {
     }
 }
 
-/// A fold in eight independent lanes, so that no step waits for the one before.
+/// A fold in four independent lanes, so that no step waits for the one before.
 #[inline]
 fn fold_lanes(values: &[i64], start: i64, fold: impl Fn(i64, i64) -> i64) -> i64 {
-    let mut lanes = [start; 8];
-    let chunks = values.chunks_exact(8);
-    let rest = chunks.remainder();
+    let (chunks, rest) = values.as_chunks::<4>();
+    let mut lanes = [start; 4];
     for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane = fold(*lane, value);
-        }
+        lanes =
+            [fold(lanes[0], chunk[0]), fold(lanes[1], chunk[1]), fold(lanes[2], chunk[2]), fold(lanes[3], chunk[3])];
     }
     lanes.iter().chain(rest).copied().fold(start, &fold)
 }

@@ -28,7 +28,7 @@ impl Pending {
     /// Keeps `batch` as it is until its times are complete.
     pub(crate) fn keep(&mut self, batch: Batch) {
         if !batch.is_empty() {
-            let (from, to) = (batch.times().min(), batch.times().max());
+            let (from, to) = batch.times().range();
             self.waiting.push(Waiting { batch, from, to });
         }
     }
@@ -70,22 +70,26 @@ impl Pending {
 
 /// The rows before `upto`, and the others.
 pub(crate) fn split_at(batch: &Batch, upto: Time) -> (Batch, Batch) {
-    if batch.is_empty() || batch.times().max() < upto {
-        return (batch.clone(), batch.slice(0, 0));
+    let cut = match batch.times() {
+        Times::Constant(time) => Some(if *time < upto { batch.len() } else { 0 }),
+        Times::Column(times) if times.is_sorted() => Some(times.partition_point(|&time| time < upto)),
+        Times::Column(_) if batch.times().max() < upto => Some(batch.len()),
+        Times::Column(_) if batch.times().min() >= upto => Some(0),
+        Times::Column(_) => None,
+    };
+    match cut {
+        Some(cut) if cut == batch.len() => (batch.clone(), batch.slice(0, 0)),
+        Some(0) => (batch.slice(0, 0), batch.clone()),
+        Some(cut) => {
+            let parts = (batch.slice(0, cut), batch.slice(cut, batch.len() - cut));
+            (with_simple_times(parts.0), with_simple_times(parts.1))
+        }
+        None => {
+            let rows = 0..batch.len() as u32;
+            let (before, after): (Vec<u32>, Vec<u32>) = rows.partition(|&row| batch.times().get(row as usize) < upto);
+            (with_simple_times(batch.take(&before)), with_simple_times(batch.take(&after)))
+        }
     }
-    if batch.times().min() >= upto {
-        return (batch.slice(0, 0), batch.clone());
-    }
-    if let Times::Column(times) = batch.times()
-        && times.is_sorted()
-    {
-        let cut = times.partition_point(|&time| time < upto);
-        let parts = (batch.slice(0, cut), batch.slice(cut, batch.len() - cut));
-        return (with_simple_times(parts.0), with_simple_times(parts.1));
-    }
-    let rows = 0..batch.len() as u32;
-    let (before, after): (Vec<u32>, Vec<u32>) = rows.partition(|&row| batch.times().get(row as usize) < upto);
-    (with_simple_times(batch.take(&before)), with_simple_times(batch.take(&after)))
 }
 
 fn with_simple_times(batch: Batch) -> Batch {

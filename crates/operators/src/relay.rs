@@ -18,8 +18,8 @@ use crate::pending::split_at;
 /// The writing end, owned by the worker.
 pub struct Relay {
     upper: Time,
-    /// Batches with times that are not complete, and perhaps others, in order of arrival.
-    open: Vec<Batch>,
+    /// Batches with times that are not complete, each with its last time, in order of arrival.
+    open: Vec<(Batch, Time)>,
     subscribers: Vec<Weak<RefCell<Queue>>>,
 }
 
@@ -51,8 +51,9 @@ impl Relay {
         if batch.is_empty() {
             return;
         }
-        assert!(batch.times().min() >= self.upper, "pushed a time that was declared complete");
-        self.open.push(batch.clone());
+        let (first, last) = batch.times().range();
+        assert!(first >= self.upper, "pushed a time that was declared complete");
+        self.open.push((batch.clone(), last));
         self.each(|queue| queue.batches.push_back(batch.clone()));
     }
 
@@ -60,13 +61,13 @@ impl Relay {
     pub fn advance(&mut self, upper: Time) {
         assert!(upper >= self.upper, "frontiers do not go back");
         self.upper = upper;
-        self.open.retain(|batch| batch.times().max() >= upper);
+        self.open.retain(|(_, last)| *last >= upper);
         self.each(|queue| queue.upper = upper);
     }
 
     /// A new reading end: all updates with times from [`upper`](Relay::upper) on, those that are there already included.
     pub fn subscribe(&mut self) -> Subscriber {
-        let open = self.open.iter().map(|batch| split_at(batch, self.upper).1);
+        let open = self.open.iter().map(|(batch, _)| split_at(batch, self.upper).1);
         let queue = Queue { batches: open.filter(|batch| !batch.is_empty()).collect(), upper: self.upper, wake: None };
         let queue = Rc::new(RefCell::new(queue));
         self.subscribers.push(Rc::downgrade(&queue));

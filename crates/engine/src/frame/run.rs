@@ -76,7 +76,7 @@ impl<'s> Run<'s> {
             return Ok(());
         }
         place.is_idle = false;
-        let (first, last) = (batch.times().min(), batch.times().max());
+        let (first, last) = batch.times().range();
         if place.ingress.is_none() && first < place.frontier {
             return Err(late(input, first, place.frontier));
         }

@@ -67,13 +67,13 @@ pub fn release(waiting: &mut Vec<Batch>, upto: Time, items: &mut Vec<Item>) {
     let bound = upto.saturating_add(1);
     let mut ready: Vec<Batch> = Vec::new();
     for batch in std::mem::take(waiting) {
-        if upto == END || batch.times().max() < bound {
+        if upto == END {
             ready.push(batch);
-        } else if batch.times().min() >= bound {
-            waiting.push(batch);
-        } else {
-            let (before, after) = split_at(&batch, bound);
-            ready.push(before);
+            continue;
+        }
+        let (before, after) = split_at(&batch, bound);
+        ready.push(before);
+        if !after.is_empty() {
             waiting.push(after);
         }
     }
