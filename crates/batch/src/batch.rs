@@ -343,6 +343,9 @@ impl Batch {
         if len == self.len {
             return self.clone();
         }
+        if let Some(rows) = gather::scattered_rows(keep.values()) {
+            return self.take(&rows);
+        }
         Batch {
             columns: gather::filter(&self.columns, keep),
             len,

@@ -56,6 +56,31 @@ pub fn filter(columns: &[ArrayRef], keep: &BooleanArray) -> Columns {
     columns.iter().map(|column| compute::filter(column, keep).expect("a filter has one entry per row")).collect()
 }
 
+/// The rows whose bit is set, unless they mostly stand in runs, which are better copied as such.
+pub(crate) fn scattered_rows(keep: &BooleanBuffer) -> Option<Vec<u32>> {
+    const RUN_ROWS: usize = 8;
+    let chunks = keep.bit_chunks();
+    let (mut n_rows, mut n_edges) = (0, 0);
+    for word in chunks.iter_padded() {
+        n_rows += word.count_ones() as usize;
+        n_edges += (word ^ (word << 1)).count_ones() as usize;
+    }
+    // (A run has two edges.)
+    if n_edges * RUN_ROWS < 2 * n_rows {
+        return None;
+    }
+    let mut rows = Vec::with_capacity(n_rows);
+    for (at, mut word) in chunks.iter_padded().enumerate() {
+        let base = at as u32 * u64::BITS;
+        rows.extend((0..word.count_ones()).map(|_| {
+            let bit = word.trailing_zeros();
+            word &= word - 1;
+            base + bit
+        }));
+    }
+    Some(rows)
+}
+
 /// All rows of all sources in turn. All sources have the same column types.
 ///
 /// # Panics
