@@ -3,7 +3,7 @@
 //! Law: values come in the layout's order, each once; the updates of a value, over all runs, are summed by time. Values whose
 //! updates cancel are skipped.
 //!
-//! Cost: `new` O(chunks), `seek` two or three cache lines a run, `next_value` O(runs) comparisons of words plus the updates of the
+//! Cost: `new` O(chunks), `seek` two or three cache lines a run, `seek_from` O(log values) more, `next_value` O(runs) comparisons of words plus the updates of the
 //! value. Columns are compared only where words tie and do not say it all. A walk that stops early costs only what it walked.
 //! Keys sought in order are located a block at a time, in all runs at once, so that the processor waits for their cache lines together.
 
@@ -16,6 +16,7 @@ use std::rc::Rc;
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Diff, Time};
 
+use crate::hashes::Ascending;
 use crate::layout::{ASCENDING, pick_columns};
 use crate::locate::{BLOCK_KEYS, Hit, Search};
 use crate::{Chunk, Keys, Layout, Run, ValueOrder};
@@ -98,6 +99,21 @@ impl ValueCursor {
         }
         for &head in self.located.of(key) {
             self.heads.extend(find_key(&self.layout, &self.chunks, head, keys, key));
+        }
+    }
+
+    /// Moves to the first value of key number `key` whose word, an order-preserving prefix of its sort columns, is at least `word`.
+    pub fn seek_from(&mut self, keys: &Keys, key: usize, before: Time, word: u64) {
+        self.seek(keys, key, before);
+        let mut at = 0;
+        while at < self.heads.len() {
+            match find_word(&self.layout, &self.chunks, self.heads[at], word) {
+                Some(head) => {
+                    self.heads[at] = head;
+                    at += 1;
+                }
+                None => _ = self.heads.remove(at),
+            }
         }
     }
 
@@ -259,6 +275,38 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
         head.row += same_hash - 1;
         head = next_with_hash(chunks, head)?;
     }
+}
+
+/// The first row of the head's key, from the head on, whose word is at least `word`.
+fn find_word(layout: &Layout, chunks: &[Rc<Chunk>], mut head: Head, word: u64) -> Option<Head> {
+    while head.word < word {
+        let chunk = &chunks[head.chunk as usize];
+        // Where a hash is one key, its words ascend.
+        if chunk.facts().exact.key || chunk.facts().key_unique {
+            let hashes = chunk.hashes().view();
+            let words = chunk.stored_words().expect("sorted values store their words");
+            let is_before = |row: usize| hashes.at(row) == head.hash && words[row] < word;
+            head.row = last_of(head.row as usize, chunk.len(), is_before) as u32;
+        }
+        head = next_row(layout, chunks, head)?;
+    }
+    Some(head)
+}
+
+/// The last row that `holds`, galloping: `start` does, and those that do come before those that do not.
+fn last_of(start: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut last, mut step) = (start, 1);
+    while last + step < end && holds(last + step) {
+        last += step;
+        step *= 2;
+    }
+    while step > 0 {
+        if last + step < end && holds(last + step) {
+            last += step;
+        }
+        step /= 2;
+    }
+    last
 }
 
 /// The row after, if it has the same key.

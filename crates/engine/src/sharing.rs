@@ -354,6 +354,7 @@ fn keeps_state(plan: &Plan) -> bool {
     match &plan.node {
         Node::Scan { .. } | Node::Constant { .. } | Node::Temporal { .. } => false,
         Node::Join { .. }
+        | Node::Asof { .. }
         | Node::Aggregate { .. }
         | Node::Distinct { .. }
         | Node::TopK { .. }

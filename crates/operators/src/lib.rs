@@ -10,12 +10,13 @@
 //! Times are totally ordered here (`i64` ticks), so an aggregate needs its present state only, not its history.
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
-//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`drive`] (drivers), [`sink`] (how changes leave),
+//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`drive`] (drivers), [`sink`] (how changes leave),
 //! [`temporal`] (verbs on events), [`steps`] (how long they run).
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 pub mod arrange;
+pub mod asof;
 pub mod drive;
 pub mod exchange;
 pub mod expression;

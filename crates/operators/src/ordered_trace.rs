@@ -1,4 +1,4 @@
-//! Values of groups in order, with their history: the private state of ordered aggregates and of top-k.
+//! Values of groups in order, with their history: the private state of ordered aggregates, top-k and as-of joins.
 //!
 //! Law: [`OrderedTrace::walk`] shows each value of a group in order, with its multiplicity at each of the times asked for, from just
 //! before the last [`OrderedTrace::absorb`] on. Values stay while their multiplicity is not zero; merging sums and drops the others.
@@ -128,6 +128,21 @@ impl Walk {
         }
     }
 
+    /// Moves to the first value of group `key` whose word is at least `word`; see [`ValueCursor::seek_from`].
+    pub(crate) fn seek(&mut self, keys: &Keys, key: usize, word: u64) {
+        self.cursor.seek_from(keys, key, self.before, word);
+    }
+
+    /// The next value after [`Walk::seek`] that is there at one of `times` (ascending), with its multiplicity at each (negative ones count as none).
+    pub(crate) fn next(&mut self, times: &[Time]) -> Option<(Place, &[Diff])> {
+        loop {
+            let place = self.cursor.next_value(&mut self.history)?;
+            if self.count_at(times) {
+                return Some((place, &self.counts));
+            }
+        }
+    }
+
     /// Whether group `key` has no value at all, be it with a negative multiplicity.
     pub(crate) fn is_empty(&mut self, keys: &Keys, key: usize) -> bool {
         self.cursor.seek(keys, key, self.before);
@@ -163,4 +178,19 @@ impl Walk {
         }
         is_present
     }
+}
+
+/// The sources that are referred to, and the places as they are numbered there.
+pub(crate) fn only_used<'a>(sources: &[&'a [ArrayRef]], mut places: Vec<Place>) -> (Vec<&'a [ArrayRef]>, Vec<Place>) {
+    let mut numbers = vec![u32::MAX; sources.len()];
+    let mut used = Vec::new();
+    for (source, _) in &mut places {
+        let number = &mut numbers[*source as usize];
+        if *number == u32::MAX {
+            *number = used.len() as u32;
+            used.push(sources[*source as usize]);
+        }
+        *source = *number;
+    }
+    (used, places)
 }

@@ -21,7 +21,7 @@ use arrow::array::{ArrayRef, UInt64Array};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
 
-use crate::ordered_trace::{OrderedTrace, Place};
+use crate::ordered_trace::{OrderedTrace, Place, only_used};
 use crate::pending::Pending;
 use crate::tactic::{Output, Timed};
 
@@ -208,19 +208,4 @@ impl Changes {
         let (times, diffs) = (Times::Column(self.times.into()).simplify(), Diffs::Column(self.diffs.into()).simplify());
         Batch::with_len(Columns::from(columns), len, times, diffs)
     }
-}
-
-/// The sources that are referred to, and the places as they are numbered there.
-fn only_used<'a>(sources: &[&'a [ArrayRef]], mut places: Vec<Place>) -> (Vec<&'a [ArrayRef]>, Vec<Place>) {
-    let mut numbers = vec![u32::MAX; sources.len()];
-    let mut used = Vec::new();
-    for (source, _) in &mut places {
-        let number = &mut numbers[*source as usize];
-        if *number == u32::MAX {
-            *number = used.len() as u32;
-            used.push(sources[*source as usize]);
-        }
-        *source = *number;
-    }
-    (used, places)
 }

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
+use crate::asof::{Asof, Strategy};
 use crate::explain_temporal;
 use crate::ir::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 
@@ -42,6 +43,7 @@ pub fn line(plan: &Plan) -> String {
             format!("Unnest{outer} {}", lists.join(", "))
         }
         Node::Join { .. } => join(plan),
+        Node::Asof { left, right, asof } => explain_asof(plan, left, right, asof),
         Node::Aggregate { input, keys, calls } => aggregate(plan, input, keys, calls),
         Node::Distinct { .. } => format!("Distinct [{}]", names(&plan.schema)),
         Node::TopK { input, top } => top_k(&input.schema, top),
@@ -132,6 +134,22 @@ fn join(plan: &Plan) -> String {
     }
     let _ = write!(out, " [{}]", names(&plan.schema));
     out
+}
+
+fn explain_asof(plan: &Plan, left: &Plan, right: &Plan, asof: &Asof) -> String {
+    let (left_time, right_time) = (name(&left.schema, asof.left_time), name(&right.schema, asof.right_time));
+    let outer = if asof.outer { " left" } else { "" };
+    let equal = if asof.exact { "=" } else { "" };
+    let times = match asof.strategy {
+        Strategy::Backward => format!("{left_time} >{equal} {right_time}"),
+        Strategy::Forward => format!("{left_time} <{equal} {right_time}"),
+        Strategy::Nearest if asof.exact => format!("{left_time} near {right_time}"),
+        Strategy::Nearest => format!("{left_time} near {right_time}, not equal"),
+    };
+    let keys = asof.left_key.iter().zip(&asof.right_key);
+    let keys = keys.map(|(l, r)| format!("{} = {} and ", name(&left.schema, *l), name(&right.schema, *r)));
+    let within = asof.tolerance.map(|tolerance| format!(" within {tolerance}")).unwrap_or_default();
+    format!("Asof{outer} on {}{times}{within} [{}]", keys.collect::<String>(), names(&plan.schema))
 }
 
 fn aggregate(plan: &Plan, input: &Plan, keys: &[usize], calls: &[AggregateCall]) -> String {

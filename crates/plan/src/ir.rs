@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
 use datafusion_expr::Expr;
 
+use crate::asof::Asof;
 use crate::temporal::Verb;
 
 /// A collection as asked for: a node and the schema of the rows it yields.
@@ -74,6 +75,15 @@ pub enum Node {
         /// Output columns, as positions in left columns followed by right columns. Semi, anti: left columns only.
         /// Mark: `left.len()` denotes the mark.
         output: Vec<usize>,
+    },
+    /// Each left row with the right row of its key that is nearest in time: the left columns, then the right ones.
+    Asof {
+        /// Each row is looked up
+        left: Arc<Plan>,
+        /// in these.
+        right: Arc<Plan>,
+        /// What is matched.
+        asof: Asof,
     },
     /// One row per group: the key columns, then the calls' results. Without keys, exactly one row (SQL's global aggregate).
     Aggregate {
@@ -301,7 +311,11 @@ impl Plan {
             | Node::Aggregate { input, .. }
             | Node::Distinct { input }
             | Node::TopK { input, .. } => vec![input],
-            Node::Join { left, right, .. } | Node::SetOperation { left, right, .. } => vec![left, right],
+            Node::Join { left, right, .. }
+            | Node::Asof { left, right, .. }
+            | Node::SetOperation { left, right, .. } => {
+                vec![left, right]
+            }
             Node::Union { inputs } | Node::Temporal { inputs, .. } => inputs.iter().collect(),
         }
     }

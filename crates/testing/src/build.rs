@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anabranch_plan::asof::Asof;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, ScalarValue};
@@ -126,6 +127,12 @@ impl Builder {
             output,
         };
         self.plan(node, &types)
+    }
+
+    /// An as-of join.
+    pub fn asof(&mut self, left: &Arc<Plan>, right: &Arc<Plan>, asof: Asof) -> Arc<Plan> {
+        let types = [types(left), types(right)].concat();
+        self.plan(Node::Asof { left: left.clone(), right: right.clone(), asof }, &types)
     }
 
     /// Groups by `keys` and computes the calls.

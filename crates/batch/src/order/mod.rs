@@ -12,7 +12,7 @@ mod prefix;
 mod sort;
 
 pub use compare::Comparator;
-pub use prefix::prefixes;
+pub use prefix::{prefix_of_whole, prefixes};
 pub use sort::sort_by_hash;
 
 /// How one column orders.

@@ -28,6 +28,12 @@ pub fn prefixes(columns: &[ArrayRef], directions: &[Direction], rows: usize) -> 
     }
 }
 
+/// The prefix of a row whose first column is this whole number, date or time.
+pub fn prefix_of_whole(value: i64, direction: Direction) -> u64 {
+    let bounds = bounds(direction);
+    (signed(value) ^ flip(direction)).clamp(bounds.0, bounds.1)
+}
+
 /// Prefixes of one column, and whether equal ones mean equal cells.
 fn column_prefixes(array: &ArrayRef, direction: Direction, rows: usize) -> (Vec<u64>, bool) {
     assert!(array.len() >= rows, "a column has a cell for each row");
@@ -75,11 +81,8 @@ struct Place {
 
 impl Place {
     fn new(array: &ArrayRef, direction: Direction, rows: usize) -> Place {
-        let (null, bounds) = match direction.nulls_first {
-            true => (u64::MIN, (1, u64::MAX)),
-            false => (u64::MAX, (0, u64::MAX - 1)),
-        };
-        Place { nulls: nulls(array), rows, flip: if direction.descending { u64::MAX } else { 0 }, null, bounds }
+        let null = if direction.nulls_first { u64::MIN } else { u64::MAX };
+        Place { nulls: nulls(array), rows, flip: flip(direction), null, bounds: bounds(direction) }
     }
 
     /// `ascending(row)` is the prefix of a non-null cell in ascending order, and whether no other value has the same.
@@ -99,6 +102,16 @@ impl Place {
         };
         (prefixes, exact)
     }
+}
+
+/// All ones when descending, else 0.
+fn flip(direction: Direction) -> u64 {
+    if direction.descending { u64::MAX } else { 0 }
+}
+
+/// Where the prefixes of values lie.
+fn bounds(direction: Direction) -> (u64, u64) {
+    if direction.nulls_first { (1, u64::MAX) } else { (0, u64::MAX - 1) }
 }
 
 #[inline]

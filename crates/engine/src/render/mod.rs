@@ -19,6 +19,7 @@ use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Time, Times, hash};
 use anabranch_operators::aggregate::Aggregate;
 use anabranch_operators::arrange::{Arranged, arrange};
+use anabranch_operators::asof::{Asof, AsofSpec};
 use anabranch_operators::drive::{errors_as_rows, stateless, timed, union};
 use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream};
 use anabranch_operators::join::{JoinSpec, join};
@@ -168,6 +169,12 @@ impl<'s> Renderer<'s, '_, '_> {
                     as_of,
                 };
                 matched(self.arranged(*left), self.arranged(*right), "", spec)
+            }
+            Step::Asof { left, right, asof } => {
+                let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
+                let (left, right) = (self.stream(*left), self.stream(*right));
+                let inputs = vec![(left, spec.left_key.clone()), (right, spec.right_key.clone())];
+                timed(inputs, "Asof", as_of, Box::new(Asof::new(spec)))
             }
             Step::Aggregate { input, aggregate } => {
                 let mut spec = aggregate.clone();

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::Batch;
 use anabranch_operators::aggregate::AggregateSpec;
+use anabranch_operators::asof::AsofSpec;
 use anabranch_operators::matched::{Keep, Residual};
 use anabranch_operators::multiplicity::Operation;
 use anabranch_operators::stage::Stage;
@@ -98,6 +99,12 @@ pub enum Step {
         left: StepId,
         right: StepId,
         matched: MatchedStep,
+    },
+    /// Two streams; yields a stream.
+    Asof {
+        left: StepId,
+        right: StepId,
+        asof: AsofSpec,
     },
     Aggregate {
         input: StepId,

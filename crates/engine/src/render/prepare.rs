@@ -12,10 +12,12 @@ use anabranch_arrangement::MergeEffort;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
 use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
+use anabranch_operators::asof::{self, AsofSpec};
 use anabranch_operators::multiplicity::Operation;
 use anabranch_operators::stage::Stage;
 use anabranch_operators::top_k::TopKSpec;
 use anabranch_operators::unnest::Unnest;
+use anabranch_plan::asof::{Asof, Strategy};
 use anabranch_plan::rewrite::cannot_fail;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SetOperation, SortKey, TopK};
 use arrow::array::ArrayRef;
@@ -191,6 +193,11 @@ impl<'a> Preparer<'a> {
                 Ok(self.push(Step::Unnest { input, unnest: Unnest { columns: columns.clone(), outer: *outer } }))
             }
             Node::Join { .. } => self.join(plan, None),
+            Node::Asof { left, right, asof } => {
+                let asof = asof_spec(asof, types_of(&left.schema), types_of(&right.schema));
+                let (left, right) = (self.stream(left)?, self.stream(right)?);
+                Ok(self.push(Step::Asof { left, right, asof }))
+            }
             Node::Aggregate { input, keys, calls } => {
                 let aggregate = aggregate_spec(keys, calls, types_of(&input.schema))?;
                 let input = self.stream(input)?;
@@ -420,6 +427,26 @@ fn function(function: &AggregateFunction) -> Function {
         AggregateFunction::PercentileCont(part) => Function::PercentileCont(part.get()),
         AggregateFunction::PercentileDisc(part) => Function::PercentileDisc(part.get()),
         AggregateFunction::TopK(k) => Function::TopK(*k),
+    }
+}
+
+fn asof_spec(asof: &Asof, left_types: Vec<DataType>, right_types: Vec<DataType>) -> AsofSpec {
+    AsofSpec {
+        left_key: asof.left_key.clone(),
+        right_key: asof.right_key.clone(),
+        left_time: asof.left_time,
+        right_time: asof.right_time,
+        strategy: match asof.strategy {
+            Strategy::Backward => asof::Strategy::Backward,
+            Strategy::Forward => asof::Strategy::Forward,
+            Strategy::Nearest => asof::Strategy::Nearest,
+        },
+        exact: asof.exact,
+        tolerance: asof.tolerance,
+        outer: asof.outer,
+        left_types,
+        right_types,
+        effort: MergeEffort::default(),
     }
 }
 

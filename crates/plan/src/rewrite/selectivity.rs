@@ -20,7 +20,7 @@ pub(super) fn selectivity(plan: &Plan) -> f64 {
         Node::Union { inputs } | Node::Temporal { inputs, .. } => {
             inputs.iter().map(|input| selectivity(input)).fold(0.0, f64::max)
         }
-        Node::SetOperation { left, .. } => selectivity(left),
+        Node::SetOperation { left, .. } | Node::Asof { left, .. } => selectivity(left),
         Node::Join { left, right, kind, .. } => match kind {
             JoinKind::Inner => selectivity(left) * selectivity(right),
             JoinKind::LeftSemi => selectivity(left) * selectivity(right).max(0.05),

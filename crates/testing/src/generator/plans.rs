@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use anabranch_plan::asof::{Asof, Strategy, is_instant};
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Nulls, Plan, SetOperation, SortKey, TopK};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
@@ -50,7 +51,7 @@ impl<'a> Plans<'a> {
             return self.scan(rng);
         }
         let input = self.plan(rng, depth - 1);
-        match rng.below(12) {
+        match rng.below(13) {
             0..=2 => self.stage(rng, &input),
             3..=5 => {
                 let other_depth = rng.below(depth);
@@ -64,6 +65,10 @@ impl<'a> Plans<'a> {
             10 => {
                 let other = self.plan(rng, depth - 1);
                 self.union(rng, &[input, other])
+            }
+            11 => {
+                let other = self.plan(rng, depth - 1);
+                self.asof(rng, &input, &other)
             }
             _ => {
                 let other = self.plan(rng, depth - 1);
@@ -130,6 +135,34 @@ impl<'a> Plans<'a> {
             rng.shuffle(&mut output);
         }
         self.builder.join_output(left, &right, on, output)
+    }
+
+    /// An as-of join on whatever times and keys the sides have in common; without a time, all rows of the left side.
+    pub fn asof(&mut self, rng: &mut Rng, left: &Arc<Plan>, right: &Arc<Plan>) -> Arc<Plan> {
+        let times = |plan: &Plan| types(plan).into_iter().enumerate().filter(|(_, data_type)| is_instant(data_type));
+        let (of_left, of_right): (Vec<_>, Vec<_>) = (times(left).collect(), times(right).collect());
+        let pairs =
+            of_left.iter().flat_map(|(l, a)| of_right.iter().filter(move |(_, b)| a == b).map(move |(r, _)| (*l, *r)));
+        let pairs: Vec<(usize, usize)> = pairs.collect();
+        if pairs.is_empty() {
+            return left.clone();
+        }
+        let (left_time, right_time) = *rng.pick(&pairs);
+        let mut key = self.key(rng, left, right);
+        key.retain(|&(l, r)| l != left_time && r != right_time);
+        key.truncate(rng.below(3));
+        let (left_key, right_key) = key.into_iter().unzip();
+        let asof = Asof {
+            left_key,
+            right_key,
+            left_time,
+            right_time,
+            strategy: *rng.pick(&[Strategy::Backward, Strategy::Forward, Strategy::Nearest]),
+            exact: rng.chance(70),
+            tolerance: rng.chance(40).then(|| rng.below(4) as u64),
+            outer: rng.chance(50),
+        };
+        self.builder.asof(left, right, asof)
     }
 
     /// The rows of `left` against the number and the maximum of `right`'s rows.

@@ -55,7 +55,7 @@ fn yields_pairs(kind: JoinKind) -> bool {
     matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full)
 }
 
-fn null_row(schema: &DFSchema) -> Row {
+pub(super) fn null_row(schema: &DFSchema) -> Row {
     let null = |data_type| ScalarValue::try_from(data_type).expect("every type has a null");
     Row::new(schema.fields().iter().map(|field| null(field.data_type())))
 }

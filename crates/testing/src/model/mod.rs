@@ -7,9 +7,10 @@
 //!
 //! Relies on inputs without negative multiplicities. Costs whatever it costs.
 //!
-//! Reading order: [`expression`], [`join`], [`aggregate`], [`order`].
+//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`].
 
 pub mod aggregate;
+pub mod asof;
 pub mod expression;
 pub mod join;
 pub mod order;
@@ -56,6 +57,7 @@ pub fn evaluate(plan: &Plan, inputs: &Inputs) -> Answer {
         Node::Stage { input, filter, project } => stage(input, evaluate(input, inputs), filter, project),
         Node::Unnest { input, columns, outer } => unnest(evaluate(input, inputs), columns, *outer, plan),
         Node::Join { left, right, .. } => join::join(plan, evaluate(left, inputs), evaluate(right, inputs)),
+        Node::Asof { left, right, asof } => asof::asof(asof, right, evaluate(left, inputs), evaluate(right, inputs)),
         Node::Aggregate { input, keys, calls } => aggregate::aggregate(evaluate(input, inputs), keys, calls),
         Node::Distinct { input } => map_counts(evaluate(input, inputs), |_, _| 1),
         Node::TopK { input, top } => order::top(evaluate(input, inputs), top),

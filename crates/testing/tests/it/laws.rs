@@ -134,6 +134,16 @@ fn joins_of_three() {
 }
 
 #[test]
+fn asof_joins() {
+    for size in [Size::SMALL, SPECIAL, Size::LARGE] {
+        laws("asof_joins", 12, size, |rng, plans| {
+            let (left, right) = (plans.relation(0), plans.relation(1));
+            plans.asof(rng, &left, &right)
+        });
+    }
+}
+
+#[test]
 fn aggregates() {
     for size in [Size::SMALL, Size::LARGE] {
         aggregate_laws("aggregates", size, &AGGREGATES);
@@ -292,6 +302,7 @@ fn colliding_hashes_change_no_answer() {
             "laws::first_rows",
             "laws::set_operations",
             "laws::full_joins",
+            "laws::asof_joins",
             "laws::programs_of_queries_that_share",
         ]);
         let output = Command::new(this).arg("--exact").args(names).env(HASH_MASK, mask).output();

@@ -1,0 +1,41 @@
+//! A column of times as whole numbers, without a copy.
+
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::DataType;
+
+/// The numbers of a column of whole numbers, dates or times.
+pub(super) enum Instants {
+    Byte(ScalarBuffer<i8>),
+    Short(ScalarBuffer<i16>),
+    Int(ScalarBuffer<i32>),
+    Long(ScalarBuffer<i64>),
+}
+
+impl Instants {
+    /// # Panics
+    /// If the column is of another type.
+    pub(super) fn of(column: &ArrayRef) -> Instants {
+        use DataType::{Date32, Date64, Int8, Int16, Int32, Int64, Time32, Time64, Timestamp};
+        let data = column.to_data();
+        let (offset, len) = (data.offset(), data.len());
+        let buffer = || data.buffers()[0].clone();
+        match column.data_type() {
+            Int8 => Instants::Byte(ScalarBuffer::new(buffer(), offset, len)),
+            Int16 => Instants::Short(ScalarBuffer::new(buffer(), offset, len)),
+            Int32 | Date32 | Time32(_) => Instants::Int(ScalarBuffer::new(buffer(), offset, len)),
+            Int64 | Date64 | Time64(_) | Timestamp(..) => Instants::Long(ScalarBuffer::new(buffer(), offset, len)),
+            other => panic!("the planner matches times, not {other}"),
+        }
+    }
+
+    #[inline]
+    pub(super) fn at(&self, row: usize) -> i64 {
+        match self {
+            Instants::Byte(values) => i64::from(values[row]),
+            Instants::Short(values) => i64::from(values[row]),
+            Instants::Int(values) => i64::from(values[row]),
+            Instants::Long(values) => values[row],
+        }
+    }
+}
