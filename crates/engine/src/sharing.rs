@@ -358,6 +358,7 @@ fn keeps_state(plan: &Plan) -> bool {
         | Node::Aggregate { .. }
         | Node::Distinct { .. }
         | Node::TopK { .. }
+        | Node::Recognize { .. }
         | Node::SetOperation { .. } => true,
         Node::Stage { .. } | Node::Unnest { .. } | Node::Union { .. } => {
             plan.inputs().into_iter().any(|input| keeps_state(input))

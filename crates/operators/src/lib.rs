@@ -10,7 +10,7 @@
 //! Times are totally ordered here (`i64` ticks), so an aggregate needs its present state only, not its history.
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
-//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`drive`] (drivers), [`sink`] (how changes leave),
+//! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`recognize`], [`drive`] (drivers), [`sink`] (how changes leave),
 //! [`temporal`] (verbs on events), [`steps`] (how long they run).
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ pub mod exchange;
 pub mod expression;
 pub mod group_table;
 pub mod import;
+mod instants;
 pub mod join;
 mod key_store;
 pub mod matched;
@@ -29,6 +30,7 @@ pub mod multiplicity;
 mod ordered_trace;
 pub mod parcel;
 mod pending;
+pub mod recognize;
 pub mod relay;
 mod segments;
 pub mod sink;

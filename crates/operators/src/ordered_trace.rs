@@ -1,4 +1,4 @@
-//! Values of groups in order, with their history: the private state of ordered aggregates, top-k and as-of joins.
+//! Values of groups in order, with their history: the private state of ordered aggregates, top-k, as-of joins and patterns.
 //!
 //! Law: [`OrderedTrace::walk`] shows each value of a group in order, with its multiplicity at each of the times asked for, from just
 //! before the last [`OrderedTrace::absorb`] on. Values stay while their multiplicity is not zero; merging sums and drops the others.
@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use anabranch_arrangement::{Builder, Keys, Layout, MergeEffort, Spine, ValueCursor};
-use anabranch_batch::{Batch, Diff, END, Time};
+use anabranch_batch::{Batch, Diff, END, Time, Times};
 use arrow::array::ArrayRef;
 
 /// Rows of merging done in an idle turn.
@@ -178,6 +178,18 @@ impl Walk {
         }
         is_present
     }
+}
+
+/// For each key, the times to ask for: just before its first change, then at each change. `of_row` is the key of each row that changes.
+pub(crate) fn touched_times(of_row: &[u32], times: &Times) -> Vec<Vec<Time>> {
+    let mut touches: Vec<(u32, Time)> = of_row.iter().enumerate().map(|(row, key)| (*key, times.get(row))).collect();
+    touches.sort_unstable();
+    touches.dedup();
+    let times_of_key = touches.chunk_by(|left, right| left.0 == right.0).map(|touches| {
+        let before = touches[0].1.saturating_sub(1);
+        std::iter::once(before).chain(touches.iter().map(|&(_, time)| time)).collect()
+    });
+    times_of_key.collect()
 }
 
 /// The sources that are referred to, and the places as they are numbered there.

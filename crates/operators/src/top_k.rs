@@ -21,7 +21,7 @@ use arrow::array::{ArrayRef, UInt64Array};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
 
-use crate::ordered_trace::{OrderedTrace, Place, only_used};
+use crate::ordered_trace::{OrderedTrace, Place, only_used, touched_times};
 use crate::pending::Pending;
 use crate::tactic::{Output, Timed};
 
@@ -79,15 +79,7 @@ impl TopK {
         let hashes = &batch.key().expect("the batch is keyed").hashes;
         let columns: Vec<ArrayRef> = self.group.iter().map(|&column| batch.column(column).clone()).collect();
         let (keys, of_row) = Keys::from_columns(&columns, hashes, NullKeys::Match);
-        let mut touches: Vec<(u32, Time)> =
-            of_row.into_iter().enumerate().map(|(row, key)| (key, batch.times().get(row))).collect();
-        touches.sort_unstable();
-        touches.dedup();
-        let times_of_key = touches.chunk_by(|left, right| left.0 == right.0).map(|touches| {
-            let before = touches[0].1.saturating_sub(1);
-            std::iter::once(before).chain(touches.iter().map(|&(_, time)| time)).collect()
-        });
-        let times = times_of_key.collect();
+        let times = touched_times(&of_row, batch.times());
         (keys, times)
     }
 }

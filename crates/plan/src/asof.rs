@@ -2,13 +2,17 @@
 
 use arrow::datatypes::DataType;
 
+use crate::ir::Nulls;
+
 /// What an as-of join matches on. Columns are positions in each side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Asof {
     /// Columns of the left side,
     pub left_key: Vec<usize>,
-    /// which are equal to these of the right side, pairwise of the same types; NULL is equal to nothing.
+    /// which are equal to these of the right side, pairwise of the same types.
     pub right_key: Vec<usize>,
+    /// Whether NULL keys are equal. A NULL time matches nothing.
+    pub nulls: Nulls,
     /// Time of the left rows; see [`is_instant`].
     pub left_time: usize,
     /// Time of the right rows, of the same type.

@@ -9,6 +9,7 @@ use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
 use datafusion_expr::Expr;
 
 use crate::asof::Asof;
+use crate::recognize::Recognize;
 use crate::temporal::Verb;
 
 /// A collection as asked for: a node and the schema of the rows it yields.
@@ -105,6 +106,13 @@ pub enum Node {
         input: Arc<Plan>,
         /// The groups, the order and how many.
         top: TopK,
+    },
+    /// One row for each match of a row pattern: the partition's columns, then the cells it yields.
+    Recognize {
+        /// Rows to look for matches in.
+        input: Arc<Plan>,
+        /// What is looked for.
+        recognize: Box<Recognize>,
     },
     /// The rows of all inputs, with multiplicities added. Schemas agree in types.
     Union {
@@ -310,7 +318,8 @@ impl Plan {
             | Node::Unnest { input, .. }
             | Node::Aggregate { input, .. }
             | Node::Distinct { input }
-            | Node::TopK { input, .. } => vec![input],
+            | Node::TopK { input, .. }
+            | Node::Recognize { input, .. } => vec![input],
             Node::Join { left, right, .. }
             | Node::Asof { left, right, .. }
             | Node::SetOperation { left, right, .. } => {

@@ -8,7 +8,7 @@
 //! needs a plain column, and by DataFusion [`Expr`](datafusion_expr::Expr), resolved against the input's schema,
 //! wherever it needs a computation; only [`Node::Stage`] and join residuals compute.
 //!
-//! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`properties`] (what is known of streams), [`pattern`], [`asof`], [`explain`] (how a plan is
+//! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`properties`] (what is known of streams), [`pattern`], [`asof`], [`recognize`], [`explain`] (how a plan is
 //! shown), [`rewrite`] (what makes it cheaper).
 
 pub mod asof;
@@ -17,6 +17,7 @@ mod explain_temporal;
 pub mod ir;
 pub mod pattern;
 pub mod properties;
+pub mod recognize;
 pub mod rewrite;
 pub mod temporal;
 

@@ -15,11 +15,13 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 
+use crate::asof::AsofPlanner;
 use crate::catalog::{Catalog, Relation};
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::{FUNCTIONS, expr_planners};
 use crate::nearest::nearest;
 use crate::parse::{self, parse_query};
+use crate::recognize::RecognizePlanner;
 use crate::rewrite::rewrite;
 use crate::room::{DEPTH_MAX, VIEW_LEVELS, too_deep};
 use crate::setop::SetPlanner;
@@ -56,7 +58,7 @@ impl<'a> Context<'a> {
             catalog,
             options: Arc::new(options),
             expr_planners: expr_planners(),
-            relation_planners: vec![Arc::new(SetPlanner)],
+            relation_planners: vec![Arc::new(SetPlanner), Arc::new(AsofPlanner), Arc::new(RecognizePlanner)],
             types: Arc::new(Types),
             views: RefCell::new(vec![]),
             depth: Cell::new(0),
@@ -196,7 +198,6 @@ impl ContextProvider for Context<'_> {
         let hint = match name {
             "generate_series" | "range" => "Write FROM (SELECT unnest(generate_series(1, 10)) AS n) AS s.",
             "unnest" => "Write SELECT unnest(list) in the select list.",
-            "session" => "Write TUMBLE, HOP or CUMULATE; sessions of events are a verb of the fluent API.",
             _ => "Name a table or a view, or write a query in parentheses.",
         };
         Err(SqlError::unsupported(format!("table function {name}"), hint).into())

@@ -11,6 +11,7 @@
 //! `change` (INSERT, UPDATE, DELETE).
 
 mod age;
+mod asof;
 pub mod catalog;
 mod change;
 pub mod coerce;
@@ -31,6 +32,7 @@ pub mod parse;
 mod place;
 pub mod planner;
 mod postgres;
+mod recognize;
 mod rewrite;
 mod room;
 mod setop;

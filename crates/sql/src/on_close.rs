@@ -6,6 +6,8 @@
 //!     SELECT * FROM (query) WHERE window_end <= (SELECT max(time) - delay FROM relation)
 //! ```
 //!
+//! (`<` for sessions, which a row at the very end of the window would go on.)
+//!
 //! once for each relation with a watermark that the query's windows are over. Rows that come after the watermark are left out where they come in, so a row that
 //! has appeared does not change any more. Cost: the comparison of rows with one changing value.
 
@@ -26,21 +28,23 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog) -> Result<Query> {
     let mut windowed = Windowed::default();
     look(query, &mut windowed);
     let mut conditions = Vec::new();
-    for name in windowed.relations {
+    for (name, is_session) in windowed.relations {
         if let Some(Watermark { column, delay }) = catalog.relation(&name).and_then(|relation| relation.watermark) {
             let (name, column) = (quoted(&name), quoted(&column));
             let latest = match delay.amount() {
                 0 => format!("max({column})"),
                 _ => format!("max({column}) - {delay}"),
             };
-            conditions.push(format!("window_end <= (SELECT {latest} FROM {name})"));
+            // A row at the very end of a session's window still belongs to it.
+            let comparison = if is_session { "<" } else { "<=" };
+            conditions.push(format!("window_end {comparison} (SELECT {latest} FROM {name})"));
         }
     }
     if conditions.is_empty() {
         return Err(SqlError::new(ErrorKind::Invalid, "EMIT ON WINDOW CLOSE does not know when windows close")
             .with_detail("No window of the query is over a table or source with a watermark.")
             .with_hint(
-                "Read TUMBLE, HOP or CUMULATE of a table that was created with WATERMARK FOR, and select window_end.",
+                "Read TUMBLE, HOP, CUMULATE or SESSION of a table that was created with WATERMARK FOR, and select window_end.",
             ));
     }
     let text = format!("SELECT * FROM ({query}) AS __closing WHERE {}", conditions.join(" AND "));
@@ -54,21 +58,23 @@ fn quoted(name: &str) -> String {
 /// Relations that window table functions read.
 #[derive(Default)]
 struct Windowed {
-    relations: Vec<String>,
+    /// Name, and whether the windows are sessions.
+    relations: Vec<(String, bool)>,
 }
 
 impl Looking for Windowed {
     fn table_factor(&mut self, factor: &TableFactor) -> Look {
         if let TableFactor::Table { name, args: Some(args), .. } = factor
-            && object_name(name).is_ok_and(|name| matches!(name.as_str(), "tumble" | "hop" | "cumulate"))
+            && let Ok(function) = object_name(name)
+            && matches!(function.as_str(), "tumble" | "hop" | "cumulate" | "session")
         {
             for arg in &args.args {
                 let (FunctionArg::Unnamed(arg) | FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. }) =
                     arg;
                 if let FunctionArgExpr::Expr(Expr::Identifier(relation)) = arg
-                    && !self.relations.contains(&fold(relation))
+                    && !self.relations.contains(&(fold(relation), function == "session"))
                 {
-                    self.relations.push(fold(relation));
+                    self.relations.push((fold(relation), function == "session"));
                 }
             }
         }

@@ -4,7 +4,7 @@ use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use datafusion_expr::sqlparser::ast::{self, Expr};
 
 /// A constant distance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Span {
     /// Nanoseconds.
     Interval(i64),

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_plan::asof::Asof;
+use anabranch_plan::recognize::Recognize;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, ScalarValue};
@@ -133,6 +134,14 @@ impl Builder {
     pub fn asof(&mut self, left: &Arc<Plan>, right: &Arc<Plan>, asof: Asof) -> Arc<Plan> {
         let types = [types(left), types(right)].concat();
         self.plan(Node::Asof { left: left.clone(), right: right.clone(), asof }, &types)
+    }
+
+    /// The matches of a row pattern.
+    pub fn recognize(&mut self, input: &Arc<Plan>, recognize: Recognize) -> Arc<Plan> {
+        let inputs = types(input);
+        let keys = recognize.partition.iter().map(|&column| inputs[column].clone());
+        let types: Vec<DataType> = keys.chain(recognize.output.iter().map(|cell| cell.data_type.clone())).collect();
+        self.plan(Node::Recognize { input: input.clone(), recognize: Box::new(recognize) }, &types)
     }
 
     /// Groups by `keys` and computes the calls.

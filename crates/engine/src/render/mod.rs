@@ -9,6 +9,7 @@ mod join;
 mod leaves;
 pub mod physical;
 mod prepare;
+mod recognize;
 pub mod temporal;
 mod threshold;
 
@@ -25,6 +26,7 @@ use anabranch_operators::import::{Content, StreamImport, import_runs, import_str
 use anabranch_operators::join::{JoinSpec, join};
 use anabranch_operators::matched::{MatchedSpec, matched};
 use anabranch_operators::multiplicity::Multiplicity;
+use anabranch_operators::recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::{CaptureRef, capture};
 use anabranch_operators::temporal::egress::{EgressRef, egress};
@@ -199,6 +201,11 @@ impl<'s> Renderer<'s, '_, '_> {
                 spec.effort = self.options.effort;
                 let group = spec.group.clone();
                 timed(vec![(self.stream(*input), group)], "TopK", as_of, Box::new(TopK::new(spec)))
+            }
+            Step::Recognize { input, recognize } => {
+                let spec = RecognizeSpec { effort: self.options.effort, ..recognize.as_ref().clone() };
+                let partition = spec.partition.clone();
+                timed(vec![(self.stream(*input), partition)], "Recognize", as_of, Box::new(Recognize::new(spec)))
             }
             Step::Temporal { verb, inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(*input)).collect();

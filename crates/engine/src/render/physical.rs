@@ -11,6 +11,7 @@ use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::asof::AsofSpec;
 use anabranch_operators::matched::{Keep, Residual};
 use anabranch_operators::multiplicity::Operation;
+use anabranch_operators::recognize::RecognizeSpec;
 use anabranch_operators::stage::Stage;
 use anabranch_operators::threshold::Comparison;
 use anabranch_operators::top_k::TopKSpec;
@@ -125,6 +126,10 @@ pub enum Step {
     TopK {
         input: StepId,
         top: TopKSpec,
+    },
+    Recognize {
+        input: StepId,
+        recognize: Box<RecognizeSpec>,
     },
     /// A verb on events.
     Temporal {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use anabranch_arrangement::MergeEffort;
+use anabranch_arrangement::{MergeEffort, NullKeys};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
 use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
@@ -19,7 +19,7 @@ use anabranch_operators::top_k::TopKSpec;
 use anabranch_operators::unnest::Unnest;
 use anabranch_plan::asof::{Asof, Strategy};
 use anabranch_plan::rewrite::cannot_fail;
-use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SetOperation, SortKey, TopK};
+use anabranch_plan::{AggregateCall, AggregateFunction, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -213,6 +213,11 @@ impl<'a> Preparer<'a> {
                 let input = self.stream(input)?;
                 Ok(self.push(Step::TopK { input, top }))
             }
+            Node::Recognize { input, recognize } => {
+                let recognize = Box::new(super::recognize::compile(recognize, types_of(&input.schema))?);
+                let input = self.stream(input)?;
+                Ok(self.push(Step::Recognize { input, recognize }))
+            }
             Node::Union { inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(input)).collect::<Result<Vec<_>, _>>()?;
                 Ok(self.push(Step::Union { inputs }))
@@ -378,7 +383,7 @@ fn constant_column(values: impl Iterator<Item = ScalarValue>, data_type: &DataTy
     cast(&column, data_type).map_err(|error| internal(&error))
 }
 
-fn direction(key: &SortKey) -> (usize, Direction) {
+pub(super) fn direction(key: &SortKey) -> (usize, Direction) {
     (key.column, Direction { descending: key.descending, nulls_first: key.nulls_first })
 }
 
@@ -434,6 +439,10 @@ fn asof_spec(asof: &Asof, left_types: Vec<DataType>, right_types: Vec<DataType>)
     AsofSpec {
         left_key: asof.left_key.clone(),
         right_key: asof.right_key.clone(),
+        nulls: match asof.nulls {
+            Nulls::Differ => NullKeys::Skip,
+            Nulls::Equal => NullKeys::Match,
+        },
         left_time: asof.left_time,
         right_time: asof.right_time,
         strategy: match asof.strategy {

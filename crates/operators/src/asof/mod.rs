@@ -9,7 +9,7 @@
 //!
 //! Law: at every time, a left row is joined with the right row that has an equal key and, among those on the asked side and within the tolerance, the
 //! nearest time; of several such rows with the first by their remaining columns (ascending, NULLs last), once, whatever its multiplicity. Rows
-//! with a NULL in key or time have no match. A left row without a match is left out, or kept with NULLs.
+//! with a NULL in time, or in a key whose NULLs do not match, have no match. A left row without a match is left out, or kept with NULLs.
 //!
 //! Method: both sides are kept by key, in order of time. A left row looks its match up. A right row that comes or goes concerns the left rows from it to the
 //! next right row that stays: they are walked until one is met whose matches lie beyond the change. *Forward* is *backward* with time turned round. *Nearest* looks
@@ -20,7 +20,6 @@
 //! Source: the as-of joins of kdb+, pandas and DuckDB; keeping them current under changes of both sides is ours.
 
 mod emission;
-mod instants;
 mod search;
 
 use anabranch_arrangement::{Keys, Layout, MergeEffort, NullKeys, ValueOrder};
@@ -29,11 +28,11 @@ use anabranch_batch::{Batch, Columns, Time, gather};
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::datatypes::DataType;
 
+use crate::instants::Instants;
 use crate::ordered_trace::OrderedTrace;
 use crate::pending::Pending;
 use crate::tactic::{Output, Timed};
 use emission::Emission;
-use instants::Instants;
 use search::Search;
 
 /// Where the match of a row lies.
@@ -54,6 +53,8 @@ pub struct AsofSpec {
     pub left_key: Vec<usize>,
     /// which are equal to these of the right side, pairwise of the same types.
     pub right_key: Vec<usize>,
+    /// Whether NULL keys match each other.
+    pub nulls: NullKeys,
     /// Time of the left rows: a column of whole numbers with a sign, dates or times.
     pub left_time: usize,
     /// Time of the right rows, of the same type.
@@ -109,6 +110,11 @@ impl AsofSpec {
         if self.strategy == Strategy::Forward { !instant } else { instant }
     }
 
+    /// Key columns in which a NULL keeps a row from matching.
+    fn null_columns<'a>(&self, key: &'a [usize]) -> &'a [usize] {
+        if self.nulls == NullKeys::Match { &[] } else { key }
+    }
+
     /// The order of left rows, in the direction of the search.
     fn onward(&self) -> Direction {
         Direction { descending: self.strategy == Strategy::Forward, nulls_first: false }
@@ -148,7 +154,7 @@ impl Asof {
     /// The left rows that may have a match; others are put out at once, or dropped.
     fn left_changes(&self, batch: Batch, out: &mut Output) -> Option<Changes> {
         let spec = &self.spec;
-        let (able, unable) = split_nulls(batch, &spec.left_key, spec.left_time);
+        let (able, unable) = split_nulls(batch, spec.null_columns(&spec.left_key), spec.left_time);
         if spec.outer {
             out.give_rows(emission::padded(unable, &spec.right_types));
         }
@@ -157,7 +163,8 @@ impl Asof {
 
     fn right_changes(&self, batch: Batch) -> Option<Changes> {
         let spec = &self.spec;
-        Changes::new(split_nulls(batch, &spec.right_key, spec.right_time).0, &spec.right_key, spec.right_time)
+        let (able, _) = split_nulls(batch, spec.null_columns(&spec.right_key), spec.right_time);
+        Changes::new(able, &spec.right_key, spec.right_time)
     }
 }
 

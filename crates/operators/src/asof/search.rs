@@ -8,8 +8,8 @@ use anabranch_batch::{Diff, Time};
 use arrow::array::ArrayRef;
 
 use super::emission::{Emission, Match};
-use super::instants::Instants;
 use super::{AsofSpec, Strategy};
+use crate::instants::Instants;
 use crate::ordered_trace::{Place, Walk};
 
 /// One side's walk, and the times of its rows.

@@ -13,6 +13,7 @@ fn spec(strategy: Strategy) -> AsofSpec {
     AsofSpec {
         left_key: vec![0],
         right_key: vec![0],
+        nulls: NullKeys::Skip,
         left_time: 1,
         right_time: 1,
         strategy,

@@ -57,7 +57,8 @@ fn with_inputs(plan: &Arc<Plan>, change: impl Fn(&Arc<Plan>) -> Arc<Plan>) -> Ar
         | Node::Unnest { input, .. }
         | Node::Aggregate { input, .. }
         | Node::Distinct { input }
-        | Node::TopK { input, .. } => *input = change(input),
+        | Node::TopK { input, .. }
+        | Node::Recognize { input, .. } => *input = change(input),
         Node::Join { left, right, .. } | Node::Asof { left, right, .. } | Node::SetOperation { left, right, .. } => {
             *left = change(left);
             *right = change(right);

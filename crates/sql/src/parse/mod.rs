@@ -5,13 +5,16 @@
 //! names, column definitions, expressions, queries. Statements that cannot work here are refused by name, with what
 //! to write instead.
 //!
-//! Reading order: this file, `create`, `change` (INSERT, UPDATE, DELETE, COPY), `ask` (SELECT, SUBSCRIBE, SHOW ..),
+//! Reading order: this file, `asof`, `recognize`, `session`, `create`, `change` (INSERT, UPDATE, DELETE, COPY), `ask` (SELECT, SUBSCRIBE, SHOW ..),
 //! `refuse`.
 
 mod ask;
+mod asof;
 mod change;
 mod create;
+mod recognize;
 mod refuse;
+mod session;
 
 use std::ops::Range;
 
@@ -25,6 +28,8 @@ use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::room::{depth_of, with_room};
 use crate::split::split;
 use crate::statement::Statement;
+pub(crate) use asof::SYSTEM_TIME;
+pub(crate) use recognize::MATCH_RECOGNIZE;
 
 /// Levels that the parser follows on any thread.
 const DEPTH_WITHOUT_ROOM: usize = 50;
@@ -91,9 +96,10 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
 
 fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     let dialect = Postgres;
-    let tokens = tokenize(&dialect, text, range.clone())?;
+    let mut tokens = tokenize(&dialect, text, range.clone())?;
     let depth = depth_of(&tokens, text)?;
-    refuse_temporal(&tokens, text)?;
+    asof::rewrite(&mut tokens, text)?;
+    recognize::rewrite(&mut tokens, text)?;
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     match depth > DEPTH_WITHOUT_ROOM {
         true => with_room(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),
@@ -135,6 +141,7 @@ fn tokenize(dialect: &Postgres, text: &str, range: Range<usize>) -> Result<Vec<T
         error
     })?;
     tables_of_windows(&mut tokens);
+    session::rewrite(&mut tokens);
     for token in &mut tokens {
         token.span.start = shift(token.span.start);
         token.span.end = shift(token.span.end);
@@ -179,42 +186,6 @@ fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
     let end = (of + 1..tokens.len()).find(|at| ends(&tokens[*at])).unwrap_or(tokens.len());
     let taken: Vec<TokenWithSpan> = tokens.drain(start..end).collect();
     Some(taken.into_iter().skip(of + 1 - start).collect())
-}
-
-/// Refuses joins and windows over time that there are no operators for, where the parser would only see a syntax error.
-fn refuse_temporal(tokens: &[TokenWithSpan], text: &str) -> Result<()> {
-    let words: Vec<(String, &TokenWithSpan)> = tokens
-        .iter()
-        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
-        .map(|token| match &token.token {
-            Token::Word(Word { value, quote_style: None, .. }) => (value.to_uppercase(), token),
-            other => (other.to_string(), token),
-        })
-        .collect();
-    let begins = |words: &[(String, &TokenWithSpan)], with: &[&str]| {
-        words.len() >= with.len() && words.iter().zip(with).all(|((word, _), expected)| word == expected)
-    };
-    for at in 0..words.len() {
-        let rest = &words[at..];
-        let is_as_of = ["JOIN", "LEFT", "INNER"].iter().any(|next| begins(rest, &["ASOF", next]));
-        let error = if is_as_of {
-            SqlError::unsupported(
-                "ASOF JOIN",
-                "Join on equality and a range of time, or use the fluent API, whose frames join rows while both are in force.",
-            )
-        } else if begins(rest, &["SESSION", "("]) && at > 0 && ["FROM", "JOIN", ","].contains(&words[at - 1].0.as_str())
-        {
-            SqlError::unsupported(
-                "table function session",
-                "Write TUMBLE, HOP or CUMULATE; sessions of events are a verb of the fluent API.",
-            )
-        } else {
-            continue;
-        };
-        let start = words[at].1.span.start;
-        return Err(SqlError { position: Some(offset_of(text, start.line, start.column)), ..error });
-    }
-    Ok(())
 }
 
 /// Leaves out the word `TABLE` before the first argument of a window table function, or after its name: the table is an argument like others.

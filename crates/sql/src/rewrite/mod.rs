@@ -7,9 +7,11 @@
 //! - `FETCH FIRST` becomes `LIMIT`; literals in `literal`, calls in `calls`, `series` and `lateral`; subqueries in `subquery`,
 //!   `IN` inside conditions in `membership`.
 //! - Tables named like a column get another name, in `names`; shared columns of full and right joins in `merged`.
-//! - `TUMBLE`, `HOP` and `CUMULATE` become the queries they stand for, in `window_table`.
+//! - As-of joins become marked joins, in `asof`; `MATCH_RECOGNIZE` a marked table, in `recognize`.
+//! - `TUMBLE`, `HOP`, `CUMULATE` and `SESSION` become the queries they stand for, in `window_table` and `session`.
 //! - Constructs that DataFusion would drop in silence are refused.
 
+mod asof;
 mod calls;
 mod distinct_from;
 mod lateral;
@@ -17,7 +19,9 @@ mod literal;
 mod membership;
 mod merged;
 mod names;
+mod recognize;
 mod series;
+mod session;
 mod similar;
 mod subquery;
 mod window_table;
@@ -34,8 +38,10 @@ use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::parse::fold;
 use crate::walk::{Changing, Look, Looking, change, look};
+pub(crate) use asof::is_marked as is_asof;
 pub(crate) use names::output_names;
 use names::{hidden_tables, name_calls, name_repeated, rename_reference, rename_table, rename_wildcards};
+pub(crate) use recognize::RECOGNIZE_MARK;
 
 /// Alias that marks a join as a set operation; followed by `except`, `except_all`, `intersect` or `intersect_all`.
 pub(crate) const SET_MARK: &str = "__anabranch_";
@@ -115,17 +121,24 @@ impl Changing for Rewriter<'_> {
     }
 
     fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
-        if let TableFactor::Derived { subquery, .. } = factor {
-            name_calls(subquery);
+        recognize::mark(factor)?;
+        match factor {
+            TableFactor::Derived { subquery, .. } => name_calls(subquery),
+            TableFactor::NestedJoin { table_with_joins, alias } if !is_asof(alias.as_ref()) => {
+                asof::mark(table_with_joins, self.catalog)?;
+            }
+            _ => {}
         }
         series::in_from(factor)?;
         rename_table(factor, &self.hidden);
         refuse_factor(factor)?;
+        session::rewrite(factor)?;
         window_table::rewrite(factor)
     }
 
     fn select(&mut self, select: &mut ast::Select) -> Result<()> {
         self.merge_columns(select, None)?;
+        select.from.iter_mut().try_for_each(|from| asof::mark(from, self.catalog))?;
         rename_wildcards(select, &self.hidden);
         series::in_select(select)?;
         refuse_select(select)?;
@@ -228,9 +241,6 @@ fn refuse_factor(factor: &TableFactor) -> Result<()> {
         }
         TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => {
             Err(SqlError::unsupported("PIVOT", "Write one aggregate with FILTER (WHERE ..) for each column."))
-        }
-        TableFactor::MatchRecognize { .. } => {
-            Err(SqlError::unsupported("MATCH_RECOGNIZE", "Patterns over events are a verb of the fluent API: detect."))
         }
         _ => Ok(()),
     }

@@ -99,21 +99,14 @@ impl Call {
         let wrong =
             || SqlError::new(ErrorKind::Invalid, format!("{} lacks an argument", kind.name())).with_hint(kind.usage());
         let data = next().ok_or_else(wrong)?;
-        let (time, has_window_time) = time_column(kind, next().ok_or_else(wrong)?)?;
-        let step = span(kind, next().ok_or_else(wrong)?)?;
+        let (time, has_window_time) = time_column(kind.name(), &kind.usage(), next().ok_or_else(wrong)?)?;
+        let step = span(kind.name(), next().ok_or_else(wrong)?)?;
         let size = match kind {
             Kind::Tumble => step.clone(),
-            Kind::Hop | Kind::Cumulate => span(kind, next().ok_or_else(wrong)?)?,
+            Kind::Hop | Kind::Cumulate => span(kind.name(), next().ok_or_else(wrong)?)?,
         };
-        let offset = next().map(|offset| span(kind, offset)).transpose()?;
-        let data = match &data {
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => data.to_string(),
-            Expr::Subquery(query) => format!("({query}) AS __windowed"),
-            other => {
-                return Err(SqlError::new(ErrorKind::Invalid, format!("{} cannot read {other}", kind.name()))
-                    .with_hint("Name a table, a source or a view."));
-            }
-        };
+        let offset = next().map(|offset| span(kind.name(), offset)).transpose()?;
+        let data = table(kind.name(), &data)?;
         let call = Call { kind, data, time, step, size, offset, has_window_time };
         call.check()?;
         Ok(call)
@@ -222,11 +215,20 @@ fn in_order(kind: Kind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
     Ok(given)
 }
 
+/// What stands after FROM for the rows that are read.
+pub(super) fn table(name: &str, data: &Expr) -> Result<String> {
+    match data {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Ok(data.to_string()),
+        Expr::Subquery(query) => Ok(format!("({query}) AS __windowed")),
+        other => Err(SqlError::new(ErrorKind::Invalid, format!("{name} cannot read {other}"))
+            .with_hint("Name a table, a source or a view.")),
+    }
+}
+
 /// The time column, and whether it is given as `DESCRIPTOR(column)`.
-fn time_column(kind: Kind, expr: Expr) -> Result<(String, bool)> {
+pub(super) fn time_column(name: &str, usage: &str, expr: Expr) -> Result<(String, bool)> {
     let wrong = |expr: &Expr| {
-        SqlError::new(ErrorKind::Invalid, format!("{} wants a column of times, not {expr}", kind.name()))
-            .with_hint(kind.usage())
+        SqlError::new(ErrorKind::Invalid, format!("{name} wants a column of times, not {expr}")).with_hint(usage)
     };
     let (column, is_descriptor) = match &expr {
         Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("descriptor") => {
@@ -244,9 +246,9 @@ fn time_column(kind: Kind, expr: Expr) -> Result<(String, bool)> {
     }
 }
 
-fn span(kind: Kind, expr: Expr) -> Result<Span> {
+pub(super) fn span(name: &str, expr: Expr) -> Result<Span> {
     Span::read(&expr).ok_or_else(|| {
-        SqlError::new(ErrorKind::Invalid, format!("{} wants constant sizes, not {expr}", kind.name()))
+        SqlError::new(ErrorKind::Invalid, format!("{name} wants constant sizes, not {expr}"))
             .with_hint("Write an interval of weeks, days, hours, minutes or seconds: months are not all of one length.")
     })
 }

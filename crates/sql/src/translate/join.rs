@@ -151,7 +151,12 @@ fn kind_of(join: &Join) -> Result<(JoinKind, bool)> {
     })
 }
 
-fn same_type(left: Expr, left_schema: &DFSchema, right: Expr, right_schema: &DFSchema) -> Result<(Expr, Expr)> {
+pub(super) fn same_type(
+    left: Expr,
+    left_schema: &DFSchema,
+    right: Expr,
+    right_schema: &DFSchema,
+) -> Result<(Expr, Expr)> {
     let (l, r) = (left.get_type(left_schema)?, right.get_type(right_schema)?);
     if l == r {
         return Ok((left, right));
@@ -165,7 +170,7 @@ fn same_type(left: Expr, left_schema: &DFSchema, right: Expr, right_schema: &DFS
     Ok((conform(left, l), conform(right, r)))
 }
 
-fn distinct_pairs(left: Vec<usize>, right: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn distinct_pairs(left: Vec<usize>, right: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
     let mut pairs: Vec<(usize, usize)> = Vec::with_capacity(left.len());
     for pair in left.into_iter().zip(right) {
         if !pairs.contains(&pair) {

@@ -5,12 +5,14 @@
 //! batches carry (`types::canonical`); an expression that was typed on another type sees it through a cast.
 //!
 //! Reading order: this file (the walk, order and limit), `schema`, `expr`, `stage` (fusion), then one file for each
-//! family of nodes: `join`, `aggregate`, `window`, `rows`.
+//! family of nodes: `join`, `asof`, `aggregate`, `window`, `recognize`, `rows`.
 
 mod aggregate;
+mod asof;
 mod expr;
 mod join;
 mod ranks;
+mod recognize;
 mod rows;
 pub(crate) mod schema;
 mod stage;
@@ -25,8 +27,10 @@ use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::logical_plan::{Distinct, FetchType, Limit, LogicalPlan, SkipType, Sort};
 use datafusion_expr::{Expr, Volatility, cast};
 
+use crate::asof::AsofNode;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::planner::{Finish, Planned};
+use crate::recognize::RecognizeNode;
 use crate::setop::SetNode;
 use expr::{conjuncts, resolve};
 use stage::stage;
@@ -144,10 +148,19 @@ impl Translator {
             }
             LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::Unnest(unnest) => rows::unnest(unnest, self.node(&unnest.input)?),
-            LogicalPlan::Extension(extension) => match extension.node.as_any().downcast_ref::<SetNode>() {
-                Some(node) => self.set_operation(node),
-                None => Err(SqlError::internal("an unknown extension node is in the plan")),
-            },
+            LogicalPlan::Extension(extension) => {
+                let node = extension.node.as_any();
+                if let Some(node) = node.downcast_ref::<SetNode>() {
+                    return self.set_operation(node);
+                }
+                if let Some(node) = node.downcast_ref::<AsofNode>() {
+                    return self.asof(node);
+                }
+                if let Some(node) = node.downcast_ref::<RecognizeNode>() {
+                    return self.recognize(node);
+                }
+                Err(SqlError::internal("an unknown extension node is in the plan"))
+            }
             LogicalPlan::Repartition(repartition) => self.node(&repartition.input),
             other => Err(leftover(other)),
         }

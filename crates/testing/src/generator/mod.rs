@@ -1,9 +1,10 @@
 //! Random relations, their histories, and plans over them.
 //!
 //! Reading order: [`values`] (one value), [`history`] (what happens to relations over time), [`expressions`] and
-//! [`plans`] (what is asked).
+//! [`plans`] and [`patterns`] (what is asked).
 
 pub mod expressions;
 pub mod history;
+pub mod patterns;
 pub mod plans;
 pub mod values;

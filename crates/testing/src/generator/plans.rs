@@ -20,7 +20,7 @@ pub struct Plans<'a> {
     relations: &'a [Relation],
     /// Whether expressions may fail on rows.
     fallible: Fallible,
-    builder: Builder,
+    pub(super) builder: Builder,
 }
 
 /// All the ways to join.
@@ -155,6 +155,7 @@ impl<'a> Plans<'a> {
         let asof = Asof {
             left_key,
             right_key,
+            nulls: if rng.chance(20) { Nulls::Equal } else { Nulls::Differ },
             left_time,
             right_time,
             strategy: *rng.pick(&[Strategy::Backward, Strategy::Forward, Strategy::Nearest]),
@@ -370,7 +371,7 @@ fn is_ordered(function: &AggregateFunction) -> bool {
 }
 
 /// Types that may be keys, orders and arguments.
-fn is_simple(data_type: &DataType) -> bool {
+pub(super) fn is_simple(data_type: &DataType) -> bool {
     !matches!(data_type, DataType::List(_) | DataType::UInt64)
 }
 

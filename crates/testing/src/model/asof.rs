@@ -1,7 +1,7 @@
 //! As-of joins: each left row compares itself with all right rows.
 
-use anabranch_plan::Plan;
 use anabranch_plan::asof::{Asof, Strategy};
+use anabranch_plan::{Nulls, Plan};
 use datafusion_common::ScalarValue;
 
 use super::Answer;
@@ -34,7 +34,11 @@ fn nearest<'a>(asof: &Asof, left: &Row, right: &'a Contents) -> Option<&'a Row> 
             Strategy::Nearest => true,
         };
         let is_near = asof.tolerance.is_none_or(|tolerance| (time - at).unsigned_abs() <= u128::from(tolerance));
-        !key.has_null() && row.project(&asof.right_key) == key && is_side && is_near && (asof.exact || *time != at)
+        (asof.nulls == Nulls::Equal || !key.has_null())
+            && row.project(&asof.right_key) == key
+            && is_side
+            && is_near
+            && (asof.exact || *time != at)
     });
     // Of two that differ alike, the earlier one.
     candidates.min_by_key(|(row, time)| ((time - at).abs(), *time, (*row).clone())).map(|(row, _)| row)

@@ -7,13 +7,14 @@
 //!
 //! Relies on inputs without negative multiplicities. Costs whatever it costs.
 //!
-//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`].
+//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`recognize`].
 
 pub mod aggregate;
 pub mod asof;
 pub mod expression;
 pub mod join;
 pub mod order;
+pub mod recognize;
 
 use std::collections::BTreeMap;
 
@@ -61,6 +62,7 @@ pub fn evaluate(plan: &Plan, inputs: &Inputs) -> Answer {
         Node::Aggregate { input, keys, calls } => aggregate::aggregate(evaluate(input, inputs), keys, calls),
         Node::Distinct { input } => map_counts(evaluate(input, inputs), |_, _| 1),
         Node::TopK { input, top } => order::top(evaluate(input, inputs), top),
+        Node::Recognize { input, recognize } => recognize::recognize(recognize, evaluate(input, inputs)),
         Node::Union { inputs: parts } => union(parts.iter().map(|part| evaluate(part, inputs))),
         Node::SetOperation { operation, left, right } => {
             set_operation(*operation, evaluate(left, inputs), evaluate(right, inputs))

@@ -144,6 +144,14 @@ fn asof_joins() {
 }
 
 #[test]
+fn row_patterns() {
+    laws("row_patterns", 60, Size::SMALL, |rng, plans| {
+        let input = plans.relation(0);
+        plans.recognize(rng, &input)
+    });
+}
+
+#[test]
 fn aggregates() {
     for size in [Size::SMALL, Size::LARGE] {
         aggregate_laws("aggregates", size, &AGGREGATES);

@@ -84,6 +84,23 @@ macro_rules! files {
 }
 
 files!(
-    aggregates, cte, dates, ddl, dml, errors, joins, nulls, numbers, queries, setops, subqueries, text, topk, tour,
-    types, windows,
+    aggregates,
+    asof,
+    cte,
+    dates,
+    ddl,
+    dml,
+    errors,
+    joins,
+    match_recognize,
+    nulls,
+    numbers,
+    queries,
+    setops,
+    subqueries,
+    text,
+    topk,
+    tour,
+    types,
+    windows,
 );

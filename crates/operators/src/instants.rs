@@ -5,7 +5,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::DataType;
 
 /// The numbers of a column of whole numbers, dates or times.
-pub(super) enum Instants {
+pub(crate) enum Instants {
     Byte(ScalarBuffer<i8>),
     Short(ScalarBuffer<i16>),
     Int(ScalarBuffer<i32>),
@@ -15,7 +15,7 @@ pub(super) enum Instants {
 impl Instants {
     /// # Panics
     /// If the column is of another type.
-    pub(super) fn of(column: &ArrayRef) -> Instants {
+    pub(crate) fn of(column: &ArrayRef) -> Instants {
         use DataType::{Date32, Date64, Int8, Int16, Int32, Int64, Time32, Time64, Timestamp};
         let data = column.to_data();
         let (offset, len) = (data.offset(), data.len());
@@ -30,7 +30,7 @@ impl Instants {
     }
 
     #[inline]
-    pub(super) fn at(&self, row: usize) -> i64 {
+    pub(crate) fn at(&self, row: usize) -> i64 {
         match self {
             Instants::Byte(values) => i64::from(values[row]),
             Instants::Short(values) => i64::from(values[row]),
