@@ -26,9 +26,10 @@
 //! started or explained; the first one counts.
 //!
 //! Reading order: [`input`] (where events come from), [`ingress`] (how they come in order), [`query`] (the frame), [`expression`],
-//! [`rows`] (select, filter, union ..), [`lifetimes`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups), [`join`], then [`run`].
+//! [`rows`] (select, filter, union ..), [`lifetimes`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups), [`join`], [`asof`], then [`run`].
 
 mod aggregate;
+mod asof;
 mod edges;
 mod expression;
 mod group;
@@ -48,6 +49,7 @@ pub use aggregate::{
 pub use anabranch_operators::temporal::egress::Item;
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
 pub use anabranch_plan::temporal::FOREVER;
+pub use asof::Asof;
 pub use datafusion_expr::{Expr, lit};
 pub use expression::{col, end, start};
 pub use group::GroupBy;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anabranch_engine::frame::{FOREVER, Frame, How, avg, col, count_rows, end, lit, max, min, start, sum};
+use anabranch_engine::frame::{Asof, FOREVER, Frame, How, avg, col, count_rows, end, lit, max, min, start, sum};
 use anabranch_testing::rng::{Rng, cases};
 use anabranch_testing::temporal::laws::{Life, Out, come_out, hold, input, snapshots};
 use anabranch_testing::temporal::{read, run};
@@ -335,6 +335,44 @@ fn frames_join_outside() {
                     all.extend(
                         alone(r, &others).into_iter().map(|(s, e)| (s, e, format!("NULL, NULL, {}, {}", r.k, r.x))),
                     );
+                }
+                all
+            }),
+        )
+    });
+}
+
+#[test]
+fn frames_join_as_of() {
+    law_of_two("as-of join", |rng| {
+        let (is_forward, is_strict, is_left) = (rng.chance(50), rng.chance(30), rng.chance(30));
+        let tolerance = rng.chance(60).then(|| rng.between(1, 10));
+        let mut asof = if is_forward { Asof::forward() } else { Asof::backward() };
+        asof = if is_strict { asof.strictly() } else { asof };
+        asof = tolerance.map_or(asof, |ticks| asof.tolerance(ticks));
+        let is_left = is_left && !is_forward;
+        asof = if is_left { asof.left() } else { asof };
+        let frame = input("left").join_asof(&input("right"), [col("k")], [col("k")], asof);
+        let distance = move |l: &Life, r: &Life| if is_forward { r.start - l.start } else { l.start - r.start };
+        let may_match = move |l: &Life, r: &Life| {
+            let distance = distance(l, r);
+            r.k == l.k && distance >= i64::from(is_strict) && tolerance.is_none_or(|ticks| distance <= ticks)
+        };
+        (
+            frame,
+            Box::new(move |left, right| {
+                let mut all = Vec::new();
+                for l in left {
+                    let others: Vec<&Life> = right.iter().filter(|r| may_match(l, r)).collect();
+                    let Some(least) = others.iter().map(|r| distance(l, r)).min() else {
+                        let row = format!("{}, {}, NULL, NULL", l.k, l.x);
+                        all.extend(is_left.then_some((l.start, l.start + 1, row)));
+                        continue;
+                    };
+                    for r in others.into_iter().filter(|r| distance(l, r) == least) {
+                        let at = if is_forward { r.start } else { l.start };
+                        all.push((at, at + 1, format!("{}, {}, {}, {}", l.k, l.x, r.k, r.x)));
+                    }
                 }
                 all
             }),
