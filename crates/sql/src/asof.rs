@@ -134,17 +134,15 @@ impl RelationPlanner for AsofPlanner {
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> DfResult<RelationPlanning> {
-        let (mut join, outer) = match relation {
-            TableFactor::NestedJoin { table_with_joins, alias } if is_asof(alias.as_ref()) => {
-                (*table_with_joins, false)
-            }
+        let mut join = match relation {
+            TableFactor::NestedJoin { table_with_joins, alias } if is_asof(alias.as_ref()) => *table_with_joins,
             other => return Ok(RelationPlanning::Original(Box::new(other))),
         };
         let missing = || SqlError::internal("an as-of join is marked on a join with its condition");
         let right = join.joins.pop().ok_or_else(missing)?;
         let (condition, outer) = match right.join_operator {
             JoinOperator::Left(JoinConstraint::On(condition)) => (condition, true),
-            JoinOperator::Inner(JoinConstraint::On(condition)) => (condition, outer),
+            JoinOperator::Inner(JoinConstraint::On(condition)) => (condition, false),
             _ => return Err(missing().into()),
         };
         let left = context.plan(join.relation)?;

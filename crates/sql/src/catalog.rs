@@ -34,6 +34,8 @@ pub struct Relation {
     pub primary_key: Vec<usize>,
     /// When the time of its rows is known to have passed, if that was said.
     pub watermark: Option<Watermark>,
+    /// The relation that holds the watermark, one row of one column `watermark`, if it has one.
+    pub watermark_relation: Option<String>,
     /// For a plain view: the query to plan in its place, and the names of its columns.
     pub view_query: Option<String>,
 }

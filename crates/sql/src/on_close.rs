@@ -1,9 +1,9 @@
 //! `EMIT ON WINDOW CLOSE`: the rows of windows that are over, and no others.
 //!
-//! A window is over when the watermark of what it reads has passed its end. The watermark is the greatest time less the delay, so the query becomes
+//! A window is over when the watermark of what it reads has passed its end. The session keeps the watermark in a relation of one row, so the query becomes
 //!
 //! ```text
-//!     SELECT * FROM (query) WHERE window_end <= (SELECT max(time) - delay FROM relation)
+//!     SELECT * FROM (query) WHERE window_end <= (SELECT max(watermark) FROM "watermark of relation")
 //! ```
 //!
 //! (`<` for sessions, which a row at the very end of the window would go on.)
@@ -17,7 +17,6 @@ use crate::catalog::Catalog;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::parse::{fold, object_name};
 use crate::rewrite::template;
-use crate::statement::Watermark;
 use crate::walk::{Look, Looking, look};
 
 /// The query, of closed windows only.
@@ -29,15 +28,10 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog) -> Result<Query> {
     look(query, &mut windowed);
     let mut conditions = Vec::new();
     for (name, is_session) in windowed.relations {
-        if let Some(Watermark { column, delay }) = catalog.relation(&name).and_then(|relation| relation.watermark) {
-            let (name, column) = (quoted(&name), quoted(&column));
-            let latest = match delay.amount() {
-                0 => format!("max({column})"),
-                _ => format!("max({column}) - {delay}"),
-            };
+        if let Some(holder) = catalog.relation(&name).and_then(|relation| relation.watermark_relation) {
             // A row at the very end of a session's window still belongs to it.
             let comparison = if is_session { "<" } else { "<=" };
-            conditions.push(format!("window_end {comparison} (SELECT {latest} FROM {name})"));
+            conditions.push(format!("window_end {comparison} (SELECT max(watermark) FROM {})", quoted(&holder)));
         }
     }
     if conditions.is_empty() {

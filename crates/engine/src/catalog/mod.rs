@@ -12,8 +12,10 @@ mod watermark;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anabranch_batch::Batch;
 use anabranch_sql::statement::ObjectKind;
 
+use crate::cluster::CollectionId;
 use crate::error::Error;
 use crate::nearest::nearest;
 
@@ -46,10 +48,10 @@ impl Catalog {
 
     /// The table of that name, or an error that says what else it is.
     pub fn table(&self, name: &str) -> Result<&Object, Error> {
-        let object = match self.objects.get(name) {
+        let object = match self.objects.get(name).filter(|object| !object.is_hidden) {
             Some(object) => object,
             None => {
-                let tables = self.objects.values().filter(|o| o.kind == ObjectKind::Table).map(|o| &o.name);
+                let tables = self.objects().filter(|o| o.kind == ObjectKind::Table).map(|o| &o.name);
                 return Err(self.unknown("table", name, tables));
             }
         };
@@ -71,9 +73,20 @@ impl Catalog {
         object.or_else(|| self.indexes.contains_key(name).then_some(ObjectKind::Index))
     }
 
-    /// Relations in the order of their names.
+    /// Relations in the order of their names, without hidden ones.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        self.objects.values()
+        self.objects.values().filter(|object| !object.is_hidden)
+    }
+
+    /// What the relations that hold watermarks become, and their collections.
+    pub fn watermark_changes(&mut self) -> Vec<(CollectionId, Batch)> {
+        let changes = |object: &mut Object| {
+            let batch = object.watermark.as_mut()?.changes(&object.schema)?;
+            Some((Watermark::relation_of(&object.name), batch))
+        };
+        let changes: Vec<(String, Batch)> = self.objects.values_mut().filter_map(changes).collect();
+        let collection = |name: &String| Some(self.objects.get(name)?.maintained.as_ref()?.collection);
+        changes.into_iter().filter_map(|(name, batch)| Some((collection(&name)?, batch))).collect()
     }
 
     /// Indexes in the order of their names.

@@ -8,7 +8,7 @@ use anabranch_sql::catalog::Relation;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
-use super::Catalog;
+use super::{Catalog, Watermark};
 
 /// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that the query names,
 /// those inside plain views included.
@@ -41,6 +41,7 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
             schema: without_limits(&object.schema),
             primary_key: object.primary_key.clone(),
             watermark: object.watermark.as_ref().map(|watermark| watermark.declared.clone()),
+            watermark_relation: object.watermark.as_ref().map(|_| Watermark::relation_of(&object.name)),
             view_query: object.query_text.clone().filter(|_| inline),
         })
     }

@@ -2,13 +2,16 @@
 //!
 //! Law: the watermark is the greatest time of any row so far, less a delay. A row before the watermark of the rows before it is late; late rows are left out and
 //! counted. Rows of a source come one after another, so what is left out does not depend on how they are cut into batches; rows of one statement come at
-//! once, and none makes another late. A row without a time is never late.
+//! once, and none makes another late. A row without a time is never late. The watermark is also a row of a relation of its own, which the session writes with
+//! the commit that moves it: what windows that are over are compared with.
 
-use anabranch_batch::Batch;
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, Diff, Diffs, Times};
 use anabranch_sql::span::Span;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 
 use crate::error::Error;
 
@@ -23,6 +26,8 @@ pub(crate) struct Watermark {
     delay: i64,
     /// The greatest time so far.
     high: Option<i64>,
+    /// The watermark that its relation holds.
+    shown: Option<i64>,
     /// Rows left out.
     pub late: u64,
 }
@@ -64,7 +69,7 @@ impl Watermark {
                     ));
             }
         };
-        Ok(Watermark { declared: declared.clone(), column, delay, high: None, late: 0 })
+        Ok(Watermark { declared: declared.clone(), column, delay, high: None, shown: None, late: 0 })
     }
 
     /// The rows that are not late. All have diffs of +1.
@@ -87,6 +92,32 @@ impl Watermark {
         let n_late = keep.iter().filter(|keep| !**keep).count();
         self.late += n_late as u64;
         Ok(if n_late == 0 { batch } else { batch.filter(&BooleanArray::from(keep)) })
+    }
+
+    /// The name of the relation that holds the watermark of a table or source.
+    pub fn relation_of(name: &str) -> String {
+        format!("watermark of {name}")
+    }
+
+    /// The columns of that relation: it has one row, or none before all rows.
+    pub fn relation_schema(&self, schema: &SchemaRef) -> SchemaRef {
+        let data_type = schema.field(self.column).data_type().clone();
+        Arc::new(Schema::new(vec![Field::new("watermark", data_type, false)]))
+    }
+
+    /// What the relation's rows become, if the watermark has moved since the last call.
+    pub fn changes(&mut self, schema: &SchemaRef) -> Option<Batch> {
+        let current = self.current();
+        if current == self.shown {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.shown, current);
+        let updates: Vec<(i64, Diff)> =
+            before.map(|value| (value, -1)).into_iter().chain(current.map(|value| (value, 1))).collect();
+        let values = arrow::array::Int64Array::from_iter_values(updates.iter().map(|(value, _)| *value));
+        let values = cast(&values, schema.field(self.column).data_type()).expect("times are integers");
+        let diffs = Diffs::Column(updates.into_iter().map(|(_, diff)| diff).collect());
+        Some(Batch::new(vec![values], Times::Constant(0), diffs))
     }
 
     /// The watermark as a value of its column, if there has been a row.

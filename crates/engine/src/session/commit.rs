@@ -223,6 +223,10 @@ impl Session {
     /// Closes the open commit, if there is one, and lets inputs, holds and (without threads) the workers follow.
     pub(super) fn commit_pending(&mut self) {
         let Some((_, greatest)) = self.timeline.open.take() else { return };
+        for (collection, batch) in self.catalog.watermark_changes() {
+            self.timeline.rows_unforgotten += batch.len();
+            self.cluster.push(collection, batch.with_times(Times::Constant(greatest)));
+        }
         self.timeline.last = greatest;
         self.timeline.in_flight.push_back(greatest);
         self.timeline.commits_unforgotten += 1;

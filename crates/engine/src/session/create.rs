@@ -56,9 +56,10 @@ impl Session {
             retain,
             watermark,
             source: None,
+            is_hidden: false,
         };
         self.check_defaults(&object)?;
-        self.add_input(object)?;
+        self.add_timed_input(object)?;
         Ok(Outcome::done("CREATE TABLE"))
     }
 
@@ -138,8 +139,9 @@ impl Session {
             retain,
             watermark,
             source: Some(SourceOptions { connector }),
+            is_hidden: false,
         };
-        self.add_input(object)?;
+        self.add_timed_input(object)?;
         let now = self.options.clock.now_micros();
         self.pump.add(Pumped::new(&create.name, reader, rate, now));
         self.publish_progress();
@@ -174,6 +176,7 @@ impl Session {
             retain: Retain::All,
             watermark: None,
             source: None,
+            is_hidden: false,
         };
         if create.materialized {
             let all_columns = (0..object.schema.fields().len()).collect();
@@ -264,6 +267,32 @@ impl Session {
             };
             Error::invalid(format!("connector \"{name}\" does not exist")).with_hint(hint)
         })
+    }
+
+    /// Adds a table or source, and the relation that holds its watermark if it has one.
+    fn add_timed_input(&mut self, object: Object) -> Result<(), Error> {
+        let name = object.name.clone();
+        let holder = object.watermark.as_ref().map(|watermark| Object {
+            name: Watermark::relation_of(&name),
+            schema: watermark.relation_schema(&object.schema),
+            kind: ObjectKind::Table,
+            primary_key: vec![],
+            defaults: vec![],
+            retain: Retain::All,
+            watermark: None,
+            source: None,
+            is_hidden: true,
+            ..object.clone()
+        });
+        if let Some(holder) = &holder
+            && self.catalog.contains(&holder.name)
+        {
+            let message = format!("the watermark of \"{name}\" has no name: there is a relation \"{}\"", holder.name);
+            return Err(Error::invalid(message).with_hint("Choose another name for one of them."));
+        }
+        self.add_input(object)?;
+        let Some(holder) = holder else { return Ok(()) };
+        self.add_input(holder).inspect_err(|_| self.drop_relation(&name))
     }
 
     /// Adds a table or source with its input and, unless it keeps nothing, its base arrangement.

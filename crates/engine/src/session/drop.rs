@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use anabranch_sql::statement::{Drop, ObjectKind};
 
 use super::{Outcome, Session};
-use crate::catalog::kind_name;
+use crate::catalog::{Watermark, kind_name};
 use crate::error::Error;
 
 impl Session {
@@ -56,7 +56,8 @@ impl Session {
     fn drop_order(&self, drop: &Drop, names: &[String]) -> Result<Vec<String>, Error> {
         let mut order: Vec<String> = Vec::new();
         for name in names {
-            for dependent in self.catalog.dependents(name).into_iter().chain([name.clone()]) {
+            let of_watermark = self.catalog.dependents(&Watermark::relation_of(name));
+            for dependent in self.catalog.dependents(name).into_iter().chain(of_watermark).chain([name.clone()]) {
                 if !order.contains(&dependent) {
                     order.push(dependent);
                 }
@@ -95,6 +96,9 @@ impl Session {
         }
         if maintained.is_input {
             self.cluster.drop_input(maintained.collection);
+        }
+        if object.watermark.is_some() {
+            self.drop_relation(&Watermark::relation_of(name));
         }
     }
 

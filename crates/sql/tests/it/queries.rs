@@ -64,6 +64,7 @@ fn a_view_that_reaches_itself_is_refused() {
         name: "t".into(),
         kind: ObjectKind::View,
         watermark: None,
+        watermark_relation: None,
         view_query: Some("select x as a, x as b, 'c' as c from w".into()),
         ..w
     });

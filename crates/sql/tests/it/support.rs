@@ -53,6 +53,7 @@ impl TestCatalog {
                     schema: Arc::new(Schema::new(table.columns)),
                     primary_key: table.primary_key,
                     watermark: table.watermark,
+                    watermark_relation: None,
                     view_query: None,
                 });
             }
@@ -64,6 +65,7 @@ impl TestCatalog {
                     schema: planned.plan.arrow_schema(),
                     primary_key: vec![],
                     watermark: None,
+                    watermark_relation: None,
                     view_query: (!view.materialized).then_some(view.query_text),
                 });
             }
