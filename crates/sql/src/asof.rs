@@ -296,6 +296,10 @@ fn distance(bound: &Expr, earlier: &Expr, later: &Expr) -> Option<Span> {
         };
     }
     // later - earlier <= c
+    let least = match least {
+        Expr::Cast(cast) => cast.expr.as_ref(),
+        other => other,
+    };
     let Expr::BinaryExpr(BinaryExpr { left: from, op: Operator::Minus, right: subtracted }) = least else {
         return None;
     };

@@ -137,6 +137,8 @@ impl Asof {
         let (left, right) =
             (time_type(&spec.left_types, spec.left_time), time_type(&spec.right_types, spec.right_time));
         assert_eq!(left, right, "times are of one type on both sides");
+        let is_key = spec.left_key.contains(&spec.left_time) || spec.right_key.contains(&spec.right_time);
+        assert!(!is_key, "times are no keys");
         let trace = |key: &[usize], time: usize, types: &[DataType], direction: Direction| {
             let values = ValueOrder::Sorted(vec![(time, direction)]);
             OrderedTrace::new(Layout { key: key.to_vec(), values, types: types.to_vec() }, spec.effort)

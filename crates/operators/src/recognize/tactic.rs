@@ -165,9 +165,10 @@ impl Recognize {
         let nulls = self.null_cells(1);
         for (number, version) in versions.iter().enumerate() {
             search.forget();
+            let (n_matches, n_labels) = (found.matches.len(), found.labels.len());
             if let Err(message) = self.search_version(number, version, rows, &masks, &nulls, &mut search, &mut found) {
-                let kept = found.matches.iter().position(|of| of.0 == number).unwrap_or(found.matches.len());
-                found.matches.truncate(kept);
+                found.matches.truncate(n_matches);
+                found.labels.truncate(n_labels);
                 found.errors.push((number, message));
             }
         }

@@ -236,7 +236,7 @@ fn one_or(mut parts: Vec<Parts>, all: fn(Vec<Parts>) -> Parts) -> Parts {
 
 #[cfg(test)]
 mod tests {
-        use datafusion_expr::sqlparser::tokenizer::Tokenizer;
+    use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
     use crate::dialect::Postgres;

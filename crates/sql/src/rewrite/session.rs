@@ -66,7 +66,7 @@ fn query(args: &[FunctionArg]) -> Result<String> {
     let ends = |comparison: &str, bound: String| {
         let keys: String = (0..partition.len()).map(|n| format!("__a.__k{n}, ")).collect();
         let on: String =
-            (0..partition.len()).map(|n| format!("__a.__k{n} IS NOT DISTINCT FROM __b.__k{n} AND ")).collect();
+            (0..partition.len()).map(|n| format!("(__a.__k{n} IS NOT DISTINCT FROM __b.__k{n}) AND ")).collect();
         format!(
             "(SELECT {keys}__a.__ts FROM {times} AS __a GLOBAL LEFT JOIN {times} AS __b ON {on}__a.__ts {comparison} __b.__ts AND {bound} WHERE __b.__ts IS NULL)"
         )
@@ -75,7 +75,7 @@ fn query(args: &[FunctionArg]) -> Result<String> {
     let lasts = ends("<", format!("__b.__ts <= __a.__ts + {gap}"));
     let on = |side: &str| -> String {
         let keys = partition.iter().enumerate();
-        keys.map(|(n, key)| format!("__r.{} IS NOT DISTINCT FROM {side}.__k{n} AND ", last_part(key))).collect()
+        keys.map(|(n, key)| format!("(__r.{} IS NOT DISTINCT FROM {side}.__k{n}) AND ", last_part(key))).collect()
     };
     let (of_start, of_last) = (on("__s"), on("__e"));
     let end = format!("__e.__ts + {gap}");

@@ -34,6 +34,10 @@ impl Translator {
             return Err(SqlError::internal("an as-of join compares times"));
         };
         let (left_key, right_key) = distinct_pairs(left_key, right_key);
+        if left_key.contains(&left_time) || right_key.contains(&right_time) {
+            return Err(SqlError::new(ErrorKind::Invalid, "a time of an as-of join is one of its keys, too")
+                .with_hint("Compare it once: rows with equal keys have no other time to be matched on."));
+        }
         let time_type = left.schema.field(left_time).data_type().clone();
         if !is_instant(&time_type) {
             let message = format!("an as-of join cannot match on {}", sql_name(&time_type));

@@ -67,7 +67,6 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
                         columns,
                         primary_key: vec![],
                         watermark: None,
-                        watermark_relation: None,
                         options: vec![],
                     }));
                 }
