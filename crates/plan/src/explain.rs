@@ -9,10 +9,8 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
-use crate::asof::{Asof, Strategy};
-use crate::explain_temporal;
 use crate::ir::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
-use crate::recognize::{Recognize, Skip};
+use crate::{explain_rows, explain_temporal};
 
 /// Literal rows shown before the rest is counted.
 const ROWS_SHOWN_MAX: usize = 3;
@@ -44,11 +42,11 @@ pub fn line(plan: &Plan) -> String {
             format!("Unnest{outer} {}", lists.join(", "))
         }
         Node::Join { .. } => join(plan),
-        Node::Asof { left, right, asof } => explain_asof(plan, left, right, asof),
+        Node::Asof { left, right, asof } => explain_rows::asof(plan, left, right, asof),
         Node::Aggregate { input, keys, calls } => aggregate(plan, input, keys, calls),
         Node::Distinct { .. } => format!("Distinct [{}]", names(&plan.schema)),
         Node::TopK { input, top } => top_k(&input.schema, top),
-        Node::Recognize { input, recognize } => explain_recognize(input, recognize),
+        Node::Recognize { input, recognize } => explain_rows::recognize(input, recognize),
         Node::Union { inputs } => format!("Union of {} [{}]", inputs.len(), names(&plan.schema)),
         Node::SetOperation { operation, .. } => {
             let word = match operation {
@@ -135,56 +133,12 @@ fn join(plan: &Plan) -> String {
     out
 }
 
-fn equals(nulls: Nulls) -> &'static str {
+/// How keys compare.
+pub(crate) fn equals(nulls: Nulls) -> &'static str {
     match nulls {
         Nulls::Differ => "=",
         Nulls::Equal => "is not distinct from",
     }
-}
-
-fn explain_asof(plan: &Plan, left: &Plan, right: &Plan, asof: &Asof) -> String {
-    let (left_time, right_time) = (name(&left.schema, asof.left_time), name(&right.schema, asof.right_time));
-    let outer = if asof.outer { " left" } else { "" };
-    let equal = if asof.exact { "=" } else { "" };
-    let times = match asof.strategy {
-        Strategy::Backward => format!("{left_time} >{equal} {right_time}"),
-        Strategy::Forward => format!("{left_time} <{equal} {right_time}"),
-        Strategy::Nearest if asof.exact => format!("{left_time} near {right_time}"),
-        Strategy::Nearest => format!("{left_time} near {right_time}, not equal"),
-    };
-    let keys = asof.left_key.iter().zip(&asof.right_key);
-    let equals = equals(asof.nulls);
-    let keys = keys.map(|(l, r)| format!("{} {equals} {} and ", name(&left.schema, *l), name(&right.schema, *r)));
-    let within = asof.tolerance.map(|tolerance| format!(" within {tolerance}")).unwrap_or_default();
-    format!("Asof{outer} on {}{times}{within} [{}]", keys.collect::<String>(), names(&plan.schema))
-}
-
-fn explain_recognize(input: &Plan, recognize: &Recognize) -> String {
-    let mut out = String::from("Recognize");
-    if !recognize.partition.is_empty() {
-        let _ = write!(out, " by {}", list(recognize.partition.iter().map(|at| name(&input.schema, *at))));
-    }
-    let _ = write!(out, " order by {} pattern ({})", order(&input.schema, &recognize.order), recognize.pattern_text());
-    if let Some(within) = recognize.within {
-        let _ = write!(out, " within {within}");
-    }
-    let conditions: Vec<String> = recognize
-        .variables
-        .iter()
-        .filter_map(|variable| Some(format!("{} as {}", variable.name, expression(variable.condition.as_ref()?))))
-        .collect();
-    if !conditions.is_empty() {
-        let _ = write!(out, " where {}", conditions.join(", "));
-    }
-    let variable = |variable: usize| recognize.variables[variable].name.clone();
-    match recognize.skip {
-        Skip::PastLastRow => {}
-        Skip::ToNextRow => out.push_str(" skip to next row"),
-        Skip::ToFirst(of) => _ = write!(out, " skip to first {}", variable(of)),
-        Skip::ToLast(of) => _ = write!(out, " skip to last {}", variable(of)),
-    }
-    let _ = write!(out, " [{}]", list(recognize.output.iter().map(|cell| cell.name.clone())));
-    out
 }
 
 fn aggregate(plan: &Plan, input: &Plan, keys: &[usize], calls: &[AggregateCall]) -> String {

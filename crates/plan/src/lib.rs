@@ -13,6 +13,7 @@
 
 pub mod asof;
 pub mod explain;
+mod explain_rows;
 mod explain_temporal;
 pub mod ir;
 pub mod pattern;

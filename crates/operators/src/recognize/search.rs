@@ -10,6 +10,9 @@ use super::program::{Program, Step};
 /// Most times that the search for a match goes back, where conditions depend on the match so far.
 pub const BACKTRACKS_MAX: usize = 1 << 20;
 
+/// Says whether a row may be taken for the last of these labels, those of the match with it.
+pub(super) type Meets<'a> = &'a mut dyn FnMut(usize, &[usize]) -> Result<bool, String>;
+
 /// A search over the rows of one partition.
 pub(super) struct Search<'a> {
     program: &'a Program,
@@ -37,12 +40,7 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     /// Those of `meets`; a message when it goes back too often.
-    pub(super) fn run(
-        &mut self,
-        start: usize,
-        end: usize,
-        meets: &mut dyn FnMut(usize, &[usize]) -> Result<bool, String>,
-    ) -> Result<bool, String> {
+    pub(super) fn run(&mut self, start: usize, end: usize, meets: Meets<'_>) -> Result<bool, String> {
         self.choices.clear();
         self.labels.clear();
         let (mut step, mut row, mut n_back) = (0, start, 0);

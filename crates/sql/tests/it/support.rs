@@ -47,13 +47,27 @@ impl TestCatalog {
         match statement {
             Statement::CreateTable(table) => {
                 self.defaults.insert(table.name.clone(), table.defaults);
+                let holder = table.watermark.as_ref().map(|_| format!("watermark of {}", table.name));
+                if let (Some(name), Some(watermark)) = (&holder, &table.watermark) {
+                    let of_column = table.columns.iter().find(|column| *column.name() == watermark.column);
+                    let column = of_column.unwrap().clone().with_name("watermark");
+                    self.add(Relation {
+                        name: name.clone(),
+                        kind: ObjectKind::Table,
+                        schema: Arc::new(Schema::new(vec![column])),
+                        primary_key: vec![],
+                        watermark: None,
+                        watermark_relation: None,
+                        view_query: None,
+                    });
+                }
                 self.add(Relation {
                     name: table.name,
                     kind: ObjectKind::Table,
                     schema: Arc::new(Schema::new(table.columns)),
                     primary_key: table.primary_key,
                     watermark: table.watermark,
-                    watermark_relation: None,
+                    watermark_relation: holder,
                     view_query: None,
                 });
             }
@@ -78,7 +92,8 @@ impl TestCatalog {
     }
 
     pub fn remove(&mut self, name: &str) {
-        self.relations.remove(name);
+        let holder = self.relations.remove(name).and_then(|relation| relation.watermark_relation);
+        holder.iter().for_each(|name| self.remove(name));
     }
 
     pub fn query(&self, text: &str) -> Result<Planned> {
