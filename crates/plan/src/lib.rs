@@ -19,4 +19,6 @@ pub mod properties;
 pub mod rewrite;
 pub mod temporal;
 
-pub use ir::{AggregateCall, AggregateFunction, Fraction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
+pub use ir::{
+    AggregateCall, AggregateFunction, Foreign, Fraction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK,
+};

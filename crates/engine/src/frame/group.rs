@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use anabranch_plan::temporal::Verb;
-use anabranch_plan::{AggregateCall, Plan};
+use anabranch_plan::{AggregateCall, AggregateFunction, Plan};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
@@ -122,7 +122,10 @@ fn with_keys(state: &State, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<String>), E
 
 fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<Arc<Plan>, Error> {
     let group: Vec<Expr> = state.group.iter().map(|name| col(name)).collect();
-    let parts = aggregates.iter().flat_map(|aggregate| aggregate.argument.iter().chain(&aggregate.filter));
+    let parts = aggregates.iter().flat_map(|aggregate| {
+        let Aggregate { argument, further, filter, .. } = aggregate;
+        argument.iter().chain(further).chain(filter)
+    });
     let input = input_for(state, keys.iter().chain(parts))?;
     let mut columns: Vec<Resolved> = Vec::new();
     for key in group.iter().chain(keys) {
@@ -138,15 +141,21 @@ fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<A
     for aggregate in aggregates {
         aggregate.error.clone().map_or(Ok(()), Err)?;
         let argument = aggregate.argument.as_ref().map(|expr| place(expr, &input, &mut columns)).transpose()?;
+        let further = aggregate.further.iter().map(|expr| place(expr, &input, &mut columns));
+        let further = further.collect::<Result<Vec<usize>, Error>>()?;
         let filter = aggregate.filter.as_ref().map(|expr| place(expr, &input, &mut columns)).transpose()?;
         if let Some(filter) = filter.filter(|at| columns[*at].data_type != DataType::Boolean) {
             let Resolved { name, data_type, .. } = &columns[filter];
             return Err(Error::invalid(format!("a filter is true or false, but {name} is of type {data_type}")));
         }
-        let output_type = aggregate.output_type(argument.map(|at| &columns[at].data_type))?;
+        let types = argument.iter().chain(&further).map(|&at| columns[at].data_type.clone());
+        let output_type = aggregate.output_type(&types.collect::<Vec<_>>())?;
         output.push((aggregate.name(), output_type.clone()));
         calls.push(AggregateCall {
-            function: aggregate.function.clone(),
+            function: match &aggregate.function {
+                AggregateFunction::Custom(custom, _) => AggregateFunction::Custom(custom.clone(), further),
+                known => known.clone(),
+            },
             argument,
             distinct: aggregate.distinct,
             filter,

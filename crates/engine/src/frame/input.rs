@@ -138,7 +138,7 @@ impl Events {
 }
 
 /// The type in which the engine keeps values of a type.
-fn storage(data_type: &DataType) -> DataType {
+pub(super) fn storage(data_type: &DataType) -> DataType {
     types::to_storage(&arrow::array::new_empty_array(data_type))
         .map_or_else(|_| data_type.clone(), |column| column.data_type().clone())
 }

@@ -42,9 +42,10 @@ mod rows;
 mod run;
 
 pub use aggregate::{
-    Aggregate, avg, count, count_rows, max, median, min, percentile_cont, percentile_disc, stddev, stddev_population,
-    sum, top_k, variance, variance_population,
+    Aggregate, avg, count, count_rows, custom, custom_invertible, max, median, min, percentile_cont, percentile_disc,
+    stddev, stddev_population, sum, top_k, variance, variance_population,
 };
+pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
 pub use anabranch_operators::temporal::egress::Item;
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
 pub use anabranch_plan::temporal::FOREVER;

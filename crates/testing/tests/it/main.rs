@@ -6,3 +6,4 @@ mod rewrites;
 mod slt;
 mod temporal;
 mod tpch;
+mod user_aggregates;
