@@ -374,7 +374,7 @@ impl Plan {
     }
 
     fn collect_event_inputs(&self, found: &mut Vec<(String, DFSchemaRef)>) {
-        if let Node::Temporal { verb: Verb::Events { input }, .. } = &self.node
+        if let Node::Temporal { verb: Verb::Events { input, .. }, .. } = &self.node
             && !found.iter().any(|(name, _)| name == input)
         {
             found.push((input.clone(), self.schema.clone()));

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::Verb;
 use anabranch_plan::{AggregateCall, AggregateFunction, Plan};
 use arrow::datatypes::DataType;
@@ -35,11 +36,12 @@ impl Frame {
         self.group_by([]).agg(aggregates)
     }
 
-    /// Each distinct row once, while there is one.
+    /// Each distinct row once, while there is one. Of rows with a unique key that is all of them.
     #[must_use]
     pub fn distinct(&self) -> Frame {
-        let columns: Vec<Expr> = match self.schema() {
-            Ok(schema) => schema.fields().iter().map(|field| col(field.name())).collect(),
+        let columns: Vec<Expr> = match self.state() {
+            Ok(state) if Properties::of(&state.plan).unique.is_some() => return self.clone(),
+            Ok(state) => columns_of(state.schema()).iter().map(|(name, _)| col(name)).collect(),
             Err(error) => return Frame::failed(error),
         };
         self.group_by(columns).agg([])
@@ -75,13 +77,13 @@ impl Frame {
         let state = self.state()?;
         let (plan, names) = with_keys(state, keys)?;
         let group = state.group.iter().cloned().chain(names).collect();
-        Ok(Frame::new(plan, state.inputs.clone(), group))
+        Ok(Frame::regrouped(state, plan, group))
     }
 
     /// This frame back in the outer groups.
     fn ungrouped(&self, outer: &[String]) -> Frame {
         match self.state() {
-            Ok(state) => Frame::new(state.plan.clone(), state.inputs.clone(), outer.to_vec()),
+            Ok(state) => Frame::regrouped(state, state.plan.clone(), outer.to_vec()),
             Err(error) => Frame::failed(error),
         }
     }
@@ -93,7 +95,7 @@ impl GroupBy {
     #[must_use]
     pub fn agg(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> Frame {
         let aggregates: Vec<Aggregate> = aggregates.into_iter().collect();
-        self.frame.then(|state| aggregate(state, &self.keys, &aggregates))
+        self.frame.then_rows(|state| aggregate(state, &self.keys, &aggregates))
     }
 }
 

@@ -18,6 +18,7 @@
 //! Cost: over tumbling windows nothing is taken out, and every aggregate costs its `accumulate`. Over other lifetimes an [`Invertible`] one costs two
 //! operations a row and one a group and time; one that is not costs a walk over all rows of a group in force whenever a row comes or goes, and these rows are kept.
 
+mod extreme;
 mod store;
 
 use std::fmt;
@@ -27,7 +28,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Int64Type};
 
-use store::{Always, Erased, Never, Typed};
+pub(crate) use extreme::Extreme;
+use store::{Always, Erased, Growing, Never, Typed};
 pub(crate) use store::{Results, States};
 
 /// An aggregate written by a user. See the [module page](self).
@@ -149,6 +151,11 @@ impl CustomAggregate {
         CustomAggregate(Arc::new(Typed::<_, Always> { aggregate: Arc::new(aggregate), inverse: PhantomData }))
     }
 
+    /// The least or greatest value, of which nothing is taken out.
+    pub(crate) fn extreme(extreme: Extreme) -> CustomAggregate {
+        CustomAggregate(Arc::new(Typed::<_, Growing> { aggregate: Arc::new(extreme), inverse: PhantomData }))
+    }
+
     /// See [`UserAggregate::name`].
     pub fn name(&self) -> &str {
         self.0.name()
@@ -169,6 +176,11 @@ impl CustomAggregate {
 
     pub(crate) fn is_invertible(&self) -> bool {
         self.0.is_invertible()
+    }
+
+    /// Whether states can be added to each other.
+    pub(crate) fn can_combine(&self) -> bool {
+        self.0.can_combine()
     }
 
     pub(crate) fn states(&self, output_type: &DataType) -> Box<dyn States> {

@@ -13,7 +13,7 @@ use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::DataType;
 
-use super::{Invertible, Rows, UserAggregate};
+use super::{Extreme, Invertible, Rows, UserAggregate};
 
 /// An aggregate whose states' type is forgotten.
 pub(super) trait Erased: Send + Sync {
@@ -21,6 +21,7 @@ pub(super) trait Erased: Send + Sync {
     fn output_type(&self, arguments: &[DataType]) -> Result<DataType, String>;
     fn reads_starts(&self) -> bool;
     fn is_invertible(&self) -> bool;
+    fn can_combine(&self) -> bool;
     fn states(&self, output_type: &DataType) -> Box<dyn States>;
 }
 
@@ -44,6 +45,8 @@ pub(crate) trait States {
     fn keep(&mut self, slots: &[u32]);
     /// What is fresh in these slots goes into their states, to leave together. Invertible only.
     fn enter(&mut self, slots: &[u32]);
+    /// What entered last never leaves.
+    fn stay(&mut self);
     /// What entered first goes out of the states of these slots, the same as when it entered. Invertible only.
     fn leave(&mut self, slots: &[u32]);
     /// Adds and takes out rows, whose states are positions in `slot_of_segment`; the segments of a slot follow each other. Two pieces each: before and after.
@@ -65,7 +68,10 @@ pub(crate) struct Results {
 
 /// Whether and how rows are taken out.
 pub(super) trait Inverse<A: UserAggregate>: Send + Sync + 'static {
+    /// Whether rows can be taken out.
     const POSSIBLE: bool;
+    /// Whether states can be added to each other.
+    const COMBINES: bool;
     fn deaccumulate(aggregate: &A, states: &mut [A::State], rows: &Rows<'_>) -> Result<(), String>;
     fn difference(aggregate: &A, state: &mut A::State, other: &A::State);
     fn combine(aggregate: &A, state: &mut A::State, other: &A::State);
@@ -73,11 +79,14 @@ pub(super) trait Inverse<A: UserAggregate>: Send + Sync + 'static {
 
 /// Not at all.
 pub(super) struct Never;
+/// Not at all, but states can be added to each other.
+pub(super) struct Growing;
 /// As the aggregate does it.
 pub(super) struct Always;
 
 impl<A: UserAggregate> Inverse<A> for Never {
     const POSSIBLE: bool = false;
+    const COMBINES: bool = false;
 
     fn deaccumulate(_: &A, _: &mut [A::State], _: &Rows<'_>) -> Result<(), String> {
         unreachable!("rows are taken out of invertible aggregates only")
@@ -92,8 +101,26 @@ impl<A: UserAggregate> Inverse<A> for Never {
     }
 }
 
+impl Inverse<Extreme> for Growing {
+    const POSSIBLE: bool = false;
+    const COMBINES: bool = true;
+
+    fn deaccumulate(_: &Extreme, _: &mut [Option<i64>], _: &Rows<'_>) -> Result<(), String> {
+        unreachable!("rows are taken out of invertible aggregates only")
+    }
+
+    fn difference(_: &Extreme, _: &mut Option<i64>, _: &Option<i64>) {
+        unreachable!("states are taken out of invertible aggregates only")
+    }
+
+    fn combine(aggregate: &Extreme, state: &mut Option<i64>, other: &Option<i64>) {
+        aggregate.merge(state, *other);
+    }
+}
+
 impl<A: Invertible> Inverse<A> for Always {
     const POSSIBLE: bool = true;
+    const COMBINES: bool = true;
 
     fn deaccumulate(aggregate: &A, states: &mut [A::State], rows: &Rows<'_>) -> Result<(), String> {
         aggregate.deaccumulate(states, rows)
@@ -129,6 +156,10 @@ impl<A: UserAggregate, I: Inverse<A>> Erased for Typed<A, I> {
 
     fn is_invertible(&self) -> bool {
         I::POSSIBLE
+    }
+
+    fn can_combine(&self) -> bool {
+        I::COMBINES
     }
 
     fn states(&self, output_type: &DataType) -> Box<dyn States> {
@@ -265,9 +296,16 @@ impl<A: UserAggregate, I: Inverse<A>> States for Store<A, I> {
             for (&slot, state) in slots.iter().zip(&entering) {
                 I::combine(&store.aggregate, &mut store.states[slot as usize], state);
             }
-            store.entered.push_back(entering);
+            // (What never leaves is not remembered.)
+            if I::POSSIBLE {
+                store.entered.push_back(entering);
+            }
             Ok(())
         });
+    }
+
+    fn stay(&mut self) {
+        self.entered.pop_back();
     }
 
     fn leave(&mut self, slots: &[u32]) {

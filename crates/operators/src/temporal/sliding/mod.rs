@@ -7,7 +7,8 @@
 //! Law: what comes out is what [`Aggregate::snapshots`](crate::aggregate::Aggregate::snapshots) puts out over the same events, edges paired. It relies on a property of the
 //! stream: every event lasts `duration` ticks. Then events end in the order in which they began, so ends wait in a queue and not in a heap, and of the
 //! events of one group and time only the sums wait (one entry for each group and hop of a hopping window). When starts also lie on a grid no finer than the
-//! duration (tumbling windows), nothing overlaps: each piece is known as a whole at its start, and nothing waits at all.
+//! duration (tumbling windows), nothing overlaps: each piece is known as a whole at its start, and nothing waits at all. Where nothing overlaps or nothing ever ends, the least and the
+//! greatest value are one value a group.
 //!
 //! State: a slot a group in force, and an entry for each group and time in force. Cost: a hash probe and two additions an event; without keys, a sum over a
 //! slice for each time. Source: Trill 5.2.1 (snapshot windows over constant-duration streams), 4.3 (properties choose operators).
@@ -365,8 +366,13 @@ impl Sliding {
         }
         self.custom_enter(&ending.slots, touched);
         // (What would end beyond the end of time never does.)
-        if !ending.slots.is_empty() && time.checked_add(self.duration).is_some_and(|end| end < END) {
-            self.ends.push_back(ending);
+        let never_ends = self.duration == END || time.checked_add(self.duration).is_none_or(|end| end == END);
+        if ending.slots.is_empty() {
+            return;
+        }
+        match never_ends {
+            true => self.custom.iter_mut().for_each(|custom| custom.states.stay()),
+            false => self.ends.push_back(ending),
         }
     }
 
@@ -436,9 +442,14 @@ impl Timed for Sliding {
         assert_eq!(input, 0, "an aggregate has one input");
         let lasts = |row: usize| {
             let time = batch.times().get(row);
-            batch.until().get(row, time) == time.saturating_add(self.duration)
+            let end = if self.duration == END { END } else { time.saturating_add(self.duration) };
+            batch.until().get(row, time) == end
         };
-        let is_known = matches!(batch.until(), Until::Duration(ticks) if *ticks == self.duration);
+        let is_known = match batch.until() {
+            Until::Duration(ticks) => *ticks == self.duration,
+            Until::Forever => self.duration == END,
+            Until::Column(_) => false,
+        };
         assert!(is_known || (0..batch.len()).all(lasts), "every event lasts as long as the plan says");
         self.arrivals.push(batch);
     }
