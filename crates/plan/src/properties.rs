@@ -112,8 +112,7 @@ impl Properties {
             // Ends move, starts stay; an event that lasts less than the limit may be an open one.
             Verb::ClipDuration { limit } => {
                 let duration = self.duration.map(|duration| duration.min(*limit));
-                let interval_free = self.interval_free && self.duration.is_none();
-                Properties { duration, sorted: false, interval_free, ..self }
+                Properties { duration, sorted: false, interval_free: false, ..self }
             }
             Verb::Chop { .. } | Verb::Stitch => Properties { unique: self.unique, bounded, ..Properties::default() },
             // (Sessions make events longer.)

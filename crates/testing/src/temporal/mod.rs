@@ -26,6 +26,7 @@ pub mod aggregates;
 mod case;
 mod check;
 mod expression;
+pub mod harness;
 pub mod laws;
 mod pattern;
 mod query;
