@@ -134,11 +134,11 @@ fn what_is_known_of_streams_holds() {
 /// Checks events against what is known of them.
 fn holds(frame: &Frame, known: &Known, out: &[Out]) {
     let text = frame.explain().expect("the frame is right");
-    let first = out.first().map(|(start, ..)| *start);
+    let grid = out.first().map_or(0, |(start, ..)| *start);
     for (start, end, row) in out {
         let lasts = if *end == FOREVER { FOREVER } else { end - start };
         assert!(known.duration.is_none_or(|duration| duration == lasts), "[{start}, {end}) {row}\n{text}");
-        assert!(known.hop.is_none_or(|hop| (start - first.unwrap()) % hop == 0), "[{start}, {end}) {row}\n{text}");
+        assert!(known.hop.is_none_or(|hop| (start - grid) % hop == 0), "[{start}, {end}) {row}\n{text}");
     }
     let Some(unique) = &known.unique else { return };
     let schema = frame.schema().expect("the frame is right");
@@ -190,6 +190,9 @@ fn declared_properties_are_derived() {
     assert!(!explained.contains("Snapshots"), "{explained}");
 }
 
+/// The lifetime that a row is given.
+type Lifetime = Box<dyn Fn(&Life) -> (i64, i64)>;
+
 /// Over windows that do not overlap, and over rows that never end, least and greatest are one value.
 #[test]
 fn extremes_of_what_is_not_taken_out_are_right() {
@@ -198,7 +201,7 @@ fn extremes_of_what_is_not_taken_out_are_right() {
         format!("{}, {}, {}", values().min().unwrap(), values().max().unwrap(), lives.len())
     };
     let calls = || [min(col("x")), max(col("x")).alias("max"), count(col("x"))];
-    let law = |name: &str, build: fn(&mut Rng) -> (Frame, Box<dyn Fn(&Life) -> (i64, i64)>)| {
+    let law = |name: &str, build: fn(&mut Rng) -> (Frame, Lifetime)| {
         cases(name, 20, |rng| {
             let (frame, lifetime) = build(rng);
             let frame = frame.group_by([col("k")]).agg(calls());

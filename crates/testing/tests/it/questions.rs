@@ -1,7 +1,7 @@
 //! The examples about time, on the data of the repository.
 
 #[path = "../../examples/temporal/questions/mod.rs"]
-mod questions;
+mod about_time;
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 fn the_questions_about_time_are_answered() {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
     let mut answers = String::new();
-    for (name, ask) in questions::ALL {
+    for (name, ask) in about_time::ALL {
         answers.push_str(&format!("{name}\n"));
         ask(&data).unwrap_or_else(|error| panic!("{name}: {}", error.render(""))).iter().for_each(|line| {
             answers.push_str(&format!("    {line}\n"));

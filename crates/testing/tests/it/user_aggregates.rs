@@ -6,11 +6,17 @@ use anabranch_testing::rng::{Rng, cases};
 use anabranch_testing::temporal::aggregates::{Fault, Faulty, Latest, UserSum};
 use anabranch_testing::temporal::laws::{Life, Out, hold, input, snapshots};
 
+/// The lifetime that a row is given.
+type Lifetime = Box<dyn Fn(&Life) -> (i64, i64)>;
+
+/// What windows make of lifetimes.
+type Change = Box<dyn Fn(&[Life]) -> Vec<Life>>;
+
 /// Lifetimes of all kinds: as they come, one duration, windows apart, windows that overlap.
-fn windowed(rng: &mut Rng) -> (Frame, Box<dyn Fn(&[Life]) -> Vec<Life>>) {
+fn windowed(rng: &mut Rng) -> (Frame, Change) {
     let given = input("left");
     let ticks = rng.between(1, 9);
-    let with = |change: Box<dyn Fn(&Life) -> (i64, i64)>| -> Box<dyn Fn(&[Life]) -> Vec<Life>> {
+    let with = |change: Lifetime| -> Change {
         Box::new(move |lives| {
             let changed = lives.iter().map(|life| (change(life), life));
             changed.map(|((start, end), life)| Life { start, end, ..*life }).collect()
