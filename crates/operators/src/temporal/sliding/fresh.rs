@@ -1,6 +1,9 @@
 //! What begins at a cut: sums by slot, small and apart from the groups, because every row writes here.
 
-use arrow::array::{Array, Int64Array};
+use anabranch_batch::Times;
+use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 
 use super::Sum;
 
@@ -91,4 +94,24 @@ fn sum_slice(values: &[i64]) -> i128 {
         total += (i128::from(high) << 32) + i128::from(low);
     }
     total
+}
+
+/// The end of the run of equal times that begins at `row`: by doubling steps, then by halving.
+pub(super) fn run_end(times: &Times, row: usize, len: usize) -> usize {
+    let Times::Column(times) = times else { return len };
+    let time = times[row];
+    let mut step = 1;
+    while row + step < len && times[row + step] == time {
+        step *= 2;
+    }
+    let (low, high) = (row + step / 2, (row + step).min(len));
+    low + times[low..high].partition_point(|&other| other == time)
+}
+
+/// A column of integers, none of them unsigned 64-bit, as 64-bit ones.
+pub(super) fn integers(column: &ArrayRef) -> ArrayRef {
+    if *column.data_type() == DataType::Int64 {
+        return column.clone();
+    }
+    cast(column, &DataType::Int64).expect("narrower integers become 64-bit ones")
 }

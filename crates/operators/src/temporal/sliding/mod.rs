@@ -20,13 +20,12 @@ mod spec;
 
 use std::collections::VecDeque;
 
-use anabranch_batch::{Batch, Diffs, END, Time, Times, Until, hash};
+use anabranch_batch::{Batch, Diffs, END, Time, Until, hash};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
-use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
 use self::custom::Custom;
-use self::fresh::Fresh;
+use self::fresh::{Fresh, integers, run_end};
 use self::pieces::Pieces;
 pub use self::spec::SlidingSpec;
 use super::arrivals::Arrivals;
@@ -485,23 +484,4 @@ impl Timed for Sliding {
         let custom: usize = self.custom.iter().map(|custom| custom.states.size_bytes()).sum();
         ends + groups + custom + self.arrivals.size_bytes() + self.table.size_bytes() + self.key_store.size_bytes()
     }
-}
-
-/// The end of the run of equal times that begins at `row`: by doubling steps, then by halving.
-fn run_end(times: &Times, row: usize, len: usize) -> usize {
-    let Times::Column(times) = times else { return len };
-    let time = times[row];
-    let mut step = 1;
-    while row + step < len && times[row + step] == time {
-        step *= 2;
-    }
-    let (low, high) = (row + step / 2, (row + step).min(len));
-    low + times[low..high].partition_point(|&other| other == time)
-}
-
-fn integers(column: &ArrayRef) -> ArrayRef {
-    if *column.data_type() == DataType::Int64 {
-        return column.clone();
-    }
-    cast(column, &DataType::Int64).expect("narrower integers become 64-bit ones")
 }
