@@ -166,6 +166,9 @@ pub(crate) fn aggregate_call(input: &DFSchema, call: &AggregateCall) -> String {
             _ = write!(inside, ", {}", part.get());
         }
         AggregateFunction::TopK(k) => _ = write!(inside, ", {k}"),
+        AggregateFunction::Custom(_, further) => {
+            further.iter().for_each(|&at| _ = write!(inside, ", {}", name(input, at)));
+        }
         _ => {}
     }
     if !call.order.is_empty() {
@@ -179,7 +182,7 @@ pub(crate) fn aggregate_call(input: &DFSchema, call: &AggregateCall) -> String {
 }
 
 /// The SQL name of an aggregate.
-pub fn aggregate_name(function: &AggregateFunction) -> &'static str {
+pub fn aggregate_name(function: &AggregateFunction) -> &str {
     match function {
         AggregateFunction::Count => "count",
         AggregateFunction::Sum => "sum",
@@ -203,6 +206,7 @@ pub fn aggregate_name(function: &AggregateFunction) -> &'static str {
         AggregateFunction::PercentileCont(_) => "percentile_cont",
         AggregateFunction::PercentileDisc(_) => "percentile_disc",
         AggregateFunction::TopK(_) => "top_k",
+        AggregateFunction::Custom(custom, _) => custom.name(),
     }
 }
 

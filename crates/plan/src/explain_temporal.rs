@@ -11,7 +11,7 @@ use crate::temporal::{Ends, FOREVER, Verb, Windows};
 pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
     let input = |column: &usize| name(&inputs[0].schema, *column);
     match verb {
-        Verb::Events { input } => format!("Events {input} [{}]", names(&plan.schema)),
+        Verb::Events { input, .. } => format!("Events {input} [{}]", names(&plan.schema)),
         Verb::Bounds { .. } => "Bounds".to_string(),
         Verb::Shift { ticks } => format!("Shift by {ticks}"),
         Verb::Duration { ticks } => format!("Duration {}", ticks_text(*ticks)),

@@ -22,4 +22,6 @@ pub mod recognize;
 pub mod rewrite;
 pub mod temporal;
 
-pub use ir::{AggregateCall, AggregateFunction, Fraction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
+pub use ir::{
+    AggregateCall, AggregateFunction, Foreign, Fraction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK,
+};

@@ -7,6 +7,7 @@
 
 use crate::ir::{AggregateCall, Nulls};
 use crate::pattern::Detect;
+use crate::properties::Properties;
 
 /// The duration of events that never end.
 pub const FOREVER: i64 = i64::MAX;
@@ -18,6 +19,8 @@ pub enum Verb {
     Events {
         /// Name of the input.
         input: String,
+        /// What the input promises of its events.
+        declared: Properties,
     },
     /// Two more columns: the start of each event, and its end if that was known from the start. One input.
     Bounds {

@@ -260,5 +260,6 @@ fn result_type(function: &AggregateFunction, argument: Option<&DataType>) -> Dat
         F::VarianceSample | F::VariancePopulation | F::StddevSample | F::StddevPopulation => DataType::Float64,
         F::StringAgg(_) => DataType::Utf8View,
         F::ArrayAgg => DataType::List(Arc::new(Field::new_list_field(argument(), true))),
+        F::Custom(..) => unreachable!("frames alone have aggregates of users"),
     }
 }

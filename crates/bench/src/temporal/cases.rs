@@ -8,17 +8,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anabranch_batch::{Batch, Diffs, Times, Until};
-use anabranch_engine::frame::{Events, Frame, How, Item, col, count_rows, lit, sum};
+use anabranch_engine::frame::{Events, Frame, How, Item, col, count_rows, custom_invertible, lit, sum};
 use anabranch_engine::{Error, Options, Session};
+use anabranch_testing::temporal::aggregates::UserSum;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema};
 
+use crate::measure::thread_seconds;
+
 /// Rows of a batch.
-const BATCH_ROWS: usize = 65_536;
+pub(super) const BATCH_ROWS: usize = 65_536;
 /// Batches whose columns differ.
-const BLOCKS: usize = 16;
+pub(super) const BLOCKS: usize = 16;
 const KEYS: u64 = 1_000;
-const EVENTS_PER_TICK: usize = 1_000;
+pub(super) const EVENTS_PER_TICK: usize = 1_000;
 
 /// The questions, and million events per CPU-second that each is to reach.
 pub const CASES: &[(&str, f64)] = &[
@@ -29,7 +32,9 @@ pub const CASES: &[(&str, f64)] = &[
     ("tumbling sum", 154.0),
     ("hopping sum", 134.0),
     ("grouped tumbling sum", 58.0),
+    ("grouped tumbling user sum", 58.0),
     ("grouped sliding sum", 13.6),
+    ("grouped sliding user sum", 13.6),
     ("join", 34.0),
     ("where not exists", 27.0),
 ];
@@ -83,7 +88,7 @@ pub fn measure(case: &str, events: usize) -> Result<Measured, Error> {
     Ok(Measured { events, outputs, cpu_seconds, wall_seconds: wall.elapsed().as_secs_f64() })
 }
 
-fn rows(items: Vec<Item>) -> usize {
+pub(super) fn rows(items: Vec<Item>) -> usize {
     items.iter().map(|item| if let Item::Rows(batch) = item { batch.len() } else { 0 }).sum()
 }
 
@@ -92,6 +97,7 @@ fn frame(case: &str) -> Frame {
     let events = input("in");
     let keys = || [col("key")];
     let total = || [sum(col("value")).alias("total")];
+    let user_total = || [custom_invertible(UserSum, [col("value")]).alias("total")];
     match case {
         "filter" => events.filter(col("key").lt(lit(500))),
         "project" => events.select([col("key"), col("value")]),
@@ -100,6 +106,8 @@ fn frame(case: &str) -> Frame {
         "tumbling sum" => events.tumbling(100).agg(total()),
         "hopping sum" => events.hopping(100, 10, 0).agg(total()),
         "grouped tumbling sum" => events.tumbling(100).group_by(keys()).agg(total()),
+        "grouped tumbling user sum" => events.tumbling(100).group_by(keys()).agg(user_total()),
+        "grouped sliding user sum" => events.alter_duration(10).group_by(keys()).agg(user_total()),
         "grouped sliding sum" => events.alter_duration(10).group_by(keys()).agg(total()),
         "join" => input("left").join(&input("right"), keys(), keys(), How::Inner),
         "where not exists" => input("left").where_not_exists(&input("right"), keys(), keys()),
@@ -107,7 +115,7 @@ fn frame(case: &str) -> Frame {
     }
 }
 
-fn schema() -> Schema {
+pub(super) fn schema() -> Schema {
     Schema::new(vec![
         Field::new("key", DataType::Int32, true),
         Field::new("value", DataType::Int64, true),
@@ -130,7 +138,7 @@ fn batches(events: usize, events_per_tick: usize, seed: u64) -> Vec<Batch> {
         .collect()
 }
 
-fn columns(seed: u64) -> Vec<ArrayRef> {
+pub(super) fn columns(seed: u64) -> Vec<ArrayRef> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         state ^= state << 13;
@@ -142,11 +150,4 @@ fn columns(seed: u64) -> Vec<ArrayRef> {
     let values: Int64Array = (0..BATCH_ROWS).map(|_| Some((next() % 1_000_000) as i64)).collect();
     let weights: Float64Array = (0..BATCH_ROWS).map(|_| Some((next() % 1_000) as f64 / 8.0)).collect();
     vec![Arc::new(keys), Arc::new(values), Arc::new(weights)]
-}
-
-/// CPU time of this thread, in seconds. Linux only; elsewhere zero.
-fn thread_seconds() -> f64 {
-    // The first field of schedstat: nanoseconds on a processor.
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    stat.split_whitespace().next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or_default() / 1e9
 }

@@ -4,6 +4,8 @@
 //! so the grouped window takes 10 to 15, and the sliding one, which puts out nearly one row for each row in, 50; a join and an anti-join probe and link each row, 25.
 
 mod cases;
+mod endless;
+mod latency;
 
 use clap::Args;
 use serde_json::json;
@@ -23,6 +25,12 @@ pub struct Options {
     /// Only the cases whose name contains this.
     #[arg(long)]
     only: Option<String>,
+    /// Instead, so many events through every verb, and the memory that is held on the way.
+    #[arg(long)]
+    endless: Option<usize>,
+    /// Instead, throughput and latency of single rows, for several settings of how long they may wait; so many seconds each.
+    #[arg(long)]
+    latency_seconds: Option<f64>,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -33,6 +41,12 @@ pub struct Options {
 /// # Errors
 /// When the engine refuses something, or the results cannot be kept.
 pub fn run(options: &Options) -> Result<(), String> {
+    if let Some(events) = options.endless {
+        return endless::run(events, options.only.as_deref());
+    }
+    if let Some(seconds) = options.latency_seconds {
+        return latency::run(seconds);
+    }
     let is_wanted = |case: &str| options.only.as_ref().is_none_or(|only| case.contains(only));
     let mut lines = Vec::new();
     for (case, target) in CASES.iter().filter(|(case, _)| is_wanted(case)) {

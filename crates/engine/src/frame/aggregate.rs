@@ -1,9 +1,12 @@
 //! The aggregates: what is computed over the rows in force.
 
-use anabranch_plan::{AggregateFunction, Fraction, explain};
+use anabranch_operators::aggregate::custom::{CustomAggregate, Invertible, UserAggregate};
+use anabranch_plan::{AggregateFunction, Foreign, Fraction, explain};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
+use super::expression::start;
+use super::input::storage;
 use crate::error::Error;
 
 /// An aggregate of a group's rows, for [`GroupBy::agg`](super::GroupBy::agg).
@@ -12,6 +15,8 @@ pub struct Aggregate {
     pub(super) function: AggregateFunction,
     /// `None` for `count(*)`.
     pub(super) argument: Option<Expr>,
+    /// Further arguments, of a user's aggregate.
+    pub(super) further: Vec<Expr>,
     pub(super) filter: Option<Expr>,
     pub(super) distinct: bool,
     name: Option<String>,
@@ -21,7 +26,7 @@ pub struct Aggregate {
 
 impl Aggregate {
     fn new(function: AggregateFunction, argument: Option<Expr>) -> Aggregate {
-        Aggregate { function, argument, filter: None, distinct: false, name: None, error: None }
+        Aggregate { function, argument, further: vec![], filter: None, distinct: false, name: None, error: None }
     }
 
     /// Over the rows for which `predicate` is true.
@@ -51,15 +56,17 @@ impl Aggregate {
     /// The name of the result's column.
     pub(super) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| {
-            let argument = self.argument.as_ref().map_or("*".to_owned(), explain::expression);
+            let arguments = self.argument.iter().chain(&self.further).map(explain::expression).collect::<Vec<_>>();
+            let argument = if arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
             let distinct = if self.distinct { "distinct " } else { "" };
             format!("{}({distinct}{argument})", explain::aggregate_name(&self.function))
         })
     }
 
-    /// The type of the result over arguments of this type.
-    pub(super) fn output_type(&self, argument: Option<&DataType>) -> Result<DataType, Error> {
+    /// The type of the result over arguments of these types.
+    pub(super) fn output_type(&self, arguments: &[DataType]) -> Result<DataType, Error> {
         use AggregateFunction::*;
+        let argument = arguments.first();
         let number = |output: DataType| match argument {
             Some(argument) if argument.is_numeric() => Ok(output),
             Some(argument) => {
@@ -69,6 +76,14 @@ impl Aggregate {
         };
         match &self.function {
             Count => Ok(DataType::Int64),
+            Custom(custom, _) => {
+                let function: &CustomAggregate = custom.function().expect("aggregates here are of this type only");
+                let told = &arguments[..arguments.len() - usize::from(function.reads_starts())];
+                let output = function.output_type(told).map_err(|reason| {
+                    Error::invalid(format!("aggregate \"{}\" is refused: {reason}", custom.name()))
+                })?;
+                Ok(storage(&output))
+            }
             Sum => match argument {
                 Some(DataType::Decimal128(_, scale)) => Ok(DataType::Decimal128(38, *scale)),
                 Some(argument) if argument.is_floating() => Ok(DataType::Float64),
@@ -128,6 +143,27 @@ pub fn percentile_cont(expr: Expr, part: f64) -> Aggregate {
 /// The first value in order with at least `part` (0 to 1) of the values at or before it.
 pub fn percentile_disc(expr: Expr, part: f64) -> Aggregate {
     percentile(expr, part, AggregateFunction::PercentileDisc)
+}
+
+/// A user's aggregate of these arguments, which see NULLs too. See [`UserAggregate`], also for what it costs; one whose rows can be taken out again is
+/// better given to [`custom_invertible`].
+pub fn custom(aggregate: impl UserAggregate, arguments: impl IntoIterator<Item = Expr>) -> Aggregate {
+    of_user(CustomAggregate::new(aggregate), arguments.into_iter().collect())
+}
+
+/// As [`custom`], of an aggregate whose rows can be taken out again.
+pub fn custom_invertible(aggregate: impl Invertible, arguments: impl IntoIterator<Item = Expr>) -> Aggregate {
+    of_user(CustomAggregate::invertible(aggregate), arguments.into_iter().collect())
+}
+
+fn of_user(aggregate: CustomAggregate, mut arguments: Vec<Expr>) -> Aggregate {
+    if aggregate.reads_starts() {
+        arguments.push(start());
+    }
+    let name = aggregate.name().to_owned();
+    let further = arguments.split_off(arguments.len().min(1));
+    let function = AggregateFunction::Custom(Foreign::new(&name, aggregate), vec![]);
+    Aggregate { further, ..Aggregate::new(function, arguments.pop()) }
 }
 
 fn percentile(expr: Expr, part: f64, function: impl Fn(Fraction) -> AggregateFunction) -> Aggregate {

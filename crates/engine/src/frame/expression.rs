@@ -13,6 +13,11 @@ pub(super) const START: &str = "@start";
 /// Name of the column that [`end`] means.
 pub(super) const END: &str = "@end";
 
+/// Name of the column that [`window_start`](super::window_start) means.
+pub(super) const WINDOW_START: &str = "@window_start";
+/// Name of the column that [`window_end`](super::window_end) means.
+pub(super) const WINDOW_END: &str = "@window_end";
+
 /// The column of this name, in just this spelling.
 pub fn col(name: &str) -> Expr {
     Expr::Column(Column::from_name(name))
@@ -63,6 +68,11 @@ pub(super) fn reads_bounds<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> boo
     exprs.into_iter().any(|expr| reads(expr, START) || reads(expr, END))
 }
 
+/// Whether the bounds of windows are read.
+pub(super) fn reads_window_bounds<'a>(exprs: impl IntoIterator<Item = &'a Expr>) -> bool {
+    exprs.into_iter().any(|expr| reads(expr, WINDOW_START) || reads(expr, WINDOW_END))
+}
+
 /// Whether a column is read.
 pub(super) fn reads(expr: &Expr, column: &str) -> bool {
     expr.column_refs().iter().any(|read| read.name == column)
@@ -96,6 +106,10 @@ fn unknown(schema: &DFSchema, name: &str) -> Error {
 fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Alias(alias) => alias.name.clone(),
+        // (Names of one's own must not begin with @.)
+        Expr::Column(column) if [WINDOW_START, WINDOW_END].contains(&column.name.as_str()) => {
+            column.name.trim_start_matches('@').to_owned()
+        }
         Expr::Column(column) => column.name.clone(),
         other => anabranch_plan::explain::expression(other),
     }

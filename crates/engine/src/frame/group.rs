@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::Verb;
-use anabranch_plan::{AggregateCall, Plan};
+use anabranch_plan::{AggregateCall, AggregateFunction, Plan};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
@@ -35,11 +36,12 @@ impl Frame {
         self.group_by([]).agg(aggregates)
     }
 
-    /// Each distinct row once, while there is one.
+    /// Each distinct row once, while there is one. Of rows with a unique key that is all of them.
     #[must_use]
     pub fn distinct(&self) -> Frame {
-        let columns: Vec<Expr> = match self.schema() {
-            Ok(schema) => schema.fields().iter().map(|field| col(field.name())).collect(),
+        let columns: Vec<Expr> = match self.state() {
+            Ok(state) if Properties::of(&state.plan).unique.is_some() => return self.clone(),
+            Ok(state) => columns_of(state.schema()).iter().map(|(name, _)| col(name)).collect(),
             Err(error) => return Frame::failed(error),
         };
         self.group_by(columns).agg([])
@@ -75,13 +77,13 @@ impl Frame {
         let state = self.state()?;
         let (plan, names) = with_keys(state, keys)?;
         let group = state.group.iter().cloned().chain(names).collect();
-        Ok(Frame::new(plan, state.inputs.clone(), group))
+        Ok(Frame::regrouped(state, plan, group))
     }
 
     /// This frame back in the outer groups.
     fn ungrouped(&self, outer: &[String]) -> Frame {
         match self.state() {
-            Ok(state) => Frame::new(state.plan.clone(), state.inputs.clone(), outer.to_vec()),
+            Ok(state) => Frame::regrouped(state, state.plan.clone(), outer.to_vec()),
             Err(error) => Frame::failed(error),
         }
     }
@@ -93,7 +95,7 @@ impl GroupBy {
     #[must_use]
     pub fn agg(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> Frame {
         let aggregates: Vec<Aggregate> = aggregates.into_iter().collect();
-        self.frame.then(|state| aggregate(state, &self.keys, &aggregates))
+        self.frame.then_rows(|state| aggregate(state, &self.keys, &aggregates))
     }
 }
 
@@ -122,7 +124,10 @@ fn with_keys(state: &State, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<String>), E
 
 fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<Arc<Plan>, Error> {
     let group: Vec<Expr> = state.group.iter().map(|name| col(name)).collect();
-    let parts = aggregates.iter().flat_map(|aggregate| aggregate.argument.iter().chain(&aggregate.filter));
+    let parts = aggregates.iter().flat_map(|aggregate| {
+        let Aggregate { argument, further, filter, .. } = aggregate;
+        argument.iter().chain(further).chain(filter)
+    });
     let input = input_for(state, keys.iter().chain(parts))?;
     let mut columns: Vec<Resolved> = Vec::new();
     for key in group.iter().chain(keys) {
@@ -138,15 +143,21 @@ fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<A
     for aggregate in aggregates {
         aggregate.error.clone().map_or(Ok(()), Err)?;
         let argument = aggregate.argument.as_ref().map(|expr| place(expr, &input, &mut columns)).transpose()?;
+        let further = aggregate.further.iter().map(|expr| place(expr, &input, &mut columns));
+        let further = further.collect::<Result<Vec<usize>, Error>>()?;
         let filter = aggregate.filter.as_ref().map(|expr| place(expr, &input, &mut columns)).transpose()?;
         if let Some(filter) = filter.filter(|at| columns[*at].data_type != DataType::Boolean) {
             let Resolved { name, data_type, .. } = &columns[filter];
             return Err(Error::invalid(format!("a filter is true or false, but {name} is of type {data_type}")));
         }
-        let output_type = aggregate.output_type(argument.map(|at| &columns[at].data_type))?;
+        let types = argument.iter().chain(&further).map(|&at| columns[at].data_type.clone());
+        let output_type = aggregate.output_type(&types.collect::<Vec<_>>())?;
         output.push((aggregate.name(), output_type.clone()));
         calls.push(AggregateCall {
-            function: aggregate.function.clone(),
+            function: match &aggregate.function {
+                AggregateFunction::Custom(custom, _) => AggregateFunction::Custom(custom.clone(), further),
+                known => known.clone(),
+            },
             argument,
             distinct: aggregate.distinct,
             filter,

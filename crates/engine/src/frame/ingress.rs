@@ -41,6 +41,16 @@ pub(crate) struct Arrival {
     partition: Vec<String>,
 }
 
+impl Arrival {
+    pub(super) fn disorder(&self) -> Disorder {
+        self.policy.disorder
+    }
+
+    pub(super) fn is_partitioned(&self) -> bool {
+        !self.partition.is_empty()
+    }
+}
+
 impl Events {
     /// What becomes of rows that come too late.
     #[must_use]
@@ -181,7 +191,7 @@ impl Run<'_> {
     pub fn idle(&mut self, input: &str) -> Result<(), Error> {
         self.input(input)?.is_idle = true;
         self.follow()?;
-        self.settle()
+        self.hand_on_due()
     }
 
     /// Takes rows through the input's ingress.
@@ -213,24 +223,23 @@ impl Run<'_> {
     /// Hands on what an ingress lets through.
     fn let_in(&mut self, input: &str) -> Result<(), Error> {
         let place = self.input(input)?;
-        let RunInput { collection, ingress: Some(ingress), frontier, journal, .. } = place else { return Ok(()) };
-        let collection = *collection;
+        let RunInput { ingress: Some(ingress), frontier, journal, .. } = place else { return Ok(()) };
         let items = ingress.take();
         let reached = ingress.frontier();
-        let moved = (reached > *frontier).then(|| *frontier = reached).is_some();
+        let moved = reached > *frontier;
         if let Some(journal) = journal {
             journal.extend(items.iter().cloned());
         }
         for item in items {
             if let Item::Rows(batch) = item {
-                self.give(collection, batch);
+                self.keep(input, batch)?;
             }
         }
         if moved {
-            self.cluster.advance_events(collection, reached);
+            self.promise(input, reached)?;
         }
         self.follow()?;
-        self.settle()
+        self.hand_on_due()
     }
 
     /// Moves idle inputs on to where the others are.
@@ -247,14 +256,13 @@ impl Run<'_> {
                     false => ingress.low_watermark(reached),
                 }
             }
-            let collection = place.collection;
             let items = place.ingress.as_mut().map(Ingress::take).unwrap_or_default();
             for item in items {
                 if let Item::Rows(batch) = item {
-                    self.give(collection, batch);
+                    self.keep(&name, batch)?;
                 }
             }
-            self.cluster.advance_events(collection, reached);
+            self.promise(&name, reached)?;
         }
         Ok(())
     }

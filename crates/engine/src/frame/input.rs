@@ -4,6 +4,7 @@
 //! batches of the engine. Time is in ticks: of a timestamp column its own unit, of an integer column itself.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, types};
 use anabranch_plan::temporal::Verb;
@@ -12,6 +13,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use datafusion_common::ScalarValue;
 
+use super::declare::Declared;
 use super::expression::{END as END_NAME, START};
 use super::ingress::Arrival;
 use super::query::{Frame, schema_of, temporal};
@@ -27,12 +29,24 @@ pub struct Events {
     end: Option<String>,
     /// How rows are brought in order, if that was said.
     pub(super) arrival: Option<Arrival>,
+    /// What is promised of them.
+    pub(super) declared: Declared,
+    /// How long they may wait to be batched.
+    pub(super) latency: Duration,
 }
 
 impl Events {
     /// An input of rows of this schema.
     pub fn input(name: &str, schema: impl Into<SchemaRef>) -> Events {
-        Events { name: name.to_owned(), schema: schema.into(), time: None, end: None, arrival: None }
+        Events {
+            name: name.to_owned(),
+            schema: schema.into(),
+            time: None,
+            end: None,
+            arrival: None,
+            declared: Declared::default(),
+            latency: Duration::ZERO,
+        }
     }
 
     /// The column that says when a row begins; for rows pushed as record batches.
@@ -54,9 +68,10 @@ impl Events {
         let checked = self.check().and_then(|()| self.check_arrival());
         let columns: Vec<(String, DataType)> =
             self.schema.fields().iter().map(|field| (field.name().clone(), storage(field.data_type()))).collect();
-        match checked.and_then(|()| schema_of(&columns)) {
-            Ok(schema) => {
-                let plan = temporal(Verb::Events { input: self.name.clone() }, vec![], schema);
+        let known = checked.and_then(|()| Ok((schema_of(&columns)?, self.properties()?)));
+        match known {
+            Ok((schema, declared)) => {
+                let plan = temporal(Verb::Events { input: self.name.clone(), declared }, vec![], schema);
                 Frame::new(plan, BTreeMap::from([(self.name.clone(), self)]), vec![])
             }
             Err(error) => Frame::failed(error),
@@ -71,6 +86,12 @@ impl Events {
     /// Its columns, as they are pushed.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The same rows, whose times are of no account.
+    pub(super) fn timeless(self) -> Events {
+        let Events { name, schema, .. } = self;
+        Events::input(&name, schema)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -106,7 +127,7 @@ impl Events {
     }
 
     /// Columns in the form that the engine keeps, checked against the schema.
-    fn columns(&self, columns: &[ArrayRef]) -> Result<Columns, Error> {
+    pub(super) fn columns(&self, columns: &[ArrayRef]) -> Result<Columns, Error> {
         let types = self.types();
         if columns.len() != types.len() {
             return Err(Error::invalid(format!(
@@ -138,7 +159,7 @@ impl Events {
 }
 
 /// The type in which the engine keeps values of a type.
-fn storage(data_type: &DataType) -> DataType {
+pub(super) fn storage(data_type: &DataType) -> DataType {
     types::to_storage(&arrow::array::new_empty_array(data_type))
         .map_or_else(|_| data_type.clone(), |column| column.data_type().clone())
 }
@@ -175,7 +196,7 @@ impl IntoEvents for RecordBatch {
         }
         let times = Times::Column(starts.as_primitive::<Int64Type>().values().clone());
         let until = match &input.end {
-            None => Until::Forever,
+            None => input.default_until(),
             Some(end) => {
                 let ends = input.ticks(&self, end)?;
                 let ends = ends.as_primitive::<Int64Type>();

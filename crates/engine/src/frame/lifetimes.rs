@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
-use anabranch_plan::temporal::{Ends, Verb, Windows};
+use anabranch_plan::temporal::{Ends, Verb};
 use arrow::datatypes::DataType;
 use datafusion_expr::{Expr, cast};
 
@@ -41,48 +41,6 @@ impl Frame {
     pub fn alter_lifetime(&self, start: Expr, duration: Option<Expr>) -> Frame {
         self.then(|state| lifetime(state, Some(start), duration))
     }
-
-    /// Windows of `size` ticks, `(b - size, b]`, each reported from its end `b` until the next one: final answers. With a grid that goes through 0.
-    #[must_use]
-    pub fn tumbling(&self, size: i64) -> Frame {
-        self.hopping(size, size, 0)
-    }
-
-    /// Windows of `size` ticks at every `period`, `(b - size, b]`, each reported from its end `b` on: final answers. `offset` is some boundary.
-    #[must_use]
-    pub fn hopping(&self, size: i64, period: i64, offset: i64) -> Frame {
-        self.then(|state| {
-            let windows = windows(size, period, offset)?;
-            Ok(state.verb(Verb::Hopping(windows)))
-        })
-    }
-
-    /// Windows of `size` ticks at every `period`, `[b, b + size)`, reported from their start while they fill. `offset` is some window's start.
-    #[must_use]
-    pub fn quantize(&self, size: i64, period: i64, offset: i64) -> Frame {
-        self.quantize_progressive(size, period, period, offset)
-    }
-
-    /// As [`quantize`](Frame::quantize), but a row counts from the last multiple of `progress` on: results every `progress` ticks inside a window.
-    #[must_use]
-    pub fn quantize_progressive(&self, size: i64, period: i64, progress: i64, offset: i64) -> Frame {
-        self.then(|state| {
-            let windows = windows(size, period, offset)?;
-            positive("the progress of a window", progress)?;
-            if period % progress != 0 {
-                return Err(Error::invalid(format!(
-                    "the period of a window, {period}, is no multiple of its progress, {progress}"
-                )));
-            }
-            Ok(state.verb(Verb::Quantize { windows, progress }))
-        })
-    }
-}
-
-fn windows(size: i64, period: i64, offset: i64) -> Result<Windows, Error> {
-    positive("the size of a window", size)?;
-    positive("the period of a window", period)?;
-    Ok(Windows { size, period, offset })
 }
 
 /// An error unless `ticks` is positive.

@@ -25,27 +25,34 @@
 //! Law: an error of building (an unknown column, types that do not fit, a duration that is not positive) stays with the frame and is returned when it is
 //! started or explained; the first one counts.
 //!
-//! Reading order: [`input`] (where events come from), [`ingress`] (how they come in order), [`query`] (the frame), [`expression`],
-//! [`rows`] (select, filter, union ..), [`lifetimes`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups), [`join`], [`asof`], then [`run`].
+//! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`] (how they come in order), [`query`] (the frame),
+//! [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups),
+//! [`join`], [`asof`], then [`run`], [`latency`], [`play`] and [`progressive`] (history).
 
 mod aggregate;
 mod asof;
+mod declare;
 mod edges;
 mod expression;
 mod group;
 mod ingress;
 mod input;
 mod join;
+mod latency;
 mod lifetimes;
 mod pattern;
+mod play;
+mod progressive;
 mod query;
 mod rows;
 mod run;
+mod windows;
 
 pub use aggregate::{
-    Aggregate, avg, count, count_rows, max, median, min, percentile_cont, percentile_disc, stddev, stddev_population,
-    sum, top_k, variance, variance_population,
+    Aggregate, avg, count, count_rows, custom, custom_invertible, max, median, min, percentile_cont, percentile_disc,
+    stddev, stddev_population, sum, top_k, variance, variance_population,
 };
+pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
 pub use anabranch_operators::temporal::egress::Item;
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
 pub use anabranch_plan::temporal::FOREVER;
@@ -56,6 +63,9 @@ pub use group::GroupBy;
 pub use input::{Event, Events, IntoEvents};
 pub use join::How;
 pub use pattern::{Pattern, reg};
+pub use play::{Pace, Play, Turn};
+pub use progressive::{Early, Progressive};
 pub use query::Frame;
 pub(crate) use run::RunInput;
 pub use run::{Lifetime, Run};
+pub use windows::{Closed, Emit, window_end, window_start};

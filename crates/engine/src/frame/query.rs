@@ -11,6 +11,7 @@ use datafusion_common::{DFSchema, DFSchemaRef};
 
 use super::expression;
 use super::input::Events;
+use super::windows::Windowed;
 use crate::error::Error;
 
 /// A query over events. See the [module page](super).
@@ -29,11 +30,19 @@ pub(crate) struct State {
     pub inputs: BTreeMap<String, Events>,
     /// Columns that every verb keeps and works within: the keys of the groups that a sub-query is applied to.
     pub group: Vec<String>,
+    /// The windows that its events lie in, if they do.
+    pub windowed: Option<Windowed>,
 }
 
 impl Frame {
     pub(super) fn new(plan: Arc<Plan>, inputs: BTreeMap<String, Events>, group: Vec<String>) -> Frame {
-        Frame { state: Ok(Arc::new(State { plan, inputs, group })) }
+        Frame { state: Ok(Arc::new(State { plan, inputs, group, windowed: None })) }
+    }
+
+    /// This query in other groups, by a plan that has their keys.
+    pub(super) fn regrouped(state: &State, plan: Arc<Plan>, group: Vec<String>) -> Frame {
+        let (inputs, windowed) = (state.inputs.clone(), state.windowed.as_ref().map(Windowed::further));
+        Frame { state: Ok(Arc::new(State { plan, inputs, group, windowed })) }
     }
 
     /// A frame that is only its error.
@@ -53,20 +62,38 @@ impl Frame {
         Ok(self.state()?.plan.arrow_schema())
     }
 
-    /// The plan, as a tree of nodes, with what is known of their streams.
+    /// The plan, as a tree of nodes, with what is known of their streams, and when windows emit.
     ///
     /// # Errors
     /// The first error of building the frame.
     pub fn explain(&self) -> Result<String, Error> {
-        let remark = |plan: &Plan| Some(Properties::of(plan).to_string()).filter(|text| !text.is_empty());
+        let remark = |plan: &Plan| {
+            let known = Some(Properties::of(plan).remark(plan)).filter(|text| !text.is_empty());
+            let parts: Vec<String> = known.into_iter().chain(emission(plan)).collect();
+            (!parts.is_empty()).then(|| parts.join(", "))
+        };
         Ok(anabranch_plan::explain::explain(&self.state()?.plan, &remark))
     }
 
-    /// The frame that `build` makes of this one's query.
+    /// The frame that `build` makes of this one's query, in no windows any more.
     pub(super) fn then(&self, build: impl FnOnce(&State) -> Result<Arc<Plan>, Error>) -> Frame {
+        self.next(|state| Ok((build(state)?, None)))
+    }
+
+    /// The frame that `build` makes of this one's query, in the same windows.
+    pub(super) fn then_rows(&self, build: impl FnOnce(&State) -> Result<Arc<Plan>, Error>) -> Frame {
+        self.next(|state| Ok((build(state)?, state.windowed.as_ref().map(Windowed::further))))
+    }
+
+    /// The frame that `build` makes of this one's query, in windows of its own.
+    pub(super) fn then_windowed(&self, build: impl FnOnce(&State) -> Result<(Arc<Plan>, Windowed), Error>) -> Frame {
+        self.next(|state| build(state).map(|(plan, windowed)| (plan, Some(windowed))))
+    }
+
+    fn next(&self, build: impl FnOnce(&State) -> Result<(Arc<Plan>, Option<Windowed>), Error>) -> Frame {
         let next = |state: &Arc<State>| {
-            let plan = build(state)?;
-            Ok(Arc::new(State { plan, inputs: state.inputs.clone(), group: state.group.clone() }))
+            let (plan, windowed) = build(state)?;
+            Ok(Arc::new(State { plan, inputs: state.inputs.clone(), group: state.group.clone(), windowed }))
         };
         Frame { state: self.state().and_then(next) }
     }
@@ -92,7 +119,7 @@ impl Frame {
                 inputs.insert(name.clone(), events.clone());
             }
             let plan = build(left, right)?;
-            Ok(Arc::new(State { plan, inputs, group: left.group.clone() }))
+            Ok(Arc::new(State { plan, inputs, group: left.group.clone(), windowed: None }))
         };
         Frame { state: next() }
     }
@@ -111,6 +138,20 @@ impl State {
     /// A temporal node over this query, of the same columns.
     pub(super) fn verb(&self, verb: Verb) -> Arc<Plan> {
         temporal(verb, vec![self.plan.clone()], self.plan.schema.clone())
+    }
+}
+
+/// When the results of windows come.
+fn emission(plan: &Plan) -> Option<String> {
+    let Node::Temporal { verb, .. } = &plan.node else { return None };
+    match verb {
+        Verb::Hopping(_) => Some("emits on close".to_owned()),
+        Verb::Session { .. } | Verb::Quantize { progress: 1, .. } => Some("emits every change".to_owned()),
+        Verb::Quantize { windows, progress } if windows.period == *progress => {
+            Some("emits as of the window's start".to_owned())
+        }
+        Verb::Quantize { progress, .. } => Some(format!("emits every {progress} ticks")),
+        _ => None,
     }
 }
 

@@ -8,35 +8,36 @@ use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, DFSchemaRef};
 use datafusion_expr::Expr;
 
-use super::expression::{self, Resolved, col, reads_bounds};
+use super::expression::{self, Resolved, col, reads_bounds, reads_window_bounds};
 use super::query::{Frame, State, columns_of, schema_of, temporal};
+use super::windows::with_window_bounds;
 use crate::error::Error;
 
 impl Frame {
     /// The rows for which `predicate` is true.
     #[must_use]
     pub fn filter(&self, predicate: Expr) -> Frame {
-        self.then(|state| filter(state, &predicate))
+        self.then_rows(|state| filter(state, &predicate))
     }
 
     /// The columns that `exprs` compute, and no others; the keys of the group, inside [`group_apply`](Frame::group_apply), stay.
     #[must_use]
     pub fn select(&self, exprs: impl IntoIterator<Item = Expr>) -> Frame {
         let exprs: Vec<Expr> = exprs.into_iter().collect();
-        self.then(|state| select(state, &exprs))
+        self.then_rows(|state| select(state, &exprs))
     }
 
     /// All columns, and those that `exprs` compute; a column of the same name is replaced.
     #[must_use]
     pub fn with_columns(&self, exprs: impl IntoIterator<Item = Expr>) -> Frame {
         let exprs: Vec<Expr> = exprs.into_iter().collect();
-        self.then(|state| with_columns(state, &exprs))
+        self.then_rows(|state| with_columns(state, &exprs))
     }
 
     /// One row for each element of a list column, which the element replaces. Rows without elements are left out.
     #[must_use]
     pub fn explode(&self, column: &str) -> Frame {
-        self.then(|state| {
+        self.then_rows(|state| {
             let at = state.position(column)?;
             let mut columns = columns_of(state.schema());
             columns[at].1 = match &columns[at].1 {
@@ -123,12 +124,25 @@ pub(super) fn input_with_ends<'a>(
     exprs: impl IntoIterator<Item = &'a Expr>,
     ends: Ends,
 ) -> Result<Arc<Plan>, Error> {
-    if !reads_bounds(exprs) {
-        return Ok(state.plan.clone());
+    let exprs: Vec<&Expr> = exprs.into_iter().collect();
+    if reads_window_bounds(exprs.iter().copied()) {
+        return with_window_bounds(state);
     }
-    let mut columns = columns_of(state.schema());
+    match reads_bounds(exprs) {
+        true => bounds(&state.plan, ends),
+        false => Ok(state.plan.clone()),
+    }
+}
+
+/// A plan with the bounds of lifetimes as last columns.
+pub(super) fn with_bounds(plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
+    bounds(plan, Ends::Dropped)
+}
+
+fn bounds(plan: &Arc<Plan>, ends: Ends) -> Result<Arc<Plan>, Error> {
+    let mut columns = columns_of(&plan.schema);
     columns.extend([expression::START, expression::END].map(|name| (name.to_owned(), DataType::Int64)));
-    Ok(temporal(Verb::Bounds { ends }, vec![state.plan.clone()], schema_of(&columns)?))
+    Ok(temporal(Verb::Bounds { ends }, vec![plan.clone()], schema_of(&columns)?))
 }
 
 /// A stage that computes columns.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
@@ -14,10 +15,13 @@ use anabranch_operators::temporal::ticks::{self, FIRST, event};
 use anabranch_plan::pattern::Simultaneous;
 use anabranch_plan::temporal::Verb;
 use anabranch_plan::{Node, Plan};
+use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
 use super::input::{Events, IntoEvents};
+use super::latency::Held;
 use super::query::Frame;
+use crate::clock::Clock;
 use crate::cluster::{Cluster, CollectionId, DataflowId};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -31,7 +35,8 @@ pub struct Run<'s> {
     frame: Frame,
     pub(super) inputs: BTreeMap<String, RunInput>,
     /// Whether a pattern goes by the order of arrival.
-    goes_by_arrival: bool,
+    pub(super) goes_by_arrival: bool,
+    pub(super) clock: Arc<dyn Clock>,
     merge: Merge,
     pairs: Pairs,
     /// Changes that lie in the future of the frontier.
@@ -50,6 +55,26 @@ pub(crate) struct RunInput {
     pub is_idle: bool,
     /// What the ingress let through, if that is recorded.
     pub journal: Option<Vec<Arrived>>,
+    /// What waits to be handed on.
+    pub held: Held,
+    /// The time of the last row.
+    pub last: Time,
+}
+
+impl RunInput {
+    /// An input to which nothing has come.
+    pub fn new(collection: CollectionId, events: &Events) -> Result<RunInput, Error> {
+        Ok(RunInput {
+            collection,
+            events: events.clone(),
+            frontier: Time::MIN,
+            ingress: events.ingress()?,
+            is_idle: false,
+            journal: None,
+            held: Held::default(),
+            last: Time::MIN,
+        })
+    }
 }
 
 impl<'s> Run<'s> {
@@ -58,10 +83,12 @@ impl<'s> Run<'s> {
         dataflow: DataflowId,
         frame: Frame,
         inputs: BTreeMap<String, RunInput>,
+        clock: Arc<dyn Clock>,
     ) -> Run<'s> {
         let merge = Merge::new(cluster.workers());
         let goes_by_arrival = frame.state().is_ok_and(|state| goes_by_arrival(&state.plan));
-        Run { cluster, dataflow, frame, inputs, goes_by_arrival, merge, pairs: Pairs::default(), future: Vec::new() }
+        let (pairs, future) = (Pairs::default(), Vec::new());
+        Run { cluster, dataflow, frame, inputs, goes_by_arrival, clock, merge, pairs, future }
     }
 
     /// Gives rows to an input, in any order between two advances.
@@ -84,13 +111,13 @@ impl<'s> Run<'s> {
             return Err(Error::data(format!("a row of input \"{input}\" lies outside of time"))
                 .with_detail("Times of events lie strictly between the least and the greatest 64-bit integer."));
         }
+        place.events.check_promises(&batch, place.last)?;
+        place.last = place.last.max(last);
         if place.ingress.is_some() {
             return self.push_arriving(input, batch);
         }
-        let collection = place.collection;
-        self.give(collection, batch);
-        self.cluster.step();
-        Ok(())
+        self.keep(input, batch)?;
+        self.hand_on_due()
     }
 
     /// Promises that no row before `time` will be pushed into an input, and waits for what follows from that. A time that is not after the last one
@@ -106,11 +133,9 @@ impl<'s> Run<'s> {
         if time <= place.frontier {
             return Ok(());
         }
-        place.frontier = time;
-        let collection = place.collection;
-        self.cluster.advance_events(collection, time);
+        self.promise(input, time)?;
         self.follow()?;
-        self.settle()
+        self.hand_on_due()
     }
 
     /// [`advance`](Run::advance) for all inputs.
@@ -122,11 +147,12 @@ impl<'s> Run<'s> {
         names.iter().try_for_each(|name| self.advance(name, time))
     }
 
-    /// Waits until all that can come out has. Changes no result.
+    /// Hands on rows that wait to be batched, and waits until all that can come out has. Changes no result.
     ///
     /// # Errors
     /// `Internal` when a worker has failed.
     pub fn flush(&mut self) -> Result<(), Error> {
+        self.hand_on_all()?;
         self.settle()
     }
 
@@ -143,6 +169,7 @@ impl<'s> Run<'s> {
     /// # Errors
     /// `Internal` when a worker has failed.
     pub fn drain(&mut self) -> Result<Vec<Item>, Error> {
+        self.hand_on_due()?;
         let parts = self.cluster.events(self.dataflow)?;
         Ok(self.merge.merge(parts))
     }
@@ -184,6 +211,11 @@ impl<'s> Run<'s> {
         Ok(complete)
     }
 
+    /// Columns of the rows that come out.
+    pub(super) fn schema(&self) -> Result<SchemaRef, Error> {
+        self.frame.schema()
+    }
+
     /// No event before this time will come out.
     pub fn frontier(&self) -> Time {
         self.merge.frontier()
@@ -204,16 +236,8 @@ impl<'s> Run<'s> {
         Ok(rows)
     }
 
-    /// Hands events to the workers.
-    pub(super) fn give(&mut self, collection: CollectionId, batch: Batch) {
-        match self.goes_by_arrival {
-            true => self.cluster.push_events_in_order(collection, batch),
-            false => self.cluster.push_events(collection, batch),
-        }
-    }
-
     pub(super) fn settle(&mut self) -> Result<(), Error> {
-        let frontiers = self.inputs.iter().map(|(name, input)| (name.clone(), input.frontier)).collect();
+        let frontiers = self.inputs.iter().map(|(name, input)| (name.clone(), input.held.told())).collect();
         let target = output_frontier(&self.frame.state()?.plan, &frontiers);
         if target == Time::MIN {
             return Ok(());

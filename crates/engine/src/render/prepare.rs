@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anabranch_arrangement::{MergeEffort, NullKeys};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
+use anabranch_operators::aggregate::custom::CustomAggregate;
 use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
 use anabranch_operators::asof::{self, AsofSpec};
 use anabranch_operators::multiplicity::Operation;
@@ -432,6 +433,10 @@ fn function(function: &AggregateFunction) -> Function {
         AggregateFunction::PercentileCont(part) => Function::PercentileCont(part.get()),
         AggregateFunction::PercentileDisc(part) => Function::PercentileDisc(part.get()),
         AggregateFunction::TopK(k) => Function::TopK(*k),
+        AggregateFunction::Custom(custom, further) => {
+            let function: &CustomAggregate = custom.function().expect("frames put in aggregates of this type only");
+            Function::Custom(function.clone(), further.clone())
+        }
     }
 }
 

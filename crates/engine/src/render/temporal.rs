@@ -84,7 +84,7 @@ pub enum TemporalStep {
 impl Preparer<'_> {
     /// The step of a temporal node.
     pub(super) fn temporal(&mut self, plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> Result<StepId, Error> {
-        if let Verb::Events { input } = verb {
+        if let Verb::Events { input, .. } = verb {
             return self.events(plan, input);
         }
         let step = compile(verb, inputs)?;
@@ -294,7 +294,7 @@ fn all(types: &[DataType]) -> Vec<usize> {
 
 /// The frontier that a plan's output reaches when its inputs of events are complete before the times in `inputs`.
 pub fn output_frontier(plan: &Plan, inputs: &BTreeMap<String, Time>) -> Time {
-    if let Node::Temporal { verb: Verb::Events { input }, .. } = &plan.node {
+    if let Node::Temporal { verb: Verb::Events { input, .. }, .. } = &plan.node {
         return inputs.get(input).copied().unwrap_or(END);
     }
     let frontier = plan.inputs().into_iter().map(|input| output_frontier(input, inputs)).min().unwrap_or(END);

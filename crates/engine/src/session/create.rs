@@ -254,7 +254,7 @@ impl Session {
     }
 
     /// The connector of that name.
-    pub(super) fn connector(&self, name: &str) -> Result<Arc<dyn crate::connector::Connector>, Error> {
+    pub(crate) fn connector(&self, name: &str) -> Result<Arc<dyn crate::connector::Connector>, Error> {
         self.connectors.get(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = self.connectors.keys().map(String::as_str).collect();
             let list = match known.is_empty() {

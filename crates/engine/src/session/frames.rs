@@ -24,17 +24,7 @@ impl Session {
             let collection = self.dataflows.next_collection();
             let read = Read { collection, is_input: true, arrangements: vec![], primary_key: vec![] };
             reads.insert(input_name(name), read);
-            inputs.insert(
-                name.clone(),
-                RunInput {
-                    collection,
-                    events: events.clone(),
-                    frontier: Time::MIN,
-                    ingress: events.ingress()?,
-                    is_idle: false,
-                    journal: None,
-                },
-            );
+            inputs.insert(name.clone(), RunInput::new(collection, events)?);
         }
         inputs.values().for_each(|input| self.cluster.create_events(input.collection));
         let installed = self.cluster.install(DataflowSpec {
@@ -50,6 +40,6 @@ impl Session {
             inputs.values().for_each(|input| self.cluster.drop_input(input.collection));
             return Err(error);
         }
-        Ok(Run::new(&mut self.cluster, dataflow, frame.clone(), inputs))
+        Ok(Run::new(&mut self.cluster, dataflow, frame.clone(), inputs, self.options.clock.clone()))
     }
 }

@@ -12,6 +12,7 @@ use arrow::datatypes::DataType;
 use super::bits::{BitVerb, Bits};
 use super::boolean::Boolean;
 use super::count::{Count, count_rows};
+use super::custom_call::CustomCall;
 use super::distinct::Distinct;
 use super::extreme::{ExtremeState, Seen, extreme};
 use super::float::FloatTotal;
@@ -61,6 +62,7 @@ enum Kind {
     Linear(Box<dyn State>),
     Extreme(Box<dyn ExtremeState>),
     Ordered(Box<Ordered>),
+    Custom(Box<CustomCall>),
 }
 
 /// The input columns that an aggregate uses: keys, then those of the calls.
@@ -68,7 +70,7 @@ pub(crate) fn columns(spec: &AggregateSpec) -> Vec<usize> {
     let mut columns = spec.keys.clone();
     for call in &spec.calls {
         let order = call.order.iter().map(|&(column, _)| column);
-        for column in call.argument.into_iter().chain(call.filter).chain(order) {
+        for column in call.arguments().chain(call.filter).chain(order) {
             if !columns.contains(&column) {
                 columns.push(column);
             }
@@ -98,6 +100,23 @@ impl CallState {
             |column: usize| columns.iter().position(|&used| used == column).expect("columns of calls are used");
         let argument = call.argument.map(position);
         let order: Vec<usize> = call.order.iter().map(|&(column, _)| position(column)).collect();
+        if let Function::Custom(function, _) = &call.function {
+            if call.distinct {
+                return Err(Unsupported::DistinctCustom { function: call.function.to_string() });
+            }
+            let arguments = call.arguments().map(position).collect();
+            let custom = CustomCall::new(function, arguments, types, n_keys, &call.output_type, effort);
+            return Ok(CallState {
+                argument,
+                argument_type: None,
+                filter: call.filter.map(position),
+                order,
+                n_keys,
+                keeps_nulls: true,
+                distinct: None,
+                kind: Kind::Custom(Box::new(custom)),
+            });
+        }
         if argument.is_none() && call.function != Function::Count {
             return Err(Unsupported::types(&call.function, None, &call.output_type));
         }
@@ -148,6 +167,7 @@ impl CallState {
             Kind::Rows(output_type) => count_rows(turn, output_type, outcome),
             Kind::Extreme(_) => self.step_extreme(turn, outcome),
             Kind::Ordered(_) => self.step_ordered(turn, outcome),
+            Kind::Custom(_) => self.step_custom(turn, outcome),
             Kind::Linear(_) if self.filter.is_none() && self.distinct.is_none() => self.step_all(turn, outcome),
             Kind::Linear(_) => self.step_some(turn, outcome),
         }
@@ -158,12 +178,17 @@ impl CallState {
         match &mut self.kind {
             Kind::Extreme(state) => state.idle(),
             Kind::Ordered(ordered) => ordered.idle(),
+            Kind::Custom(custom) => custom.idle(),
             Kind::Rows(_) | Kind::Linear(_) => {}
         }
     }
 
     pub(crate) fn is_ordered(&self) -> bool {
-        matches!(self.kind, Kind::Ordered(_))
+        match &self.kind {
+            Kind::Ordered(_) => true,
+            Kind::Custom(custom) => custom.is_ordered(),
+            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) => false,
+        }
     }
 
     /// Leaves in `slots` only those of which nothing is remembered.
@@ -171,7 +196,8 @@ impl CallState {
         match &self.kind {
             Kind::Linear(state) => state.retain_zero(slots),
             Kind::Extreme(state) => state.retain_zero(slots),
-            Kind::Rows(_) | Kind::Ordered(_) => {}
+            // (A user's state begins anew when its group has no rows.)
+            Kind::Rows(_) | Kind::Ordered(_) | Kind::Custom(_) => {}
         }
     }
 
@@ -180,6 +206,7 @@ impl CallState {
         match &mut self.kind {
             Kind::Linear(state) => state.renumber(old_of_new),
             Kind::Extreme(state) => state.renumber(old_of_new),
+            Kind::Custom(custom) => custom.renumber(old_of_new),
             Kind::Rows(_) | Kind::Ordered(_) => {}
         }
     }
@@ -192,6 +219,7 @@ impl CallState {
                 Kind::Linear(state) => state.size_bytes(),
                 Kind::Extreme(state) => state.size_bytes(),
                 Kind::Ordered(ordered) => ordered.size_bytes(),
+                Kind::Custom(custom) => custom.size_bytes(),
             }
     }
 
@@ -253,7 +281,9 @@ impl CallState {
                 state.resize(turn.n_slots);
                 state.step(seen, turn.segments, outcome)
             }
-            Kind::Rows(_) | Kind::Linear(_) | Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
+            Kind::Rows(_) | Kind::Linear(_) | Kind::Ordered(_) | Kind::Custom(_) => {
+                unreachable!("the caller has matched the kind")
+            }
         }
     }
 
@@ -269,7 +299,19 @@ impl CallState {
         let (keys, key_of_group) = turn.keys.expect("keys are made when there is an ordered call");
         match &mut self.kind {
             Kind::Ordered(ordered) => ordered.step(rows, turn.upto, turn.segments, (keys, key_of_group), outcome),
-            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) => unreachable!("the caller has matched the kind"),
+            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) | Kind::Custom(_) => {
+                unreachable!("the caller has matched the kind")
+            }
+        }
+    }
+
+    fn step_custom(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+        let seen = self.filter.is_some().then(|| self.rows_seen(turn.batch, false));
+        match &mut self.kind {
+            Kind::Custom(custom) => custom.step(turn, seen, outcome),
+            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) | Kind::Ordered(_) => {
+                unreachable!("the caller has matched the kind")
+            }
         }
     }
 
@@ -296,7 +338,9 @@ fn step_linear(kind: &mut Kind, input: &Input, turn: &Turn, outcome: &mut Outcom
             state.resize(turn.n_slots);
             state.step(input, turn.segments, outcome)
         }
-        Kind::Rows(_) | Kind::Extreme(_) | Kind::Ordered(_) => unreachable!("the caller has matched the kind"),
+        Kind::Rows(_) | Kind::Extreme(_) | Kind::Ordered(_) | Kind::Custom(_) => {
+            unreachable!("the caller has matched the kind")
+        }
     }
 }
 

@@ -20,12 +20,15 @@
 //! sorted when all rows have one time.
 //!
 //! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed`), `float` (on
-//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); `calls`, which puts them together.
+//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); [`custom`]
+//! (and `custom_call`): aggregates of the user's own; `calls`, which puts them together.
 
 mod bits;
 mod boolean;
 mod calls;
 mod count;
+pub mod custom;
+mod custom_call;
 mod distinct;
 mod extreme;
 mod fixed;

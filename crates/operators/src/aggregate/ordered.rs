@@ -162,17 +162,17 @@ impl Ordered {
 }
 
 /// The times at which groups are asked for their values: just before a group's first segment, and at each of its segments.
-struct Queries {
+pub(super) struct Queries {
     /// Ascending within a group.
-    times: Vec<Time>,
+    pub(super) times: Vec<Time>,
     /// Key number and queries of each group, in order of keys.
-    groups: Vec<(usize, Range<usize>)>,
+    pub(super) groups: Vec<(usize, Range<usize>)>,
     /// The query that answers each entry of pairs.
-    of_pairs: Vec<u32>,
+    pub(super) of_pairs: Vec<u32>,
 }
 
 impl Queries {
-    fn new(segments: &Segments, key_of_group: &[u32]) -> Queries {
+    pub(super) fn new(segments: &Segments, key_of_group: &[u32]) -> Queries {
         let mut queries = Queries { times: Vec::new(), groups: Vec::new(), of_pairs: Vec::new() };
         for (range, &key) in segments.by_slot().zip(key_of_group) {
             let start = queries.times.len();

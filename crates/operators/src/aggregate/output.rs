@@ -51,6 +51,11 @@ impl Outcome {
         equal.iter().enumerate().for_each(|(segment, &equal)| self.mark_if(segment, !equal));
     }
 
+    /// Says why an entry has no result.
+    pub(crate) fn fail(&mut self, entry: usize, message: String) {
+        self.errors.entry(entry).or_insert(message);
+    }
+
     /// The value, and NULL in place of an error, which is noted. The first call with an error names it.
     #[inline]
     fn note_error<T>(&mut self, entry: usize, value: Value<T>) -> Option<T> {

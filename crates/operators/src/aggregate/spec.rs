@@ -5,6 +5,8 @@ use anabranch_batch::order::Direction;
 use arrow::datatypes::DataType;
 use std::fmt;
 
+use super::custom::CustomAggregate;
+
 /// Groups and calls of an aggregate. Columns are positions in the input.
 #[derive(Clone, Debug)]
 pub struct AggregateSpec {
@@ -43,6 +45,17 @@ pub struct Call {
     pub order: Vec<(usize, Direction)>,
     /// Type of the result.
     pub output_type: DataType,
+}
+
+impl Call {
+    /// The columns of its arguments.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = usize> + '_ {
+        let further = match &self.function {
+            Function::Custom(_, further) => further.as_slice(),
+            _ => &[],
+        };
+        self.argument.into_iter().chain(further.iter().copied())
+    }
 }
 
 /// The functions. All but [`Function::ArrayAgg`], [`Function::FirstValue`] and [`Function::LastValue`] ignore NULL arguments;
@@ -93,6 +106,8 @@ pub enum Function {
     PercentileDisc(f64),
     /// The so many greatest arguments, greatest first, each with its rank: equal ones have one rank, and come or stay out together.
     TopK(usize),
+    /// A user's, of the argument and these further columns; NULLs are seen.
+    Custom(CustomAggregate, Vec<usize>),
 }
 
 impl Function {
@@ -141,6 +156,7 @@ impl fmt::Display for Function {
             Function::PercentileCont(_) => "percentile_cont",
             Function::PercentileDisc(_) => "percentile_disc",
             Function::TopK(_) => "top_k",
+            Function::Custom(custom, _) => custom.name(),
         })
     }
 }
@@ -156,6 +172,11 @@ pub enum Unsupported {
         argument: Option<DataType>,
         /// Type the result should have.
         output: DataType,
+    },
+    /// A user's aggregate cannot leave out equal arguments.
+    DistinctCustom {
+        /// Its name.
+        function: String,
     },
     /// A DISTINCT call is ordered by something other than its argument.
     DistinctOrder {
@@ -177,6 +198,9 @@ impl fmt::Display for Unsupported {
                 write!(f, "aggregate {function} of {argument} with result {output} is not supported")
             }
             Unsupported::Types { function, argument: None, .. } => write!(f, "aggregate {function} needs an argument"),
+            Unsupported::DistinctCustom { function } => {
+                write!(f, "{function}(DISTINCT ..) is not supported: make the rows distinct first")
+            }
             Unsupported::DistinctOrder { function } => {
                 write!(f, "{function}(DISTINCT ..) can only be ordered by its argument")
             }

@@ -67,11 +67,19 @@ impl Quantize {
         if end == END {
             return END;
         }
-        let last = end.saturating_add(self.period - 1).max(start.saturating_add(self.size));
-        if last == END {
-            return END;
+        let window = || start.checked_add(self.size);
+        match (end.checked_add(self.period - 1), window(), self.offset.checked_add(self.size)) {
+            (Some(last), Some(window), Some(offset)) => floor(last.max(window), self.period, offset),
+            _ => self.end_beyond(start, end),
         }
-        floor(last, self.period, self.offset.saturating_add(self.size))
+    }
+
+    /// As [`Quantize::end`], where sums leave time.
+    fn end_beyond(&self, start: Time, end: Time) -> Time {
+        let wide = i128::from;
+        let last = (wide(end) + wide(self.period) - 1).max(wide(start) + wide(self.size));
+        let past = (last - wide(self.offset) - wide(self.size)).rem_euclid(wide(self.period));
+        Time::try_from(last - past).unwrap_or(END)
     }
 }
 
@@ -92,5 +100,9 @@ mod tests {
         assert_eq!(ends, [10, 20, 20, 30]);
         let long = Quantize { size: 100, period: 10, progress: 10, offset: 0 };
         assert_eq!((long.end(7, 8), long.end(10, 11)), (100, 110));
+        // At the end of time windows are cut off, but no earlier.
+        let last = windows.end(END - 9, END - 8);
+        assert_eq!(last, super::super::ticks::floor(END - 9, 10, 0) + 10);
+        assert_eq!(windows.end(END - 2, END - 1), END);
     }
 }

@@ -253,7 +253,7 @@ fn separator(args: &[Expr]) -> Result<String> {
     }
 }
 
-fn function_name(function: &AggregateFunction) -> &'static str {
+fn function_name(function: &AggregateFunction) -> &str {
     anabranch_plan::explain::aggregate_name(function)
 }
 

@@ -360,7 +360,7 @@ fn accepts(function: &AggregateFunction, data_type: &DataType) -> bool {
         F::BitAnd | F::BitOr | F::BitXor => whole,
         F::StringAgg(_) => *data_type == DataType::Utf8View,
         F::Median => float,
-        F::PercentileCont(_) | F::PercentileDisc(_) | F::TopK(_) => false,
+        F::PercentileCont(_) | F::PercentileDisc(_) | F::TopK(_) | F::Custom(..) => false,
         F::VarianceSample | F::VariancePopulation | F::StddevSample | F::StddevPopulation => float,
     }
 }

@@ -72,7 +72,9 @@ fn result(call: &AggregateCall, rows: &[&Row]) -> Result<ScalarValue, String> {
         F::FirstValue => all[0].clone(),
         F::LastValue => all[all.len() - 1].clone(),
         F::Median => median(present, &call.output_type),
-        F::PercentileCont(_) | F::PercentileDisc(_) | F::TopK(_) => panic!("{:?} is checked by cases", call.function),
+        F::PercentileCont(_) | F::PercentileDisc(_) | F::TopK(_) | F::Custom(..) => {
+            panic!("{:?} is checked by cases", call.function)
+        }
     })
 }
 

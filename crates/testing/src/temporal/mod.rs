@@ -22,9 +22,11 @@
 //! Each operator is mapped onto one verb of the fluent API; nothing is computed here. What must hold: the deltas of what came out are the case's deltas; with
 //! `exact_split` the intervals are its intervals.
 
+pub mod aggregates;
 mod case;
 mod check;
 mod expression;
+pub mod harness;
 pub mod laws;
 mod pattern;
 mod query;

@@ -1,8 +1,13 @@
 //! What no single crate can test: the layout of the crates, the five laws over the whole engine, and SQL from text to rows.
 
 mod arrows;
+mod history;
 mod laws;
+mod properties;
+mod questions;
 mod rewrites;
 mod slt;
 mod temporal;
 mod tpch;
+mod user_aggregates;
+mod windows;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anabranch_engine::frame::{Asof, FOREVER, Frame, How, avg, col, count_rows, end, lit, max, min, start, sum};
 use anabranch_testing::rng::{Rng, cases};
-use anabranch_testing::temporal::laws::{Life, Out, come_out, hold, input, snapshots};
+use anabranch_testing::temporal::laws::{Life, Out, hold, input, snapshots};
 use anabranch_testing::temporal::{read, run};
 
 #[test]
@@ -397,62 +397,5 @@ fn rows_are_hidden() {
                 all
             }),
         )
-    });
-}
-
-/// Constant duration, constant hop.
-type Known = (Option<i64>, Option<i64>);
-
-/// What the plan says of the frame's events.
-fn known(frame: &Frame) -> Known {
-    let text = frame.explain().expect("the frame is right");
-    let remark = text.lines().next().expect("a plan has a root").split("  -- ").nth(1).unwrap_or_default().to_owned();
-    let number = |word: &str| {
-        let part = remark.split(", ").find_map(|part| part.strip_prefix(word));
-        part.map(|number| number.trim().parse().expect("a number"))
-    };
-    let forever = remark.split(", ").any(|part| part == "append-only");
-    (if forever { Some(FOREVER) } else { number("constant duration") }, number("constant hop"))
-}
-
-/// A rule that derives what does not hold fails here: every event that comes out is held against what the plan says.
-#[test]
-fn what_is_known_of_streams_holds() {
-    let frames: Vec<(Frame, Known)> = vec![
-        (input("left"), (None, None)),
-        (input("left").alter_duration(7), (Some(7), None)),
-        (input("left").alter_duration(FOREVER), (Some(FOREVER), None)),
-        (input("left").alter_duration(7).filter(col("x").gt(lit(0))), (Some(7), None)),
-        (input("left").alter_duration(7).select([start().alias("s")]), (Some(7), None)),
-        (input("left").alter_duration(7).shift(-3), (Some(7), None)),
-        (input("left").alter_duration(7).extend(4), (Some(11), None)),
-        (input("left").alter_duration(7).extend(-4), (Some(3), None)),
-        (input("left").alter_duration(7).clip_duration(5), (Some(5), None)),
-        (input("left").alter_duration(7).clip_duration(9), (Some(7), None)),
-        (input("left").clip_duration(9), (None, None)),
-        (input("left").tumbling(6), (Some(6), Some(6))),
-        (input("left").hopping(12, 4, 1), (Some(12), Some(4))),
-        (input("left").hopping(10, 4, 1), (None, Some(4))),
-        (input("left").hopping(12, 4, 1).shift(3), (Some(12), Some(4))),
-        (input("left").quantize(10, 5, 2), (None, Some(5))),
-        (input("left").quantize_progressive(10, 6, 3, 2), (None, Some(3))),
-        (input("left").tumbling(6).union(&input("left").tumbling(6)), (Some(6), None)),
-        (input("left").tumbling(6).union(&input("left").tumbling(3)), (None, None)),
-        (input("left").alter_duration(7).agg([count_rows()]), (None, None)),
-        (input("left").alter_duration(7).chop(3, 0), (None, None)),
-        (input("left").alter_duration(7).session(3, None), (None, None)),
-    ];
-    cases("properties", 5, |rng| {
-        for (frame, expected) in &frames {
-            assert_eq!(known(frame), *expected, "{}", frame.explain().unwrap());
-            let (duration, hop) = *expected;
-            let out = come_out(rng, frame);
-            let first = out.first().map(|(start, ..)| *start);
-            for (start, end, row) in &out {
-                let lasts = if *end == FOREVER { FOREVER } else { end - start };
-                assert!(duration.is_none_or(|duration| duration == lasts), "[{start}, {end}) {row}");
-                assert!(hop.is_none_or(|hop| (start - first.unwrap()) % hop == 0), "[{start}, {end}) {row}");
-            }
-        }
     });
 }

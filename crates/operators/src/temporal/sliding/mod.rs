@@ -7,21 +7,30 @@
 //! Law: what comes out is what [`Aggregate::snapshots`](crate::aggregate::Aggregate::snapshots) puts out over the same events, edges paired. It relies on a property of the
 //! stream: every event lasts `duration` ticks. Then events end in the order in which they began, so ends wait in a queue and not in a heap, and of the
 //! events of one group and time only the sums wait (one entry for each group and hop of a hopping window). When starts also lie on a grid no finer than the
-//! duration (tumbling windows), nothing overlaps: each piece is known as a whole at its start, and nothing waits at all.
+//! duration (tumbling windows), nothing overlaps: each piece is known as a whole at its start, and nothing waits at all. Where nothing overlaps or nothing ever ends, the least and the
+//! greatest value are one value a group.
 //!
 //! State: a slot a group in force, and an entry for each group and time in force. Cost: a hash probe and two additions an event; without keys, a sum over a
 //! slice for each time. Source: Trill 5.2.1 (snapshot windows over constant-duration streams), 4.3 (properties choose operators).
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+mod custom;
+mod fresh;
+mod pieces;
+mod spec;
 
-use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, hash};
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringViewArray};
-use arrow::compute::cast;
+use std::collections::VecDeque;
+
+use anabranch_batch::{Batch, Diffs, END, Time, Until, hash};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
+use self::custom::Custom;
+use self::fresh::{Fresh, integers, run_end};
+use self::pieces::Pieces;
+pub use self::spec::SlidingSpec;
 use super::arrivals::Arrivals;
-use crate::aggregate::{AggregateSpec, Function};
+use super::events::one_each;
+use crate::aggregate::Function;
 use crate::group_table::GroupTable;
 use crate::key_store::KeyStore;
 use crate::tactic::{Output, Timed};
@@ -29,53 +38,14 @@ use crate::tactic::{Output, Timed};
 /// Groups below which none is given back.
 const SWEEP_MIN: usize = 1 << 12;
 
-/// What is wanted, and what is known of the stream.
-#[derive(Clone, Debug)]
-pub struct SlidingSpec {
-    /// Keys and calls; see [`SlidingSpec::new`].
-    aggregate: AggregateSpec,
-    /// Ticks that every event lasts.
-    duration: i64,
-    /// Whether starts lie on a grid no finer than the duration.
-    apart: bool,
-}
-
-impl SlidingSpec {
-    /// The key columns.
-    pub fn keys(&self) -> &[usize] {
-        &self.aggregate.keys
-    }
-
-    /// The aggregate over events that last `duration` ticks and start on a grid of `hop` ticks, if that is known; `None` when a call is not one of those
-    /// this tactic does.
-    pub fn new(aggregate: &AggregateSpec, duration: i64, hop: Option<i64>) -> Option<SlidingSpec> {
-        let fits = |call: &crate::aggregate::Call| {
-            let argument = call.argument.map(|column| &aggregate.input_types[column]);
-            let small = |data_type: &DataType| data_type.is_integer() && *data_type != DataType::UInt64;
-            !call.distinct
-                && call.filter.is_none()
-                && match (&call.function, argument, &call.output_type) {
-                    (Function::Count, _, DataType::Int64) => true,
-                    (Function::Sum, Some(argument), DataType::Int64) => small(argument),
-                    (Function::Avg, Some(argument), DataType::Float64) => small(argument),
-                    _ => false,
-                }
-        };
-        (duration > 0 && duration < END && aggregate.calls.iter().all(fits)).then(|| SlidingSpec {
-            aggregate: aggregate.clone(),
-            duration,
-            apart: hop.is_some_and(|hop| hop >= duration),
-        })
-    }
-}
-
 /// The tactic. See the module's page.
-#[derive(Debug)]
 pub struct Sliding {
     keys: Vec<usize>,
     /// Columns of distinct arguments.
     arguments: Vec<usize>,
     calls: Vec<Call>,
+    /// Users' aggregates, in order of their calls.
+    custom: Vec<Custom>,
     duration: i64,
     apart: bool,
     arrivals: Arrivals,
@@ -111,6 +81,8 @@ enum Call {
     Count(usize),
     Sum(usize),
     Avg(usize),
+    /// The next of the users' aggregates.
+    Custom,
 }
 
 /// A group in force.
@@ -134,18 +106,6 @@ struct Sum {
     count: i64,
 }
 
-/// What begins at a cut.
-#[derive(Debug, Default)]
-struct Fresh {
-    /// By slot; zero for slots that nothing begins in.
-    rows: Vec<i64>,
-    /// By slot and argument.
-    totals: Vec<i128>,
-    counts: Vec<i64>,
-    /// Slots that something begins in.
-    slots: Vec<u32>,
-}
-
 /// What began at a time, by group, and ends `duration` later.
 #[derive(Debug)]
 struct Ending {
@@ -156,28 +116,19 @@ struct Ending {
     sums: Vec<(i128, i64)>,
 }
 
-/// Output under construction.
-#[derive(Debug, Default)]
-struct Pieces {
-    slots: Vec<u32>,
-    times: Vec<Time>,
-    untils: Vec<Time>,
-    /// A vector for each call: its value, or what its mean is made of.
-    values: Vec<Vec<Option<i64>>>,
-    means: Vec<Vec<Option<f64>>>,
-    /// Pieces of which a sum does not fit.
-    failed: Vec<(Time, Time)>,
-}
-
 impl Sliding {
     /// An aggregate over nothing.
     pub fn new(spec: SlidingSpec) -> Sliding {
         let SlidingSpec { aggregate, duration, apart } = spec;
         let mut arguments: Vec<usize> = Vec::new();
+        let custom = aggregate.calls.iter().filter_map(Custom::new).collect();
         let calls: Vec<Call> = aggregate
             .calls
             .iter()
             .map(|call| {
+                if matches!(call.function, Function::Custom(..)) {
+                    return Call::Custom;
+                }
                 let Some(column) = call.argument else { return Call::Rows };
                 let at = arguments.iter().position(|known| *known == column).unwrap_or_else(|| {
                     arguments.push(column);
@@ -196,6 +147,7 @@ impl Sliding {
             keys: aggregate.keys,
             arguments,
             calls,
+            custom,
             duration,
             apart,
             arrivals: Arrivals::default(),
@@ -219,6 +171,7 @@ impl Sliding {
     /// Takes the rows of a batch, which are in order of time and all last as long as they should.
     fn take(&mut self, batch: &Batch) {
         let slots = self.slots(batch);
+        let inputs = self.custom_inputs(batch);
         let arguments: Vec<ArrayRef> = self.arguments.iter().map(|&column| integers(batch.column(column))).collect();
         let arguments: Vec<&Int64Array> = arguments.iter().map(|array| array.as_primitive::<Int64Type>()).collect();
         // The usual case: one argument without NULLs.
@@ -242,6 +195,7 @@ impl Sliding {
                     (row..end).for_each(|row| self.fresh.add(slots[row], row, diffs.get(row), &arguments));
                 }
             }
+            self.custom_add(&inputs, slots.as_deref(), row..end);
             row = end;
         }
     }
@@ -282,9 +236,8 @@ impl Sliding {
             self.groups.resize(n_slots, Group::default());
             let n = n_slots * self.arguments.len();
             self.sums.resize(n, Sum::default());
-            self.fresh.rows.resize(n_slots, 0);
-            self.fresh.totals.resize(n, 0);
-            self.fresh.counts.resize(n, 0);
+            self.fresh.room(n_slots, self.arguments.len());
+            self.custom.iter_mut().for_each(|custom| custom.states.resize(n_slots));
         }
     }
 
@@ -328,6 +281,8 @@ impl Sliding {
                 sum.count -= count;
             }
         }
+        self.custom_keep();
+        self.custom.iter_mut().for_each(|custom| custom.states.leave(&ending.slots));
     }
 
     /// The group, whose present piece ends at the cut.
@@ -360,6 +315,7 @@ impl Sliding {
             self.finish_apart(time, &fresh);
         } else {
             fresh.iter().for_each(|&slot| _ = self.touch(slot));
+            self.custom_keep();
         }
         fresh.clear();
         self.fresh.slots = fresh;
@@ -384,6 +340,7 @@ impl Sliding {
             self.groups[slot as usize].rows = 0;
             self.sums[slot as usize * n..][..n].fill(Sum::default());
         }
+        self.custom_take(slots);
     }
 
     fn finish_overlapping(&mut self, time: Time, touched: &[u32]) {
@@ -406,9 +363,15 @@ impl Sliding {
                 ending.sums.push((begun.total, begun.count));
             }
         }
+        self.custom_enter(&ending.slots, touched);
         // (What would end beyond the end of time never does.)
-        if !ending.slots.is_empty() && time.checked_add(self.duration).is_some_and(|end| end < END) {
-            self.ends.push_back(ending);
+        let never_ends = self.duration == END || time.checked_add(self.duration).is_none_or(|end| end == END);
+        if ending.slots.is_empty() {
+            return;
+        }
+        match never_ends {
+            true => self.custom.iter_mut().for_each(|custom| custom.states.stay()),
+            false => self.ends.push_back(ending),
         }
     }
 
@@ -431,6 +394,7 @@ impl Sliding {
                     let count = sums[*argument].count;
                     self.pieces.means[at].push(total(*argument).map(|total| total as f64 / count as f64));
                 }
+                Call::Custom => {}
             }
         }
         self.pieces.slots.push(slot);
@@ -450,6 +414,7 @@ impl Sliding {
                 self.put_out(slot, start, END);
             }
         }
+        self.custom_keep();
         touched.clear();
         self.turn_touched = touched;
     }
@@ -476,22 +441,31 @@ impl Timed for Sliding {
         assert_eq!(input, 0, "an aggregate has one input");
         let lasts = |row: usize| {
             let time = batch.times().get(row);
-            batch.until().get(row, time) == time.saturating_add(self.duration)
+            let end = if self.duration == END { END } else { time.saturating_add(self.duration) };
+            batch.until().get(row, time) == end
         };
-        let is_known = matches!(batch.until(), Until::Duration(ticks) if *ticks == self.duration);
+        let is_known = match batch.until() {
+            Until::Duration(ticks) => *ticks == self.duration,
+            Until::Forever => self.duration == END,
+            Until::Column(_) => false,
+        };
         assert!(is_known || (0..batch.len()).all(lasts), "every event lasts as long as the plan says");
         self.arrivals.push(batch);
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         for batch in self.arrivals.take_before(upto) {
-            self.take(&batch);
+            match self.custom.is_empty() {
+                true => self.take(&batch),
+                false => self.take(&one_each(batch)),
+            }
         }
         self.finish();
         self.end_before(upto);
         self.put_out_starts();
+        let custom = self.custom_results();
         let pieces = std::mem::replace(&mut self.pieces, Pieces::new(self.calls.len()));
-        pieces.give(self, out);
+        pieces.give(self, custom, out);
         self.turn = upto;
         self.sweep();
     }
@@ -507,133 +481,7 @@ impl Timed for Sliding {
         };
         let ends: usize = self.ends.iter().map(ending).sum();
         let groups = self.groups.capacity() * size_of::<Group>() + self.sums.capacity() * size_of::<Sum>();
-        ends + groups + self.arrivals.size_bytes() + self.table.size_bytes() + self.key_store.size_bytes()
+        let custom: usize = self.custom.iter().map(|custom| custom.states.size_bytes()).sum();
+        ends + groups + custom + self.arrivals.size_bytes() + self.table.size_bytes() + self.key_store.size_bytes()
     }
-}
-
-impl Fresh {
-    #[inline]
-    fn begin(&mut self, slot: u32, rows: i64) {
-        let count = &mut self.rows[slot as usize];
-        if *count == 0 {
-            self.slots.push(slot);
-        }
-        *count += rows;
-    }
-
-    /// A row, so many times.
-    #[inline]
-    fn add(&mut self, slot: u32, row: usize, diff: i64, arguments: &[&Int64Array]) {
-        self.begin(slot, diff);
-        let first = slot as usize * arguments.len();
-        for (at, argument) in (first..).zip(arguments).filter(|(_, argument)| argument.is_valid(row)) {
-            self.totals[at] += i128::from(argument.value(row)) * i128::from(diff);
-            self.counts[at] += diff;
-        }
-    }
-
-    /// Rows with one argument each.
-    fn add_values(&mut self, slots: &[u32], values: &[i64]) {
-        for (&slot, &value) in slots.iter().zip(values) {
-            self.begin(slot, 1);
-            self.totals[slot as usize] += i128::from(value);
-            self.counts[slot as usize] += 1;
-        }
-    }
-
-    /// Rows of the one group, once each.
-    fn add_run(&mut self, rows: std::ops::Range<usize>, arguments: &[&Int64Array]) {
-        self.begin(0, rows.len() as i64);
-        for (at, argument) in arguments.iter().enumerate() {
-            if argument.null_count() == 0 {
-                self.totals[at] += sum_slice(&argument.values()[rows.clone()]);
-                self.counts[at] += rows.len() as i64;
-            } else {
-                for row in rows.clone().filter(|&row| argument.is_valid(row)) {
-                    self.totals[at] += i128::from(argument.value(row));
-                    self.counts[at] += 1;
-                }
-            }
-        }
-    }
-
-    /// What begins in a slot, which is nothing from now on: adds to `sums`, returns the rows.
-    fn take(&mut self, slot: u32, n: usize, sums: &mut [Sum]) -> i64 {
-        for (at, sum) in (slot as usize * n..).zip(sums) {
-            sum.total += std::mem::take(&mut self.totals[at]);
-            sum.count += std::mem::take(&mut self.counts[at]);
-        }
-        std::mem::take(&mut self.rows[slot as usize])
-    }
-}
-
-impl Pieces {
-    fn new(n_calls: usize) -> Pieces {
-        Pieces { values: vec![Vec::new(); n_calls], means: vec![Vec::new(); n_calls], ..Pieces::default() }
-    }
-
-    fn give(self, tactic: &Sliding, out: &mut Output) {
-        if !self.failed.is_empty() {
-            let messages = std::iter::repeat_n("bigint out of range in sum", self.failed.len());
-            let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(messages));
-            let times = Times::Column(self.failed.iter().map(|(time, _)| *time).collect());
-            let until = Until::Column(self.failed.iter().map(|(_, until)| *until).collect());
-            out.give_errors(Batch::new(vec![messages], times, Diffs::Constant(1)).with_until(until));
-        }
-        let len = self.slots.len();
-        if len == 0 {
-            return;
-        }
-        let mut columns: Vec<ArrayRef> = Vec::new();
-        if !tactic.key_types.is_empty() {
-            let places: Vec<(u32, u32)> = self.slots.iter().map(|&slot| tactic.key_store.place(slot)).collect();
-            columns.extend(anabranch_batch::gather::interleave(&tactic.key_store.sources(), &places).iter().cloned());
-        }
-        for (call, (values, means)) in tactic.calls.iter().zip(self.values.into_iter().zip(self.means)) {
-            columns.push(match call {
-                Call::Avg(_) => Arc::new(Float64Array::from(means)),
-                Call::Rows | Call::Count(_) | Call::Sum(_) => Arc::new(Int64Array::from(values)),
-            });
-        }
-        let until = match tactic.apart {
-            true => Until::Duration(tactic.duration),
-            false => Until::Column(self.untils.into()),
-        };
-        let times = Times::Column(self.times.into());
-        let rows = Batch::with_len(Columns::from(columns), len, times, Diffs::Constant(1));
-        out.give_rows(rows.with_until(until));
-    }
-}
-
-/// The end of the run of equal times that begins at `row`: by doubling steps, then by halving.
-fn run_end(times: &Times, row: usize, len: usize) -> usize {
-    let Times::Column(times) = times else { return len };
-    let time = times[row];
-    let mut step = 1;
-    while row + step < len && times[row + step] == time {
-        step *= 2;
-    }
-    let (low, high) = (row + step / 2, (row + step).min(len));
-    low + times[low..high].partition_point(|&other| other == time)
-}
-
-/// The exact sum: high and low halves apart, so that the loop is vectorised.
-fn sum_slice(values: &[i64]) -> i128 {
-    let mut total = 0i128;
-    for chunk in values.chunks(1 << 20) {
-        let (mut high, mut low) = (0i64, 0i64);
-        for &value in chunk {
-            high += value >> 32;
-            low += value & 0xffff_ffff;
-        }
-        total += (i128::from(high) << 32) + i128::from(low);
-    }
-    total
-}
-
-fn integers(column: &ArrayRef) -> ArrayRef {
-    if *column.data_type() == DataType::Int64 {
-        return column.clone();
-    }
-    cast(column, &DataType::Int64).expect("narrower integers become 64-bit ones")
 }

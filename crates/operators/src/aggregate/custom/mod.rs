@@ -1,0 +1,206 @@
+//! Aggregates of the user's own.
+//!
+//! [`UserAggregate`] is Trill's aggregate (Trill 5.2.1: initial, accumulate, deaccumulate, difference, compute) over columns: a call is about many rows of many
+//! groups, so that the loop over rows is the user's, compiled as tightly as a built-in one, and the engine's dynamic call is made once a batch.
+//!
+//! ```text
+//!     rows        state of row   column             states before      after accumulate
+//!     0           1              x: 5               [0] sum 7          [0] sum 9
+//!     1           0              x: 2               [1] sum 0          [1] sum 11
+//!     2           1              x: 6
+//! ```
+//!
+//! Law, for the one who writes one: the state is a function of the multiset of rows that were accumulated and not taken out again, whatever their order and
+//! the cut into calls; `deaccumulate` undoes `accumulate`, and `difference(a, b)` is what is left of `a` without the rows of `b`, which `a` has seen. A result that does
+//! not exist is an error of `compute`: it concerns that group at that time, and is retracted with it. An error of the other functions (or a panic)
+//! leaves states of which nothing is known: from there on every result of the aggregate is that error. The run goes on, and so does the session.
+//!
+//! Cost: over tumbling windows nothing is taken out, and every aggregate costs its `accumulate`. Over other lifetimes an [`Invertible`] one costs two
+//! operations a row and one a group and time; one that is not costs a walk over all rows of a group in force whenever a row comes or goes, and these rows are kept.
+
+mod extreme;
+mod store;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Int64Type};
+
+pub(crate) use extreme::Extreme;
+use store::{Always, Erased, Growing, Never, Typed};
+pub(crate) use store::{Results, States};
+
+/// An aggregate written by a user. See the [module page](self).
+pub trait UserAggregate: Send + Sync + 'static {
+    /// What is remembered of the rows of one group.
+    type State: Clone + 'static;
+
+    /// The name, for messages and plans.
+    fn name(&self) -> &str;
+
+    /// The type of results over arguments of these types.
+    ///
+    /// # Errors
+    /// Why there is none: the query is refused with that.
+    fn output_type(&self, arguments: &[DataType]) -> Result<DataType, String>;
+
+    /// The state of no rows.
+    fn initial(&self) -> Self::State;
+
+    /// Adds each row to its state.
+    ///
+    /// # Errors
+    /// Ends the use of the aggregate; see the [module page](self).
+    fn accumulate(&self, states: &mut [Self::State], rows: &Rows<'_>) -> Result<(), String>;
+
+    /// One result for each state, of the output type.
+    ///
+    /// # Errors
+    /// That some state has none; each state is then asked for alone.
+    fn compute(&self, states: &[&Self::State]) -> Result<ArrayRef, String>;
+
+    /// Whether [`Rows::starts`] is wanted.
+    fn reads_starts(&self) -> bool {
+        false
+    }
+
+    /// Bytes that a state owns beyond itself.
+    fn heap_bytes(&self, _state: &Self::State) -> usize {
+        0
+    }
+}
+
+/// An aggregate whose rows can be taken out again.
+pub trait Invertible: UserAggregate {
+    /// Takes each row out of its state, which has seen it.
+    ///
+    /// # Errors
+    /// As for [`UserAggregate::accumulate`].
+    fn deaccumulate(&self, states: &mut [Self::State], rows: &Rows<'_>) -> Result<(), String>;
+
+    /// Takes the rows that `other` has seen out of `state`.
+    fn difference(&self, state: &mut Self::State, other: &Self::State);
+
+    /// Adds the rows that `other` has seen to `state`: as here, or faster.
+    fn combine(&self, state: &mut Self::State, other: &Self::State) {
+        let mut without = self.initial();
+        self.difference(&mut without, other);
+        self.difference(state, &without);
+    }
+}
+
+/// Rows on their way into states. NULLs are not left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    states: &'a [u32],
+    /// Place of the first row in the columns; the others follow.
+    first: usize,
+    columns: &'a [ArrayRef],
+    reads_starts: bool,
+}
+
+impl<'a> Rows<'a> {
+    /// For each row the position of its state, and its place in the columns.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize)> + 'a {
+        self.states.iter().zip(self.first..).map(|(&state, row)| (state as usize, row))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// The column of an argument. Only the places that [`Rows::iter`] names are of these rows.
+    ///
+    /// # Panics
+    /// If there are not so many arguments.
+    pub fn column(&self, argument: usize) -> &'a ArrayRef {
+        &self.columns[argument]
+    }
+
+    /// By place, when the row's event began, in ticks.
+    ///
+    /// # Panics
+    /// If the aggregate does not [ask for it](UserAggregate::reads_starts).
+    pub fn starts(&self) -> &'a [i64] {
+        assert!(self.reads_starts, "an aggregate that reads starts says so");
+        self.columns.last().expect("starts are the last column").as_primitive::<Int64Type>().values()
+    }
+}
+
+/// A user's aggregate as the engine carries it. Two are equal when they are the same object.
+#[derive(Clone)]
+pub struct CustomAggregate(Arc<dyn Erased>);
+
+impl CustomAggregate {
+    /// One whose rows cannot be taken out.
+    pub fn new(aggregate: impl UserAggregate) -> CustomAggregate {
+        CustomAggregate(Arc::new(Typed::<_, Never> { aggregate: Arc::new(aggregate), inverse: PhantomData }))
+    }
+
+    /// One whose rows can.
+    pub fn invertible(aggregate: impl Invertible) -> CustomAggregate {
+        CustomAggregate(Arc::new(Typed::<_, Always> { aggregate: Arc::new(aggregate), inverse: PhantomData }))
+    }
+
+    /// The least or greatest value, of which nothing is taken out.
+    pub(crate) fn extreme(extreme: Extreme) -> CustomAggregate {
+        CustomAggregate(Arc::new(Typed::<_, Growing> { aggregate: Arc::new(extreme), inverse: PhantomData }))
+    }
+
+    /// See [`UserAggregate::name`].
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// See [`UserAggregate::output_type`].
+    ///
+    /// # Errors
+    /// The aggregate's.
+    pub fn output_type(&self, arguments: &[DataType]) -> Result<DataType, String> {
+        self.0.output_type(arguments)
+    }
+
+    /// Whether starts of events are to come as a last argument.
+    pub fn reads_starts(&self) -> bool {
+        self.0.reads_starts()
+    }
+
+    pub(crate) fn is_invertible(&self) -> bool {
+        self.0.is_invertible()
+    }
+
+    /// Whether states can be added to each other.
+    pub(crate) fn can_combine(&self) -> bool {
+        self.0.can_combine()
+    }
+
+    pub(crate) fn states(&self, output_type: &DataType) -> Box<dyn States> {
+        self.0.states(output_type)
+    }
+
+    /// Rows whose columns are the arguments.
+    pub(crate) fn rows<'a>(&self, states: &'a [u32], first: usize, columns: &'a [ArrayRef]) -> Rows<'a> {
+        Rows { states, first, columns, reads_starts: self.reads_starts() }
+    }
+}
+
+impl PartialEq for CustomAggregate {
+    fn eq(&self, other: &CustomAggregate) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for CustomAggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CustomAggregate").field(&self.name()).finish()
+    }
+}

@@ -1,0 +1,67 @@
+//! What a sliding aggregate is asked to compute, and whether it can.
+
+use anabranch_batch::END;
+use arrow::datatypes::DataType;
+
+use crate::aggregate::custom::{CustomAggregate, Extreme};
+use crate::aggregate::{AggregateSpec, Call, Function};
+
+/// What is wanted, and what is known of the stream.
+#[derive(Clone, Debug)]
+pub struct SlidingSpec {
+    /// Keys and calls; see [`SlidingSpec::new`].
+    pub(super) aggregate: AggregateSpec,
+    /// Ticks that every event lasts.
+    pub(super) duration: i64,
+    /// Whether starts lie on a grid no finer than the duration.
+    pub(super) apart: bool,
+}
+
+impl SlidingSpec {
+    /// The key columns.
+    pub fn keys(&self) -> &[usize] {
+        &self.aggregate.keys
+    }
+
+    /// The aggregate over events that last `duration` ticks ([`END`]: for ever) and start on a grid of `hop` ticks, if that is known; `None` when a call is not one
+    /// of those this tactic does.
+    pub fn new(aggregate: &AggregateSpec, duration: i64, hop: Option<i64>) -> Option<SlidingSpec> {
+        let apart = hop.is_some_and(|hop| hop >= duration);
+        let mut aggregate = aggregate.clone();
+        if apart || duration == END {
+            let types = aggregate.input_types.clone();
+            aggregate.calls.iter_mut().for_each(|call| keep_one_value(call, &types));
+        }
+        let fits = |call: &Call| {
+            let argument = call.argument.map(|column| &aggregate.input_types[column]);
+            let small = |data_type: &DataType| data_type.is_integer() && *data_type != DataType::UInt64;
+            !call.distinct
+                && call.filter.is_none()
+                && match (&call.function, argument, &call.output_type) {
+                    (Function::Count, _, DataType::Int64) => true,
+                    (Function::Sum, Some(argument), DataType::Int64) => small(argument),
+                    (Function::Avg, Some(argument), DataType::Float64) => small(argument),
+                    (Function::Custom(custom, _), ..) => {
+                        apart || custom.is_invertible() || (duration == END && custom.can_combine())
+                    }
+                    _ => false,
+                }
+        };
+        let fits = duration > 0 && aggregate.calls.iter().all(fits);
+        fits.then_some(SlidingSpec { aggregate, duration, apart })
+    }
+}
+
+/// Of values that are not taken out, the least or greatest is all there is to know.
+fn keep_one_value(call: &mut Call, types: &[DataType]) {
+    let extreme = match call.function {
+        Function::Min => Extreme::Least,
+        Function::Max => Extreme::Greatest,
+        _ => return,
+    };
+    if call.argument.is_some_and(|column| Extreme::is_of(&types[column])) {
+        // (Equal values change nothing.)
+        call.distinct = false;
+        call.function = Function::Custom(CustomAggregate::extreme(extreme), vec![]);
+    }
+}
