@@ -15,7 +15,9 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod arithmetic;
 pub mod arrange;
+pub mod condition;
 pub mod drive;
 pub mod exchange;
 pub mod expression;

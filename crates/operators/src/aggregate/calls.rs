@@ -3,6 +3,8 @@
 //! Law: a call sees the rows on which its filter is true, with its argument; a DISTINCT call sees the values that come into being
 //! and cease to be ([`super::distinct`]). A call that sees all rows copies nothing.
 
+use std::cell::RefCell;
+
 use anabranch_arrangement::{Keys, MergeEffort};
 use anabranch_batch::{Batch, Diff, Diffs, Time, gather};
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -18,7 +20,7 @@ use super::float::FloatTotal;
 use super::ordered::Ordered;
 use super::output::Outcome;
 use super::spec::{AggregateSpec, Call, Function, Unsupported};
-use super::state::{Input, Linear, State};
+use super::state::{Input, Known, KnownDeltas, Linear, State};
 use super::sum::{ExactSum, SumVerb};
 use super::variance::{Divisor, Report, Variance};
 use crate::segments::Segments;
@@ -40,6 +42,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) n_slots: usize,
     /// All times of rows are before this one.
     pub(crate) upto: Time,
+    /// What calls have made of all rows, for those that ask for the same.
+    pub(crate) deltas: RefCell<Vec<KnownDeltas>>,
 }
 
 /// A call at work. Columns are positions among the used ones.
@@ -203,6 +207,7 @@ impl CallState {
             segment: &turn.segments.of_row,
             diffs: turn.batch.diffs(),
             multiplicities: Some(turn.multiplicities),
+            known: self.argument.map(|argument| Known { argument, deltas: &turn.deltas }),
         };
         step_linear(&mut self.kind, &input, turn, outcome)
     }
@@ -223,7 +228,7 @@ impl CallState {
             let taken = gather::take(&[turn.batch.column(argument).clone()], &rows);
             self.convert(&taken[0])
         });
-        let input = Input { argument, segment: &segment, diffs: &diffs, multiplicities: None };
+        let input = Input { argument, segment: &segment, diffs: &diffs, multiplicities: None, known: None };
         step_linear(&mut self.kind, &input, turn, outcome)
     }
 
@@ -241,6 +246,7 @@ impl CallState {
                 segment: &turn.segments.of_row,
                 diffs: turn.batch.diffs(),
                 multiplicities: None,
+                known: None,
             },
             filter: self.filter.map(|filter| turn.batch.column(filter).as_boolean()),
             rows,

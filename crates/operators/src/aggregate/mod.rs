@@ -31,6 +31,7 @@ mod extreme;
 mod fixed;
 mod float;
 mod float_sum;
+mod lanes;
 mod limbs;
 mod ordered;
 mod output;
@@ -43,6 +44,8 @@ mod variance;
 pub use float_sum::FloatSum;
 pub use percentiles::ranked_type;
 pub use spec::{AggregateSpec, Call, Function, Unsupported};
+
+use std::cell::RefCell;
 
 use anabranch_arrangement::{Keys, NullKeys};
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather, hash};
@@ -271,6 +274,7 @@ impl Timed for Aggregate {
             hashes: &hashes,
             n_slots,
             upto,
+            deltas: RefCell::default(),
         };
 
         let mut outcome = Outcome::new(segments.len());
@@ -306,12 +310,8 @@ impl Timed for Aggregate {
 
 /// Sum of diffs of each segment.
 fn sum_diffs(segments: &Segments, diffs: &Diffs) -> Vec<Diff> {
-    let mut sums = vec![0; segments.len()];
     match diffs {
-        Diffs::Constant(diff) => segments.of_row.iter().for_each(|&segment| sums[segment as usize] += diff),
-        Diffs::Column(diffs) => {
-            segments.of_row.iter().zip(diffs.iter()).for_each(|(&segment, diff)| sums[segment as usize] += diff);
-        }
+        Diffs::Constant(diff) => lanes::sums(&segments.of_row, segments.len(), |_| *diff),
+        Diffs::Column(diffs) => lanes::sums(&segments.of_row, segments.len(), |row| diffs[row]),
     }
-    sums
 }
