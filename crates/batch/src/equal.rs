@@ -185,3 +185,28 @@ fn and_lists_equal<O: OffsetSizeTrait>(
     and_equal(left, right, Pairs { left: &lefts, right: &rights }, &mut elements);
     owners.iter().zip(elements).for_each(|(&pair, element)| equal[pair] &= element);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int64Array, StringViewArray};
+    use std::sync::Arc;
+
+    #[test]
+    fn what_is_surely_like_the_first_is_equal_to_it() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 7, 8, 7]));
+        let texts = |texts: &[Option<&str>]| -> ArrayRef { Arc::new(texts.iter().collect::<StringViewArray>()) };
+        let short = texts(&[Some("a"), Some("b"), Some("a"), Some("b"), Some("a")]);
+        let long = texts(&[Some("longer than twelve bytes"); 5]);
+        let with_null = texts(&[None, Some("b"), None, Some("b"), None]);
+        let (of_row, firsts) = ([0, 1, 0, 1, 0], [0, 1]);
+        let check = |columns: &[&ArrayRef], of_row: &[u32]| {
+            let columns: Vec<ArrayRef> = columns.iter().map(|column| ArrayRef::clone(column)).collect();
+            surely_like_first(&columns, of_row, &firsts)
+        };
+        assert!(check(&[], &of_row) && check(&[&numbers], &of_row) && check(&[&short, &numbers], &of_row));
+        assert!(!check(&[&numbers], &[0, 1, 1, 1, 0]) && !check(&[&numbers, &short], &[0, 0, 0, 1, 0]));
+        // Equal, but it takes a closer look.
+        assert!(!check(&[&long], &of_row) && !check(&[&with_null], &of_row));
+    }
+}

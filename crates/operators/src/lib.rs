@@ -30,6 +30,7 @@ pub mod multiplicity;
 mod ordered_trace;
 pub mod parcel;
 mod pending;
+mod portions;
 pub mod relay;
 mod segments;
 pub mod sink;

@@ -232,14 +232,22 @@ impl CallState {
         step_linear(&mut self.kind, &input, turn, outcome)
     }
 
+    /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys) before they are merged, in one or more portions.
+    pub(crate) fn take_rows(&mut self, batch: &Batch, upto: Time) {
+        let Some(argument) = self.argument.filter(|_| matches!(self.kind, Kind::Extreme(_))) else { return };
+        let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();
+        let has_nulls = batch.column(argument).logical_null_count() > 0;
+        let mut rows = batch.project(&columns);
+        if self.filter.is_some() || has_nulls {
+            rows = rows.take(&self.rows_seen(batch, true));
+        }
+        if let Kind::Extreme(state) = &mut self.kind {
+            state.take(rows, upto);
+        }
+    }
+
     fn step_extreme(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
         let argument = self.argument.expect("extreme calls have an argument");
-        let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();
-        let has_nulls = turn.batch.column(argument).logical_null_count() > 0;
-        let mut rows = turn.batch.project(&columns);
-        if self.filter.is_some() || has_nulls {
-            rows = rows.take(&self.rows_seen(turn.batch, true));
-        }
         let seen = Seen {
             input: Input {
                 argument: Some(turn.batch.column(argument).clone()),
@@ -249,10 +257,8 @@ impl CallState {
                 known: None,
             },
             filter: self.filter.map(|filter| turn.batch.column(filter).as_boolean()),
-            rows,
             keys: &turn.batch.columns()[..self.n_keys],
             hashes: turn.hashes,
-            upto: turn.upto,
         };
         match &mut self.kind {
             Kind::Extreme(state) => {
