@@ -204,6 +204,9 @@ impl State {
         if delta.has_gone {
             return None;
         }
+        if delta.inserted == 0 {
+            return Some(false);
+        }
         let shows_all = self.shown == self.total;
         if shows_all && self.total.saturating_add(delta.inserted) <= limit {
             self.last = if self.shown == 0 { delta.last } else { self.last.max(delta.last) };
