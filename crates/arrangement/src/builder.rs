@@ -10,10 +10,11 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use anabranch_batch::order::Comparator;
-use anabranch_batch::{Batch, END, Time, Times, equal};
+use anabranch_batch::{Batch, Diffs, END, Time, Times, equal, gather};
 use arrow::array::{ArrayRef, BooleanArray};
 
-use crate::chunk::{Chunk, Exact};
+use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows, Exact};
+use crate::hashes::Hashes;
 use crate::layout::pick_columns;
 use crate::pending::{Pending, Source};
 use crate::sort::{Entry, sort_entries};
@@ -105,16 +106,44 @@ fn sort_batch(layout: &Rc<Layout>, batch: Batch) -> Vec<Rc<Chunk>> {
     let (words, value_exact) = layout.value_words(&columns, batch.len());
     let exact = Exact { key: layout.is_key_exact(&columns), value: value_exact };
     let hashes = &batch.key().expect("the builder keys what it holds").hashes;
-    let entries =
-        hashes.iter().zip(&words).enumerate().map(|(row, (&hash, &word))| Entry { hash, word, row: row as u32 });
-    let mut entries = sort_entries(entries.collect());
-    let key_unique = sort_ties(layout, &batch, exact, &mut entries);
+    let mut entries = sort_entries(hashes, |row| words[row as usize]);
+    let has_ties = entries.windows(2).any(|pair| same_words(&pair[0], &pair[1]));
+    let key_unique = sort_ties(layout, &batch, exact, &mut entries, has_ties);
     let source = Source { columns, times: batch.times().clone(), diffs: batch.diffs().clone(), exact };
-    copy_sorted(layout, source, &entries, key_unique)
+    if has_ties || has_zeros(batch.diffs()) {
+        return copy_sorted(layout, source, &entries, key_unique);
+    }
+    let chunks = entries.chunks(CHUNK_ROWS);
+    chunks.map(|entries| Rc::new(copy_distinct(layout, &source, entries, key_unique))).collect()
 }
 
-/// Puts rows whose words tie in order. Returns whether equal hashes meant equal keys.
-fn sort_ties(layout: &Layout, batch: &Batch, exact: Exact, entries: &mut [Entry]) -> bool {
+fn has_zeros(diffs: &Diffs) -> bool {
+    match diffs {
+        Diffs::Constant(diff) => *diff == 0,
+        Diffs::Column(diffs) => diffs.contains(&0),
+    }
+}
+
+/// Copies rows, in the order of `entries`, no two of which are equal or cancel, into a chunk.
+fn copy_distinct(layout: &Layout, source: &Source, entries: &[Entry], key_unique: bool) -> Chunk {
+    let rows: Vec<u32> = entries.iter().map(|entry| entry.row).collect();
+    let hashes: Vec<u64> = entries.iter().map(|entry| entry.hash).collect();
+    let columns = gather::compact_views(gather::take(&source.columns, &rows));
+    let keeps_words = !layout.are_words_cheap(source.exact);
+    let rows = ChunkRows {
+        hashes: Hashes::new(&hashes, &pick_columns(&columns, &layout.key)),
+        words: keeps_words.then(|| entries.iter().map(|entry| entry.word).collect()),
+        times: source.times.take(&rows).simplify(),
+        diffs: source.diffs.take(&rows).simplify(),
+        columns,
+        exact: source.exact,
+        key_unique,
+    };
+    Chunk::new(layout, rows)
+}
+
+/// Puts rows whose words tie in order; `has_ties` if both words of some do. Returns whether equal hashes meant equal keys.
+fn sort_ties(layout: &Layout, batch: &Batch, exact: Exact, entries: &mut [Entry], has_ties: bool) -> bool {
     let columns = batch.columns();
     let ties = |exact: bool, of: &[usize], entries: &[Entry], tie: fn(&Entry, &Entry) -> bool| match exact {
         true => Vec::new(),
@@ -125,6 +154,9 @@ fn sort_ties(layout: &Layout, batch: &Batch, exact: Exact, entries: &mut [Entry]
     let value = (!exact.value).then(|| layout.value_comparator(columns, columns));
     let order = RowOrder { key, value };
     order.sort_groups(entries, same_hash, &unequal_keys);
+    if !has_ties {
+        return unequal_keys.is_empty();
+    }
     let unequal_values = ties(exact.value, &layout.value_columns(), entries, same_words);
     order.sort_groups(entries, same_words, &unequal_values);
     if let Times::Column(times) = batch.times() {

@@ -46,9 +46,8 @@ impl Keys {
     pub fn from_columns(columns: &[ArrayRef], hashes: &[u64], nulls: NullKeys) -> (Keys, Vec<u32>) {
         assert!(columns.iter().all(|column| column.len() == hashes.len()), "key columns have one hash per row");
         let null_rows = NullRows::of(columns, nulls);
-        let rows = (0..hashes.len() as u32).filter(|&row| !null_rows.contains(row as usize));
-        let mut entries =
-            sort_entries(rows.map(|row| Entry { hash: hashes[row as usize], word: u64::from(row), row }).collect());
+        let mut entries = sort_entries(hashes, u64::from);
+        entries.retain(|entry| !null_rows.contains(entry.row as usize));
         let exact = is_exact_key(columns);
         let is_repeat = find_repeats(columns, exact, &mut entries);
 

@@ -1,7 +1,7 @@
 //! How the rows of an arrangement are laid out: which columns are the key, and in what order a key's values lie.
 //!
 //! Law: every layout gives a total order of updates, the same in every process: key hash, key columns ascending, *value word*,
-//! value columns, time. The value word is one `u64` a row: the hash of the value columns, or an order-preserving prefix of them. It
+//! value columns, time. The value word is one `u64` a row: a cheap hash of the value columns, or an order-preserving prefix of them. It
 //! decides nearly every comparison of values; the columns themselves decide the rest.
 
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Layout {
             return (vec![0; rows], true);
         }
         match &self.values {
-            ValueOrder::Hash => (hash::hash_columns(&values, rows), hash::is_exact(&values)),
+            ValueOrder::Hash => (hash::word_columns(&values, rows), hash::is_exact(&values)),
             ValueOrder::Sorted(_) => {
                 let (words, exact) = prefixes(&values, &self.value_directions(), rows);
                 (words, exact && values.len() == 1)

@@ -20,7 +20,7 @@ use anabranch_batch::order::Comparator;
 use arrow::buffer::ScalarBuffer;
 
 use crate::chunk::{Chunk, Exact};
-use crate::pending::{Pending, Source};
+use crate::pending::{Pending, Pick, Source};
 use crate::{Layout, Run};
 
 /// An unfinished merge of two adjacent runs.
@@ -226,9 +226,10 @@ impl Merge {
         };
         let (mut i, mut j) = (older.row, newer.row);
         let end = self.pending.len() + rows;
+        let mut taken = Taken::new();
         while self.pending.len() < end && i < a.len() && j < b.len() {
             let limit = end - self.pending.len();
-            let is_tie = pair.merge_untied(&self.tie, limit, &mut i, &mut j, &mut self.pending);
+            let is_tie = pair.merge_untied(&self.tie, limit, (&mut i, &mut j), &mut taken, &mut self.pending);
             if is_tie {
                 let input = match self.tie.compare(&pair, i, j) {
                     Ordering::Greater => (&pair.newer, &mut j),
@@ -344,29 +345,68 @@ impl Pair<'_> {
     }
 
     /// Takes rows as long as the words decide, at most `limit`. Returns whether it stopped at a tie.
-    fn merge_untied(&self, tie: &Tie, limit: usize, i: &mut usize, j: &mut usize, pending: &mut Pending) -> bool {
+    fn merge_untied(
+        &self,
+        tie: &Tie,
+        limit: usize,
+        (i, j): (&mut usize, &mut usize),
+        taken: &mut Taken,
+        pending: &mut Pending,
+    ) -> bool {
         let (a_hashes, b_hashes) = (&self.older.hashes[..], &self.newer.hashes[..]);
         let (a_words, b_words) = (&self.older.words[..a_hashes.len()], &self.newer.words[..b_hashes.len()]);
         let all_keys_known = self.exact().key;
         let known_key = tie.equal_keys;
-        let (picks, hashes, words) = pending.lanes();
-        for _ in 0..limit {
-            if *i >= a_hashes.len() || *j >= b_hashes.len() {
-                return false;
+        let sources = [self.older.source, self.newer.source];
+        let (mut at_a, mut at_b, mut left) = (*i, *j, limit);
+        let mut is_tie = false;
+        while !is_tie {
+            // A step takes one row from one side: so many steps stay within both.
+            let steps = left.min(BLOCK_ROWS).min(a_hashes.len() - at_a).min(b_hashes.len() - at_b);
+            if steps == 0 {
+                break;
             }
-            let (a, b) = (a_hashes[*i], b_hashes[*j]);
-            let (a_word, b_word) = (a_words[*i], b_words[*j]);
-            if a == b && (a_word == b_word || !(all_keys_known || known_key == Some(a))) {
-                return true;
+            let mut n = 0;
+            while n < steps {
+                let (a, b) = (a_hashes[at_a], b_hashes[at_b]);
+                let (a_word, b_word) = (a_words[at_a], b_words[at_b]);
+                if a == b && (a_word == b_word || !(all_keys_known || known_key == Some(a))) {
+                    is_tie = true;
+                    break;
+                }
+                let is_newer = (b, b_word) < (a, a_word);
+                let row = if is_newer { at_b } else { at_a };
+                taken.picks[n] = (sources[usize::from(is_newer)], row as u32);
+                taken.hashes[n] = if is_newer { b } else { a };
+                taken.words[n] = if is_newer { b_word } else { a_word };
+                at_a += usize::from(!is_newer);
+                at_b += usize::from(is_newer);
+                n += 1;
             }
-            let is_newer = (b, b_word) < (a, a_word);
-            picks.push(if is_newer { (self.newer.source, *j as u32) } else { (self.older.source, *i as u32) });
-            hashes.push(if is_newer { b } else { a });
-            words.push(if is_newer { b_word } else { a_word });
-            *i += usize::from(!is_newer);
-            *j += usize::from(is_newer);
+            let (picks, hashes, words) = pending.lanes();
+            picks.extend_from_slice(&taken.picks[..n]);
+            hashes.extend_from_slice(&taken.hashes[..n]);
+            words.extend_from_slice(&taken.words[..n]);
+            left -= n;
         }
-        false
+        (*i, *j) = (at_a, at_b);
+        is_tie
+    }
+}
+
+/// Rows taken at a time.
+const BLOCK_ROWS: usize = 64;
+
+/// Rows taken, before they are appended all at once.
+struct Taken {
+    picks: [Pick; BLOCK_ROWS],
+    hashes: [u64; BLOCK_ROWS],
+    words: [u64; BLOCK_ROWS],
+}
+
+impl Taken {
+    fn new() -> Taken {
+        Taken { picks: [(0, 0); BLOCK_ROWS], hashes: [0; BLOCK_ROWS], words: [0; BLOCK_ROWS] }
     }
 }
 

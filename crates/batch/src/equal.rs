@@ -27,6 +27,39 @@ pub fn rows_equal(left: &[ArrayRef], left_rows: &[u32], right: &[ArrayRef], righ
     equal
 }
 
+/// Whether each row `i` surely equals row `firsts[of_row[i]]`: false also where that takes a closer look (NULLs, long texts, nested columns).
+/// Copies nothing; about 1 ns a row and column.
+///
+/// # Panics
+/// If a row is out of bounds.
+pub fn surely_like_first(columns: &[ArrayRef], of_row: &[u32], firsts: &[u32]) -> bool {
+    columns.iter().all(|column| nulls(column).is_none() && column_like_first(column, of_row, firsts))
+}
+
+fn column_like_first(column: &ArrayRef, of_row: &[u32], firsts: &[u32]) -> bool {
+    fn alike<T: Copy + PartialEq>(cells: &[T], of_row: &[u32], firsts: &[u32]) -> bool {
+        let firsts: Vec<T> = firsts.iter().map(|&row| cells[row as usize]).collect();
+        cells.iter().zip(of_row).fold(true, |alike, (cell, &first)| alike & (*cell == firsts[first as usize]))
+    }
+    match cells(column) {
+        Cells::I8(cells) => alike(cells, of_row, firsts),
+        Cells::I16(cells) => alike(cells, of_row, firsts),
+        Cells::I32(cells) => alike(cells, of_row, firsts),
+        Cells::I64(cells) => alike(cells, of_row, firsts),
+        Cells::U8(cells) => alike(cells, of_row, firsts),
+        Cells::U16(cells) => alike(cells, of_row, firsts),
+        Cells::U32(cells) => alike(cells, of_row, firsts),
+        Cells::U64(cells) => alike(cells, of_row, firsts),
+        Cells::I128(cells) => alike(cells, of_row, firsts),
+        // Of short texts the view is all there is.
+        Cells::Views(Views { views, .. }) => {
+            let is_short = views.iter().fold(true, |short, &view| short & (view as u32 as usize <= INLINE_BYTES_MAX));
+            is_short && alike(views, of_row, firsts)
+        }
+        _ => false,
+    }
+}
+
 /// Rows to compare, pairwise; equally long.
 #[derive(Clone, Copy)]
 struct Pairs<'a> {
@@ -151,4 +184,29 @@ fn and_lists_equal<O: OffsetSizeTrait>(
     let mut elements = vec![true; owners.len()];
     and_equal(left, right, Pairs { left: &lefts, right: &rights }, &mut elements);
     owners.iter().zip(elements).for_each(|(&pair, element)| equal[pair] &= element);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int64Array, StringViewArray};
+    use std::sync::Arc;
+
+    #[test]
+    fn what_is_surely_like_the_first_is_equal_to_it() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 7, 8, 7]));
+        let texts = |texts: &[Option<&str>]| -> ArrayRef { Arc::new(texts.iter().collect::<StringViewArray>()) };
+        let short = texts(&[Some("a"), Some("b"), Some("a"), Some("b"), Some("a")]);
+        let long = texts(&[Some("longer than twelve bytes"); 5]);
+        let with_null = texts(&[None, Some("b"), None, Some("b"), None]);
+        let (of_row, firsts) = ([0, 1, 0, 1, 0], [0, 1]);
+        let check = |columns: &[&ArrayRef], of_row: &[u32]| {
+            let columns: Vec<ArrayRef> = columns.iter().map(|column| ArrayRef::clone(column)).collect();
+            surely_like_first(&columns, of_row, &firsts)
+        };
+        assert!(check(&[], &of_row) && check(&[&numbers], &of_row) && check(&[&short, &numbers], &of_row));
+        assert!(!check(&[&numbers], &[0, 1, 1, 1, 0]) && !check(&[&numbers, &short], &[0, 0, 0, 1, 0]));
+        // Equal, but it takes a closer look.
+        assert!(!check(&[&long], &of_row) && !check(&[&with_null], &of_row));
+    }
 }

@@ -9,7 +9,7 @@ use arrow::array::{
     Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray, UInt32Array, make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow::compute;
+use arrow::compute::{self, FilterBuilder};
 use arrow::datatypes::{ArrowNativeType, DataType, i256};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -53,7 +53,9 @@ pub fn interleave(sources: &[&[ArrayRef]], picks: &[(u32, u32)]) -> Columns {
 /// # Panics
 /// If lengths differ.
 pub fn filter(columns: &[ArrayRef], keep: &BooleanArray) -> Columns {
-    columns.iter().map(|column| compute::filter(column, keep).expect("a filter has one entry per row")).collect()
+    let filter = FilterBuilder::new(keep);
+    let filter = if columns.len() > 1 { filter.optimize() } else { filter }.build();
+    columns.iter().map(|column| filter.filter(column).expect("a filter has one entry per row")).collect()
 }
 
 /// The rows whose bit is set, unless they mostly stand in runs, which are better copied as such.

@@ -32,5 +32,5 @@ pub mod wire;
 
 pub use batch::{Batch, Columns};
 pub use control::{Diff, Diffs, END, Key, Time, Times, Until};
-pub use partition::partition;
+pub use partition::{partition, partition_by};
 pub use text_limit::{TextLimit, without_limits};

@@ -10,15 +10,23 @@ use crate::{Batch, hash};
 /// # Panics
 /// If `batch` is not keyed or `shards` is 0.
 pub fn partition(batch: &Batch, shards: usize) -> Vec<Batch> {
-    assert!(shards > 0, "a batch is partitioned into at least one shard");
+    partition_by(batch, shards, |hash| hash::route(hash, shards))
+}
+
+/// As [`partition`], where `part_of` says which of `parts` parts a hash belongs to.
+///
+/// # Panics
+/// If `batch` is not keyed, `parts` is 0, or `part_of` names another part.
+pub fn partition_by(batch: &Batch, parts: usize, part_of: impl Fn(u64) -> usize) -> Vec<Batch> {
+    assert!(parts > 0, "a batch is partitioned into at least one part");
     let key = batch.key().expect("a batch is keyed before it is partitioned");
-    if shards == 1 {
+    if parts == 1 {
         return vec![batch.clone().compact()];
     }
-    let routes: Vec<u32> = key.hashes.iter().map(|&hash| hash::route(hash, shards) as u32).collect();
-    let (rows, ends) = sort_by_route(batch, &routes, shards);
+    let routes: Vec<u32> = key.hashes.iter().map(|&hash| part_of(hash) as u32).collect();
+    let (rows, ends) = sort_by_route(batch, &routes, parts);
     let sorted = batch.take(&rows).assume_present();
-    (0..shards).map(|shard| sorted.slice(ends[shard], ends[shard + 1] - ends[shard])).collect()
+    (0..parts).map(|part| sorted.slice(ends[part], ends[part + 1] - ends[part])).collect()
 }
 
 /// Present rows in order of their route, and the bounds of each route among them (`shards + 1` entries).

@@ -91,6 +91,7 @@ fn start(arguments: &[String], side: Side) -> Result<Figures, String> {
     let output = Command::new(program)
         .args(arguments)
         .args(["--side", &name(side)])
+        .env("MIMALLOC_PURGE_DELAY", "-1")
         .output()
         .map_err(|error| format!("cannot start a run: {error}"))?;
     if !output.status.success() {

@@ -158,7 +158,7 @@ fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut 
                     nulls: NullKeys::Skip,
                     gather_left: vec![0, 1],
                     gather_right: vec![1],
-                    stage: Stage { filter: Vec::new(), project: None },
+                    stage: Stage { filter: Vec::new(), kept: None, project: None },
                     as_of,
                 };
                 let (probe, rows) = ours::count_rows(join(changed, arranged, "", spec));

@@ -104,7 +104,7 @@ fn run_ours(case: &Case) -> Figures {
                 nulls: NullKeys::Skip,
                 gather_left: vec![0, 1],
                 gather_right: vec![1],
-                stage: Stage { filter: Vec::new(), project: None },
+                stage: Stage { filter: Vec::new(), kept: None, project: None },
                 as_of: ours::BEFORE,
             };
             ours::count_rows(join(changed, loaded, "", spec))

@@ -12,11 +12,8 @@ pub fn thread_seconds() -> f64 {
 
 /// CPU time of the process so far, in seconds (user and system, all threads).
 pub fn cpu_seconds() -> f64 {
-    // Fields 14 and 15 of /proc/self/stat, in ticks of 10 ms; the command's name may hold spaces but ends with ')'.
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    ticks as f64 / 100.0
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("every Unix has clocks of processes");
+    time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9
 }
 
 /// Resident memory now, in megabytes.

@@ -33,6 +33,7 @@ pub(crate) fn evaluate_stage(
     };
     let stage = Stage {
         filter: filter.iter().map(predicate).collect::<Result<_, _>>()?,
+        kept: None,
         project: Some(project.iter().zip(output.schema.fields()).map(column).collect::<Result<_, _>>()?),
     };
     let mut out = Output::default();

@@ -10,7 +10,7 @@
 //!
 //! Cost: one hash table probe a row; verification reads the key columns once. 16 bytes a group, and its key unless exact.
 
-use anabranch_batch::hash;
+use anabranch_batch::{equal, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 use hashbrown::HashTable;
@@ -27,6 +27,12 @@ const WARM_ROWS: usize = 64;
 
 /// Groups of a table that does not stay in the second-level cache by itself.
 const WARM_GROUPS_MIN: usize = 1 << 16;
+
+/// Hashes of which it is remembered within a batch where their slot is; a power of two,
+const RECENT: usize = 256;
+
+/// while there are no more groups than this.
+const RECENT_GROUPS_MAX: usize = RECENT;
 
 /// A dictionary from keys to slots. See the module's page.
 #[derive(Debug)]
@@ -87,13 +93,35 @@ impl GroupTable {
             return touched;
         }
         let mut new = New::default();
-        for (row, &hash) in hashes.iter().enumerate() {
+        if self.table.len() <= RECENT_GROUPS_MAX {
+            self.touch_recent(hashes, &mut touched, &mut new);
+        }
+        for (row, &hash) in hashes.iter().enumerate().skip(touched.of_row.len()) {
             self.warm(hashes, row);
             if let Some(slot) = self.touch_hash(hash, row as u32, &mut touched) {
                 new.push(slot, row as u32);
             }
         }
         self.verify(key_columns, hashes, touched, new)
+    }
+
+    /// Touches rows as long as there are few groups. Most rows then have the hash of one of the last rows, of which it is known where their slot is.
+    fn touch_recent(&mut self, hashes: &[u64], touched: &mut Touched, new: &mut New) {
+        let mut recent = [(0, u32::MAX); RECENT];
+        for (row, &hash) in hashes.iter().enumerate() {
+            let (known, index) = recent[hash as usize % RECENT];
+            if known == hash && index != u32::MAX {
+                touched.of_row.push(index);
+                continue;
+            }
+            if self.table.len() > RECENT_GROUPS_MAX {
+                return;
+            }
+            if let Some(slot) = self.touch_hash(hash, row as u32, touched) {
+                new.push(slot, row as u32);
+            }
+            recent[hash as usize % RECENT] = (hash, touched.of_row[row]);
+        }
     }
 
     /// Gives back `slot`, whose key has this hash.
@@ -230,6 +258,9 @@ impl GroupTable {
 
     /// Rows whose key differs from that of the first row with the same slot.
     fn rows_unlike_first(&self, columns: &[ArrayRef], touched: &Touched) -> Vec<u32> {
+        if equal::surely_like_first(columns, &touched.of_row, &touched.first_row) {
+            return Vec::new();
+        }
         let first_of = |row: usize| touched.first_row[touched.of_row[row] as usize];
         let others = (0..touched.of_row.len() as u32).filter(|&row| first_of(row as usize) != row);
         let (rows, firsts): (Vec<u32>, Vec<u32>) = others.map(|row| (row, first_of(row as usize))).unzip();
@@ -317,7 +348,7 @@ impl New {
 }
 
 fn equal_rows(columns: &[ArrayRef], left: &[u32], right: &[u32]) -> Vec<bool> {
-    anabranch_batch::equal::rows_equal(columns, left, columns, right)
+    equal::rows_equal(columns, left, columns, right)
 }
 
 #[cfg(test)]

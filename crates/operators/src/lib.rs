@@ -15,8 +15,10 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod arithmetic;
 pub mod arrange;
 pub mod asof;
+pub mod condition;
 pub mod drive;
 pub mod exchange;
 pub mod expression;
@@ -31,6 +33,7 @@ mod ordered_trace;
 pub mod parcel;
 mod pending;
 pub mod recognize;
+mod portions;
 pub mod relay;
 mod segments;
 pub mod sink;

@@ -15,6 +15,7 @@ use arrow::datatypes::DataType;
 
 use crate::group_table::GroupTable;
 use crate::pending::Pending;
+use crate::portions::portions;
 use crate::segments::Segments;
 use crate::tactic::{Output, Timed};
 
@@ -130,9 +131,14 @@ impl Timed for Multiplicity {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        if let Some((batch, n_left)) = self.take_before(upto) {
-            let hashes = batch.key().expect("the batch was just keyed").hashes.clone();
-            self.step(&batch, n_left, &hashes, out);
+        let Some((batch, n_left)) = self.take_before(upto) else { return };
+        // (Where there are two inputs, the place of a row says which it comes from.)
+        let is_one_input = n_left == batch.len();
+        let portions = if is_one_input { portions(batch, self.rows.len()) } else { vec![batch] };
+        for portion in portions {
+            let n_left = if is_one_input { portion.len() } else { n_left };
+            let hashes = portion.key().expect("the batch was just keyed").hashes.clone();
+            self.step(&portion, n_left, &hashes, out);
         }
     }
 

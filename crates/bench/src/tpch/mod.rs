@@ -5,7 +5,8 @@
 //! time of their own (1: every row; as many as `--physical`: one time a round). Tuples are those of the relations read. Ours and the peer's runs take turns,
 //! each in a process of its own. Rates are tuples by CPU seconds: the machine may be busy with other things.
 //!
-//! Rows are given back as they are taken in, unless `--keep-rows`.
+//! Rows are given back as they are taken in, unless `--keep-rows`. The allocator keeps what it is given back (on both sides), so that runs do not measure
+//! how fast the system clears pages: on a virtual machine that may be most of the time.
 //! `peak_mb` is the most resident memory of the process, the generated rows included; `grown_mb` is how much of that came
 //! after the clock started: a lower bound of the query's own, since the allocator first reuses what the generator gave back.
 //! The relations keep nothing themselves (`retain = 'none'`), so what is measured is the query and the arrangement of its result.
@@ -163,6 +164,7 @@ fn start_case(options: &Options, query: usize, side: Side) -> Result<Value, Stri
         .args(["--workers", &workers.to_string()])
         .args(keep_rows.then_some("--keep-rows"))
         .args(peer.then_some("--peer"))
+        .env("MIMALLOC_PURGE_DELAY", "-1")
         .output()
         .map_err(|error| format!("cannot start a run: {error}"))?;
     if !output.status.success() {

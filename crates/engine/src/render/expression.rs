@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_batch::Columns;
+use anabranch_operators::arithmetic::Arithmetic;
+use anabranch_operators::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Expression, ExpressionRef};
+use anabranch_operators::stage::Stage;
 use anabranch_sql::input::in_words;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
@@ -23,6 +26,7 @@ use datafusion_physical_expr::expressions::{BinaryExpr, Column};
 use datafusion_physical_expr::utils::collect_columns;
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
+use super::kernels;
 use crate::error::Error;
 
 /// An expression over the columns of some input, by position.
@@ -108,10 +112,28 @@ impl Compiled {
 
     /// For operators.
     pub fn into_ref(self) -> ExpressionRef {
-        match self.as_column() {
-            Some(column) => Arc::new(PlainColumn(column)),
-            None => Arc::new(self),
+        if let Some(column) = self.as_column() {
+            return Arc::new(PlainColumn(column));
         }
+        let (term, output_type) = (kernels::term(&self.expr, &self.input, &self.output_type), self.output_type.clone());
+        let general: ExpressionRef = Arc::new(self);
+        match term.and_then(|term| Arithmetic::new(term, output_type, Arc::clone(&general))) {
+            Some(arithmetic) => Arc::new(arithmetic),
+            None => general,
+        }
+    }
+
+    /// For operators that ask only of which rows it is true: NULL may become false.
+    pub fn into_filter(self) -> ExpressionRef {
+        match kernels::tests(&self.expr, &self.input) {
+            Some(tests) => Arc::new(Condition::new(tests)),
+            None => self.into_ref(),
+        }
+    }
+
+    /// Whether it is a condition that needs no planner's form.
+    pub fn is_condition(&self) -> bool {
+        kernels::tests(&self.expr, &self.input).is_some()
     }
 
     /// The error, with the values of the single row it happened on.
@@ -152,6 +174,26 @@ impl Expression for Compiled {
 
     fn as_column(&self) -> Option<usize> {
         Compiled::as_column(self)
+    }
+}
+
+/// Filter and projection over columns of these types: what only the filter reads is not copied.
+pub fn stage_of(filter: Vec<Compiled>, project: Vec<Compiled>, types: &[DataType]) -> Stage {
+    let (kept, project) = match filter.is_empty() {
+        true => (None, project),
+        false => {
+            let kept: Vec<usize> =
+                project.iter().flat_map(Compiled::columns).collect::<BTreeSet<_>>().into_iter().collect();
+            let kept_types: Vec<DataType> = kept.iter().map(|column| types[*column].clone()).collect();
+            let place = |column: usize| kept.binary_search(&column).expect("what is read is kept");
+            let project = project.iter().map(|compiled| compiled.moved(&kept_types, &place)).collect();
+            (Some(kept), project)
+        }
+    };
+    Stage {
+        filter: filter.into_iter().map(Compiled::into_filter).collect(),
+        kept,
+        project: Some(project.into_iter().map(Compiled::into_ref).collect()),
     }
 }
 

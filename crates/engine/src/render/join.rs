@@ -18,7 +18,7 @@ use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Pl
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::expression::{Compiled, NullColumn};
+use super::expression::{Compiled, NullColumn, stage_of};
 use super::physical::{JoinStep, MatchedStep, Step, StepId};
 use super::prepare::{ArrangedSide, Preparer, aggregate_spec, types_of};
 use crate::error::Error;
@@ -138,10 +138,7 @@ impl Preparer<'_> {
         let all = parts.residual.iter().chain(&parts.filter).chain(&parts.project);
         let used: Vec<usize> = all.flat_map(Compiled::columns).collect::<BTreeSet<_>>().into_iter().collect();
         let bind = Binding::new(&used, &parts.types);
-        let stage = Stage {
-            filter: parts.residual.iter().chain(&parts.filter).map(|e| bind.bind(e)).collect(),
-            project: Some(parts.project.iter().map(|e| bind.bind(e)).collect()),
-        };
+        let stage = bind.stage(parts.residual.iter().chain(&parts.filter), &parts.project);
         let (from_left, from_right): (Vec<usize>, Vec<usize>) = used.iter().partition(|column| **column < n_left);
         let from_right: Vec<usize> = from_right.iter().map(|column| column - n_left).collect();
         let join = JoinStep {
@@ -166,10 +163,7 @@ impl Preparer<'_> {
             places.push(n_left);
         }
         let bind = Binding::new(&places, &parts.types);
-        let stage = Stage {
-            filter: parts.filter.iter().map(|e| bind.bind(e)).collect(),
-            project: Some(parts.project.iter().map(|e| bind.bind(e)).collect()),
-        };
+        let stage = bind.stage(&parts.filter, &parts.project);
         self.matched_step(parts, keep, &gather, stage)
     }
 
@@ -212,10 +206,7 @@ impl Preparer<'_> {
         let needed: BTreeSet<usize> = parts.filter.iter().chain(&parts.project).flat_map(Compiled::columns).collect();
         let needed: Vec<usize> = needed.into_iter().collect();
         let above = Binding::new(&needed, &parts.types);
-        let stage = Stage {
-            filter: parts.filter.iter().map(|e| above.bind(e)).collect(),
-            project: Some(parts.project.iter().map(|e| above.bind(e)).collect()),
-        };
+        let stage = above.stage(&parts.filter, &parts.project);
         let is_plain = parts.filter.is_empty()
             && parts.project.len() == plain.len()
             && parts.project.iter().map(Compiled::as_column).eq(needed.iter().map(|column| Some(*column)));
@@ -246,7 +237,7 @@ impl Preparer<'_> {
                 Arc::new(NullColumn(parts.types[*column].clone()))
             }
         });
-        let stage = Stage { filter: vec![], project: Some(project.collect()) };
+        let stage = Stage { filter: vec![], kept: None, project: Some(project.collect()) };
         self.matched_step(parts, Keep::Anti, &gather, stage)
     }
 
@@ -259,7 +250,7 @@ impl Preparer<'_> {
         let mut gather: Vec<usize> = used.collect::<BTreeSet<_>>().into_iter().collect();
         gather.retain(|column| column != left_key);
         gather.push(*left_key);
-        let keep_all = Stage { filter: vec![], project: None };
+        let keep_all = Stage { filter: vec![], kept: None, project: None };
         let anti = self.matched_step(parts, Keep::Anti, &gather, keep_all)?;
         let anti_types: Vec<DataType> = gather.iter().map(|column| parts.types[*column].clone()).collect();
         let anti = self.arrange_step(anti, &[], &anti_types);
@@ -279,7 +270,7 @@ impl Preparer<'_> {
             nulls: NullKeys::Match,
             gather_left: (0..n).collect(),
             gather_right: vec![0, 1],
-            stage: Stage { filter, project: Some(parts.project.iter().map(rebind).collect()) },
+            stage: Stage { filter, kept: None, project: Some(parts.project.iter().map(rebind).collect()) },
         };
         Ok(self.push(Step::Join { left: anti, right: facts, join }))
     }
@@ -299,7 +290,7 @@ impl Preparer<'_> {
         let aggregate = aggregate_spec(&[], &calls, types_of(&plan.schema))?;
         let counts = self.push(Step::Aggregate { input, aggregate });
         let project: Vec<ExpressionRef> = vec![Arc::new(IsZero(0)), Arc::new(Differ(0, 1))];
-        let stage = Stage { filter: vec![], project: Some(project) };
+        let stage = Stage { filter: vec![], kept: None, project: Some(project) };
         let facts = self.push(Step::Stage { input: counts, stage });
         let types = vec![DataType::Boolean, DataType::Boolean];
         let inputs = vec![facts];
@@ -325,7 +316,22 @@ impl Binding {
     }
 
     pub(super) fn bind(&self, expression: &Compiled) -> ExpressionRef {
-        expression.moved(&self.types, &|column| self.place(column)).into_ref()
+        self.moved(expression).into_ref()
+    }
+
+    /// Filter and projection over what is gathered.
+    pub(super) fn stage<'a>(
+        &self,
+        filter: impl IntoIterator<Item = &'a Compiled>,
+        project: impl IntoIterator<Item = &'a Compiled>,
+    ) -> Stage {
+        let filter = filter.into_iter().map(|e| self.moved(e)).collect();
+        let project = project.into_iter().map(|e| self.moved(e)).collect();
+        stage_of(filter, project, &self.types)
+    }
+
+    fn moved(&self, expression: &Compiled) -> Compiled {
+        expression.moved(&self.types, &|column| self.place(column))
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod detect;
 pub mod expression;
 mod join;
+mod kernels;
 mod leaves;
 pub mod physical;
 mod prepare;

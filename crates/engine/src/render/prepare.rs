@@ -15,7 +15,6 @@ use anabranch_operators::aggregate::custom::CustomAggregate;
 use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
 use anabranch_operators::asof::{self, AsofSpec};
 use anabranch_operators::multiplicity::Operation;
-use anabranch_operators::stage::Stage;
 use anabranch_operators::top_k::TopKSpec;
 use anabranch_operators::unnest::Unnest;
 use anabranch_plan::asof::{Asof, Strategy};
@@ -26,8 +25,9 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::Expr;
+use datafusion_expr::utils::split_conjunction;
 
-use super::expression::Compiled;
+use super::expression::{Compiled, stage_of};
 use super::leaves::Leaves;
 use super::physical::{Physical, Step, StepId};
 use crate::cluster::{ArrangementId, Export, Read};
@@ -266,8 +266,7 @@ impl<'a> Preparer<'a> {
     }
 
     fn stage(&mut self, plan: &Plan, input: &Arc<Plan>, filter: &[Expr], project: &[Expr]) -> Result<StepId, Error> {
-        let filter = together(filter, &input.schema);
-        let filter = filter.iter().map(|e| Compiled::new(e, &input.schema)).collect::<Result<Vec<_>, _>>()?;
+        let filter = conditions(filter, &input.schema)?;
         let types = types_of(&plan.schema);
         let project = project.iter().zip(&types);
         let project = project
@@ -277,16 +276,14 @@ impl<'a> Preparer<'a> {
         if matches!(input.node, Node::Join { .. }) && !is_there {
             return self.join(input, Some((filter, project)));
         }
-        let n_columns = input.schema.fields().len();
+        let input_types = types_of(&input.schema);
+        let n_columns = input_types.len();
         let input = self.stream(input)?;
         let columns = project.iter().map(Compiled::as_column).collect::<Option<Vec<_>>>();
         if filter.is_empty() && columns.is_some_and(|columns| columns.iter().copied().eq(0..n_columns)) {
             return Ok(input);
         }
-        let stage = Stage {
-            filter: filter.into_iter().map(Compiled::into_ref).collect(),
-            project: Some(project.into_iter().map(Compiled::into_ref).collect()),
-        };
+        let stage = stage_of(filter, project, &input_types);
         Ok(self.push(Step::Stage { input, stage }))
     }
 
@@ -344,17 +341,27 @@ impl<'a> Preparer<'a> {
     }
 }
 
-/// Conditions that follow each other and cannot fail as one: rows are then copied once, and not after each.
-fn together(filter: &[Expr], schema: &DFSchema) -> Vec<Expr> {
-    let mut conditions: Vec<(Expr, bool)> = Vec::new();
-    for condition in filter {
-        let is_safe = cannot_fail(condition, schema);
-        match conditions.last_mut() {
-            Some((before, true)) if is_safe => *before = before.clone().and(condition.clone()),
-            _ => conditions.push((condition.clone(), is_safe)),
+/// A filter's conditions as they are evaluated. Those that follow each other and cannot fail go together, so that rows are copied once
+/// and not after each, and what needs no planner's form goes first.
+fn conditions(filter: &[Expr], schema: &DFSchema) -> Result<Vec<Compiled>, Error> {
+    let mut compiled = Vec::new();
+    for group in filter.chunk_by(|left, right| cannot_fail(left, schema) && cannot_fail(right, schema)) {
+        if !cannot_fail(&group[0], schema) {
+            compiled.push(Compiled::new(&group[0], schema)?);
+            continue;
+        }
+        let (mut quick, mut others) = (Vec::new(), Vec::new());
+        for condition in group.iter().flat_map(|condition| split_conjunction(condition)) {
+            let is_quick = Compiled::new(condition, schema)?.is_condition();
+            if is_quick { &mut quick } else { &mut others }.push(condition.clone());
+        }
+        for conditions in [quick, others] {
+            if let Some(condition) = conditions.into_iter().reduce(Expr::and) {
+                compiled.push(Compiled::new(&condition, schema)?);
+            }
         }
     }
-    conditions.into_iter().map(|(condition, _)| condition).collect()
+    Ok(compiled)
 }
 
 /// A relation of which the plan shows some columns and all rows.

@@ -6,7 +6,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use anabranch_operators::stage::Stage;
 use anabranch_operators::threshold::{Comparison, is_comparable};
 use anabranch_plan::{JoinKind, Node, Plan};
 use arrow::datatypes::{DataType, Field, Fields};
@@ -52,10 +51,7 @@ impl Preparer<'_> {
         let scalars = self.stream(&computed(right, vec![compared.scalar])?)?;
         let input = self.push(Step::Threshold { rows, scalars, comparison: compared.comparison });
         let bind = Binding::new(&used, &types_of(&left.schema));
-        let stage = Stage {
-            filter: filter.iter().map(|e| bind.bind(e)).collect(),
-            project: Some(project.iter().map(|e| bind.bind(e)).collect()),
-        };
+        let stage = bind.stage(filter, project);
         Ok(Some(self.push(Step::Stage { input, stage })))
     }
 }

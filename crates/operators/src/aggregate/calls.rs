@@ -3,6 +3,8 @@
 //! Law: a call sees the rows on which its filter is true, with its argument; a DISTINCT call sees the values that come into being
 //! and cease to be ([`super::distinct`]). A call that sees all rows copies nothing.
 
+use std::cell::RefCell;
+
 use anabranch_arrangement::{Keys, MergeEffort};
 use anabranch_batch::{Batch, Diff, Diffs, Time, gather};
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -19,7 +21,7 @@ use super::float::FloatTotal;
 use super::ordered::Ordered;
 use super::output::Outcome;
 use super::spec::{AggregateSpec, Call, Function, Unsupported};
-use super::state::{Input, Linear, State};
+use super::state::{Input, Known, KnownDeltas, Linear, State};
 use super::sum::{ExactSum, SumVerb};
 use super::variance::{Divisor, Report, Variance};
 use crate::segments::Segments;
@@ -41,6 +43,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) n_slots: usize,
     /// All times of rows are before this one.
     pub(crate) upto: Time,
+    /// What calls have made of all rows, for those that ask for the same.
+    pub(crate) deltas: RefCell<Vec<KnownDeltas>>,
 }
 
 /// A call at work. Columns are positions among the used ones.
@@ -231,6 +235,7 @@ impl CallState {
             segment: &turn.segments.of_row,
             diffs: turn.batch.diffs(),
             multiplicities: Some(turn.multiplicities),
+            known: self.argument.map(|argument| Known { argument, deltas: &turn.deltas }),
         };
         step_linear(&mut self.kind, &input, turn, outcome)
     }
@@ -251,30 +256,37 @@ impl CallState {
             let taken = gather::take(&[turn.batch.column(argument).clone()], &rows);
             self.convert(&taken[0])
         });
-        let input = Input { argument, segment: &segment, diffs: &diffs, multiplicities: None };
+        let input = Input { argument, segment: &segment, diffs: &diffs, multiplicities: None, known: None };
         step_linear(&mut self.kind, &input, turn, outcome)
+    }
+
+    /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys) before they are merged, in one or more portions.
+    pub(crate) fn take_rows(&mut self, batch: &Batch, upto: Time) {
+        let Some(argument) = self.argument.filter(|_| matches!(self.kind, Kind::Extreme(_))) else { return };
+        let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();
+        let has_nulls = batch.column(argument).logical_null_count() > 0;
+        let mut rows = batch.project(&columns);
+        if self.filter.is_some() || has_nulls {
+            rows = rows.take(&self.rows_seen(batch, true));
+        }
+        if let Kind::Extreme(state) = &mut self.kind {
+            state.take(rows, upto);
+        }
     }
 
     fn step_extreme(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
         let argument = self.argument.expect("extreme calls have an argument");
-        let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();
-        let has_nulls = turn.batch.column(argument).logical_null_count() > 0;
-        let mut rows = turn.batch.project(&columns);
-        if self.filter.is_some() || has_nulls {
-            rows = rows.take(&self.rows_seen(turn.batch, true));
-        }
         let seen = Seen {
             input: Input {
                 argument: Some(turn.batch.column(argument).clone()),
                 segment: &turn.segments.of_row,
                 diffs: turn.batch.diffs(),
                 multiplicities: None,
+                known: None,
             },
             filter: self.filter.map(|filter| turn.batch.column(filter).as_boolean()),
-            rows,
             keys: &turn.batch.columns()[..self.n_keys],
             hashes: turn.hashes,
-            upto: turn.upto,
         };
         match &mut self.kind {
             Kind::Extreme(state) => {

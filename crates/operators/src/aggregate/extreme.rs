@@ -30,18 +30,16 @@ pub(crate) struct Seen<'a> {
     pub(crate) input: Input<'a>,
     /// Rows that the filter lets through; `None` when there is no filter.
     pub(crate) filter: Option<&'a BooleanArray>,
-    /// Key columns and argument of the rows that count, keyed by the key columns.
-    pub(crate) rows: Batch,
     /// Key columns and hashes of all rows.
     pub(crate) keys: &'a [ArrayRef],
     pub(crate) hashes: &'a [u64],
-    /// All times of rows are before this one.
-    pub(crate) upto: Time,
 }
 
 /// An extreme call's memory of all groups.
 pub(crate) trait ExtremeState {
-    /// Merges a turn; returns pairs of results.
+    /// Takes the rows of a turn that count, before any of them is merged: key columns and argument, keyed by the key columns, with times before `upto`.
+    fn take(&mut self, rows: Batch, upto: Time);
+    /// Merges rows that were taken; returns pairs of results.
     fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut Outcome) -> ArrayRef;
     /// Makes room for slots below `n_slots`.
     fn resize(&mut self, n_slots: usize);
@@ -145,6 +143,10 @@ impl<N: Copy> Winner<N> {
 }
 
 impl<T: ArrowPrimitiveType> ExtremeState for Extreme<T> {
+    fn take(&mut self, rows: Batch, upto: Time) {
+        self.trace.defer(rows, upto);
+    }
+
     fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut Outcome) -> ArrayRef {
         let deltas = match self.is_max {
             false => scatter::<T>(&seen, segments.len(), &self.wide, |a, b| a.is_lt(b)),
@@ -154,7 +156,6 @@ impl<T: ArrowPrimitiveType> ExtremeState for Extreme<T> {
             false => self.decide(&deltas, segments, |a, b| a.is_lt(b)),
             true => self.decide(&deltas, segments, |a, b| a.is_gt(b)),
         };
-        self.trace.defer(seen.rows, seen.upto);
         if !steps.asked.is_empty() {
             self.ask(&mut steps, segments, seen.keys, seen.hashes);
         }

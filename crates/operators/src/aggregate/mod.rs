@@ -34,6 +34,7 @@ mod extreme;
 mod fixed;
 mod float;
 mod float_sum;
+mod lanes;
 mod limbs;
 mod ordered;
 mod output;
@@ -47,6 +48,8 @@ pub use float_sum::FloatSum;
 pub use percentiles::ranked_type;
 pub use spec::{AggregateSpec, Call, Function, Unsupported};
 
+use std::cell::RefCell;
+
 use anabranch_arrangement::{Keys, NullKeys};
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
@@ -54,6 +57,7 @@ use arrow::datatypes::DataType;
 
 use crate::group_table::{GroupTable, Touched};
 use crate::pending::Pending;
+use crate::portions::portions;
 use crate::segments::Segments;
 use crate::tactic::{Output, Timed};
 use calls::{CallState, Turn};
@@ -206,6 +210,41 @@ impl Aggregate {
         Keys::from_columns(&columns, &hashes, NullKeys::Match)
     }
 
+    /// Merges complete rows, keyed by the groups' keys, and puts out what changes.
+    fn merge(&mut self, batch: &Batch, due: Option<Time>, upto: Time, out: &mut Output) {
+        let hashes = batch.key().expect("complete rows are keyed").hashes.clone();
+        let segments = self.segments(batch, &hashes, due);
+        let multiplicities = sum_diffs(&segments, batch.diffs());
+        let multiplicities_before = self.add_multiplicities(&segments, &multiplicities);
+        let alive = self.alive(&segments, &multiplicities_before, &multiplicities);
+        let is_ordered = self.calls.iter().any(CallState::is_ordered);
+        let keys = is_ordered.then(|| self.touched_keys(batch, &hashes, &segments));
+        let n_slots = self.multiplicities.len();
+        let turn = Turn {
+            batch,
+            segments: &segments,
+            multiplicities: &multiplicities,
+            multiplicities_before: &multiplicities_before,
+            keys: keys.as_ref(),
+            hashes: &hashes,
+            n_slots,
+            upto,
+            deltas: RefCell::default(),
+        };
+
+        let mut outcome = Outcome::new(segments.len());
+        let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
+        let keys = &batch.columns()[..self.n_keys];
+        match &mut self.pieces {
+            Some(pieces) => {
+                pieces.resize(n_slots, 0);
+                assemble_pieces(keys, results, &segments, &alive, pieces, &outcome, out);
+            }
+            None => assemble(keys, results, &segments, &alive, &outcome, out),
+        }
+        self.release(&segments, &hashes);
+    }
+
     /// Gives back the groups of which nothing is left.
     fn release(&mut self, segments: &Segments, hashes: &[u64]) {
         if self.rows != Rows::Grouped {
@@ -256,40 +295,15 @@ impl Timed for Aggregate {
         };
         let key: Vec<usize> = (0..self.n_keys).collect();
         let batch = batch.with_key(&key);
-        let hashes = batch.key().expect("the batch was just keyed").hashes.clone();
-
-        let segments = self.segments(&batch, &hashes, due);
-        let multiplicities = sum_diffs(&segments, batch.diffs());
-        let multiplicities_before = self.add_multiplicities(&segments, &multiplicities);
-        let alive = self.alive(&segments, &multiplicities_before, &multiplicities);
-        let is_ordered = self.calls.iter().any(CallState::is_ordered);
-        let keys = is_ordered.then(|| self.touched_keys(&batch, &hashes, &segments));
-        let n_slots = self.multiplicities.len();
-        let turn = Turn {
-            batch: &batch,
-            segments: &segments,
-            multiplicities: &multiplicities,
-            multiplicities_before: &multiplicities_before,
-            keys: keys.as_ref(),
-            hashes: &hashes,
-            n_slots,
-            upto,
-        };
-
-        let mut outcome = Outcome::new(segments.len());
-        let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
-        let keys = &batch.columns()[..self.n_keys];
-        match &mut self.pieces {
-            Some(pieces) => {
-                pieces.resize(n_slots, 0);
-                assemble_pieces(keys, results, &segments, &alive, pieces, &outcome, out);
-            }
-            None => assemble(keys, results, &segments, &alive, &outcome, out),
+        self.calls.iter_mut().for_each(|call| call.take_rows(&batch, upto));
+        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
+        let portions = if is_in_portions { portions(batch, self.groups.len()) } else { vec![batch] };
+        for portion in portions {
+            self.merge(&portion, due, upto, out);
         }
         if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
             self.rows = Rows::Global { from, is_out: true };
         }
-        self.release(&segments, &hashes);
     }
 
     fn pending_from(&self) -> Option<Time> {
@@ -309,12 +323,8 @@ impl Timed for Aggregate {
 
 /// Sum of diffs of each segment.
 fn sum_diffs(segments: &Segments, diffs: &Diffs) -> Vec<Diff> {
-    let mut sums = vec![0; segments.len()];
     match diffs {
-        Diffs::Constant(diff) => segments.of_row.iter().for_each(|&segment| sums[segment as usize] += diff),
-        Diffs::Column(diffs) => {
-            segments.of_row.iter().zip(diffs.iter()).for_each(|(&segment, diff)| sums[segment as usize] += diff);
-        }
+        Diffs::Constant(diff) => lanes::sums(&segments.of_row, segments.len(), |_| *diff),
+        Diffs::Column(diffs) => lanes::sums(&segments.of_row, segments.len(), |row| diffs[row]),
     }
-    sums
 }

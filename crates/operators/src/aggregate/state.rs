@@ -7,7 +7,10 @@
 //! A [`Kernel`] has two loops: one scatters the rows of a batch into one delta a segment, the other walks the segments, merges
 //! each delta into its slot and yields the result before and after. Dispatch is once per call and batch.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::hint::black_box;
+use std::rc::Rc;
 
 use anabranch_batch::{Diff, Diffs};
 use arrow::array::{Array, ArrayRef};
@@ -29,6 +32,39 @@ pub(crate) struct Input<'a> {
     pub(crate) diffs: &'a Diffs,
     /// Sum of diffs of each segment, when the call sees all rows.
     pub(crate) multiplicities: Option<&'a [Diff]>,
+    /// Deltas that other calls have made of all rows, when the call sees all rows.
+    pub(crate) known: Option<Known<'a>>,
+}
+
+/// The deltas of a turn that depend on their argument alone, for the calls that ask for the same again.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    /// Position of the argument.
+    pub(crate) argument: usize,
+    pub(crate) deltas: &'a RefCell<Vec<KnownDeltas>>,
+}
+
+/// Deltas by argument, behind their type.
+pub(crate) struct KnownDeltas {
+    argument: usize,
+    deltas: Rc<dyn Any>,
+}
+
+impl Known<'_> {
+    /// The deltas of this type that are known of the argument, else those that are made now.
+    fn get_or_make<D: 'static>(self, make: impl FnOnce() -> Vec<D>) -> Rc<Vec<D>> {
+        let known = self.deltas.borrow();
+        let of_argument = known.iter().filter(|known| known.argument == self.argument);
+        if let Some(deltas) = of_argument.into_iter().find_map(|known| Rc::clone(&known.deltas).downcast().ok()) {
+            return deltas;
+        }
+        drop(known);
+        let deltas = Rc::new(make());
+        self.deltas
+            .borrow_mut()
+            .push(KnownDeltas { argument: self.argument, deltas: Rc::clone(&deltas) as Rc<dyn Any> });
+        deltas
+    }
 }
 
 /// A call's memory of all groups.
@@ -62,7 +98,9 @@ pub(crate) trait Kernel {
     /// State of a slot.
     type Slot: Accumulator;
     /// What a segment changes.
-    type Delta;
+    type Delta: 'static;
+    /// Whether deltas depend on the argument alone, and are what any other such kernel with this type of deltas makes of it.
+    const IS_SHARED: bool = false;
     /// One delta a segment.
     fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Self::Delta>;
     /// Adds a delta.
@@ -117,7 +155,11 @@ impl<K: Kernel> Linear<K> {
 
 impl<K: Kernel> State for Linear<K> {
     fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef {
-        let deltas = self.kernel.scatter(input, segments.len());
+        let scatter = || self.kernel.scatter(input, segments.len());
+        let deltas = match input.known {
+            Some(known) if K::IS_SHARED => known.get_or_make(scatter),
+            _ => Rc::new(scatter()),
+        };
         let walk = Walk { slots: &mut self.slots, slot_of_segment: &segments.slot, deltas: &deltas };
         self.kernel.walk(walk, outcome)
     }

@@ -4,7 +4,8 @@
 //! error and no wrong number; it goes away when the sum comes back into range. An average is one division of exact numbers,
 //! rounded half away from zero (as PostgreSQL's numeric does).
 //!
-//! Cost: one 128-bit addition a row while the batch cannot overflow it, which is decided once a batch; wider arithmetic otherwise.
+//! Cost: one 64-bit addition a row while the batch cannot overflow it, or one of 128 bits, which is decided once a batch; wider arithmetic otherwise.
+//! `sum` and `avg` of one argument add it up once.
 
 use anabranch_batch::{Diff, Diffs};
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -14,6 +15,7 @@ use arrow::datatypes::{
 };
 
 use super::fixed::Fixed;
+use super::lanes;
 use super::output::{Outcome, Pairs, Value};
 use super::state::{Accumulator, Input, Kernel, Walk};
 
@@ -56,17 +58,16 @@ impl<const N: usize> Kernel for ExactSum<N> {
     type Slot = Total<N>;
     type Delta = Total<N>;
 
+    const IS_SHARED: bool = true;
+
     fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Total<N>> {
         let argument = input.argument.as_ref().expect("a sum has an argument");
-        let magnitude = magnitude_max(argument);
         let sums = match argument.data_type() {
-            DataType::Int32 => scatter_values::<Int32Type, N>(argument, magnitude, input, n_segments, i128::from),
-            DataType::UInt64 => scatter_values::<UInt64Type, N>(argument, magnitude, input, n_segments, i128::from),
-            DataType::Decimal128(..) => {
-                scatter_values::<Decimal128Type, N>(argument, magnitude, input, n_segments, |value| value)
-            }
+            DataType::Int32 => scatter_values::<Int32Type, N>(argument, input, n_segments, i128::from),
+            DataType::UInt64 => scatter_values::<UInt64Type, N>(argument, input, n_segments, i128::from),
+            DataType::Decimal128(..) => scatter_values::<Decimal128Type, N>(argument, input, n_segments, |value| value),
             DataType::Decimal256(..) => scatter_wide(argument, input, n_segments),
-            _ => scatter_values::<Int64Type, N>(argument, magnitude, input, n_segments, i128::from),
+            _ => scatter_values::<Int64Type, N>(argument, input, n_segments, i128::from),
         };
         sums.into_iter().zip(input.counts(n_segments)).map(|(sum, count)| Total { sum, count }).collect()
     }
@@ -220,16 +221,13 @@ impl Rescale {
     }
 }
 
-/// A bound on the absolute values of a column, from its type if that is small, else from the values.
-fn magnitude_max(argument: &ArrayRef) -> u128 {
-    match argument.data_type() {
-        DataType::Decimal128(precision @ 0..=24, _) => 10u128.pow(u32::from(*precision)),
-        DataType::Decimal128(..) => {
-            let values = argument.as_primitive::<Decimal128Type>().values();
-            values.iter().map(|value| value.unsigned_abs()).max().unwrap_or(0)
-        }
-        _ => 1 << 64,
-    }
+/// The least `n` for which the absolute values are at most two to the power of `n`, or one more.
+fn magnitude_bits<N: Copy>(values: &[N], widen: impl Fn(N) -> i128) -> u32 {
+    let magnitudes = values.iter().fold(0, |magnitudes, &value| {
+        let value = widen(value);
+        magnitudes | (value ^ (value >> 127)) as u128
+    });
+    u128::BITS - magnitudes.leading_zeros()
 }
 
 fn diff_max(diffs: &Diffs) -> u64 {
@@ -239,26 +237,37 @@ fn diff_max(diffs: &Diffs) -> u64 {
     }
 }
 
-/// Sums of each segment, in 128 bits if the sum of all absolute values fits.
+/// Sums of each segment: in 64 bits or 128 if the sum of all absolute values fits.
 fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
     argument: &ArrayRef,
-    magnitude: u128,
     input: &Input,
     n_segments: usize,
-    widen: impl Fn(T::Native) -> i128,
+    widen: impl Fn(T::Native) -> i128 + Copy,
 ) -> Vec<Fixed<N>> {
     let values = argument.as_primitive::<T>().values();
-    let total = magnitude
-        .checked_mul(u128::from(diff_max(input.diffs)))
-        .and_then(|max| max.checked_mul(argument.len() as u128));
-    if total.is_some_and(|total| total < 1 << 127) {
-        let mut sums = vec![0i128; n_segments];
-        input.each_valid(|row, segment, diff| sums[segment] += widen(values[row]) * i128::from(diff));
-        return sums.into_iter().map(Fixed::from).collect();
+    let terms = u128::from(diff_max(input.diffs)).saturating_mul(argument.len() as u128);
+    let bits = magnitude_bits(values, widen) + (u128::BITS - terms.leading_zeros());
+    let is_plain = input.nulls().is_none() && matches!(input.diffs, Diffs::Constant(1));
+    match bits {
+        ..=62 if is_plain => {
+            let sums = lanes::sums(input.segment, n_segments, |row| widen(values[row]) as i64);
+            sums.into_iter().map(|sum| Fixed::from(i128::from(sum))).collect()
+        }
+        ..=126 if is_plain => {
+            let sums = lanes::sums(input.segment, n_segments, |row| widen(values[row]));
+            sums.into_iter().map(Fixed::from).collect()
+        }
+        ..=126 => {
+            let mut sums = vec![0i128; n_segments];
+            input.each_valid(|row, segment, diff| sums[segment] += widen(values[row]) * i128::from(diff));
+            sums.into_iter().map(Fixed::from).collect()
+        }
+        _ => {
+            let mut sums = vec![Fixed::<N>::default(); n_segments];
+            input.each_valid(|row, segment, diff| sums[segment].add(&Fixed::from(widen(values[row])).times(diff)));
+            sums
+        }
     }
-    let mut sums = vec![Fixed::<N>::default(); n_segments];
-    input.each_valid(|row, segment, diff| sums[segment].add(&Fixed::from(widen(values[row])).times(diff)));
-    sums
 }
 
 fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: usize) -> Vec<Fixed<N>> {

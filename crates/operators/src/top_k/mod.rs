@@ -10,7 +10,10 @@
 //! With row numbers, each row's number in its group (from 1, rows before `offset` counted) is a last column.
 //!
 //! State: all rows, sorted within their group. Cost: for each touched group and time a walk over its first `offset + limit`
-//! values, before and after (all of them without a limit); only differences are put out.
+//! values, before and after (all of them without a limit); only differences are put out. Where the first rows are wanted, without numbers, most insertions
+//! need no walk: [`shown`] knows what they change, and the rows wait unsorted until somebody asks for them.
+
+mod shown;
 
 use std::ops::{ControlFlow, Range};
 
@@ -24,6 +27,7 @@ use std::sync::Arc;
 use crate::ordered_trace::{OrderedTrace, Place, only_used, touched_times};
 use crate::pending::Pending;
 use crate::tactic::{Output, Timed};
+use shown::Shown;
 
 /// Which rows are wanted. Columns are positions in the input.
 #[derive(Clone, Debug)]
@@ -53,6 +57,8 @@ pub struct TopK {
     row_number: bool,
     n_columns: usize,
     pending: Pending,
+    /// What is known of groups without a walk, if that is of use.
+    shown: Option<Shown>,
     trace: OrderedTrace,
 }
 
@@ -62,7 +68,9 @@ impl TopK {
         let offset = Diff::try_from(spec.offset).unwrap_or(Diff::MAX);
         let limit = spec.limit.map_or(Diff::MAX, |limit| Diff::try_from(limit).unwrap_or(Diff::MAX));
         let n_columns = spec.input_types.len();
-        let order = spec.order.into_iter().filter(|(column, _)| !spec.group.contains(column)).collect();
+        let order: Vec<_> = spec.order.into_iter().filter(|(column, _)| !spec.group.contains(column)).collect();
+        let is_plain = offset == 0 && spec.limit.is_some_and(|limit| limit > 0) && !spec.row_number;
+        let shown = is_plain.then(|| Shown::new(limit, spec.group.clone(), order.clone(), &spec.input_types));
         let layout = Layout { key: spec.group.clone(), values: ValueOrder::Sorted(order), types: spec.input_types };
         TopK {
             group: spec.group,
@@ -70,6 +78,7 @@ impl TopK {
             row_number: spec.row_number,
             n_columns,
             pending: Pending::default(),
+            shown,
             trace: OrderedTrace::new(layout, spec.effort),
         }
     }
@@ -82,6 +91,51 @@ impl TopK {
         let times = touched_times(&of_row, batch.times());
         (keys, times)
     }
+
+    /// Puts out what changes in these groups at these times, of which the first of each is just before a change.
+    fn walk(&self, keys: &Keys, times: &[Vec<Time>], out: &mut Output) -> Ends {
+        let mut walk = self.trace.walk();
+        let mut changes = Changes::default();
+        let (mut shown, mut last_places) = (Vec::with_capacity(times.len()), Vec::new());
+        for (key, times) in times.iter().enumerate() {
+            // Rows of the group before the present value, at each time.
+            let mut passed = vec![0; times.len()];
+            let mut last_place = None;
+            walk.group(keys, key, times, |place, counts| {
+                let ranges = Ranges { passed: &passed, counts, window: &self.window };
+                if !ranges.at(times.len() - 1).is_empty() {
+                    last_place = Some(place);
+                }
+                if self.row_number {
+                    changes.number(place, times, ranges)
+                } else {
+                    changes.count(place, times, ranges)
+                }
+                passed.iter_mut().zip(counts).for_each(|(passed, &count)| *passed = passed.saturating_add(count));
+                let is_done = passed.iter().all(|&passed| passed >= self.window.end);
+                if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            shown.push(passed.last().map_or(0, |&passed| passed.min(self.window.end)));
+            last_places.extend(last_place);
+        }
+        let sources = walk.sources();
+        out.give_rows(changes.finish(&sources, self.n_columns, self.row_number));
+        let last = if last_places.is_empty() || self.shown.is_none() {
+            Columns::from([])
+        } else {
+            let (sources, places) = only_used(&sources, last_places);
+            gather::interleave(&sources, &places)
+        };
+        Ends { shown, last }
+    }
+}
+
+/// How groups look after the last time that was asked for.
+struct Ends {
+    /// Rows up to the end of the window, for each group.
+    shown: Vec<Diff>,
+    /// The last of them, for each group that has some.
+    last: Columns,
 }
 
 impl Timed for TopK {
@@ -95,27 +149,29 @@ impl Timed for TopK {
             return self.trace.idle();
         };
         let batch = batch.with_key(&self.group);
-        let (keys, times) = self.queries(&batch);
-        self.trace.absorb(batch, upto);
-
-        let mut walk = self.trace.walk();
-        let mut changes = Changes::default();
-        for (key, times) in times.iter().enumerate() {
-            // Rows of the group before the present value, at each time.
-            let mut passed = vec![0; times.len()];
-            walk.group(&keys, key, times, |place, counts| {
-                let ranges = Ranges { passed: &passed, counts, window: &self.window };
-                if self.row_number {
-                    changes.number(place, times, ranges)
-                } else {
-                    changes.count(place, times, ranges)
-                }
-                passed.iter_mut().zip(counts).for_each(|(passed, &count)| *passed = passed.saturating_add(count));
-                let is_done = passed.iter().all(|&passed| passed >= self.window.end);
-                if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
+        let Some(shown) = &mut self.shown else {
+            let (keys, times) = self.queries(&batch);
+            self.trace.absorb(batch, upto);
+            self.walk(&keys, &times, out);
+            return;
+        };
+        let decided = shown.decide(&batch);
+        if decided.rows.len() == batch.len() {
+            out.give_rows(batch.clone());
+        } else if !decided.rows.is_empty() {
+            out.give_rows(batch.take(&decided.rows));
         }
-        out.give_rows(changes.finish(&walk.sources(), self.n_columns, self.row_number));
+        let asked = shown.asked(&batch, &decided);
+        self.trace.defer(batch.clone(), upto);
+        if let Some(asked) = asked {
+            self.trace.settle();
+            let ends = self.walk(&asked.keys, &asked.times, out);
+            let shown = self.shown.as_mut().expect("it was asked before");
+            shown.learn(&asked, &ends.shown, &ends.last);
+        }
+        if let Some(shown) = &mut self.shown {
+            shown.release(&batch, &decided);
+        }
     }
 
     fn pending_from(&self) -> Option<Time> {
@@ -123,7 +179,8 @@ impl Timed for TopK {
     }
 
     fn size_bytes(&self) -> usize {
-        self.pending.size_bytes() + self.trace.size_bytes()
+        let shown = self.shown.as_ref().map_or(0, Shown::size_bytes);
+        self.pending.size_bytes() + self.trace.size_bytes() + shown
     }
 }
 

@@ -1,0 +1,56 @@
+//! Sums by segment, several rows at a time.
+//!
+//! Law: the sum of the values of each segment's rows, wrapping. Cost: one addition a row. Where segments are few, neighbouring rows mostly add to the same
+//! one, and each addition would wait for the one before it to be written: so neighbours add to lanes of their own.
+
+use std::ops::AddAssign;
+
+/// Rows that add side by side.
+const LANES: usize = 4;
+
+/// With more segments than this, neighbours seldom meet.
+const LANED_SEGMENTS_MAX: usize = 256;
+
+/// The sums of `value(row)` over the rows of each of `n_segments` segments.
+#[inline]
+pub(crate) fn sums<V>(of_row: &[u32], n_segments: usize, value: impl Fn(usize) -> V) -> Vec<V>
+where
+    V: Copy + Default + AddAssign,
+{
+    if n_segments > LANED_SEGMENTS_MAX || of_row.len() < LANES * n_segments {
+        let mut sums = vec![V::default(); n_segments];
+        of_row.iter().enumerate().for_each(|(row, &segment)| sums[segment as usize] += value(row));
+        return sums;
+    }
+    let mut lanes = vec![[V::default(); LANES]; n_segments];
+    let (quads, rest) = of_row.as_chunks::<LANES>();
+    for (quad, segments) in quads.iter().enumerate() {
+        for (lane, &segment) in segments.iter().enumerate() {
+            lanes[segment as usize][lane] += value(LANES * quad + lane);
+        }
+    }
+    for (row, &segment) in rest.iter().enumerate() {
+        lanes[segment as usize][0] += value(LANES * quads.len() + row);
+    }
+    let total = |lanes: &[V; LANES]| {
+        let mut total = V::default();
+        lanes.iter().for_each(|&lane| total += lane);
+        total
+    };
+    lanes.iter().map(total).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_change_no_sum() {
+        for (rows, n_segments) in [(0, 0), (1, 1), (7, 1), (1000, 3), (1001, 250), (1003, 251), (2000, 300)] {
+            let of_row: Vec<u32> = (0..rows).map(|row| (row as u32 * 7919) % n_segments as u32).collect();
+            let mut expected = vec![0i64; n_segments];
+            of_row.iter().enumerate().for_each(|(row, &segment)| expected[segment as usize] += row as i64);
+            assert_eq!(sums(&of_row, n_segments, |row| row as i64), expected, "{rows} rows, {n_segments} segments");
+        }
+    }
+}
