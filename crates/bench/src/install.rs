@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use anabranch_arrangement::{NullKeys, Reader};
 use anabranch_batch::{END, Time};
 use anabranch_operators::arrange::Arranged;
-use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream};
+use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream, no_horizon};
 use anabranch_operators::join::{JoinSpec, join};
 use anabranch_operators::stage::Stage;
 use clap::Args;
@@ -170,6 +170,7 @@ fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut 
                     as_of,
                     history: Some(reader.clone()),
                     live: None,
+                    horizon: no_horizon(),
                     columns: vec![0, 1],
                     content: Content::Rows,
                 };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Batch, Time};
 use anabranch_operators::arrange::{Arranged, arrange};
-use anabranch_operators::import::{Content, StreamImport, import_stream};
+use anabranch_operators::import::{Content, StreamImport, import_stream, no_horizon};
 use anabranch_operators::relay::Relay;
 use anabranch_operators::{Parcel, Scope, Stream};
 use arrow::datatypes::DataType;
@@ -36,6 +36,7 @@ impl Input {
             as_of,
             history: None,
             live: Some(self.relay.subscribe()),
+            horizon: no_horizon(),
             columns: (0..self.n_columns).collect(),
             content: Content::Rows,
         };

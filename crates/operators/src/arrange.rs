@@ -176,7 +176,8 @@ pub(crate) fn advanced_to(batch: Batch, as_of: Time) -> Batch {
         return batch;
     }
     let times = match batch.times() {
-        Times::Constant(_) => Times::Constant(as_of),
+        times if times.max() <= as_of => Times::Constant(as_of),
+        Times::Constant(time) => Times::Constant(*time),
         Times::Column(times) => Times::Column(times.iter().map(|time| *time.max(&as_of)).collect()),
     };
     batch.with_times(times)

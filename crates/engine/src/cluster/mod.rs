@@ -11,6 +11,7 @@ mod threads;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
@@ -192,6 +193,13 @@ impl Cluster {
     /// Lets an arrangement forget which changes happened before `since`.
     pub fn allow_compaction(&mut self, arrangement: ArrangementId, since: Time) {
         self.tell(|| Command::AllowCompaction { arrangement, since });
+    }
+
+    /// Tells dataflows the time before which nobody will tell times apart in anything they make. Such a time is not greater than that of any dataflow
+    /// that reads them, nor than the times that their own arrangements and changes are read at.
+    pub fn set_horizons(&mut self, horizons: Vec<(DataflowId, Time)>) {
+        let horizons: Arc<[(DataflowId, Time)]> = horizons.into();
+        self.tell(|| Command::SetHorizons { horizons: Arc::clone(&horizons) });
     }
 
     /// Waits until everything that a dataflow exports is complete at `past`.

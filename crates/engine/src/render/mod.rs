@@ -20,7 +20,7 @@ use anabranch_batch::{Time, Times, hash};
 use anabranch_operators::aggregate::Aggregate;
 use anabranch_operators::arrange::{Arranged, arrange};
 use anabranch_operators::drive::{errors_as_rows, stateless, timed, union};
-use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream};
+use anabranch_operators::import::{Content, Horizon, StreamImport, import_runs, import_stream};
 use anabranch_operators::join::{JoinSpec, join};
 use anabranch_operators::matched::{MatchedSpec, matched};
 use anabranch_operators::multiplicity::Multiplicity;
@@ -59,9 +59,11 @@ pub(crate) struct Rendered {
 }
 
 /// How to build a dataflow, apart from its steps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RenderOptions {
     pub as_of: Time,
+    /// Before it nobody tells times apart.
+    pub horizon: Horizon,
     pub effort: MergeEffort,
     pub egress: Egress,
     /// This worker's number, and how many there are.
@@ -77,6 +79,7 @@ pub(crate) fn render<'s>(
     shared: &mut Shared<'_>,
     options: RenderOptions,
 ) -> Rendered {
+    let egress_wanted = options.egress;
     let mut renderer = Renderer { scope, name, shared, options, built: Vec::new() };
     for step in &physical.steps {
         let built = renderer.step(step);
@@ -84,8 +87,8 @@ pub(crate) fn render<'s>(
     }
     let exports = renderer.export(physical);
     let root = || renderer.stream(physical.root);
-    let capture = (options.egress == Egress::Changes).then(|| capture(root(), physical.types.len()));
-    let events = (options.egress == Egress::Events).then(|| egress(root()));
+    let capture = (egress_wanted == Egress::Changes).then(|| capture(root(), physical.types.len()));
+    let events = (egress_wanted == Egress::Events).then(|| egress(root()));
     Rendered { exports, capture, events }
 }
 
@@ -243,6 +246,7 @@ impl<'s> Renderer<'s, '_, '_> {
             as_of: self.options.as_of,
             history: exported.map(|exported| exported.rows),
             live,
+            horizon: Rc::clone(&self.options.horizon),
             columns: columns.to_vec(),
             content: Content::Rows,
         };
@@ -259,6 +263,7 @@ impl<'s> Renderer<'s, '_, '_> {
             as_of: self.options.as_of,
             history: Some(exported.errors.clone()),
             live: None,
+            horizon: Rc::clone(&self.options.horizon),
             columns: vec![0],
             content: Content::Errors,
         };

@@ -3,7 +3,8 @@
 //! Law: commit times increase; all inputs move together, so at every time at which something is read, all of a commit
 //! is there or nothing of it. A commit is open between its first push and `finish_commit`; nobody reads meanwhile.
 //!
-//! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind.
+//! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind. A commit of several times lets them
+//! go at once, and tells dataflows which of the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
 use std::collections::VecDeque;
 
@@ -222,10 +223,13 @@ impl Session {
 
     /// Closes the open commit, if there is one, and lets inputs, holds and (without threads) the workers follow.
     pub(super) fn commit_pending(&mut self) {
-        let Some((_, greatest)) = self.timeline.open.take() else { return };
+        let Some((least, greatest)) = self.timeline.open.take() else { return };
         self.timeline.last = greatest;
         self.timeline.in_flight.push_back(greatest);
         self.timeline.commits_unforgotten += 1;
+        if least < greatest {
+            self.set_horizons();
+        }
         self.cluster.advance(greatest + 1);
         if self.timeline.commits_unforgotten >= COMPACT_AFTER_COMMITS
             || self.timeline.rows_unforgotten >= COMPACT_AFTER_ROWS
@@ -233,6 +237,13 @@ impl Session {
             self.allow_compaction();
         }
         self.cluster.step();
+    }
+
+    /// Spares dataflows the times inside the commit that nobody will read: what is added up before it is worked on costs once.
+    fn set_horizons(&mut self) {
+        self.allow_compaction();
+        let horizons = self.dataflows.horizons(|arrangement| self.forgettable(arrangement));
+        self.cluster.set_horizons(horizons);
     }
 
     /// Lets every arrangement forget what was before the last commit, or before the history that is to be retained.

@@ -42,6 +42,7 @@ pub fn run(rng: &mut Rng, plans: &[Arc<Plan>], history: &History) {
             program.step_sometimes();
         }
         program.completed = portion.last;
+        program.pass_over_times_sometimes();
         program.cluster.advance(portion.last + 1);
         program.step_sometimes();
         if program.rng.chance(60) {
@@ -216,10 +217,22 @@ impl<'a> Program<'a> {
         }
     }
 
+    /// Declares that nobody will read the times before the last one.
+    fn pass_over_times_sometimes(&mut self) {
+        if self.setting.compacting && self.rng.chance(50) {
+            self.forget();
+            self.cluster.set_horizons(self.dataflows.horizons(|_| self.completed));
+        }
+    }
+
     fn forget_sometimes(&mut self) {
         if !self.setting.compacting || self.rng.chance(30) {
             return;
         }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         let all: BTreeSet<ArrangementId> = self.cluster.stats().iter().map(|stats| stats.arrangement).collect();
         all.into_iter().for_each(|arrangement| self.cluster.allow_compaction(arrangement, self.completed));
         self.dataflows.forget_before(self.completed);
