@@ -20,13 +20,15 @@ use arrow::array::BooleanArray;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::source;
+use timely::progress::frontier::MutableAntichain;
 use timely::scheduling::Activator;
 
-use crate::parcel::Parcel;
+use crate::Scope;
+use crate::arrange::{SealedStream, Sealing, advanced_to};
+use crate::chain::{Chain, Feed, Open, Pulled};
+use crate::drive::Hold;
 use crate::relay::Subscriber;
-use crate::steps::Meter;
-use crate::arrange::{SealedStream, advanced_to};
-use crate::{Scope, Stream};
+use crate::tactic::Output;
 
 /// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to them downstream.
 const ROWS_PER_TURN: usize = 1 << 15;
@@ -66,53 +68,33 @@ pub enum Content {
     Errors,
 }
 
-impl Content {
-    fn parcel(self, batch: Batch) -> Parcel {
-        match self {
-            Content::Rows => Parcel::Rows(batch),
-            Content::Errors => Parcel::Errors(batch),
-        }
-    }
+/// Brings collections, or the rows and the row errors of one, into a dataflow together.
+///
+/// # Panics
+/// Without an import.
+pub fn import(scope: Scope<'_>, imports: Vec<StreamImport>) -> Chain<'_> {
+    let as_of = imports.iter().map(|import| import.as_of).min().expect("something is imported");
+    let open: Open<'_> = Box::new(move |_, activator| {
+        let imports = imports.into_iter().map(|import| ImportState::new(import, activator));
+        Box::new(Imports(imports.collect()))
+    });
+    Chain::of_feed(scope, "Import", as_of, open)
 }
 
-/// Brings a collection into a dataflow as a stream of parcels.
-pub fn import_stream<'s>(scope: Scope<'s>, import: StreamImport) -> Stream<'s> {
-    let name = format!("Import {}", import.name);
-    source::<_, NoopBuilder<Parcel>, _, _>(scope, &name, move |capability, info| {
-        let activator = || scope.activator_for(Rc::clone(&info.address));
-        let again = activator();
-        let mut state = ImportState::new(import, capability, &activator);
-        let meter = Meter::new("Import");
-        move |output| {
-            let _step = meter.step();
-            let Some(capability) = state.capability.take() else { return };
-            let (parcels, upper) = state.pull();
-            if state.snapshot.is_some() {
-                again.activate();
-            }
-            let mut session = output.session_with_builder(&capability);
-            for mut parcel in parcels {
-                session.give_container(&mut parcel);
-            }
-            drop(session);
-            state.capability = downgraded(capability, upper);
-        }
-    })
-}
+/// Imports as a feed.
+struct Imports(Vec<ImportState>);
 
-/// `None` once nothing more can come.
-fn downgraded(mut capability: Capability<Time>, upper: Time) -> Option<Capability<Time>> {
-    if upper == END {
-        return None;
+impl Feed for Imports {
+    fn pull(&mut self, _frontiers: &[MutableAntichain<Time>], _hold: &mut Hold, pulled: &mut Pulled) {
+        for import in &mut self.0 {
+            let upper = import.pull(&mut pulled.out);
+            pulled.reach(upper, (upper < END).then_some(upper));
+            pulled.has_more |= import.snapshot.is_some();
+        }
     }
-    if upper > *capability.time() {
-        capability.downgrade(&upper);
-    }
-    Some(capability)
 }
 
 struct ImportState {
-    capability: Option<Capability<Time>>,
     as_of: Time,
     /// Until it begins to be read.
     history: Option<Reader>,
@@ -127,8 +109,7 @@ struct ImportState {
 }
 
 impl ImportState {
-    fn new(import: StreamImport, mut capability: Capability<Time>, activator: &dyn Fn() -> Activator) -> ImportState {
-        capability.downgrade(&import.as_of);
+    fn new(import: StreamImport, activator: &dyn Fn() -> Activator) -> ImportState {
         let listener = import.history.as_ref().map(|history| {
             let activator = activator();
             history.listen(Some(Box::new(move || activator.activate())))
@@ -137,7 +118,6 @@ impl ImportState {
             relay.wake_with(activator());
         }
         ImportState {
-            capability: Some(capability),
             as_of: import.as_of,
             history: import.history,
             snapshot: None,
@@ -149,12 +129,12 @@ impl ImportState {
         }
     }
 
-    /// What can be sent now, and the frontier behind it.
-    fn pull(&mut self) -> (Vec<Parcel>, Time) {
+    /// Brings what has come, and returns the frontier behind it.
+    fn pull(&mut self, out: &mut Output) -> Time {
         let mut batches = Vec::new();
         if let Some(history) = &self.history {
             if history.upper() <= self.as_of {
-                return (vec![], self.as_of);
+                return self.as_of;
             }
             self.snapshot = Some(Snapshot::new(history.layout(), history.runs(), self.as_of));
             self.history = None;
@@ -162,7 +142,8 @@ impl ImportState {
         if let Some(snapshot) = &mut self.snapshot {
             let portion = snapshot.next_portion(ROWS_PER_TURN).unwrap_or_default();
             if !snapshot.is_done() {
-                return (self.parcels(portion), self.as_of);
+                self.give(portion, out);
+                return self.as_of;
             }
             self.snapshot = None;
             batches = portion;
@@ -182,13 +163,20 @@ impl ImportState {
             }
             (None, None) => END,
         };
-        (self.parcels(batches), upper)
+        self.give(batches, out);
+        upper
     }
 
-    fn parcels(&self, batches: Vec<Batch>) -> Vec<Parcel> {
+    fn give(&self, batches: Vec<Batch>, out: &mut Output) {
         let horizon = self.horizon.get();
-        let batches = batches.into_iter().filter(|batch| !batch.is_empty());
-        batches.map(|batch| self.content.parcel(advanced_to(batch.project(&self.columns), horizon))).collect()
+        for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+            let batch = batch.project(&self.columns);
+            let batch = if horizon == Time::MIN { batch } else { advanced_to(batch, horizon) };
+            match self.content {
+                Content::Rows => out.give_rows(batch),
+                Content::Errors => out.give_errors(batch),
+            }
+        }
     }
 }
 
@@ -221,15 +209,23 @@ fn after(batch: Batch, as_of: Time) -> Batch {
     }
 }
 
-/// Brings the runs of an arrangement into a dataflow, without copying them.
-pub fn import_runs<'s>(scope: Scope<'s>, name: &str, reader: &Reader, as_of: Time) -> SealedStream<'s> {
+/// Brings the runs of an arrangement into a dataflow, without copying them, and with them the row errors of the collection, if they are imported too.
+pub fn import_runs<'s>(
+    scope: Scope<'s>,
+    name: &str,
+    reader: &Reader,
+    errors: Option<StreamImport>,
+    as_of: Time,
+) -> SealedStream<'s> {
     let name = format!("Import {name}");
     let reader = reader.clone();
-    source::<_, NoopBuilder<Vec<Sealed>>, _, _>(scope, &name, move |mut capability, info| {
+    source::<_, NoopBuilder<Sealing>, _, _>(scope, &name, move |mut capability, info| {
         capability.downgrade(&as_of);
-        let activator = scope.activator_for(Rc::clone(&info.address));
-        let mut listener = reader.listen(Some(Box::new(move || activator.activate())));
+        let activator = || scope.activator_for(Rc::clone(&info.address));
+        let (again, on_run) = (activator(), activator());
+        let mut listener = reader.listen(Some(Box::new(move || on_run.activate())));
         drop(reader);
+        let mut errors = errors.map(|errors| ImportState::new(errors, &activator));
         let mut capability = Some(capability);
         move |output| {
             // Until the whole history up to `as_of` is there it is not shown: readers acknowledge it in one piece, because
@@ -238,10 +234,34 @@ pub fn import_runs<'s>(scope: Scope<'s>, name: &str, reader: &Reader, as_of: Tim
                 return;
             }
             let Some(held) = capability.take() else { return };
+            let mut session = output.session_with_builder(&held);
             let mut sealed = listener.drain();
             sealed.retain(|sealed| !sealed.run.is_empty());
-            output.session_with_builder(&held).give_container(&mut sealed);
-            capability = downgraded(held, listener.upper());
+            if !sealed.is_empty() {
+                session.give_container(&mut Sealing::Runs(sealed));
+            }
+            let mut upper = listener.upper();
+            if let Some(errors) = &mut errors {
+                let mut out = Output::default();
+                upper = errors.pull(&mut out).min(upper);
+                out.errors.into_iter().for_each(|batch| session.give_container(&mut Sealing::Errors(batch)));
+                if errors.snapshot.is_some() {
+                    again.activate();
+                }
+            }
+            drop(session);
+            capability = downgraded(held, upper);
         }
     })
+}
+
+/// `None` once nothing more can come.
+fn downgraded(mut capability: Capability<Time>, upper: Time) -> Option<Capability<Time>> {
+    if upper == END {
+        return None;
+    }
+    if upper > *capability.time() {
+        capability.downgrade(&upper);
+    }
+    Some(capability)
 }

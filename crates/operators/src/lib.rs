@@ -11,11 +11,12 @@
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
 //! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`drive`] (drivers), [`sink`] (how changes leave),
-//! [`temporal`] (verbs on events), [`steps`] (how long they run).
+//! [`temporal`] (verbs on events), [`chain`] (steps that are one operator of the runtime), [`steps`] (how long they run).
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 pub mod arrange;
+pub mod chain;
 pub mod drive;
 pub mod exchange;
 pub mod expression;

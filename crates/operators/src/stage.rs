@@ -76,10 +76,11 @@ impl Stage {
 fn apply_predicate(predicate: &ExpressionRef, batch: Batch) -> Result<Batch, String> {
     let keep = evaluate(predicate, &batch)?;
     let keep = keep.as_boolean();
-    if keep.null_count() == 0 && keep.true_count() == keep.len() {
-        return Ok(batch);
+    match keep.true_count() {
+        0 => Ok(Batch::default()),
+        n if n == keep.len() => Ok(batch),
+        _ => Ok(batch.filter(keep)),
     }
-    Ok(batch.filter(keep))
 }
 
 /// Keeps the rows on which the predicate is true; rows on which it fails go to the errors.

@@ -207,6 +207,13 @@ impl Cluster {
     /// # Errors
     /// As [`peek`](Cluster::peek).
     pub fn await_frontier(&mut self, dataflow: DataflowId, past: Time, interrupt: &Interrupt) -> Result<(), Error> {
+        if let Workers::Local(local) = &mut self.workers {
+            while local.upper(dataflow).ok_or_else(lost_answer)? <= past {
+                local.step();
+                interrupt.check()?;
+            }
+            return Ok(());
+        }
         let (sender, receiver) = channel();
         self.tell(|| Command::Await { dataflow, past, reply: sender.clone() });
         self.collect(&receiver, interrupt)?;

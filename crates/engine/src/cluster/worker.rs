@@ -271,18 +271,22 @@ impl WorkerState {
 
     /// True while the question has to wait.
     fn try_await(&self, dataflow: DataflowId, past: Time, reply: &Reply<()>) -> bool {
-        let Some(installed) = self.dataflows.get(&dataflow) else {
-            return false;
-        };
-        let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
-        let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
-        let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
-        let events = installed.events.iter().map(|events| events.borrow().upper);
-        if complete.chain(captured).chain(events).min().unwrap_or(END) <= past {
+        let Some(upper) = self.upper(dataflow) else { return false };
+        if upper <= past {
             return true;
         }
         let _ = reply.send(());
         false
+    }
+
+    /// All that a dataflow makes is complete before this time; `None` when there is no such dataflow.
+    fn upper(&self, dataflow: DataflowId) -> Option<Time> {
+        let installed = self.dataflows.get(&dataflow)?;
+        let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
+        let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
+        let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
+        let events = installed.events.iter().map(|events| events.borrow().upper);
+        Some(complete.chain(captured).chain(events).min().unwrap_or(END))
     }
 
     /// Whether a dataflow has not yet followed the inputs to their frontier. (Timely's own answer is whether there are dataflows at all.)
@@ -355,6 +359,11 @@ impl Local {
 
     pub(super) fn handle(&mut self, command: Command) {
         self.state.handle(&mut self.worker, command);
+    }
+
+    /// All that a dataflow makes is complete before this time; `None` when there is no such dataflow.
+    pub(super) fn upper(&self, dataflow: DataflowId) -> Option<Time> {
+        self.state.upper(dataflow)
     }
 
     /// One turn; true if something was left to do.
