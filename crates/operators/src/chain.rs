@@ -12,7 +12,7 @@
 //! is an edge to other operators, or an arrangement (see [`crate::arrange`]). With several workers a step that wants equal keys on one worker begins a new chain.
 //!
 //! Why: a round of one row costs what its operators cost the runtime: each is scheduled, and each of its edges has messages to count and frontiers to move
-//! (some ten thousand instructions an operator and round, which was two thirds of a commit of one row to a filter and a sum).
+//! (some seven thousand instructions an operator and round, half of what a commit of one row to a filter and a sum took).
 //! Cost: a turn is the work of all its steps, so it may take longer; what is cut by fuel (imports, joins) still is. It is counted as a step of the feed's
 //! kind, or the last link's; arranging at the end is counted by itself.
 //! Source: Trill 3 (operators push batches to each other directly); Quill 4 (only a re-shard ends a pipeline).

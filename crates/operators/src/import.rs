@@ -7,7 +7,7 @@
 //! other dataflows go on; the frontier waits meanwhile, and changes are queued. An *arranged* import shares the runs themselves: nothing is copied or sorted,
 //! the cost is one pointer a run (shared arrangements, section 5). Both hold the arrangement's compaction only until the history is read.
 //!
-//! A stream import moves times before its [`Horizon`] up to it: a batch of a hundred thousand times of which nobody will see but the last is then a batch
+//! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred thousand times of which nobody will see but the last is then a batch
 //! of one time for every operator behind. Operators answer at every time from what came until then, so the answers from the horizon on are
 //! the same. Source: compaction by a frontier of readers, as in "Shared arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
 
@@ -33,12 +33,14 @@ use crate::tactic::Output;
 /// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to them downstream.
 const ROWS_PER_TURN: usize = 1 << 15;
 
-/// The time before which nobody who reads a dataflow tells times apart; shared by its imports, and moved by whoever knows the readers.
-pub type Horizon = Rc<Cell<Time>>;
+/// Times after the first and before the second are the same to all who read a dataflow. Shared by its imports, and moved by whoever knows the readers.
+///
+/// No reader begins between the two: who begins at a time takes what was until then from an arrangement, and what comes after from elsewhere.
+pub type Horizon = Rc<Cell<(Time, Time)>>;
 
 /// A horizon that lets every time be.
 pub fn no_horizon() -> Horizon {
-    Rc::new(Cell::new(Time::MIN))
+    Rc::new(Cell::new((Time::MIN, Time::MIN)))
 }
 
 /// What to import as a stream.
@@ -51,7 +53,7 @@ pub struct StreamImport {
     pub history: Option<Reader>,
     /// Where what follows comes from; `None` listens to the `history` arrangement.
     pub live: Option<Subscriber>,
-    /// Times before it are moved up to it.
+    /// Times inside it are moved up to its end.
     pub horizon: Horizon,
     /// Positions of the columns wanted, in output order.
     pub columns: Vec<usize>,
@@ -171,11 +173,25 @@ impl ImportState {
         let horizon = self.horizon.get();
         for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
             let batch = batch.project(&self.columns);
-            let batch = if horizon == Time::MIN { batch } else { advanced_to(batch, horizon) };
+            let batch = moved(batch, horizon);
             match self.content {
                 Content::Rows => out.give_rows(batch),
                 Content::Errors => out.give_errors(batch),
             }
+        }
+    }
+}
+
+/// The batch with times that lie between two moved up to the second.
+fn moved(batch: Batch, (after, until): (Time, Time)) -> Batch {
+    match batch.times() {
+        _ if until == Time::MIN => batch,
+        times if times.min() > after => advanced_to(batch, until),
+        Times::Constant(_) => batch,
+        Times::Column(times) => {
+            let moved = times.iter().map(|&time| if after < time && time < until { until } else { time });
+            let moved = Times::Column(moved.collect()).simplify();
+            batch.with_times(moved)
         }
     }
 }

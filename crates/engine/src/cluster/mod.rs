@@ -195,11 +195,11 @@ impl Cluster {
         self.tell(|| Command::AllowCompaction { arrangement, since });
     }
 
-    /// Tells dataflows the time before which nobody will tell times apart in anything they make. Such a time is not greater than that of any dataflow
-    /// that reads them, nor than the times that their own arrangements and changes are read at.
-    pub fn set_horizons(&mut self, horizons: Vec<(DataflowId, Time)>) {
+    /// Tells dataflows up to which time nobody will tell times later than `after` apart in anything they make. Such a time is not greater than that of any
+    /// dataflow that reads them, nor than the times that their own arrangements and changes are read at; and no dataflow begins between the two.
+    pub fn set_horizons(&mut self, after: Time, horizons: Vec<(DataflowId, Time)>) {
         let horizons: Arc<[(DataflowId, Time)]> = horizons.into();
-        self.tell(|| Command::SetHorizons { horizons: Arc::clone(&horizons) });
+        self.tell(|| Command::SetHorizons { after, horizons: Arc::clone(&horizons) });
     }
 
     /// Waits until everything that a dataflow exports is complete at `past`.

@@ -39,7 +39,7 @@ pub(super) enum Command {
     Fetch { dataflow: DataflowId, reply: Reply<Changes> },
     FetchEvents { dataflow: DataflowId, reply: Reply<EventsPart> },
     AllowCompaction { arrangement: ArrangementId, since: Time },
-    SetHorizons { horizons: Arc<[(DataflowId, Time)]> },
+    SetHorizons { after: Time, horizons: Arc<[(DataflowId, Time)]> },
     Stats { reply: Reply<WorkerStats> },
     Steps { reply: Reply<Vec<StepStats>> },
     ResetSteps,
@@ -158,10 +158,10 @@ impl WorkerState {
                     allow_compaction(&mut exported.errors, since);
                 }
             }
-            Command::SetHorizons { horizons } => {
+            Command::SetHorizons { after, horizons } => {
                 for (dataflow, horizon) in horizons.iter() {
                     if let Some(installed) = self.dataflows.get(dataflow) {
-                        installed.horizon.set(*horizon);
+                        installed.horizon.set((after, *horizon));
                     }
                 }
             }

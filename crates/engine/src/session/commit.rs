@@ -142,7 +142,7 @@ impl Session {
             )));
         }
         let times = times.unwrap_or(Times::Constant(least));
-        self.extend_commit(greatest);
+        self.extend_commit(least, greatest);
         let diffs = diffs.map_or(Diffs::Constant(1), |diffs| Diffs::Column(diffs.to_vec().into()));
         let batch = Batch::with_len(columns.into(), n_rows, times, diffs);
         let is_added = matches!(batch.diffs(), Diffs::Constant(1));
@@ -183,9 +183,9 @@ impl Session {
         self.timeline.open.get_or_insert((next, next)).0
     }
 
-    fn extend_commit(&mut self, time: Time) {
-        let open = self.timeline.open.get_or_insert((time, time));
-        open.1 = open.1.max(time);
+    fn extend_commit(&mut self, least: Time, greatest: Time) {
+        let open = self.timeline.open.get_or_insert((least, greatest));
+        *open = (open.0.min(least), open.1.max(greatest));
     }
 
     /// The rows that are not late, as far as the relation has a watermark, which follows them.
@@ -224,11 +224,11 @@ impl Session {
     /// Closes the open commit, if there is one, and lets inputs, holds and (without threads) the workers follow.
     pub(super) fn commit_pending(&mut self) {
         let Some((least, greatest)) = self.timeline.open.take() else { return };
-        self.timeline.last = greatest;
+        let before = std::mem::replace(&mut self.timeline.last, greatest);
         self.timeline.in_flight.push_back(greatest);
         self.timeline.commits_unforgotten += 1;
         if least < greatest {
-            self.set_horizons();
+            self.set_horizons(before);
         }
         self.cluster.advance(greatest + 1);
         if self.timeline.commits_unforgotten >= COMPACT_AFTER_COMMITS
@@ -239,11 +239,11 @@ impl Session {
         self.cluster.step();
     }
 
-    /// Spares dataflows the times inside the commit that nobody will read: what is added up before it is worked on costs once.
-    fn set_horizons(&mut self) {
+    /// Spares dataflows the times inside the commit, later than `before`, that nobody will read: what is added up before it is worked on costs once.
+    fn set_horizons(&mut self, before: Time) {
         self.allow_compaction();
         let horizons = self.dataflows.horizons(|arrangement| self.forgettable(arrangement));
-        self.cluster.set_horizons(horizons);
+        self.cluster.set_horizons(before, horizons);
     }
 
     /// Lets every arrangement forget what was before the last commit, or before the history that is to be retained.

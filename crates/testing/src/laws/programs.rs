@@ -41,8 +41,8 @@ pub fn run(rng: &mut Rng, plans: &[Arc<Plan>], history: &History) {
             program.cluster.push(collection(relation), batch.flatten());
             program.step_sometimes();
         }
-        program.completed = portion.last;
-        program.pass_over_times_sometimes();
+        let before = std::mem::replace(&mut program.completed, portion.last);
+        program.pass_over_times_sometimes(before);
         program.cluster.advance(portion.last + 1);
         program.step_sometimes();
         if program.rng.chance(60) {
@@ -217,11 +217,11 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Declares that nobody will read the times before the last one.
-    fn pass_over_times_sometimes(&mut self) {
+    /// Declares that nobody will read the times between the last portion's and this one's last.
+    fn pass_over_times_sometimes(&mut self, before: i64) {
         if self.setting.compacting && self.rng.chance(50) {
             self.forget();
-            self.cluster.set_horizons(self.dataflows.horizons(|_| self.completed));
+            self.cluster.set_horizons(before, self.dataflows.horizons(|_| self.completed));
         }
     }
 
