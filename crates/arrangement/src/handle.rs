@@ -49,7 +49,7 @@ pub struct Listener {
 pub struct Sealed {
     /// The updates; may be empty.
     pub run: Rc<Run>,
-    /// The start of the interval: the `upper` of the one before.
+    /// The start of the interval: the `upper` of the one before, or later where there was no update between.
     pub lower: Time,
     /// The end of the interval: the arrangement is complete before this time.
     pub upper: Time,
@@ -109,13 +109,25 @@ impl Writer {
         // What the run brings may be compacted at once, as far as readers allow.
         shared.settle_since(run.upper());
         shared.spine.insert(run);
-        shared.queues.retain(|queue| queue.strong_count() > 0);
-        let queues: Vec<_> = shared.queues.iter().filter_map(Weak::upgrade).collect();
+        let queues = shared.live_queues();
         drop(shared);
         // Listeners may look at the arrangement when woken, so nothing is borrowed here.
         for queue in queues {
             Queue::push(&queue, sealed.clone());
         }
+    }
+
+    /// Declares that no further update before `upper` will come, where there was none since the last run. Listeners hear of the time only. O(listeners).
+    pub fn advance(&mut self, upper: Time) {
+        let mut shared = self.shared.borrow_mut();
+        shared.settle_since(upper);
+        shared.spine.advance(upper);
+        if shared.queues.is_empty() {
+            return;
+        }
+        let queues = shared.live_queues();
+        drop(shared);
+        queues.iter().for_each(|queue| Queue::advance(queue, upper));
     }
 
     /// Times are complete before this one.
@@ -130,12 +142,8 @@ impl Writer {
 
     /// Declares the arrangement complete for ever. Closing twice is fine.
     pub fn close(&mut self) {
-        let (layout, upper) = {
-            let shared = self.shared.borrow();
-            (Rc::clone(shared.spine.layout()), shared.spine.upper())
-        };
-        if upper < END {
-            self.seal(Run::new(layout, upper, END, Time::MIN, Vec::new()));
+        if self.upper() < END {
+            self.advance(END);
         }
     }
 
@@ -259,18 +267,24 @@ impl WeakReader {
 }
 
 impl Listener {
-    /// What was sealed since the last call, in order; intervals follow each other without gaps.
+    /// What was sealed since the last call, in order. Between two intervals, and up to [`Listener::upper`], there is no update.
     pub fn drain(&mut self) -> Vec<Sealed> {
         std::mem::take(&mut self.queue.borrow_mut().sealed)
     }
 
-    /// The end of the last interval drained or queued.
+    /// Complete before this time: the end of the last interval drained or queued, or later.
     pub fn upper(&self) -> Time {
         self.queue.borrow().upper
     }
 }
 
 impl Shared {
+    /// The queues of listeners that still listen.
+    fn live_queues(&mut self) -> Vec<Rc<RefCell<Queue>>> {
+        self.queues.retain(|queue| queue.strong_count() > 0);
+        self.queues.iter().filter_map(Weak::upgrade).collect()
+    }
+
     fn hold(&mut self, since: Time, name: &Rc<str>) {
         *self.holds.entry((since, Rc::clone(name))).or_insert(0) += 1;
     }
@@ -301,6 +315,17 @@ impl Queue {
             assert_eq!(queue.upper, sealed.lower, "a listener is told every interval");
             queue.upper = sealed.upper;
             queue.sealed.push(sealed);
+            queue.wake.clone()
+        };
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+
+    fn advance(queue: &RefCell<Queue>, upper: Time) {
+        let wake = {
+            let mut queue = queue.borrow_mut();
+            queue.upper = upper;
             queue.wake.clone()
         };
         if let Some(wake) = wake {

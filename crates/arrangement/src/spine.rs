@@ -117,6 +117,15 @@ impl Spine {
         self.since = self.since.max(since);
     }
 
+    /// Declares that no update before `upper` will come.
+    ///
+    /// # Panics
+    /// If that was said of a later time.
+    pub fn advance(&mut self, upper: Time) {
+        assert!(upper >= self.upper, "frontiers do not go back");
+        self.upper = upper;
+    }
+
     /// Appends a run, and merges in proportion to its rows. An empty run only moves `upper`.
     ///
     /// # Panics

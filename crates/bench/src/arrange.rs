@@ -129,9 +129,8 @@ fn run_ours(case: &Case) -> Figures {
     timely::execute_directly(move |worker| {
         let mut measured = Measured::start();
         let mut input = ours::Input::new(2);
-        let mut reader = worker.dataflow::<Time, _, _>(|scope| {
-            ours::arrange_by_key(input.stream(scope, ours::BEFORE), ours::BEFORE).reader
-        });
+        let mut reader =
+            worker.dataflow::<Time, _, _>(|scope| ours::arrange_by_key(input.open(scope, ours::BEFORE)).reader);
         let mut pairs = Pairs::new(u64::MAX, u64::MAX);
         let (mut time, mut left) = (0, case.rows);
         while left > 0 {

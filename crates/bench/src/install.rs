@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use anabranch_arrangement::{NullKeys, Reader};
 use anabranch_batch::{END, Time};
 use anabranch_operators::arrange::Arranged;
-use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream};
+use anabranch_operators::import::{Content, StreamImport, import, import_runs, no_horizon};
 use anabranch_operators::join::{JoinSpec, join};
 use anabranch_operators::stage::Stage;
 use clap::Args;
@@ -103,9 +103,8 @@ fn run_ours(case: &Case) -> Figures {
     let case = case.clone();
     timely::execute_directly(move |worker| {
         let mut input = ours::Input::new(2);
-        let mut reader = worker.dataflow::<Time, _, _>(|scope| {
-            ours::arrange_by_key(input.stream(scope, ours::BEFORE), ours::BEFORE).reader
-        });
+        let mut reader =
+            worker.dataflow::<Time, _, _>(|scope| ours::arrange_by_key(input.open(scope, ours::BEFORE)).reader);
         let mut time = 0;
         let mut load = |worker: &mut Worker, rows: &[(u64, u64)], time: Time| {
             input.push(&batch(rows, time, TimesOf::Batch), time + 1);
@@ -146,12 +145,12 @@ fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut 
         input.advance(as_of);
     }
     let (probe, counted) = worker.dataflow::<Time, _, _>(|scope| {
-        let imported = || import_runs(scope, "rows", reader, as_of);
+        let imported = || import_runs(scope, "rows", reader, None, as_of);
         match install {
             Install::Import => (imported().probe().0, None),
             Install::Join(_) => {
-                let changed = ours::arrange_by_key(input.stream(scope, as_of - 1), as_of);
-                let arranged = Arranged { reader: reader.clone(), sealed: imported(), errors: None };
+                let changed = ours::arrange_by_key(input.open(scope, as_of - 1));
+                let arranged = Arranged { reader: reader.clone(), sealed: imported() };
                 let spec = JoinSpec {
                     left_key: vec![0],
                     right_key: vec![0],
@@ -161,19 +160,20 @@ fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut 
                     stage: Stage { filter: Vec::new(), kept: None, project: None },
                     as_of,
                 };
-                let (probe, rows) = ours::count_rows(join(changed, arranged, "", spec));
+                let (probe, rows) = ours::count_rows(join(changed, arranged, spec));
                 (probe, Some(rows))
             }
             Install::Scan => {
-                let import = StreamImport {
+                let rows = StreamImport {
                     name: "rows".to_owned(),
                     as_of,
                     history: Some(reader.clone()),
                     live: None,
+                    horizon: no_horizon(),
                     columns: vec![0, 1],
                     content: Content::Rows,
                 };
-                let (probe, rows) = ours::count_rows(import_stream(scope, import));
+                let (probe, rows) = ours::count_rows(import(scope, vec![rows]));
                 (probe, Some(rows))
             }
         }

@@ -96,8 +96,8 @@ fn run_ours(case: &Case) -> Figures {
     timely::execute_directly(move |worker| {
         let (mut left, mut right) = (ours::Input::new(2), ours::Input::new(2));
         let (probe, pairs) = worker.dataflow::<Time, _, _>(|scope| {
-            let changed = ours::arrange_by_key(left.stream(scope, ours::BEFORE), ours::BEFORE);
-            let loaded = ours::arrange_by_key(right.stream(scope, ours::BEFORE), ours::BEFORE);
+            let changed = ours::arrange_by_key(left.open(scope, ours::BEFORE));
+            let loaded = ours::arrange_by_key(right.open(scope, ours::BEFORE));
             let spec = JoinSpec {
                 left_key: vec![0],
                 right_key: vec![0],
@@ -107,7 +107,7 @@ fn run_ours(case: &Case) -> Figures {
                 stage: Stage { filter: Vec::new(), kept: None, project: None },
                 as_of: ours::BEFORE,
             };
-            ours::count_rows(join(changed, loaded, "", spec))
+            ours::count_rows(join(changed, loaded, spec))
         });
         let mut time = 0;
         for start in (0..case.keys).step_by(LOAD_ROWS) {

@@ -5,14 +5,12 @@ use std::rc::Rc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Batch, Time};
-use anabranch_operators::arrange::{Arranged, arrange};
-use anabranch_operators::import::{Content, StreamImport, import_stream};
+use anabranch_operators::Scope;
+use anabranch_operators::arrange::Arranged;
+use anabranch_operators::chain::Chain;
+use anabranch_operators::import::{Content, StreamImport, import, no_horizon};
 use anabranch_operators::relay::Relay;
-use anabranch_operators::{Parcel, Scope, Stream};
 use arrow::datatypes::DataType;
-use timely::container::NoopBuilder;
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::operators::probe::{Handle, Probe};
 use timely::worker::Worker;
 
@@ -30,16 +28,17 @@ impl Input {
         Input { relay: Relay::new(0), n_columns }
     }
 
-    pub fn stream<'s>(&mut self, scope: Scope<'s>, as_of: Time) -> Stream<'s> {
-        let import = StreamImport {
+    pub fn open<'s>(&mut self, scope: Scope<'s>, as_of: Time) -> Chain<'s> {
+        let rows = StreamImport {
             name: "input".to_owned(),
             as_of,
             history: None,
             live: Some(self.relay.subscribe()),
+            horizon: no_horizon(),
             columns: (0..self.n_columns).collect(),
             content: Content::Rows,
         };
-        import_stream(scope, import)
+        import(scope, vec![rows])
     }
 
     /// Pushes a batch and declares all times before `upper` complete.
@@ -54,9 +53,9 @@ impl Input {
 }
 
 /// Keys and values, by key.
-pub fn arrange_by_key(stream: Stream<'_>, as_of: Time) -> Arranged<'_> {
+pub fn arrange_by_key(rows: Chain<'_>) -> Arranged<'_> {
     let layout = Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::UInt64; 2] };
-    arrange(stream, "rows", Rc::new(layout), MergeEffort::default(), as_of)
+    rows.arrange("rows", Rc::new(layout), MergeEffort::default())
 }
 
 /// Steps until an arrangement is complete before `upper`, and gives up the times before.
@@ -67,18 +66,10 @@ pub fn settle(worker: &mut Worker, reader: &mut Reader, upper: Time) {
     reader.set_since(upper - 1);
 }
 
-/// Counts the rows of a stream as they come, and tells how far it has got.
-pub fn count_rows(stream: Stream<'_>) -> (Handle<Time>, Rc<Cell<usize>>) {
-    let rows = Rc::new(Cell::new(0));
-    let counter = Rc::clone(&rows);
-    let counted = stream.unary::<NoopBuilder<Parcel>, _, _, _>(Pipeline, "Count", move |_, _| {
-        move |input, _output| {
-            input.for_each(|_, parcel| {
-                if let Parcel::Rows(batch) = std::mem::take(parcel) {
-                    counter.set(counter.get() + batch.len());
-                }
-            });
-        }
-    });
-    (counted.probe().0, rows)
+/// Counts rows as they come, and tells how far they have got.
+pub fn count_rows(rows: Chain<'_>) -> (Handle<Time>, Rc<Cell<usize>>) {
+    let count = Rc::new(Cell::new(0));
+    let counter = Rc::clone(&count);
+    let counted = rows.then("Count", move |batch, _| counter.set(counter.get() + batch.len()));
+    (counted.into_stream().probe().0, count)
 }

@@ -13,7 +13,6 @@ use anabranch_arrangement::MergeEffort;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
-use anabranch_operators::drive::timed;
 use anabranch_operators::multiplicity::{Multiplicity, Operation};
 use anabranch_operators::tactic::Timed;
 use anabranch_operators::top_k::{TopK, TopKSpec};
@@ -155,8 +154,8 @@ fn run_ours(case: &Case) -> Figures {
     timely::execute_directly(move |worker| {
         let mut input = ours::Input::new(if matches!(case.verb, Verb::Count | Verb::Distinct) { 1 } else { 2 });
         let (probe, rows_out) = worker.dataflow::<Time, _, _>(|scope| {
-            let stream = input.stream(scope, ours::BEFORE);
-            ours::count_rows(timed(vec![(stream, vec![0])], "reduce", ours::BEFORE, tactic(case.verb)))
+            let rows = input.open(scope, ours::BEFORE);
+            ours::count_rows(rows.then_timed("reduce", vec![0], tactic(case.verb)))
         });
         let make = |rows: &[(u64, u64)], start: u64| {
             let batch = batch(rows, start as Time, case.times);

@@ -67,6 +67,12 @@ pub(crate) fn coerce(
 
 /// For each column of the target, the batch's column.
 fn places(target: Target<'_>, given: &Schema) -> Result<Vec<Option<usize>>, Error> {
+    let wanted = target.schema.fields();
+    if given.fields().len() == wanted.len()
+        && given.fields().iter().zip(wanted).all(|(given, wanted)| given.name() == wanted.name())
+    {
+        return Ok((0..wanted.len()).map(Some).collect());
+    }
     let by_name = given.fields().iter().all(|field| target.schema.index_of(field.name()).is_ok());
     if by_name {
         return Ok(target.schema.fields().iter().map(|field| given.index_of(field.name()).ok()).collect());

@@ -19,6 +19,8 @@ use crate::sharing::{Draft, Drafter, Entry, Registry, Sharing, unnamed};
 pub struct Dataflows {
     last_id: u64,
     installed: BTreeMap<DataflowId, Installed>,
+    /// The installed dataflows, each after those that it uses.
+    order: Vec<DataflowId>,
     /// The dataflow that makes each arrangement.
     makers: HashMap<ArrangementId, DataflowId>,
     registry: Registry,
@@ -27,6 +29,8 @@ pub struct Dataflows {
 #[derive(Debug)]
 struct Installed {
     exports: Vec<ArrangementId>,
+    /// What of its output is collected besides.
+    egress: Egress,
     /// Dataflows whose arrangements it reads.
     uses: BTreeSet<DataflowId>,
     /// How many names own it.
@@ -117,6 +121,28 @@ impl Dataflows {
         &mut self.registry
     }
 
+    /// For each dataflow the time before which nobody tells times apart in what it makes, when its arrangements themselves are read from `kept` on: the
+    /// earliest of that and what the dataflows that read it are asked for. Changes that are collected are seen at every time.
+    pub fn horizons(&self, kept: impl Fn(ArrangementId) -> Time) -> Vec<(DataflowId, Time)> {
+        let mut wanted: HashMap<DataflowId, Time> = HashMap::new();
+        let mut horizons = Vec::with_capacity(self.order.len());
+        for dataflow in self.order.iter().rev() {
+            let installed = &self.installed[dataflow];
+            let own = installed.exports.iter().map(|export| kept(*export));
+            let by_readers = wanted.get(dataflow).copied();
+            let horizon = match installed.egress {
+                Egress::Nothing => own.chain(by_readers).min().unwrap_or(Time::MIN),
+                Egress::Changes | Egress::Events => Time::MIN,
+            };
+            for used in &installed.uses {
+                let wanted = wanted.entry(*used).or_insert(horizon);
+                *wanted = horizon.min(*wanted);
+            }
+            horizons.push((*dataflow, horizon));
+        }
+        horizons
+    }
+
     /// Shared arrangements were let go up to `since`: plans as of earlier times do not use them.
     pub fn forget_before(&mut self, since: Time) {
         self.registry.forget_before(since);
@@ -189,8 +215,9 @@ impl Dataflows {
             }
         }
         let owners = usize::from(is_wanted);
-        let installed = Installed { exports: arrangements.clone(), uses, owners };
+        let installed = Installed { exports: arrangements.clone(), egress, uses, owners };
         self.installed.insert(dataflow, installed);
+        self.order.push(dataflow);
         (dataflow, arrangements)
     }
 
@@ -236,6 +263,7 @@ impl Dataflows {
                     self.makers.remove(arrangement);
                     self.registry.remove(*arrangement);
                 }
+                self.order.retain(|other| *other != dataflow);
                 cluster.uninstall(dataflow);
                 open.extend(installed.uses);
             }

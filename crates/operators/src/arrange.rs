@@ -3,25 +3,27 @@
 //! Law: when the frontier has passed a time, the arrangement holds exactly the updates up to it; each run covers the interval
 //! between two frontiers. Rows with equal keys are on one worker.
 //!
+//! An arrangement that other dataflows read (an *export*) keeps the row errors of its collection too, by message, in an arrangement beside it.
+//!
 //! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow is dropped and no reader is left.
 //! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in, and goes on, a little at a time,
-//! when nothing comes in.
+//! when nothing comes in. The steps before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow only where something reads it.
 //! Source: shared arrangements (VLDB 2020), section 4.
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use anabranch_arrangement::{Builder, Layout, Listener, MergeEffort, Reader, Sealed, Writer, arrangement};
-use anabranch_batch::{Batch, END, Time, Times};
+use anabranch_arrangement::{Builder, Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
+use anabranch_batch::{Batch, Time, Times};
+use arrow::datatypes::DataType;
+use timely::Accountable;
 use timely::container::NoopBuilder;
-use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
-use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::progress::operate::FrontierInterest;
 
 use crate::Stream;
-use crate::drive::frontier_of;
-use crate::exchange::by_key;
-use crate::parcel::Parcel;
+use crate::chain::Chain;
+use crate::drive::Hold;
 use crate::steps::Meter;
 
 /// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
@@ -33,22 +35,42 @@ const IDLE_PAUSE: Duration = Duration::from_millis(2);
 /// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
 const PAUSE_TURNS_MAX: u32 = 1000;
 
-/// The runs of an arrangement as they are sealed; empty ones show in the frontier only.
-pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Vec<Sealed>>;
+/// What travels from an arrangement to those who read it in its dataflow.
+#[derive(Clone, Debug, Default)]
+pub enum Sealing {
+    /// Nothing; timely wants a default.
+    #[default]
+    Empty,
+    /// Runs as they were sealed; empty ones show in the frontier only.
+    Runs(Vec<Sealed>),
+    /// Row errors of the collection; they are not arranged here.
+    Errors(Batch),
+}
+
+impl Accountable for Sealing {
+    fn record_count(&self) -> i64 {
+        match self {
+            Sealing::Empty => 0,
+            Sealing::Runs(runs) => runs.len() as i64,
+            Sealing::Errors(batch) => batch.len() as i64,
+        }
+    }
+}
+
+/// First the runs that exist, then each new one.
+pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Sealing>;
 
 /// An arrangement inside a dataflow.
 pub struct Arranged<'s> {
     /// Reads what is arranged so far.
     pub reader: Reader,
-    /// Its runs: first those that exist, then each new one.
+    /// Its runs, and the row errors of its collection.
     pub sealed: SealedStream<'s>,
-    /// Row errors of the collection; they are not arranged here.
-    pub errors: Option<Stream<'s>>,
 }
 
 impl Clone for Arranged<'_> {
     fn clone(&self) -> Self {
-        Arranged { reader: self.reader.clone(), sealed: self.sealed.clone(), errors: self.errors.clone() }
+        Arranged { reader: self.reader.clone(), sealed: self.sealed.clone() }
     }
 }
 
@@ -60,47 +82,104 @@ pub fn arrange<'s>(
     effort: MergeEffort,
     as_of: Time,
 ) -> Arranged<'s> {
-    let scope = stream.scope();
-    let mut operator = OperatorBuilder::new(format!("Arrange {name}"), scope);
-    let mut input = operator.new_input(stream, by_key(layout.key.clone()));
-    let (sealed_output, sealed) = operator.new_output::<Vec<Sealed>>();
-    let (errors_output, errors) = operator.new_output::<Parcel>();
-    let mut sealed_output = OutputBuilder::<_, NoopBuilder<Vec<Sealed>>>::from(sealed_output);
-    let mut errors_output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(errors_output);
+    Chain::of_stream(stream, as_of).arrange(name, layout, effort)
+}
 
-    let activator = scope.activator_for(operator.operator_info().address);
-    let (writer, reader) = arrangement(Rc::clone(&layout), effort);
-    let listener = reader.listen(None);
-    operator.build(move |capabilities| {
-        drop(capabilities);
-        let mut sealer = Sealer::new(layout, writer, listener, as_of);
-        let meter = Meter::new("Arrange");
-        let mut idler = Idler::default();
-        move |frontiers| {
-            let _step = meter.step();
-            let mut errors = errors_output.activate();
-            let mut is_idle = true;
-            input.for_each(|capability, parcel| match std::mem::take(parcel) {
-                Parcel::Empty => {}
-                Parcel::Rows(batch) => {
-                    is_idle = false;
-                    sealer.push(batch);
-                    sealer.hold(capability.retain_least(0).expect("a message has a time"));
+/// Who reads an arrangement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Readers {
+    /// Operators of its dataflow.
+    Inside,
+    /// Others: the row errors are arranged too.
+    Outside,
+    /// Both.
+    Everywhere,
+}
+
+impl<'s> Chain<'s> {
+    /// Arranges the rows for operators of the same dataflow; times before the chain's `as_of` are advanced to it.
+    pub fn arrange(self, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Arranged<'s> {
+        self.arrange_for(Readers::Inside, name, layout, effort).0
+    }
+
+    /// As [`arrange`](Chain::arrange), for whoever reads it. The second reader is that of the row errors.
+    pub fn arrange_for(
+        self,
+        readers: Readers,
+        name: &str,
+        layout: Rc<Layout>,
+        effort: MergeEffort,
+    ) -> (Arranged<'s>, Option<Reader>) {
+        let chain = self.by_key(layout.key.clone());
+        let as_of = chain.as_of();
+        let scope = chain.scope();
+        let (mut operator, mut steps) = chain.open(format!("Arrange {name}"), FrontierInterest::Always);
+        let (output, sealed) = operator.new_output::<Sealing>();
+        let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
+        let activator = scope.activator_for(operator.operator_info().address);
+        let (mut rows, reader) = Sealer::new(layout, effort, as_of);
+        let mut listener = (readers != Readers::Outside).then(|| reader.listen(None));
+        let (mut errors, errors_reader) = match readers {
+            Readers::Inside => (None, None),
+            Readers::Outside | Readers::Everywhere => {
+                let (sealer, reader) = Sealer::new(messages(), effort, as_of);
+                (Some(sealer), Some(reader))
+            }
+        };
+        operator.build(move |mut capabilities| {
+            steps.start_with(Hold::new(capabilities.pop().expect("one output")));
+            let meter = Meter::new("Arrange");
+            let mut idler = Idler::default();
+            move |frontiers| {
+                let turn = steps.turn(frontiers);
+                let _step = meter.step();
+                let is_idle = turn.out.rows.is_empty() && turn.upto <= rows.writer.upper();
+                let mut messages: Vec<Sealing> = Vec::new();
+                for batch in turn.out.errors {
+                    if let Some(errors) = &mut errors {
+                        errors.push(batch.clone());
+                    }
+                    if listener.is_some() {
+                        messages.push(Sealing::Errors(batch));
+                    }
                 }
-                mut other => errors.session_with_builder(&capability).give_container(&mut other),
-            });
-            let mut output = sealed_output.activate();
-            let upper = frontier_of(&frontiers[0]);
-            is_idle &= upper <= sealer.writer.upper();
-            if let Some((capability, sealed)) = sealer.seal_before(upper) {
-                output.session_with_builder(&capability).give_container(&mut vec![sealed]);
+                turn.out.rows.into_iter().for_each(|batch| rows.push(batch));
+                rows.seal_before(turn.upto);
+                if let Some(listener) = &mut listener {
+                    messages.extend(sealing(listener));
+                }
+                if !messages.is_empty() {
+                    let capability = steps.hold.capability().expect("what is sealed came with a capability");
+                    let mut output = output.activate();
+                    let mut session = output.session_with_builder(capability);
+                    messages.iter_mut().for_each(|message| session.give_container(message));
+                }
+                let mut is_waiting = rows.is_waiting();
+                if let Some(errors) = &mut errors {
+                    errors.seal_before(turn.upto);
+                    is_waiting |= errors.is_waiting();
+                }
+                let waiting = is_waiting.then_some(turn.upto);
+                steps.release(waiting.into_iter().chain(turn.pending).min());
+                if effort != MergeEffort::LAZY && idler.should_wait(is_idle, &mut rows.writer) {
+                    activator.activate_after(IDLE_PAUSE);
+                }
             }
-            if effort != MergeEffort::LAZY && idler.should_wait(is_idle, &mut sealer.writer) {
-                activator.activate_after(IDLE_PAUSE);
-            }
-        }
-    });
-    Arranged { reader, sealed, errors: Some(errors) }
+        });
+        (Arranged { reader, sealed }, errors_reader)
+    }
+}
+
+/// How messages of row errors are arranged.
+fn messages() -> Rc<Layout> {
+    Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Utf8View] })
+}
+
+/// The run that was just sealed, unless it is empty.
+fn sealing(listener: &mut Listener) -> Option<Sealing> {
+    let mut sealed = listener.drain();
+    sealed.retain(|sealed| !sealed.run.is_empty());
+    (!sealed.is_empty()).then_some(Sealing::Runs(sealed))
 }
 
 /// Merges when there is nothing else to do.
@@ -128,45 +207,34 @@ impl Idler {
 struct Sealer {
     builder: Builder,
     writer: Writer,
-    /// Hears the runs as they become part of the arrangement.
-    listener: Listener,
     as_of: Time,
-    /// Least of the capabilities that the waiting rows came with.
-    held: Option<Capability<Time>>,
 }
 
 impl Sealer {
-    fn new(layout: Rc<Layout>, writer: Writer, listener: Listener, as_of: Time) -> Sealer {
-        Sealer { builder: Builder::new(layout), writer, listener, as_of, held: None }
+    fn new(layout: Rc<Layout>, effort: MergeEffort, as_of: Time) -> (Sealer, Reader) {
+        let (writer, reader) = arrangement(Rc::clone(&layout), effort);
+        (Sealer { builder: Builder::new(layout), writer, as_of }, reader)
     }
 
     fn push(&mut self, batch: Batch) {
         self.builder.push(advanced_to(batch.flatten(), self.as_of));
     }
 
-    fn hold(&mut self, capability: Capability<Time>) {
-        if self.held.as_ref().is_none_or(|held| capability.time() < held.time()) {
-            self.held = Some(capability);
+    /// Seals everything before `upper`, if that is later than before.
+    fn seal_before(&mut self, upper: Time) {
+        let lower = self.writer.upper();
+        if upper <= lower {
+            return;
+        }
+        match self.builder.min_time() {
+            Some(earliest) if earliest < upper => self.writer.seal(self.builder.seal(lower, upper)),
+            _ => self.writer.advance(upper),
         }
     }
 
-    /// Seals everything before `upper`. A run that is not empty comes with the capability to send it at.
-    fn seal_before(&mut self, upper: Time) -> Option<(Capability<Time>, Sealed)> {
-        let lower = self.writer.upper();
-        if upper <= lower {
-            return None;
-        }
-        self.writer.seal(self.builder.seal(lower, upper));
-        let sealed = self.listener.drain().pop().expect("a run was just sealed");
-        let mut held = self.held.take()?;
-        let message = (!sealed.run.is_empty()).then(|| (held.clone(), sealed));
-        if self.builder.rows() > 0 {
-            if upper > *held.time() && upper != END {
-                held.downgrade(&upper);
-            }
-            self.held = Some(held);
-        }
-        message
+    /// Whether rows wait for the frontier.
+    fn is_waiting(&self) -> bool {
+        self.builder.rows() > 0
     }
 }
 
@@ -176,7 +244,8 @@ pub(crate) fn advanced_to(batch: Batch, as_of: Time) -> Batch {
         return batch;
     }
     let times = match batch.times() {
-        Times::Constant(_) => Times::Constant(as_of),
+        times if times.max() <= as_of => Times::Constant(as_of),
+        Times::Constant(time) => Times::Constant(*time),
         Times::Column(times) => Times::Column(times.iter().map(|time| *time.max(&as_of)).collect()),
     };
     batch.with_times(times)

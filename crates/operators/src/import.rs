@@ -6,7 +6,12 @@
 //! A *stream* import is for operators that look at each change. It reads a large history in portions, one each time it is scheduled, so that
 //! other dataflows go on; the frontier waits meanwhile, and changes are queued. An *arranged* import shares the runs themselves: nothing is copied or sorted,
 //! the cost is one pointer a run (shared arrangements, section 5). Both hold the arrangement's compaction only until the history is read.
+//!
+//! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred thousand times of which nobody will see but the last is then a batch
+//! of one time for every operator behind. Operators answer at every time from what came until then, so the answers from the horizon on are
+//! the same. Source: compaction by a frontier of readers, as in "Shared arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use anabranch_arrangement::{Listener, Reader, Sealed, Snapshot};
@@ -15,15 +20,28 @@ use arrow::array::BooleanArray;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::source;
+use timely::progress::frontier::MutableAntichain;
 use timely::scheduling::Activator;
 
-use crate::parcel::Parcel;
+use crate::Scope;
+use crate::arrange::{SealedStream, Sealing, advanced_to};
+use crate::chain::{Chain, Feed, Open, Pulled};
+use crate::drive::Hold;
 use crate::relay::Subscriber;
-use crate::steps::Meter;
-use crate::{Scope, Stream, arrange::SealedStream};
+use crate::tactic::Output;
 
 /// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to them downstream.
 const ROWS_PER_TURN: usize = 1 << 15;
+
+/// Times after the first and before the second are the same to all who read a dataflow. Shared by its imports, and moved by whoever knows the readers.
+///
+/// No reader begins between the two: who begins at a time takes what was until then from an arrangement, and what comes after from elsewhere.
+pub type Horizon = Rc<Cell<(Time, Time)>>;
+
+/// A horizon that lets every time be.
+pub fn no_horizon() -> Horizon {
+    Rc::new(Cell::new((Time::MIN, Time::MIN)))
+}
 
 /// What to import as a stream.
 pub struct StreamImport {
@@ -35,6 +53,8 @@ pub struct StreamImport {
     pub history: Option<Reader>,
     /// Where what follows comes from; `None` listens to the `history` arrangement.
     pub live: Option<Subscriber>,
+    /// Times inside it are moved up to its end.
+    pub horizon: Horizon,
     /// Positions of the columns wanted, in output order.
     pub columns: Vec<usize>,
     /// Whether the rows are a collection's rows or its row errors.
@@ -50,53 +70,33 @@ pub enum Content {
     Errors,
 }
 
-impl Content {
-    fn parcel(self, batch: Batch) -> Parcel {
-        match self {
-            Content::Rows => Parcel::Rows(batch),
-            Content::Errors => Parcel::Errors(batch),
-        }
-    }
+/// Brings collections, or the rows and the row errors of one, into a dataflow together.
+///
+/// # Panics
+/// Without an import.
+pub fn import(scope: Scope<'_>, imports: Vec<StreamImport>) -> Chain<'_> {
+    let as_of = imports.iter().map(|import| import.as_of).min().expect("something is imported");
+    let open: Open<'_> = Box::new(move |_, activator| {
+        let imports = imports.into_iter().map(|import| ImportState::new(import, activator));
+        Box::new(Imports(imports.collect()))
+    });
+    Chain::of_feed(scope, "Import", as_of, open)
 }
 
-/// Brings a collection into a dataflow as a stream of parcels.
-pub fn import_stream<'s>(scope: Scope<'s>, import: StreamImport) -> Stream<'s> {
-    let name = format!("Import {}", import.name);
-    source::<_, NoopBuilder<Parcel>, _, _>(scope, &name, move |capability, info| {
-        let activator = || scope.activator_for(Rc::clone(&info.address));
-        let again = activator();
-        let mut state = ImportState::new(import, capability, &activator);
-        let meter = Meter::new("Import");
-        move |output| {
-            let _step = meter.step();
-            let Some(capability) = state.capability.take() else { return };
-            let (parcels, upper) = state.pull();
-            if state.snapshot.is_some() {
-                again.activate();
-            }
-            let mut session = output.session_with_builder(&capability);
-            for mut parcel in parcels {
-                session.give_container(&mut parcel);
-            }
-            drop(session);
-            state.capability = downgraded(capability, upper);
-        }
-    })
-}
+/// Imports as a feed.
+struct Imports(Vec<ImportState>);
 
-/// `None` once nothing more can come.
-fn downgraded(mut capability: Capability<Time>, upper: Time) -> Option<Capability<Time>> {
-    if upper == END {
-        return None;
+impl Feed for Imports {
+    fn pull(&mut self, _frontiers: &[MutableAntichain<Time>], _hold: &mut Hold, pulled: &mut Pulled) {
+        for import in &mut self.0 {
+            let upper = import.pull(&mut pulled.out);
+            pulled.reach(upper, (upper < END).then_some(upper));
+            pulled.has_more |= import.snapshot.is_some();
+        }
     }
-    if upper > *capability.time() {
-        capability.downgrade(&upper);
-    }
-    Some(capability)
 }
 
 struct ImportState {
-    capability: Option<Capability<Time>>,
     as_of: Time,
     /// Until it begins to be read.
     history: Option<Reader>,
@@ -105,13 +105,13 @@ struct ImportState {
     /// Wakes us when the history is complete, and feeds us afterwards unless there is a relay.
     listener: Option<Listener>,
     relay: Option<Subscriber>,
+    horizon: Horizon,
     columns: Vec<usize>,
     content: Content,
 }
 
 impl ImportState {
-    fn new(import: StreamImport, mut capability: Capability<Time>, activator: &dyn Fn() -> Activator) -> ImportState {
-        capability.downgrade(&import.as_of);
+    fn new(import: StreamImport, activator: &dyn Fn() -> Activator) -> ImportState {
         let listener = import.history.as_ref().map(|history| {
             let activator = activator();
             history.listen(Some(Box::new(move || activator.activate())))
@@ -120,23 +120,23 @@ impl ImportState {
             relay.wake_with(activator());
         }
         ImportState {
-            capability: Some(capability),
             as_of: import.as_of,
             history: import.history,
             snapshot: None,
             listener,
             relay: import.live,
+            horizon: import.horizon,
             columns: import.columns,
             content: import.content,
         }
     }
 
-    /// What can be sent now, and the frontier behind it.
-    fn pull(&mut self) -> (Vec<Parcel>, Time) {
+    /// Brings what has come, and returns the frontier behind it.
+    fn pull(&mut self, out: &mut Output) -> Time {
         let mut batches = Vec::new();
         if let Some(history) = &self.history {
             if history.upper() <= self.as_of {
-                return (vec![], self.as_of);
+                return self.as_of;
             }
             self.snapshot = Some(Snapshot::new(history.layout(), history.runs(), self.as_of));
             self.history = None;
@@ -144,7 +144,8 @@ impl ImportState {
         if let Some(snapshot) = &mut self.snapshot {
             let portion = snapshot.next_portion(ROWS_PER_TURN).unwrap_or_default();
             if !snapshot.is_done() {
-                return (self.parcels(portion), self.as_of);
+                self.give(portion, out);
+                return self.as_of;
             }
             self.snapshot = None;
             batches = portion;
@@ -164,12 +165,34 @@ impl ImportState {
             }
             (None, None) => END,
         };
-        (self.parcels(batches), upper)
+        self.give(batches, out);
+        upper
     }
 
-    fn parcels(&self, batches: Vec<Batch>) -> Vec<Parcel> {
-        let batches = batches.into_iter().filter(|batch| !batch.is_empty());
-        batches.map(|batch| self.content.parcel(batch.project(&self.columns))).collect()
+    fn give(&self, batches: Vec<Batch>, out: &mut Output) {
+        let horizon = self.horizon.get();
+        for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+            let batch = batch.project(&self.columns);
+            let batch = moved(batch, horizon);
+            match self.content {
+                Content::Rows => out.give_rows(batch),
+                Content::Errors => out.give_errors(batch),
+            }
+        }
+    }
+}
+
+/// The batch with times that lie between two moved up to the second.
+fn moved(batch: Batch, (after, until): (Time, Time)) -> Batch {
+    match batch.times() {
+        _ if until == Time::MIN => batch,
+        times if times.min() > after => advanced_to(batch, until),
+        Times::Constant(_) => batch,
+        Times::Column(times) => {
+            let moved = times.iter().map(|&time| if after < time && time < until { until } else { time });
+            let moved = Times::Column(moved.collect()).simplify();
+            batch.with_times(moved)
+        }
     }
 }
 
@@ -202,15 +225,23 @@ fn after(batch: Batch, as_of: Time) -> Batch {
     }
 }
 
-/// Brings the runs of an arrangement into a dataflow, without copying them.
-pub fn import_runs<'s>(scope: Scope<'s>, name: &str, reader: &Reader, as_of: Time) -> SealedStream<'s> {
+/// Brings the runs of an arrangement into a dataflow, without copying them, and with them the row errors of the collection, if they are imported too.
+pub fn import_runs<'s>(
+    scope: Scope<'s>,
+    name: &str,
+    reader: &Reader,
+    errors: Option<StreamImport>,
+    as_of: Time,
+) -> SealedStream<'s> {
     let name = format!("Import {name}");
     let reader = reader.clone();
-    source::<_, NoopBuilder<Vec<Sealed>>, _, _>(scope, &name, move |mut capability, info| {
+    source::<_, NoopBuilder<Sealing>, _, _>(scope, &name, move |mut capability, info| {
         capability.downgrade(&as_of);
-        let activator = scope.activator_for(Rc::clone(&info.address));
-        let mut listener = reader.listen(Some(Box::new(move || activator.activate())));
+        let activator = || scope.activator_for(Rc::clone(&info.address));
+        let (again, on_run) = (activator(), activator());
+        let mut listener = reader.listen(Some(Box::new(move || on_run.activate())));
         drop(reader);
+        let mut errors = errors.map(|errors| ImportState::new(errors, &activator));
         let mut capability = Some(capability);
         move |output| {
             // Until the whole history up to `as_of` is there it is not shown: readers acknowledge it in one piece, because
@@ -219,10 +250,34 @@ pub fn import_runs<'s>(scope: Scope<'s>, name: &str, reader: &Reader, as_of: Tim
                 return;
             }
             let Some(held) = capability.take() else { return };
+            let mut session = output.session_with_builder(&held);
             let mut sealed = listener.drain();
             sealed.retain(|sealed| !sealed.run.is_empty());
-            output.session_with_builder(&held).give_container(&mut sealed);
-            capability = downgraded(held, listener.upper());
+            if !sealed.is_empty() {
+                session.give_container(&mut Sealing::Runs(sealed));
+            }
+            let mut upper = listener.upper();
+            if let Some(errors) = &mut errors {
+                let mut out = Output::default();
+                upper = errors.pull(&mut out).min(upper);
+                out.errors.into_iter().for_each(|batch| session.give_container(&mut Sealing::Errors(batch)));
+                if errors.snapshot.is_some() {
+                    again.activate();
+                }
+            }
+            drop(session);
+            capability = downgraded(held, upper);
         }
     })
+}
+
+/// `None` once nothing more can come.
+fn downgraded(mut capability: Capability<Time>, upper: Time) -> Option<Capability<Time>> {
+    if upper == END {
+        return None;
+    }
+    if upper > *capability.time() {
+        capability.downgrade(&upper);
+    }
+    Some(capability)
 }

@@ -11,13 +11,14 @@
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
 //! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`recognize`], [`drive`] (drivers), [`sink`] (how changes leave),
-//! [`temporal`] (verbs on events), [`steps`] (how long they run).
+//! [`temporal`] (verbs on events), [`chain`] (steps that are one operator of the runtime), [`steps`] (how long they run).
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 pub mod arithmetic;
 pub mod arrange;
 pub mod asof;
+pub mod chain;
 pub mod condition;
 pub mod drive;
 pub mod exchange;
@@ -32,8 +33,8 @@ pub mod multiplicity;
 mod ordered_trace;
 pub mod parcel;
 mod pending;
-pub mod recognize;
 mod portions;
+pub mod recognize;
 pub mod relay;
 mod segments;
 pub mod sink;

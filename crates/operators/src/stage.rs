@@ -96,7 +96,11 @@ impl Stage {
 }
 
 fn filtered(batch: Batch, keep: &BooleanArray) -> Batch {
-    if keep.null_count() == 0 && keep.true_count() == keep.len() { batch } else { batch.filter(keep) }
+    match keep.true_count() {
+        0 => Batch::default(),
+        n if n == keep.len() => batch,
+        _ => batch.filter(keep),
+    }
 }
 
 /// Keeps the rows on which the predicate is true; rows on which it fails go to the errors.

@@ -17,6 +17,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// Whether nothing was put out.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.errors.is_empty()
+    }
+
     /// Adds result rows, unless there are none.
     pub fn give_rows(&mut self, batch: Batch) {
         if !batch.is_empty() {

@@ -5,6 +5,9 @@
 //! time of their own (1: every row; as many as `--physical`: one time a round). Tuples are those of the relations read. Ours and the peer's runs take turns,
 //! each in a process of its own. Rates are tuples by CPU seconds: the machine may be busy with other things.
 //!
+//! Nobody reads the answer between commits, so ours adds up the times inside a round before it works on them (`Dataflows::horizons`), while the peer computes the
+//! changes of its answer at each. `--every-time` is the like for like: a subscription gets ours of every time.
+//!
 //! Rows are given back as they are taken in, unless `--keep-rows`. The allocator keeps what it is given back (on both sides), so that runs do not measure
 //! how fast the system clears pages: on a virtual machine that may be most of the time.
 //! `peak_mb` is the most resident memory of the process, the generated rows included; `grown_mb` is how much of that came
@@ -54,6 +57,9 @@ pub struct Options {
     /// Ours alone.
     #[arg(long)]
     alone: bool,
+    /// Ours gives out the changes of the answer at every time, to a subscription, instead of keeping the answer for reads after commits.
+    #[arg(long)]
+    every_time: bool,
     /// Compare the final answers instead of measuring.
     #[arg(long)]
     check: bool,
@@ -83,6 +89,8 @@ pub struct Case {
     workers: usize,
     #[arg(long)]
     keep_rows: bool,
+    #[arg(long)]
+    every_time: bool,
     /// The peer's side.
     #[arg(long)]
     peer: bool,
@@ -151,18 +159,20 @@ fn case(options: &Options, query: usize, side: Side) -> Case {
         rows: options.rows,
         workers: options.workers,
         keep_rows: options.keep_rows,
+        every_time: options.every_time && !options.check,
         peer: side == Side::Peer,
     }
 }
 
 fn start_case(options: &Options, query: usize, side: Side) -> Result<Value, String> {
     let program = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
-    let Case { scale, logical, physical, rows, workers, keep_rows, peer, .. } = case(options, query, side);
+    let Case { scale, logical, physical, rows, workers, keep_rows, every_time, peer, .. } = case(options, query, side);
     let output = Command::new(program)
         .args(["tpch-case", "--query", &query.to_string(), "--scale", &scale.to_string()])
         .args(["--logical", &logical.to_string(), "--physical", &physical.to_string(), "--rows", &rows.to_string()])
         .args(["--workers", &workers.to_string()])
         .args(keep_rows.then_some("--keep-rows"))
+        .args(every_time.then_some("--every-time"))
         .args(peer.then_some("--peer"))
         .env("MIMALLOC_PURGE_DELAY", "-1")
         .output()
@@ -274,6 +284,7 @@ fn summary(query: usize, options: &Options, ours: &[Value], peer: &[Value]) -> V
         "logical": options.logical,
         "physical": options.physical,
         "keep_rows": options.keep_rows,
+        "every_time": options.every_time,
         "unit": "tuples/CPU s",
         "tuples": ours[0]["tuples"],
         "ours": side(ours),

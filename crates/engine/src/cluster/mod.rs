@@ -11,6 +11,7 @@ mod threads;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
@@ -194,11 +195,25 @@ impl Cluster {
         self.tell(|| Command::AllowCompaction { arrangement, since });
     }
 
+    /// Tells dataflows up to which time nobody will tell times later than `after` apart in anything they make. Such a time is not greater than that of any
+    /// dataflow that reads them, nor than the times that their own arrangements and changes are read at; and no dataflow begins between the two.
+    pub fn set_horizons(&mut self, after: Time, horizons: Vec<(DataflowId, Time)>) {
+        let horizons: Arc<[(DataflowId, Time)]> = horizons.into();
+        self.tell(|| Command::SetHorizons { after, horizons: Arc::clone(&horizons) });
+    }
+
     /// Waits until everything that a dataflow exports is complete at `past`.
     ///
     /// # Errors
     /// As [`peek`](Cluster::peek).
     pub fn await_frontier(&mut self, dataflow: DataflowId, past: Time, interrupt: &Interrupt) -> Result<(), Error> {
+        if let Workers::Local(local) = &mut self.workers {
+            while local.upper(dataflow).ok_or_else(lost_answer)? <= past {
+                local.step();
+                interrupt.check()?;
+            }
+            return Ok(());
+        }
         let (sender, receiver) = channel();
         self.tell(|| Command::Await { dataflow, past, reply: sender.clone() });
         self.collect(&receiver, interrupt)?;

@@ -1,11 +1,14 @@
 //! One worker: its inputs, arrangements and dataflows, and the questions that wait for an answer.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapshot, probe, snapshot};
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
+use anabranch_operators::import::{Horizon, no_horizon};
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::CaptureRef;
 use anabranch_operators::steps::{Meter, StepStats, reset_steps, step_stats};
@@ -19,7 +22,7 @@ use timely::worker::Worker;
 use super::Reply;
 use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Egress, Peek, PeekResult};
 use crate::render::physical::Physical;
-use crate::render::{Exported, RenderOptions, Shared, render};
+use crate::render::{Exported, RenderOptions, Rendered, Shared, render};
 
 /// What a worker is told.
 pub(super) enum Command {
@@ -36,6 +39,7 @@ pub(super) enum Command {
     Fetch { dataflow: DataflowId, reply: Reply<Changes> },
     FetchEvents { dataflow: DataflowId, reply: Reply<EventsPart> },
     AllowCompaction { arrangement: ArrangementId, since: Time },
+    SetHorizons { after: Time, horizons: Arc<[(DataflowId, Time)]> },
     Stats { reply: Reply<WorkerStats> },
     Steps { reply: Reply<Vec<StepStats>> },
     ResetSteps,
@@ -69,6 +73,7 @@ struct Installed {
     exports: Vec<ArrangementId>,
     capture: Option<CaptureRef>,
     events: Option<EgressRef>,
+    horizon: Horizon,
 }
 
 /// A question whose time is not complete yet.
@@ -153,6 +158,13 @@ impl WorkerState {
                     allow_compaction(&mut exported.errors, since);
                 }
             }
+            Command::SetHorizons { after, horizons } => {
+                for (dataflow, horizon) in horizons.iter() {
+                    if let Some(installed) = self.dataflows.get(dataflow) {
+                        installed.horizon.set((after, *horizon));
+                    }
+                }
+            }
             Command::Stats { reply } => {
                 let stats = self.arrangements.iter().map(|(id, exported)| arrangement_stats(*id, exported));
                 // Nobody listens any more: then nobody misses the answer. Likewise below.
@@ -174,8 +186,15 @@ impl WorkerState {
         as_of: Time,
         egress: Egress,
     ) {
-        let options =
-            RenderOptions { as_of, effort: self.effort, egress, worker: worker.index(), workers: worker.peers() };
+        let horizon = no_horizon();
+        let options = RenderOptions {
+            as_of,
+            horizon: Rc::clone(&horizon),
+            effort: self.effort,
+            egress,
+            worker: worker.index(),
+            workers: worker.peers(),
+        };
         let index = worker.next_dataflow_index();
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
         let rendered =
@@ -188,8 +207,8 @@ impl WorkerState {
             allow_compaction(&mut exported.errors, as_of);
             self.arrangements.insert(arrangement, exported);
         }
-        self.dataflows
-            .insert(dataflow, Installed { index, exports, capture: rendered.capture, events: rendered.events });
+        let Rendered { capture, events, .. } = rendered;
+        self.dataflows.insert(dataflow, Installed { index, exports, capture, events, horizon });
     }
 
     fn uninstall(&mut self, worker: &mut Worker, dataflow: DataflowId) {
@@ -252,18 +271,22 @@ impl WorkerState {
 
     /// True while the question has to wait.
     fn try_await(&self, dataflow: DataflowId, past: Time, reply: &Reply<()>) -> bool {
-        let Some(installed) = self.dataflows.get(&dataflow) else {
-            return false;
-        };
-        let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
-        let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
-        let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
-        let events = installed.events.iter().map(|events| events.borrow().upper);
-        if complete.chain(captured).chain(events).min().unwrap_or(END) <= past {
+        let Some(upper) = self.upper(dataflow) else { return false };
+        if upper <= past {
             return true;
         }
         let _ = reply.send(());
         false
+    }
+
+    /// All that a dataflow makes is complete before this time; `None` when there is no such dataflow.
+    fn upper(&self, dataflow: DataflowId) -> Option<Time> {
+        let installed = self.dataflows.get(&dataflow)?;
+        let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
+        let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
+        let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
+        let events = installed.events.iter().map(|events| events.borrow().upper);
+        Some(complete.chain(captured).chain(events).min().unwrap_or(END))
     }
 
     /// Whether a dataflow has not yet followed the inputs to their frontier. (Timely's own answer is whether there are dataflows at all.)
@@ -336,6 +359,11 @@ impl Local {
 
     pub(super) fn handle(&mut self, command: Command) {
         self.state.handle(&mut self.worker, command);
+    }
+
+    /// All that a dataflow makes is complete before this time; `None` when there is no such dataflow.
+    pub(super) fn upper(&self, dataflow: DataflowId) -> Option<Time> {
+        self.state.upper(dataflow)
     }
 
     /// One turn; true if something was left to do.

@@ -20,10 +20,10 @@ use std::rc::Rc;
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Time, Times, hash};
 use anabranch_operators::aggregate::Aggregate;
-use anabranch_operators::arrange::{Arranged, arrange};
+use anabranch_operators::arrange::{Arranged, Readers};
 use anabranch_operators::asof::{Asof, AsofSpec};
-use anabranch_operators::drive::{errors_as_rows, stateless, timed, union};
-use anabranch_operators::import::{Content, StreamImport, import_runs, import_stream};
+use anabranch_operators::chain::{Chain, timed};
+use anabranch_operators::import::{Content, Horizon, StreamImport, import, import_runs};
 use anabranch_operators::join::{JoinSpec, join};
 use anabranch_operators::matched::{MatchedSpec, matched};
 use anabranch_operators::multiplicity::Multiplicity;
@@ -63,9 +63,11 @@ pub(crate) struct Rendered {
 }
 
 /// How to build a dataflow, apart from its steps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RenderOptions {
     pub as_of: Time,
+    /// Before it nobody tells times apart.
+    pub horizon: Horizon,
     pub effort: MergeEffort,
     pub egress: Egress,
     /// This worker's number, and how many there are.
@@ -81,73 +83,100 @@ pub(crate) fn render<'s>(
     shared: &mut Shared<'_>,
     options: RenderOptions,
 ) -> Rendered {
-    let mut renderer = Renderer { scope, name, shared, options, built: Vec::new() };
-    for step in &physical.steps {
-        let built = renderer.step(step);
+    let wanted = options.egress;
+    let users = physical.users(wanted != Egress::Nothing);
+    let mut renderer = Renderer { scope, name, physical, shared, options, users, built: Vec::new(), errors: None };
+    for index in 0..physical.steps.len() {
+        let built = renderer.step(StepId(index));
         renderer.built.push(built);
     }
-    let exports = renderer.export(physical);
-    let root = || renderer.stream(physical.root);
-    let capture = (options.egress == Egress::Changes).then(|| capture(root(), physical.types.len()));
-    let events = (options.egress == Egress::Events).then(|| egress(root()));
+    let exports = renderer.exports();
+    let capture = (wanted == Egress::Changes).then(|| capture(renderer.stream(physical.root), physical.types.len()));
+    let events = (wanted == Egress::Events).then(|| egress(renderer.stream(physical.root)));
     Rendered { exports, capture, events }
 }
 
+/// What a step has become so far.
 enum Built<'s> {
+    /// Of one user, who has not come yet.
+    Chain(Chain<'s>),
+    /// Of several users.
     Stream(Stream<'s>),
     Arranged(Arranged<'s>),
+    /// Its user continued it.
+    Used,
 }
 
 struct Renderer<'s, 'a, 'b> {
     scope: Scope<'s>,
     /// Of the dataflow, and so of its readers.
     name: &'b str,
+    physical: &'b Physical,
     shared: &'b mut Shared<'a>,
     options: RenderOptions,
+    /// How many users each step has, exports not counted.
+    users: Vec<usize>,
     built: Vec<Built<'s>>,
+    /// The row errors of what is exported.
+    errors: Option<Reader>,
 }
 
 impl<'s> Renderer<'s, '_, '_> {
-    fn stream(&self, step: StepId) -> Stream<'s> {
-        match &self.built[step.0] {
-            Built::Stream(stream) => stream.clone(),
-            Built::Arranged(_) => unreachable!("a stream was prepared here"),
+    /// A step, to be continued.
+    fn chain(&mut self, step: StepId) -> Chain<'s> {
+        if let Built::Stream(stream) = &self.built[step.0] {
+            return Chain::of_stream(stream.clone(), self.options.as_of);
         }
+        match std::mem::replace(&mut self.built[step.0], Built::Used) {
+            Built::Chain(chain) => chain,
+            _ => unreachable!("a chain with one user was prepared here"),
+        }
+    }
+
+    fn stream(&mut self, step: StepId) -> Stream<'s> {
+        self.chain(step).into_stream()
     }
 
     fn arranged(&self, step: StepId) -> Arranged<'s> {
         match &self.built[step.0] {
             Built::Arranged(arranged) => arranged.clone(),
-            Built::Stream(_) => unreachable!("an arrangement was prepared here"),
+            _ => unreachable!("an arrangement was prepared here"),
         }
     }
 
-    fn step(&mut self, step: &Step) -> Built<'s> {
-        let as_of = self.options.as_of;
-        Built::Stream(match step {
+    fn step(&mut self, id: StepId) -> Built<'s> {
+        let physical = self.physical;
+        let chain = match &physical.steps[id.0] {
             Step::ImportArranged { name, arrangement } => return Built::Arranged(self.import(name, *arrangement)),
             Step::Arrange { input, key, types } => {
-                let layout = layout(key, types);
-                let stream = self.stream(*input);
-                let arranged = arrange(stream, "join input", layout, self.options.effort, as_of);
-                return Built::Arranged(Arranged { reader: arranged.reader.named(self.name), ..arranged });
+                return Built::Arranged(self.arrange(id, *input, layout(key, types)));
             }
+            step => self.chain_of(step),
+        };
+        match self.users[id.0] {
+            0 | 1 => Built::Chain(chain),
+            _ => Built::Stream(chain.into_stream()),
+        }
+    }
+
+    /// A step that yields rows.
+    fn chain_of(&mut self, step: &Step) -> Chain<'s> {
+        let as_of = self.options.as_of;
+        match step {
+            Step::ImportArranged { .. } | Step::Arrange { .. } => unreachable!("it yields an arrangement"),
             Step::ImportStream { name, input, history, columns } => {
                 self.import_changes(name, *input, *history, columns)
             }
-            Step::Constant { rows } => self.constant(rows),
+            Step::Constant { rows } => Chain::of_stream(self.constant(rows), as_of),
             Step::Stage { input, stage } => {
                 let stage = stage.clone();
-                stateless(self.stream(*input), "Stage", move |batch, out| stage.apply(batch, out))
+                self.chain(*input).then("Stage", move |batch, out| stage.apply(batch, out))
             }
             Step::Unnest { input, unnest } => {
                 let unnest = unnest.clone();
-                stateless(self.stream(*input), "Unnest", move |batch, out| unnest.apply(batch, out))
+                self.chain(*input).then("Unnest", move |batch, out| unnest.apply(batch, out))
             }
-            Step::Union { inputs } => {
-                let inputs = inputs.iter().map(|input| self.stream(*input)).collect();
-                union(self.scope, inputs)
-            }
+            Step::Union { inputs } => Chain::union(inputs.iter().map(|input| self.chain(*input)).collect()),
             Step::Join { left, right, join: step } => {
                 let spec = JoinSpec {
                     left_key: step.left_key.clone(),
@@ -158,7 +187,7 @@ impl<'s> Renderer<'s, '_, '_> {
                     stage: step.stage.clone(),
                     as_of,
                 };
-                join(self.arranged(*left), self.arranged(*right), "", spec)
+                join(self.arranged(*left), self.arranged(*right), spec)
             }
             Step::Matched { left, right, matched: step } => {
                 let spec = MatchedSpec {
@@ -171,7 +200,7 @@ impl<'s> Renderer<'s, '_, '_> {
                     stage: step.stage.clone(),
                     as_of,
                 };
-                matched(self.arranged(*left), self.arranged(*right), "", spec)
+                matched(self.arranged(*left), self.arranged(*right), spec)
             }
             Step::Asof { left, right, asof } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
@@ -185,13 +214,16 @@ impl<'s> Renderer<'s, '_, '_> {
                 let keys = spec.keys.clone();
                 let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
                 let tactic = Aggregate::new(spec, over_nothing);
-                timed(vec![(self.stream(*input), keys)], "Aggregate", as_of, Box::new(tactic))
+                self.chain(*input).then_timed("Aggregate", keys, Box::new(tactic))
             }
             Step::Multiplicity { inputs, operation, types } => {
-                let tactic = Multiplicity::new(*operation, types.clone());
+                let tactic = Box::new(Multiplicity::new(*operation, types.clone()));
                 let key: Vec<usize> = (0..types.len()).collect();
+                if let [input] = inputs[..] {
+                    return self.chain(input).then_timed("Multiplicity", key, tactic);
+                }
                 let inputs = inputs.iter().map(|input| (self.stream(*input), key.clone())).collect();
-                timed(inputs, "Multiplicity", as_of, Box::new(tactic))
+                timed(inputs, "Multiplicity", as_of, tactic)
             }
             Step::Threshold { rows, scalars, comparison } => {
                 let inputs = vec![(self.stream(*rows), vec![]), (self.stream(*scalars), vec![])];
@@ -201,7 +233,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 let mut spec = top.clone();
                 spec.effort = self.options.effort;
                 let group = spec.group.clone();
-                timed(vec![(self.stream(*input), group)], "TopK", as_of, Box::new(TopK::new(spec)))
+                self.chain(*input).then_timed("TopK", group, Box::new(TopK::new(spec)))
             }
             Step::Recognize { input, recognize } => {
                 let spec = RecognizeSpec { effort: self.options.effort, ..recognize.as_ref().clone() };
@@ -210,9 +242,22 @@ impl<'s> Renderer<'s, '_, '_> {
             }
             Step::Temporal { verb, inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(*input)).collect();
-                verb.render(inputs, self.options.effort)
+                Chain::of_stream(verb.render(inputs, self.options.effort), as_of)
             }
-        })
+        }
+    }
+
+    /// Rows by key: for operators of this dataflow, for others, or for both.
+    fn arrange(&mut self, id: StepId, input: StepId, layout: Rc<Layout>) -> Arranged<'s> {
+        let readers = match (self.physical.is_exported(id), self.users[id.0]) {
+            (false, _) => Readers::Inside,
+            (true, 0) => Readers::Outside,
+            (true, _) => Readers::Everywhere,
+        };
+        let chain = self.chain(input);
+        let (arranged, errors) = chain.arrange_for(readers, self.name, layout, self.options.effort);
+        self.errors = self.errors.take().or(errors);
+        Arranged { reader: arranged.reader.named(self.name), ..arranged }
     }
 
     /// Whether rows without a key come to this worker.
@@ -233,8 +278,9 @@ impl<'s> Renderer<'s, '_, '_> {
 
     fn import(&mut self, name: &str, arrangement: ArrangementId) -> Arranged<'s> {
         let exported = self.read(arrangement);
-        let sealed = import_runs(self.scope, name, &exported.rows, self.options.as_of);
-        Arranged { sealed, errors: Some(self.import_errors(name, &exported)), reader: exported.rows }
+        let errors = Some(self.errors_of(name, &exported));
+        let sealed = import_runs(self.scope, name, &exported.rows, errors, self.options.as_of);
+        Arranged { sealed, reader: exported.rows }
     }
 
     fn import_changes(
@@ -243,41 +289,38 @@ impl<'s> Renderer<'s, '_, '_> {
         input: Option<CollectionId>,
         history: Option<ArrangementId>,
         columns: &[usize],
-    ) -> Stream<'s> {
+    ) -> Chain<'s> {
         let exported = history.map(|history| self.read(history));
         let live = input.map(|input| {
             self.shared.relays.get_mut(&input).expect("the session imports inputs that exist").subscribe()
         });
         let errors = match (&exported, &live) {
-            (Some(exported), None) => Some(self.import_errors(name, exported)),
+            (Some(exported), None) => Some(self.errors_of(name, exported)),
             // The rows of an input cause no errors.
             _ => None,
         };
-        let import = StreamImport {
+        let rows = StreamImport {
             name: name.to_owned(),
             as_of: self.options.as_of,
             history: exported.map(|exported| exported.rows),
             live,
+            horizon: Rc::clone(&self.options.horizon),
             columns: columns.to_vec(),
             content: Content::Rows,
         };
-        let rows = import_stream(self.scope, import);
-        match errors {
-            Some(errors) => union(self.scope, vec![rows, errors]),
-            None => rows,
-        }
+        import(self.scope, std::iter::once(rows).chain(errors).collect())
     }
 
-    fn import_errors(&self, name: &str, exported: &Exported) -> Stream<'s> {
-        let import = StreamImport {
+    fn errors_of(&self, name: &str, exported: &Exported) -> StreamImport {
+        StreamImport {
             name: format!("{name} errors"),
             as_of: self.options.as_of,
             history: Some(exported.errors.clone()),
             live: None,
+            horizon: Rc::clone(&self.options.horizon),
             columns: vec![0],
             content: Content::Errors,
-        };
-        import_stream(self.scope, import)
+        }
     }
 
     /// Literal rows come from worker 0, once.
@@ -295,17 +338,10 @@ impl<'s> Renderer<'s, '_, '_> {
         })
     }
 
-    fn export(&self, physical: &Physical) -> Vec<(ArrangementId, Exported)> {
-        let Some((_, first)) = physical.exports.first() else {
-            return vec![];
-        };
-        let errors = self.arranged(*first).errors.expect("what is exported is arranged here");
-        let messages = layout(&[0], &[DataType::Utf8View]);
-        let errors =
-            arrange(errors_as_rows(errors), "errors", messages, self.options.effort, self.options.as_of).reader;
-        let exported = physical.exports.iter().map(|(arrangement, step)| {
-            let rows = self.arranged(*step).reader;
-            (*arrangement, Exported { rows, errors: errors.clone() })
+    fn exports(&self) -> Vec<(ArrangementId, Exported)> {
+        let exported = self.physical.exports.iter().map(|(arrangement, step)| {
+            let errors = self.errors.clone().expect("row errors are arranged beside what is exported");
+            (*arrangement, Exported { rows: self.arranged(*step).reader, errors })
         });
         exported.collect()
     }

@@ -48,6 +48,41 @@ impl Physical {
         });
         used.collect()
     }
+
+    /// How many users each step has among the others; the root has one more if its stream is wanted.
+    pub fn users(&self, is_root_wanted: bool) -> Vec<usize> {
+        let mut users = vec![0; self.steps.len()];
+        self.steps.iter().flat_map(Step::inputs).for_each(|input| users[input.0] += 1);
+        users[self.root.0] += usize::from(is_root_wanted);
+        users
+    }
+
+    /// Whether a step yields an arrangement that others read.
+    pub fn is_exported(&self, step: StepId) -> bool {
+        self.exports.iter().any(|(_, exported)| *exported == step)
+    }
+}
+
+impl Step {
+    /// The steps that it reads.
+    fn inputs(&self) -> Vec<StepId> {
+        match self {
+            Step::ImportStream { .. } | Step::ImportArranged { .. } | Step::Constant { .. } => vec![],
+            Step::Stage { input, .. }
+            | Step::Unnest { input, .. }
+            | Step::Arrange { input, .. }
+            | Step::Aggregate { input, .. }
+            | Step::TopK { input, .. }
+            | Step::Recognize { input, .. } => vec![*input],
+            Step::Join { left, right, .. } | Step::Matched { left, right, .. } | Step::Asof { left, right, .. } => {
+                vec![*left, *right]
+            }
+            Step::Threshold { rows, scalars, .. } => vec![*rows, *scalars],
+            Step::Union { inputs } | Step::Multiplicity { inputs, .. } | Step::Temporal { inputs, .. } => {
+                inputs.clone()
+            }
+        }
+    }
 }
 
 /// One step.

@@ -3,7 +3,8 @@
 //! Law: commit times increase; all inputs move together, so at every time at which something is read, all of a commit
 //! is there or nothing of it. A commit is open between its first push and `finish_commit`; nobody reads meanwhile.
 //!
-//! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind.
+//! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind. A commit of several times lets them
+//! go at once, and tells dataflows which of the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
 use std::collections::VecDeque;
 
@@ -141,7 +142,7 @@ impl Session {
             )));
         }
         let times = times.unwrap_or(Times::Constant(least));
-        self.extend_commit(greatest);
+        self.extend_commit(least, greatest);
         let diffs = diffs.map_or(Diffs::Constant(1), |diffs| Diffs::Column(diffs.to_vec().into()));
         let batch = Batch::with_len(columns.into(), n_rows, times, diffs);
         let is_added = matches!(batch.diffs(), Diffs::Constant(1));
@@ -182,9 +183,9 @@ impl Session {
         self.timeline.open.get_or_insert((next, next)).0
     }
 
-    fn extend_commit(&mut self, time: Time) {
-        let open = self.timeline.open.get_or_insert((time, time));
-        open.1 = open.1.max(time);
+    fn extend_commit(&mut self, least: Time, greatest: Time) {
+        let open = self.timeline.open.get_or_insert((least, greatest));
+        *open = (open.0.min(least), open.1.max(greatest));
     }
 
     /// The rows that are not late, as far as the relation has a watermark, which follows them.
@@ -222,7 +223,7 @@ impl Session {
 
     /// Closes the open commit, if there is one, and lets inputs, holds and (without threads) the workers follow.
     pub(super) fn commit_pending(&mut self) {
-        let Some((_, greatest)) = self.timeline.open.take() else { return };
+        let Some((least, greatest)) = self.timeline.open.take() else { return };
         for (collection, batch) in self.catalog.watermark_changes() {
             self.timeline.rows_unforgotten += batch.len();
             self.cluster.push(collection, batch.with_times(Times::Constant(greatest)));
@@ -230,6 +231,9 @@ impl Session {
         self.timeline.last = greatest;
         self.timeline.in_flight.push_back(greatest);
         self.timeline.commits_unforgotten += 1;
+        if least < greatest {
+            self.set_horizons(before);
+        }
         self.cluster.advance(greatest + 1);
         if self.timeline.commits_unforgotten >= COMPACT_AFTER_COMMITS
             || self.timeline.rows_unforgotten >= COMPACT_AFTER_ROWS
@@ -237,6 +241,13 @@ impl Session {
             self.allow_compaction();
         }
         self.cluster.step();
+    }
+
+    /// Spares dataflows the times inside the commit, later than `before`, that nobody will read: what is added up before it is worked on costs once.
+    fn set_horizons(&mut self, before: Time) {
+        self.allow_compaction();
+        let horizons = self.dataflows.horizons(|arrangement| self.forgettable(arrangement));
+        self.cluster.set_horizons(before, horizons);
     }
 
     /// Lets every arrangement forget what was before the last commit, or before the history that is to be retained.

@@ -4,6 +4,7 @@
 mod define;
 mod depth;
 mod errors;
+mod horizon;
 mod past;
 mod read;
 mod sharing;

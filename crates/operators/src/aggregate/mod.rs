@@ -63,6 +63,9 @@ use crate::tactic::{Output, Timed};
 use calls::{CallState, Turn};
 use output::{Outcome, assemble, assemble_pieces};
 
+/// Rows of many times that are worked on together: what they put out, twice as many rows of results, is passed on while it is in the cache.
+const PORTION_ROWS: usize = 1 << 12;
+
 /// The tactic. See the module's page.
 pub struct Aggregate {
     /// Input columns that are used: keys first.
@@ -287,23 +290,14 @@ impl Timed for Aggregate {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let due = self.first_row_due(upto);
-        let batch = match self.pending.take_before(upto) {
-            Some(batch) => batch,
-            None if due.is_some() => self.no_rows(),
-            None => return self.calls.iter_mut().for_each(CallState::idle),
-        };
-        let key: Vec<usize> = (0..self.n_keys).collect();
-        let batch = batch.with_key(&key);
-        self.calls.iter_mut().for_each(|call| call.take_rows(&batch, upto));
-        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
-        let portions = if is_in_portions { portions(batch, self.groups.len()) } else { vec![batch] };
-        for portion in portions {
-            self.merge(&portion, due, upto, out);
+        let mut portions = self.pending.take_portions_before(upto, PORTION_ROWS);
+        if portions.is_empty() {
+            match self.first_row_due(upto) {
+                Some(_) => portions.push((self.no_rows(), upto)),
+                None => self.calls.iter_mut().for_each(CallState::idle),
+            }
         }
-        if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
-            self.rows = Rows::Global { from, is_out: true };
-        }
+        portions.into_iter().for_each(|(batch, upto)| self.step(batch, upto, out));
     }
 
     fn pending_from(&self) -> Option<Time> {
@@ -318,6 +312,24 @@ impl Timed for Aggregate {
         let calls: usize = self.calls.iter().map(CallState::size_bytes).sum();
         let multiplicities = self.multiplicities.capacity() * size_of::<Diff>();
         self.pending.size_bytes() + self.groups.size_bytes() + multiplicities + calls
+    }
+}
+
+impl Aggregate {
+    /// Takes in updates before `upto`, and puts out what they change.
+    fn step(&mut self, batch: Batch, upto: Time, out: &mut Output) {
+        let due = self.first_row_due(upto);
+        let key: Vec<usize> = (0..self.n_keys).collect();
+        let batch = batch.with_key(&key);
+        self.calls.iter_mut().for_each(|call| call.take_rows(&batch, upto));
+        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
+        let portions = if is_in_portions { portions(batch, self.groups.len()) } else { vec![batch] };
+        for portion in portions {
+            self.merge(&portion, due, upto, out);
+        }
+        if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
+            self.rows = Rows::Global { from, is_out: true };
+        }
     }
 }
 

@@ -22,20 +22,18 @@ mod pairs;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use anabranch_arrangement::{NullKeys, Reader, Run};
+use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
 use anabranch_batch::{END, Time};
-use timely::container::NoopBuilder;
+use timely::communication::Pull;
+use timely::dataflow::channels::Message;
 use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::Capability;
-use timely::dataflow::operators::generic::OutputBuilder;
-use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::generic::InputHandleCore;
+use timely::progress::frontier::MutableAntichain;
 
-use crate::Stream;
-use crate::arrange::Arranged;
-use crate::drive::{frontier_of, send, union};
-use crate::parcel::Parcel;
+use crate::arrange::{Arranged, Sealing};
+use crate::chain::{Chain, Feed, Open, Pulled};
+use crate::drive::{Hold, frontier_of};
 use crate::stage::Stage;
-use crate::steps::Meter;
 use crate::tactic::Output;
 use pairs::RunPairs;
 pub(crate) use pairs::gather_chunks;
@@ -63,43 +61,46 @@ pub struct JoinSpec {
 const FUEL_PER_TURN: usize = 1 << 17;
 
 /// Joins two arrangements of one dataflow.
-pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, name: &str, spec: JoinSpec) -> Stream<'s> {
-    let scope = left.sealed.scope();
-    let mut operator = OperatorBuilder::new(format!("Join {name}"), scope);
-    let mut left_input = operator.new_input(left.sealed, Pipeline);
-    let mut right_input = operator.new_input(right.sealed, Pipeline);
-    let (output, stream) = operator.new_output::<Parcel>();
-    let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
-    let activator = scope.activator_for(operator.operator_info().address);
-    let readers = [left.reader, right.reader];
-    operator.build(move |capabilities| {
-        drop(capabilities);
-        let mut state = JoinState::new(spec, readers);
-        let meter = Meter::new("Join");
-        move |frontiers| {
-            let _step = meter.step();
-            left_input.for_each(|capability, sealed| {
-                let capability = capability.retain_least(0).expect("a message has a time");
-                let runs = sealed.drain(..).map(|sealed| (sealed.run, sealed.upper));
-                state.accept(Side::Left, runs.collect(), capability);
-            });
-            right_input.for_each(|capability, sealed| {
-                let capability = capability.retain_least(0).expect("a message has a time");
-                let runs = sealed.drain(..).map(|sealed| (sealed.run, sealed.upper));
-                state.accept(Side::Right, runs.collect(), capability);
-            });
-            let mut output = output.activate();
-            let done = state.work(FUEL_PER_TURN, |out, capability| send(out, capability, &mut output));
-            state.follow([frontier_of(&frontiers[0]), frontier_of(&frontiers[1])]);
-            if !done {
-                activator.activate();
-            }
-        }
+pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec) -> Chain<'s> {
+    let (scope, as_of) = (left.sealed.scope(), spec.as_of);
+    let open: Open<'s> = Box::new(move |operator, _| {
+        let first = operator.shape().inputs();
+        let inputs = [operator.new_input(left.sealed, Pipeline), operator.new_input(right.sealed, Pipeline)];
+        Box::new(JoinFeed { inputs, first, state: JoinState::new(spec, [left.reader, right.reader]) })
     });
-    let mut streams = vec![stream];
-    streams.extend(left.errors);
-    streams.extend(right.errors);
-    if streams.len() == 1 { streams.pop().expect("one stream") } else { union(scope, streams) }
+    Chain::of_feed(scope, "Join", as_of, open)
+}
+
+/// A join as a feed: its work is cut by fuel, and time goes no further than what is left to do.
+struct JoinFeed<P: Pull<Message<Time, Sealing>>> {
+    inputs: [InputHandleCore<Time, Sealing, P>; 2],
+    /// Number of the first among the operator's inputs.
+    first: usize,
+    state: JoinState,
+}
+
+impl<P: Pull<Message<Time, Sealing>>> Feed for JoinFeed<P> {
+    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+        for (input, side) in self.inputs.iter_mut().zip([Side::Left, Side::Right]) {
+            input.for_each(|capability, sealing| {
+                let capability = capability.retain_least(0).expect("a message has a time");
+                let time = *capability.time();
+                hold.lower_to(capability);
+                match std::mem::take(sealing) {
+                    Sealing::Empty => {}
+                    Sealing::Runs(runs) => self.state.accept(side, runs, time),
+                    Sealing::Errors(batch) => pulled.out.give_errors(batch),
+                }
+            });
+        }
+        self.state.work(FUEL_PER_TURN, &mut pulled.out);
+        let frontiers = [frontier_of(&frontiers[self.first]), frontier_of(&frontiers[self.first + 1])];
+        self.state.follow(frontiers);
+        let pending = self.state.todo.iter().map(|work| work.time).min();
+        pulled.has_more |= pending.is_some();
+        let upto = frontiers[0].min(frontiers[1]);
+        pulled.reach(pending.map_or(upto, |pending| pending.min(upto)), pending);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +130,8 @@ struct JoinState {
 /// A run of one side to be joined with what was acknowledged of the other.
 struct Work {
     side: Side,
-    capability: Capability<Time>,
+    /// Its pairs may be put out from this time on.
+    time: Time,
     run: Rc<Run>,
     /// Updates of the other side from this time on will meet the run from their own side.
     before: Time,
@@ -148,27 +150,23 @@ impl JoinState {
     }
 
     /// Takes up runs that were sealed together.
-    fn accept(&mut self, side: Side, runs: Vec<(Rc<Run>, Time)>, capability: Capability<Time>) {
+    fn accept(&mut self, side: Side, runs: Vec<Sealed>, time: Time) {
         let before = self.acknowledged[side.other() as usize];
-        for (run, upper) in runs {
+        for Sealed { run, upper, .. } in runs {
             let acknowledged = &mut self.acknowledged[side as usize];
             // What comes first is the whole history, whose times compaction may have moved up to `as_of`.
             *acknowledged = upper.max(self.spec.as_of + 1).max(*acknowledged);
             if before > Time::MIN {
-                let capability = capability.clone();
-                self.todo.push_back(Work { side, capability, run, before, pairs: None });
+                self.todo.push_back(Work { side, time, run, before, pairs: None });
             }
         }
     }
 
-    /// Works until the fuel is used up; true when nothing is left to do.
-    fn work(&mut self, fuel: usize, mut send: impl FnMut(&mut Output, &Capability<Time>)) -> bool {
+    /// Works until the fuel is used up, or nothing is left to do.
+    fn work(&mut self, fuel: usize, out: &mut Output) {
         let mut fuel = fuel as isize;
-        let mut out = Output::default();
         while fuel > 0 {
-            let Some(work) = self.todo.front_mut() else {
-                return true;
-            };
+            let Some(work) = self.todo.front_mut() else { return };
             let reader = self.readers[work.side.other() as usize].as_ref();
             let reader = reader.expect("the other side's arrangement is held while there is work");
             let pairs = work.pairs.get_or_insert_with(|| {
@@ -178,13 +176,10 @@ impl JoinState {
                     Side::Right => RunPairs::right_run(&self.spec, &work.run, runs, work.before),
                 }
             });
-            let done = pairs.work(&self.spec.stage, &mut fuel, &mut out);
-            send(&mut out, &work.capability);
-            if done {
+            if pairs.work(&self.spec.stage, &mut fuel, out) {
                 self.todo.pop_front();
             }
         }
-        self.todo.is_empty()
     }
 
     /// Acknowledges the frontiers and lets go of history that no work to come will ask for.

@@ -27,18 +27,17 @@ mod transitions;
 
 use anabranch_arrangement::{NullKeys, Reader, Sealed};
 use anabranch_batch::Time;
-use timely::container::NoopBuilder;
+use timely::communication::Pull;
+use timely::dataflow::channels::Message;
 use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::generic::OutputBuilder;
-use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::generic::InputHandleCore;
+use timely::progress::frontier::MutableAntichain;
 
-use crate::Stream;
-use crate::arrange::Arranged;
-use crate::drive::{Hold, frontier_of, send, union};
+use crate::arrange::{Arranged, Sealing};
+use crate::chain::{Chain, Feed, Open, Pulled};
+use crate::drive::{Hold, frontier_of};
 use crate::expression::ExpressionRef;
-use crate::parcel::Parcel;
 use crate::stage::Stage;
-use crate::steps::Meter;
 use crate::tactic::Output;
 pub use tactic::Matched;
 
@@ -86,56 +85,66 @@ pub struct MatchedSpec {
 }
 
 /// Runs a [`Matched`] over two arrangements of one dataflow.
-pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, name: &str, spec: MatchedSpec) -> Stream<'s> {
-    let scope = left.sealed.scope();
-    let as_of = spec.as_of;
-    let mut operator = OperatorBuilder::new(format!("Match {name}"), scope);
-    let mut left_input = operator.new_input(left.sealed, Pipeline);
-    let mut right_input = operator.new_input(right.sealed, Pipeline);
-    let (output, stream) = operator.new_output::<Parcel>();
-    let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
-    let mut readers = Readers { left: left.reader, right: right.reader };
-    operator.build(move |capabilities| {
-        drop(capabilities);
-        let mut tactic = Matched::new(spec);
-        let mut hold = Hold::none();
-        let mut left_runs: Vec<Sealed> = Vec::new();
-        let mut right_runs: Vec<Sealed> = Vec::new();
-        let mut done = Time::MIN;
-        let meter = Meter::new("Match");
-        move |frontiers| {
-            let _step = meter.step();
-            left_input.for_each(|capability, sealed| {
-                left_runs.append(sealed);
-                hold.lower_to(capability.retain_least(0).expect("a message has a time"));
-            });
-            right_input.for_each(|capability, sealed| {
-                right_runs.append(sealed);
-                hold.lower_to(capability.retain_least(0).expect("a message has a time"));
-            });
-            let upto = frontier_of(&frontiers[0]).min(frontier_of(&frontiers[1]));
-            if upto <= done.max(as_of) {
-                return;
-            }
-            if let Some(capability) = hold.capability() {
-                let mut out = Output::default();
-                let left = tactic::changes(&left_runs, done, upto);
-                let right = tactic::changes(&right_runs, done, upto);
-                tactic.advance(left, right, &readers.left.runs(), &readers.right.runs(), done, upto, &mut out);
-                send(&mut out, capability, &mut output.activate());
-            }
-            done = upto;
-            left_runs.retain(|sealed| sealed.upper > upto);
-            right_runs.retain(|sealed| sealed.upper > upto);
-            let waiting = !(left_runs.is_empty() && right_runs.is_empty());
-            hold.release(waiting.then_some(upto));
-            readers.forget_before(upto - 1);
-        }
+pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: MatchedSpec) -> Chain<'s> {
+    let (scope, as_of) = (left.sealed.scope(), spec.as_of);
+    let open: Open<'s> = Box::new(move |operator, _| {
+        let first = operator.shape().inputs();
+        let inputs = [operator.new_input(left.sealed, Pipeline), operator.new_input(right.sealed, Pipeline)];
+        let readers = Readers { left: left.reader, right: right.reader };
+        let tactic = Matched::new(spec);
+        Box::new(MatchedFeed { inputs, first, tactic, readers, runs: [vec![], vec![]], as_of, done: Time::MIN })
     });
-    let mut streams = vec![stream];
-    streams.extend(left.errors);
-    streams.extend(right.errors);
-    if streams.len() == 1 { streams.pop().expect("one stream") } else { union(scope, streams) }
+    Chain::of_feed(scope, "Match", as_of, open)
+}
+
+/// The tactic as a feed: runs wait until both sides are complete.
+struct MatchedFeed<P: Pull<Message<Time, Sealing>>> {
+    inputs: [InputHandleCore<Time, Sealing, P>; 2],
+    /// Number of the first among the operator's inputs.
+    first: usize,
+    tactic: Matched,
+    readers: Readers,
+    /// Runs of each side that are not complete on both.
+    runs: [Vec<Sealed>; 2],
+    as_of: Time,
+    done: Time,
+}
+
+impl<P: Pull<Message<Time, Sealing>>> Feed for MatchedFeed<P> {
+    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+        for (input, runs) in self.inputs.iter_mut().zip(&mut self.runs) {
+            input.for_each(|capability, sealing| {
+                hold.lower_to(capability.retain_least(0).expect("a message has a time"));
+                match std::mem::take(sealing) {
+                    Sealing::Empty => {}
+                    Sealing::Runs(sealed) => runs.extend(sealed),
+                    Sealing::Errors(batch) => pulled.out.give_errors(batch),
+                }
+            });
+        }
+        let upto = frontier_of(&frontiers[self.first]).min(frontier_of(&frontiers[self.first + 1]));
+        if upto > self.done.max(self.as_of) {
+            self.advance(upto, &mut pulled.out);
+        }
+        let waits = self.runs.iter().any(|runs| !runs.is_empty());
+        pulled.reach(upto, waits.then_some(upto));
+    }
+}
+
+impl<P: Pull<Message<Time, Sealing>>> MatchedFeed<P> {
+    fn advance(&mut self, upto: Time, out: &mut Output) {
+        let [left, right] = &mut self.runs;
+        if !(left.is_empty() && right.is_empty()) {
+            let (new_left, new_right) =
+                (tactic::changes(left, self.done, upto), tactic::changes(right, self.done, upto));
+            let (left_runs, right_runs) = (self.readers.left.runs(), self.readers.right.runs());
+            self.tactic.advance(new_left, new_right, &left_runs, &right_runs, self.done, upto, out);
+        }
+        self.done = upto;
+        left.retain(|sealed| sealed.upper > upto);
+        right.retain(|sealed| sealed.upper > upto);
+        self.readers.forget_before(upto - 1);
+    }
 }
 
 struct Readers {

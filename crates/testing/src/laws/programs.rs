@@ -41,7 +41,8 @@ pub fn run(rng: &mut Rng, plans: &[Arc<Plan>], history: &History) {
             program.cluster.push(collection(relation), batch.flatten());
             program.step_sometimes();
         }
-        program.completed = portion.last;
+        let before = std::mem::replace(&mut program.completed, portion.last);
+        program.pass_over_times_sometimes(before);
         program.cluster.advance(portion.last + 1);
         program.step_sometimes();
         if program.rng.chance(60) {
@@ -216,10 +217,22 @@ impl<'a> Program<'a> {
         }
     }
 
+    /// Declares that nobody will read the times between the last portion's and this one's last.
+    fn pass_over_times_sometimes(&mut self, before: i64) {
+        if self.setting.compacting && self.rng.chance(50) {
+            self.forget();
+            self.cluster.set_horizons(before, self.dataflows.horizons(|_| self.completed));
+        }
+    }
+
     fn forget_sometimes(&mut self) {
         if !self.setting.compacting || self.rng.chance(30) {
             return;
         }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         let all: BTreeSet<ArrangementId> = self.cluster.stats().iter().map(|stats| stats.arrangement).collect();
         all.into_iter().for_each(|arrangement| self.cluster.allow_compaction(arrangement, self.completed));
         self.dataflows.forget_before(self.completed);

@@ -1,0 +1,372 @@
+//! Chains: steps that follow each other on one worker are one operator of the runtime.
+//!
+//! Law: a chain puts out what its steps would, one operator each. Nothing is exchanged between two of its steps, so every step sees the frontier of the
+//! first: what came before it is done with, from end to end, in one turn.
+//!
+//! ```text
+//!   feeds                    links                              end
+//!   [ import | edge | join ] -> [ stage ] -> [ aggregate ] ->   [ edge | arrangement ]
+//! ```
+//!
+//! A *feed* brings rows from outside of the operator and says how far time has come; a *link* is a function of batches, or a [`Timed`] tactic; the end
+//! is an edge to other operators, or an arrangement (see [`crate::arrange`]). With several workers a step that wants equal keys on one worker begins a new chain.
+//!
+//! Why: a round of one row costs what its operators cost the runtime: each is scheduled, and each of its edges has messages to count and frontiers to move
+//! (some seven thousand instructions an operator and round, half of what a commit of one row to a filter and a sum took).
+//! Cost: a turn is the work of all its steps, so it may take longer; what is cut by fuel (imports, joins) still is. It is counted as a step of the feed's
+//! kind, or the last link's; arranging at the end is counted by itself.
+//! Source: Trill 3 (operators push batches to each other directly); Quill 4 (only a re-shard ends a pipeline).
+
+use anabranch_batch::{Batch, END, Time};
+use timely::communication::Pull;
+use timely::container::NoopBuilder;
+use timely::dataflow::channels::Message;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::generic::{InputHandleCore, OutputBuilder};
+use timely::progress::frontier::MutableAntichain;
+use timely::progress::operate::FrontierInterest;
+use timely::scheduling::Activator;
+
+use crate::drive::{Hold, frontier_of, send};
+use crate::exchange::by_key;
+use crate::parcel::Parcel;
+use crate::steps::Meter;
+use crate::tactic::{Output, Timed};
+use crate::{Scope, Stream};
+
+/// Steps under construction. They become an operator with [`into_stream`](Chain::into_stream), [`arrange`](Chain::arrange) or [`export`](Chain::export).
+pub struct Chain<'s> {
+    scope: Scope<'s>,
+    /// The kind of operator: that of the feed, or of the last link when that is an edge.
+    kind: &'static str,
+    has_feed: bool,
+    heads: Vec<Head<'s>>,
+    links: Vec<Link>,
+    as_of: Time,
+}
+
+/// Opens a feed: connects its inputs to the operator. The activator wakes the operator.
+pub(crate) type Open<'s> =
+    Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &dyn Fn() -> Activator) -> Box<dyn Feed> + 's>;
+
+enum Head<'s> {
+    /// The rows of a stream; with several workers, equal keys on one of them if there is a key.
+    Edge(Stream<'s>, Option<Vec<usize>>),
+    /// What a feed brings.
+    Feed(Open<'s>),
+}
+
+enum Link {
+    Apply(Box<dyn FnMut(Batch, &mut Output)>),
+    Timed(Box<dyn Timed>),
+}
+
+/// Brings rows into an operator.
+pub(crate) trait Feed {
+    /// What has come since the last call. The hold may be used for everything that was brought and is not put out, the pending included.
+    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled);
+}
+
+/// What feeds have brought in a turn.
+pub(crate) struct Pulled {
+    pub out: Output,
+    /// No row before this time will come.
+    pub upto: Time,
+    /// What a feed keeps back may be put out from this time on.
+    pub pending: Option<Time>,
+    /// Whether there is more to do, so that the operator is to be scheduled again.
+    pub has_more: bool,
+}
+
+impl Pulled {
+    fn new() -> Pulled {
+        Pulled { out: Output::default(), upto: END, pending: None, has_more: false }
+    }
+
+    /// A feed brings nothing before `upto` any more, and keeps back what may be put out from `pending` on.
+    pub fn reach(&mut self, upto: Time, pending: Option<Time>) {
+        self.upto = self.upto.min(upto);
+        self.pending = self.pending.into_iter().chain(pending).min();
+    }
+}
+
+impl<'s> Chain<'s> {
+    /// The rows of a stream. What follows may put out rows at `as_of` even if nothing comes in.
+    pub fn of_stream(stream: Stream<'s>, as_of: Time) -> Chain<'s> {
+        Chain {
+            scope: stream.scope(),
+            kind: "Edge",
+            has_feed: false,
+            heads: vec![Head::Edge(stream, None)],
+            links: vec![],
+            as_of,
+        }
+    }
+
+    pub(crate) fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, open: Open<'s>) -> Chain<'s> {
+        Chain { scope, kind, has_feed: true, heads: vec![Head::Feed(open)], links: vec![], as_of }
+    }
+
+    /// The rows and row errors of all chains together.
+    ///
+    /// # Panics
+    /// Without a chain.
+    pub fn union(chains: Vec<Chain<'s>>) -> Chain<'s> {
+        let mut chains = chains.into_iter().map(Chain::without_links);
+        let mut all = chains.next().expect("a union has a part");
+        chains.for_each(|chain| all.heads.extend(chain.heads));
+        all
+    }
+
+    fn without_links(self) -> Chain<'s> {
+        if self.links.is_empty() {
+            return self;
+        }
+        let as_of = self.as_of;
+        Chain::of_stream(self.into_stream(), as_of)
+    }
+
+    /// Then a function of each batch of rows; row errors pass.
+    pub fn then(mut self, kind: &'static str, apply: impl FnMut(Batch, &mut Output) + 'static) -> Chain<'s> {
+        self.links.push(Link::Apply(Box::new(apply)));
+        self.called(kind)
+    }
+
+    /// Then a tactic of one input, with rows of equal `key` on one worker.
+    pub fn then_timed(self, kind: &'static str, key: Vec<usize>, tactic: Box<dyn Timed>) -> Chain<'s> {
+        let mut chain = self.by_key(key);
+        chain.links.push(Link::Timed(tactic));
+        chain.called(kind)
+    }
+
+    fn called(mut self, kind: &'static str) -> Chain<'s> {
+        if !self.has_feed {
+            self.kind = kind;
+        }
+        self
+    }
+
+    /// With rows of equal `key` on one worker.
+    pub(crate) fn by_key(self, key: Vec<usize>) -> Chain<'s> {
+        if self.scope.peers() == 1 {
+            return self;
+        }
+        let (scope, kind, as_of) = (self.scope, self.kind, self.as_of);
+        let heads = vec![Head::Edge(self.into_stream(), Some(key))];
+        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of }
+    }
+
+    /// The end of the chain as an edge.
+    pub fn into_stream(mut self) -> Stream<'s> {
+        if let [Head::Edge(_, None)] = &self.heads[..]
+            && self.links.is_empty()
+            && let Some(Head::Edge(stream, _)) = self.heads.pop()
+        {
+            return stream;
+        }
+        let (interest, name) = (self.interest(), self.kind.to_owned());
+        let (mut operator, mut steps) = self.open(name, interest);
+        let (output, stream) = operator.new_output::<Parcel>();
+        let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
+        operator.build(move |mut capabilities| {
+            steps.start_with(Hold::new(capabilities.pop().expect("one output")));
+            move |frontiers| {
+                let mut turn = steps.turn(frontiers);
+                if !turn.out.is_empty() {
+                    let capability = steps.hold.capability().expect("what is put out came with a capability");
+                    send(&mut turn.out, capability, &mut output.activate());
+                }
+                steps.release(turn.pending);
+            }
+        });
+        stream
+    }
+
+    pub(crate) fn scope(&self) -> Scope<'s> {
+        self.scope
+    }
+
+    pub(crate) fn as_of(&self) -> Time {
+        self.as_of
+    }
+
+    /// When the end is an edge: functions of batches do not look at frontiers, and tactics only while something waits.
+    fn interest(&self) -> FrontierInterest {
+        match self.links.iter().any(|link| matches!(link, Link::Timed(_))) {
+            true => FrontierInterest::IfCapability,
+            false => FrontierInterest::Never,
+        }
+    }
+
+    /// An operator with the inputs of the feeds, and the steps for it. `interest` is that of edges; other feeds look at every frontier.
+    pub(crate) fn open(self, name: String, interest: FrontierInterest) -> (OperatorBuilder<'s, Time>, Steps) {
+        let Chain { scope, kind, heads, links, as_of, .. } = self;
+        let mut operator = OperatorBuilder::new(name, scope);
+        let address = operator.operator_info().address;
+        let activator = || scope.activator_for(address.clone());
+        let mut feeds: Vec<Box<dyn Feed>> = Vec::with_capacity(heads.len());
+        for head in heads {
+            let index = operator.shape().inputs();
+            feeds.push(match head {
+                Head::Feed(open) => open(&mut operator, &activator),
+                Head::Edge(stream, key) => {
+                    let feed: Box<dyn Feed> = match key.filter(|_| scope.peers() > 1) {
+                        Some(key) => Box::new(Edge { input: operator.new_input(stream, by_key(key)), index }),
+                        None => Box::new(Edge { input: operator.new_input(stream, Pipeline), index }),
+                    };
+                    operator.set_notify_for(index, interest);
+                    feed
+                }
+            });
+        }
+        let (again, meter) = (activator(), Meter::new(kind));
+        let steps = Steps { feeds, links, as_of, done: Time::MIN, hold: Hold::none(), again, meter };
+        (operator, steps)
+    }
+}
+
+/// The steps of an operator at work.
+pub(crate) struct Steps {
+    feeds: Vec<Box<dyn Feed>>,
+    links: Vec<Link>,
+    as_of: Time,
+    /// Tactics have put out all before this time.
+    done: Time,
+    /// The right to send whatever is kept back.
+    pub hold: Hold,
+    again: Activator,
+    meter: Meter,
+}
+
+/// What a turn has brought to the end of a chain.
+pub(crate) struct Turn {
+    pub out: Output,
+    /// No row before this time will come.
+    pub upto: Time,
+    /// Rows that are kept back may be put out from this time on.
+    pub pending: Option<Time>,
+}
+
+impl Steps {
+    /// The right to send from the start.
+    pub fn start_with(&mut self, mut hold: Hold) {
+        hold.release(Some(self.as_of));
+        self.hold = hold;
+    }
+
+    /// One turn of all feeds and links.
+    pub fn turn(&mut self, frontiers: &[MutableAntichain<Time>]) -> Turn {
+        let _step = self.meter.step();
+        let mut pulled = Pulled::new();
+        self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, &mut self.hold, &mut pulled));
+        if pulled.has_more {
+            self.again.activate();
+        }
+        let Pulled { mut out, upto, mut pending, .. } = pulled;
+        let is_later = upto > self.done.max(self.as_of);
+        for link in &mut self.links {
+            let rows = std::mem::take(&mut out.rows);
+            match link {
+                Link::Apply(apply) => rows.into_iter().for_each(|batch| apply(batch, &mut out)),
+                Link::Timed(tactic) => {
+                    rows.into_iter().for_each(|batch| tactic.push(0, batch.flatten()));
+                    pending = advance(tactic.as_mut(), is_later, upto, &mut out).into_iter().chain(pending).min();
+                }
+            }
+        }
+        if is_later {
+            self.done = upto;
+        }
+        Turn { out, upto, pending }
+    }
+
+    /// Keeps the right to send from `pending` on, or nothing.
+    pub fn release(&mut self, pending: Option<Time>) {
+        self.hold.release(pending);
+    }
+}
+
+/// Lets a tactic put out everything before `upto`, if that is later than before. Returns from when on it may put out what it keeps back.
+fn advance(tactic: &mut dyn Timed, is_later: bool, upto: Time, out: &mut Output) -> Option<Time> {
+    if is_later && tactic.pending_from().is_some() {
+        tactic.advance(upto, out);
+    }
+    tactic.pending_from().map(|_| upto)
+}
+
+/// An edge of the dataflow as a feed.
+struct Edge<P: Pull<Message<Time, Parcel>>> {
+    input: InputHandleCore<Time, Parcel, P>,
+    /// Number among the operator's inputs.
+    index: usize,
+}
+
+impl<P: Pull<Message<Time, Parcel>>> Feed for Edge<P> {
+    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+        self.input.for_each(|capability, parcel| {
+            hold.lower_to(capability.retain_least(0).expect("a message has a time"));
+            match std::mem::take(parcel) {
+                Parcel::Empty => {}
+                Parcel::Rows(batch) => pulled.out.give_rows(batch),
+                Parcel::Errors(batch) => pulled.out.give_errors(batch),
+            }
+        });
+        pulled.reach(frontier_of(&frontiers[self.index]), None);
+    }
+}
+
+/// Two or more edges into one tactic, as a feed.
+struct TimedEdges<P: Pull<Message<Time, Parcel>>> {
+    inputs: Vec<InputHandleCore<Time, Parcel, P>>,
+    /// Number of the first among the operator's inputs.
+    first: usize,
+    tactic: Box<dyn Timed>,
+    as_of: Time,
+    done: Time,
+}
+
+impl<P: Pull<Message<Time, Parcel>>> Feed for TimedEdges<P> {
+    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+        for (index, input) in self.inputs.iter_mut().enumerate() {
+            input.for_each(|capability, parcel| {
+                hold.lower_to(capability.retain_least(0).expect("a message has a time"));
+                match std::mem::take(parcel) {
+                    Parcel::Empty => {}
+                    Parcel::Rows(batch) => self.tactic.push(index, batch.flatten()),
+                    Parcel::Errors(batch) => pulled.out.give_errors(batch),
+                }
+            });
+        }
+        let inputs = &frontiers[self.first..self.first + self.inputs.len()];
+        let upto = inputs.iter().map(frontier_of).min().expect("a tactic has an input");
+        let is_later = upto > self.done.max(self.as_of);
+        let pending = advance(self.tactic.as_mut(), is_later, upto, &mut pulled.out);
+        if is_later {
+            self.done = upto;
+        }
+        pulled.reach(upto, pending);
+    }
+}
+
+/// A [`Timed`] tactic over several streams, with rows of equal keys on one worker.
+///
+/// The tactic may put out rows at `as_of` even if nothing comes in.
+pub fn timed<'s>(
+    inputs: Vec<(Stream<'s>, Vec<usize>)>,
+    kind: &'static str,
+    as_of: Time,
+    tactic: Box<dyn Timed>,
+) -> Chain<'s> {
+    let scope = inputs.first().expect("a tactic has an input").0.scope();
+    let open: Open<'s> = Box::new(move |operator, _| {
+        let first = operator.shape().inputs();
+        if scope.peers() == 1 {
+            let inputs = inputs.into_iter().map(|(stream, _)| operator.new_input(stream, Pipeline)).collect();
+            return Box::new(TimedEdges { inputs, first, tactic, as_of, done: Time::MIN });
+        }
+        let inputs = inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
+        Box::new(TimedEdges { inputs, first, tactic, as_of, done: Time::MIN })
+    });
+    Chain::of_feed(scope, kind, as_of, open)
+}
