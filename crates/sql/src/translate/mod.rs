@@ -28,6 +28,7 @@ use datafusion_expr::{Expr, Volatility, cast};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::planner::{Finish, Planned};
 use crate::setop::SetNode;
+pub(crate) use expr::NAME_IT;
 use expr::{conjuncts, resolve};
 use stage::stage;
 
