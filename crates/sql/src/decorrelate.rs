@@ -19,7 +19,7 @@ use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery};
 use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::{BinaryExpr, Expr, Operator, lit, when};
+use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
 
 /// The column that is true for rows of the subquery and null for a domain value without any.
 const PRESENT: &str = "__present";
@@ -133,7 +133,8 @@ fn collect_outer(expr: &Expr, outer: &mut Vec<Column>) {
     debug_assert!(walked.is_ok(), "the closure does not fail");
 }
 
-fn mentions_outer(plan: &LogicalPlan) -> bool {
+/// Whether a plan names columns from outside of it.
+pub(crate) fn mentions_outer(plan: &LogicalPlan) -> bool {
     plan.exists(|node| Ok(node.expressions().iter().any(Expr::contains_outer))).unwrap_or(true)
 }
 
@@ -195,15 +196,16 @@ impl Parts {
     }
 }
 
-/// The aggregate over rows of the subquery only: a constant argument counts where a row is present.
+/// The aggregate over rows of the subquery only: a domain value without any has one row, whose columns are null, in its place.
 fn only_present(aggregate: Expr) -> DfResult<Expr> {
     let rewritten = aggregate.transform_up(|e| match e {
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
-            for argument in &mut params.args {
-                if argument.column_refs().is_empty() && func.name() != "string_agg" {
-                    let present = Expr::Column(Column::from_name(PRESENT));
-                    *argument = when(present, argument.clone()).end()?;
-                }
+            let skips_null = func.name() != "array_agg";
+            let is_null = matches!(params.args.first(), Some(Expr::Column(_)));
+            if !(skips_null && is_null) {
+                let present = Expr::Column(Column::from_name(PRESENT));
+                let filter = params.filter.take().map_or(present.clone(), |filter| present.and(*filter));
+                params.filter = Some(Box::new(filter));
             }
             Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
         }

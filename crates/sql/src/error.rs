@@ -12,6 +12,7 @@ use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
 use crate::input::in_words;
 use crate::nearest::nearest;
+use crate::translate::NAME_IT;
 
 /// Result of the functions of this crate.
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -277,6 +278,9 @@ fn from_message(message: &str) -> SqlError {
     }
     if VALUE_ERRORS.iter().any(|words| line.contains(words)) {
         return SqlError::new(ErrorKind::Invalid, line);
+    }
+    if line.contains("subquery can only be used in") {
+        return SqlError::unsupported("a subquery at this place", NAME_IT);
     }
     let lower = line.to_lowercase();
     let kind = if ["coerc", "cast", "common argument type", "boolean type", "data type", "type mismatch", "types"]

@@ -7,7 +7,8 @@
 //! Law: a plan means what PostgreSQL says the text means, or planning fails with an error that says what to write.
 //!
 //! Reading order: [`statement`], [`mod@parse`], [`catalog`], [`planner`], then the private modules it is made of:
-//! `rewrite` (on the syntax tree), `context` (names and functions for DataFusion), `translate` (its plan to ours),
+//! `rewrite` (on the syntax tree), `context` (names and functions for DataFusion), `subqueries` and `decorrelate` (what it
+//! would decorrelate wrongly or not at all), `translate` (its plan to ours),
 //! `change` (INSERT, UPDATE, DELETE).
 
 mod age;
@@ -21,6 +22,7 @@ mod decorrelate;
 mod dialect;
 mod distinct_on;
 mod error;
+mod filtered;
 mod functions;
 pub mod input;
 mod intervals;
@@ -39,6 +41,7 @@ mod setop;
 pub mod span;
 mod split;
 pub mod statement;
+mod subqueries;
 mod text;
 mod translate;
 mod types;

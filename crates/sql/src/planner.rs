@@ -1,6 +1,6 @@
 //! From a syntax tree to a plan.
 //!
-//! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, rewrite `DISTINCT ON`, let DataFusion
+//! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, settle subqueries, rewrite `DISTINCT ON`, let DataFusion
 //! optimise, translate. A panic of the planner crates becomes an `Internal` error. All of it runs where there is
 //! [room](crate::room).
 //!
@@ -32,6 +32,7 @@ use crate::rewrite::output_names;
 use crate::room::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
 use crate::setop::match_unions;
 use crate::statement::{CreateView, Emit};
+use crate::subqueries;
 use crate::translate::{Clock, Translator};
 
 /// A query, planned.
@@ -228,7 +229,7 @@ pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
 /// Resolves types, decorrelates and optimises.
 pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
     let config = context.config();
-    let plan = postgres::adapt(match_unions(decorrelate::replace(plan)?)?)?;
+    let plan = postgres::adapt(match_unions(decorrelate::replace(subqueries::settle(plan)?)?)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
     let plan = input::read_text(plan)?;
     clock.check(&plan)?;

@@ -11,6 +11,7 @@
 //! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
 //! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
+//! - Arguments of aggregates are computed of the rows that pass FILTER, in `filtered`; DataFusion would compute them of all.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode};
@@ -21,6 +22,7 @@ use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
 use crate::conversions::{ByteaIn, Rint, TimestampDifference};
+use crate::filtered::guard_arguments;
 use crate::own::FloatDivide;
 use crate::zones::at_time_zone;
 
@@ -48,7 +50,8 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| room_for_carry(e, &schema))?
                         .transform_data(|e| compare_bytea(e, &schema))?
                         .transform_data(|e| read_bytea(e, &schema))?
-                        .transform_data(|e| at_time_zone(e, &schema))
+                        .transform_data(|e| at_time_zone(e, &schema))?
+                        .transform_data(|e| guard_arguments(e, &schema))
                 })?;
                 Ok(adapted.update_data(|e| name.restore(e)))
             })?

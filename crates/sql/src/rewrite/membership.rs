@@ -115,7 +115,11 @@ impl Conditions<'_> {
             },
             // A match or none: nothing between is asked for.
             Expr::InSubquery { negated: false, .. } => Ok(()),
-            Expr::InSubquery { expr, negated: true, .. } if alone && has_columns(expr) => Ok(()),
+            Expr::InSubquery { expr, subquery, negated: true }
+                if alone && (has_columns(expr) || !is_closed(subquery, self.catalog)) =>
+            {
+                Ok(())
+            }
             Expr::Case { operand: None, conditions, else_result, .. } => {
                 for arm in conditions {
                     self.settle_arm(&mut arm.condition)?;

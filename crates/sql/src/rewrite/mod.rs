@@ -53,6 +53,7 @@ pub(crate) const SET_MARK: &str = "__anabranch_";
 pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> Result<Query> {
     let mut query = query.clone();
     change(&mut query, &mut distinct_from::EndOperands)?;
+    change(&mut query, &mut subquery::Tests)?;
     name_repeated(&mut query, name_all);
     let hidden = hidden_tables(&query, catalog);
     let mut rewriter = Rewriter { catalog: Some(catalog), hidden, compared: vec![], known: vec![] };
@@ -64,6 +65,7 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool) -> R
 pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
     let mut expr = expr.clone();
     change(&mut expr, &mut distinct_from::EndOperands)?;
+    change(&mut expr, &mut subquery::Tests)?;
     let mut rewriter = Rewriter { catalog: None, hidden: BTreeSet::new(), compared: vec![], known: vec![] };
     change(&mut expr, &mut rewriter)?;
     Ok(expr)
@@ -149,7 +151,6 @@ impl Changing for Rewriter<'_> {
     }
 
     fn expr(&mut self, expr: &mut Expr) -> Result<()> {
-        subquery::any_to_in(expr)?;
         if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expr {
             self.compared.push(address(right));
         }

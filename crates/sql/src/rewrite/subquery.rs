@@ -5,6 +5,8 @@
 //! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
 //! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts.
 //! - Comparisons of row values are spelt out; `= ANY` and `<> ALL` become `IN` and `NOT IN`.
+//! - `IN`, `ANY` and `ALL` of an aggregate without groups, which is one row, become comparisons with it.
+//! - `EXISTS (.. OFFSET n)` counts to more than *n*.
 
 use std::ops::ControlFlow;
 
@@ -20,9 +22,86 @@ use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
 use crate::walk::{Changing, Look, Looking, change, change_outside_queries, look};
 
+/// The forms of tests of queries that are planned rightly, before any other rewrite looks at them.
+pub(super) struct Tests;
+
+impl Changing for Tests {
+    fn expr(&mut self, expr: &mut Expr) -> Result<()> {
+        compare_with_one_row(expr);
+        any_to_in(expr)?;
+        select_values(expr)?;
+        count_beyond_offset(expr)
+    }
+}
+
+/// `x op ANY (query)` is `x op (query)` where the query is an aggregate without groups.
+fn compare_with_one_row(expr: &mut Expr) {
+    let (left, op, query) = match expr {
+        Expr::InSubquery { expr, subquery, negated: false } => (expr, BinaryOperator::Eq, subquery),
+        Expr::InSubquery { expr, subquery, negated: true } => (expr, BinaryOperator::NotEq, subquery),
+        Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right } => match right.as_mut() {
+            Expr::Subquery(query) => (left, compare_op.clone(), query),
+            _ => return,
+        },
+        _ => return,
+    };
+    let one_row = match query.body.as_ref() {
+        SetExpr::Select(select) => select.projection.len() == 1 && select.having.is_none() && is_total(query),
+        _ => false,
+    };
+    if one_row && !matches!(left.as_ref(), Expr::Tuple(_)) {
+        let left = Box::new(Expr::Nested(left.clone()));
+        let comparison = Expr::BinaryOp { left, op, right: Box::new(Expr::Subquery(query.clone())) };
+        *expr = Expr::Nested(Box::new(comparison));
+    }
+}
+
+/// Whether a query is an aggregate without groups: one row, unless HAVING removes it.
+fn is_total(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let shape = Shape::of(select);
+    shape.aggregates && !shape.groups && !shape.lists && query.limit_clause.is_none() && query.fetch.is_none()
+}
+
+/// `x IN (VALUES ..)` is `x IN (SELECT c FROM (VALUES ..) AS v(c))`.
+fn select_values(expr: &mut Expr) -> Result<()> {
+    if let Expr::InSubquery { subquery, .. } = expr
+        && matches!(subquery.body.as_ref(), SetExpr::Values(_))
+    {
+        *subquery = around("SELECT __c FROM (SELECT 1) AS __values(__c)", subquery.as_ref().clone())?;
+    }
+    Ok(())
+}
+
+/// `EXISTS (.. OFFSET n)` asks for more than n rows.
+fn count_beyond_offset(expr: &mut Expr) -> Result<()> {
+    let Expr::Exists { subquery, negated } = expr else { return Ok(()) };
+    let Some(LimitClause::LimitOffset { limit, offset: Some(offset), .. }) = &subquery.limit_clause else {
+        return Ok(());
+    };
+    let whole = |e: &Expr| match e {
+        Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => digits.parse::<u64>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(offset) = whole(&offset.value) else {
+        return Err(SqlError::unsupported("OFFSET of an expression in EXISTS", "Write a whole number."));
+    };
+    let nothing = limit.as_ref().and_then(whole) == Some(0);
+    if offset > 0 && !nothing {
+        let mut query = subquery.as_ref().clone();
+        query.limit_clause = None;
+        query.order_by = None;
+        *expr = more_than(offset, query, *negated)?;
+    }
+    Ok(())
+}
+
 /// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other comparisons keep their form, but the
 /// column of the query gets a name of its own: DataFusion would take an outer column of the same name for it.
-pub(super) fn any_to_in(expr: &mut Expr) -> Result<()> {
+fn any_to_in(expr: &mut Expr) -> Result<()> {
     let (left, right, negated) = match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
@@ -138,6 +217,8 @@ struct Shape {
     aggregates: bool,
     groups: bool,
     windows: bool,
+    /// Lists become rows.
+    lists: bool,
     /// Queries deep, while looking.
     depth: usize,
 }
@@ -183,6 +264,8 @@ impl Looking for Shape {
             let name = function.name.to_string().to_lowercase();
             if function.over.is_some() {
                 self.windows = true;
+            } else if matches!(name.as_str(), "unnest" | "generate_series") {
+                self.lists = true;
             } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" {
                 self.aggregates = true;
             }
@@ -203,7 +286,9 @@ pub(super) fn count_in_projection(select: &mut Select) -> Result<()> {
 
 fn count(expr: &mut Expr) -> Result<()> {
     *expr = match expr {
-        Expr::Exists { subquery, negated } => exists_as_count((**subquery).clone(), *negated)?,
+        // One row or none: the plan says which.
+        Expr::Exists { subquery, .. } if is_total(subquery) => return Ok(()),
+        Expr::Exists { subquery, negated } => more_than(0, (**subquery).clone(), *negated)?,
         Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
         Expr::AnyOp { left, compare_op, right, .. } => match right.as_ref() {
             Expr::Subquery(query) => any_as_count(left, compare_op, query)?,
@@ -236,17 +321,20 @@ fn not(expr: Expr) -> Expr {
     Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
 }
 
-fn exists_as_count(mut query: Query, negated: bool) -> Result<Expr> {
-    let test = if negated { "count(*) = 0" } else { "count(*) > 0" };
+/// Whether a query has more than `n` rows.
+fn more_than(n: u64, mut query: Query, negated: bool) -> Result<Expr> {
+    let test = if negated { format!("count(*) <= {n}") } else { format!("count(*) > {n}") };
     let plain = match query.body.as_ref() {
         SetExpr::Select(select) => {
             let shape = Shape::of(select);
-            !shape.aggregates && !shape.groups && query.limit_clause.is_none() && !select.from.is_empty()
+            let distinct = n > 0 && select.distinct.is_some();
+            let repeats = shape.aggregates || shape.groups || shape.lists || distinct;
+            !repeats && query.limit_clause.is_none() && !select.from.is_empty()
         }
         _ => false,
     };
     if plain {
-        set_projection(&mut query, expr(test)?);
+        set_projection(&mut query, expr(&test)?);
         return Ok(Expr::Subquery(Box::new(query)));
     }
     Ok(Expr::Subquery(around(&format!("SELECT {test} FROM (SELECT 1) AS __any(__c)"), query)?))

@@ -51,17 +51,24 @@ pub(crate) fn resolve_with(expr: &Expr, stand: &dyn Fn(&Column) -> Result<Stand>
 }
 
 fn correlated(expr: &Expr) -> SqlError {
-    let construct = match expr {
-        Expr::ScalarSubquery(_) => "this correlated scalar subquery",
-        Expr::Exists(_) => "this correlated EXISTS",
-        Expr::InSubquery(_) | Expr::SetComparison(_) => "this correlated IN, ANY or ALL",
-        _ => "this reference to an outer query",
+    let (construct, outer) = match expr {
+        Expr::ScalarSubquery(query) => ("scalar subquery", &query.outer_ref_columns),
+        Expr::Exists(exists) => ("EXISTS", &exists.subquery.outer_ref_columns),
+        Expr::InSubquery(test) => ("IN, ANY or ALL", &test.subquery.outer_ref_columns),
+        Expr::SetComparison(test) => ("IN, ANY or ALL", &test.subquery.outer_ref_columns),
+        _ => return SqlError::unsupported("this reference to an outer query", CORRELATE),
     };
-    SqlError::unsupported(
-        construct,
-        "Correlate by equality (inner.x = outer.x) and without LIMIT; or join with a grouped query; or number the rows with row_number() and filter.",
-    )
+    if outer.is_empty() {
+        return SqlError::unsupported(format!("a subquery ({construct}) at this place"), NAME_IT);
+    }
+    SqlError::unsupported(format!("this correlated {construct}"), CORRELATE)
 }
+
+const CORRELATE: &str = "Correlate by equality (inner.x = outer.x) and without LIMIT; or join with a grouped query; or number the rows with row_number() and filter.";
+
+/// Where a subquery cannot stand, a column can.
+pub(crate) const NAME_IT: &str =
+    "Compute it in a derived table, as in FROM (SELECT *, .. AS c FROM t) AS t, and write the column c here.";
 
 /// The column at a position.
 pub(crate) fn column(schema: &DFSchema, at: usize) -> Expr {

@@ -32,6 +32,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::planner::{Finish, Planned};
 use crate::recognize::RecognizeNode;
 use crate::setop::SetNode;
+pub(crate) use expr::NAME_IT;
 use expr::{conjuncts, resolve};
 use stage::stage;
 
