@@ -11,6 +11,7 @@
 //! `change` (INSERT, UPDATE, DELETE).
 
 mod age;
+mod bounded;
 pub mod catalog;
 mod change;
 pub mod coerce;
@@ -20,6 +21,7 @@ mod decorrelate;
 mod dialect;
 mod distinct_on;
 mod error;
+mod extract;
 mod functions;
 pub mod input;
 mod intervals;
@@ -41,6 +43,7 @@ mod text;
 mod translate;
 mod types;
 mod walk;
+mod window_floor;
 mod zones;
 
 pub use catalog::{Catalog, Relation};
