@@ -1,4 +1,4 @@
-//! Conversions that PostgreSQL makes differently: text to bytes, floats to whole numbers, timestamps to intervals.
+//! Conversions that PostgreSQL makes differently: text to bytes, numbers to rounder ones, timestamps to intervals.
 
 use std::sync::Arc;
 
@@ -88,6 +88,38 @@ impl ScalarUDFImpl for Rint {
         let values = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Float64)?;
         let rounded: Float64Array = values.as_primitive::<Float64Type>().unary(f64::round_ties_even);
         Ok(ColumnarValue::Array(Arc::new(rounded) as ArrayRef))
+    }
+}
+
+/// `round(numeric, places)`, of a type that is settled when it is planned. DataFusion's has another one when the places turn out to be a
+/// constant, which is after what it is compared with has been given its type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RoundTo {
+    to: DataType,
+    signature: Signature,
+}
+
+impl RoundTo {
+    pub(crate) fn udf(to: DataType) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { to, signature: Signature::any(2, Volatility::Immutable) }))
+    }
+}
+
+impl ScalarUDFImpl for RoundTo {
+    fn name(&self) -> &str {
+        "round"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        datafusion_functions::math::round().invoke_with_args(args)
     }
 }
 

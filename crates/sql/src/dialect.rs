@@ -1,4 +1,4 @@
-//! PostgreSQL's dialect, but for one thing: the names of arguments (`f(name => value)`) are words.
+//! PostgreSQL's dialect, but for two things: the names of arguments (`f(name => value)`) are words, and `EMIT ON WINDOW CLOSE` is no alias.
 //!
 //! The parser's own takes any expression for a name, and so reads every argument twice: first for a name, then as a value. Calls in each other took
 //! twice the time with every level, seconds at twenty. Cost: parsing is linear in the text.
@@ -8,6 +8,7 @@ use std::any::TypeId;
 use datafusion_expr::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::{Parser, ParserError};
+use datafusion_expr::sqlparser::tokenizer::{Token, Word};
 
 /// What all our text is parsed as.
 #[derive(Debug)]
@@ -108,6 +109,14 @@ impl Dialect for Postgres {
         false
     }
 
+    fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
+        !is_emit(parser) && BASE.is_column_alias(kw, parser)
+    }
+
+    fn is_table_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
+        !is_emit(parser) && BASE.is_table_alias(kw, parser)
+    }
+
     fn supports_empty_projections(&self) -> bool {
         BASE.supports_empty_projections()
     }
@@ -171,6 +180,18 @@ impl Dialect for Postgres {
     fn supports_comment_optimizer_hint(&self) -> bool {
         BASE.supports_comment_optimizer_hint()
     }
+}
+
+/// Whether the word just read begins `EMIT ON WINDOW CLOSE` or `EMIT AFTER WATERMARK`.
+fn is_emit(parser: &Parser) -> bool {
+    let is = |token: &Token, word: &str| match token {
+        Token::Word(Word { value, quote_style: None, .. }) => value.eq_ignore_ascii_case(word),
+        _ => false,
+    };
+    let follows =
+        |words: &[&str]| words.iter().enumerate().all(|(n, word)| is(&parser.peek_nth_token_ref(n).token, word));
+    is(&parser.get_current_token().token, "EMIT")
+        && (follows(&["ON", "WINDOW", "CLOSE"]) || follows(&["AFTER", "WATERMARK"]))
 }
 
 #[cfg(test)]

@@ -12,10 +12,13 @@ use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast, lit};
 
 use crate::age::Age;
+use crate::bounded::Bounded;
+use crate::extract::{Extract, Part};
 use crate::intervals::Avg;
 use crate::own::{FloatDivide, IntervalTimes, OneRow};
 use crate::text::{Format, TypeOf};
 use crate::types::UTC;
+use crate::window_floor::WindowFloor;
 
 /// All functions by name and alias.
 pub(crate) struct Functions {
@@ -45,6 +48,7 @@ impl Functions {
         let scalars =
             [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
                 .into_iter()
+                .chain([WindowFloor::udf()])
                 .chain(crate::text::all())
                 .chain(datafusion_functions::all_default_functions())
                 .chain(datafusion_functions_nested::all_default_nested_functions());
@@ -53,6 +57,7 @@ impl Functions {
         config.execution.time_zone = Some(UTC.into());
         for function in scalars {
             let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
+            let function = Bounded::around(function);
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
         let mut aggregate = BTreeMap::new();
@@ -102,7 +107,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
-/// Operators on dates and times, and the types of `row_number()` and the ranks, as in PostgreSQL.
+/// Operators on dates and times, parts of moments, and the types of `row_number()` and the ranks, as in PostgreSQL.
 #[derive(Debug)]
 struct PostgresPlanner;
 
@@ -114,6 +119,17 @@ impl ExprPlanner for PostgresPlanner {
         match date_arithmetic(&expr, &left, &right) {
             Some(planned) => Ok(PlannerResult::Planned(planned)),
             None => Ok(PlannerResult::Original(expr)),
+        }
+    }
+
+    fn plan_extract(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        let part = match args.as_slice() {
+            [Expr::Literal(name, _), _] => name.try_as_str().flatten().and_then(Part::named),
+            _ => None,
+        };
+        match part {
+            Some(part) => Ok(PlannerResult::Planned(Extract::udf(part).call(args[1..].to_vec()))),
+            None => Ok(PlannerResult::Original(args)),
         }
     }
 

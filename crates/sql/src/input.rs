@@ -179,11 +179,13 @@ pub fn in_words(message: &str) -> String {
     if let Some((_, name)) = plain.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type ")) {
         return format!("{} out of range", type_in_words(name));
     }
+    // The value in the message is without its point.
     let stored = plain
         .split_once(" is too large to store in a Decimal")
         .or(plain.split_once(" is too small to store in a Decimal"));
-    if let Some((value, _)) = stored {
-        return format!("numeric field overflow: {value}");
+    if let Some((_, limit)) = stored {
+        let digits = limit.split("precision ").nth(1).and_then(|rest| rest.split(['.', ' ']).next());
+        return format!("numeric field overflow: the value has more than {} digits", digits.unwrap_or("38"));
     }
     plain.to_string()
 }
@@ -203,7 +205,8 @@ fn is_text(data_type: &DataType) -> bool {
 fn spell<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
     let text = text.trim();
     let spelt = match to {
-        DataType::Date32 => date_and_rest(text).map(|(date, _)| date),
+        DataType::Date32 => date_and_rest(text)
+            .and_then(|(date, rest)| (rest.trim().is_empty() || time_of_day(rest).is_some()).then_some(date)),
         DataType::Timestamp(..) => date_and_rest(text).and_then(|(date, rest)| match rest.trim() {
             "" => Some(date),
             rest => Some(format!("{date}T{}", time_of_day(rest)?)),
@@ -401,6 +404,7 @@ mod tests {
         let says = |value: &str| convert(&texts(&[value]), &DataType::Date32).expect_err("it is no value");
         assert_eq!(says("2024-02-30"), "date/time field value out of range: \"2024-02-30\"");
         assert_eq!(says("soon"), "invalid input syntax for type date: \"soon\"");
+        assert_eq!(says("0044-03-15 BC"), "invalid input syntax for type date: \"0044-03-15 BC\"");
     }
 
     #[test]

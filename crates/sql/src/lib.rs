@@ -13,6 +13,7 @@
 
 mod age;
 mod asof;
+mod bounded;
 pub mod catalog;
 mod change;
 pub mod coerce;
@@ -22,6 +23,7 @@ mod decorrelate;
 mod dialect;
 mod distinct_on;
 mod error;
+mod extract;
 mod filtered;
 mod functions;
 pub mod input;
@@ -46,6 +48,7 @@ mod text;
 mod translate;
 mod types;
 mod walk;
+mod window_floor;
 mod zones;
 
 pub use catalog::{Catalog, Relation};

@@ -2,6 +2,8 @@
 //!
 //! - A cast of a fraction to an integer rounds; DataFusion would cut it off.
 //! - A float divided by zero is an error; DataFusion would answer infinity.
+//! - `round(numeric, places)` keeps the type it is planned with; DataFusion would change it once the places are constant.
+//! - `date_part` keeps fractions of seconds; DataFusion would cut them off.
 //! - Floats round to even; DataFusion rounds half away from zero.
 //! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
 //! - Text cast to bytea is read (`\\x..`); DataFusion would take its bytes.
@@ -21,7 +23,8 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
-use crate::conversions::{ByteaIn, Rint, TimestampDifference};
+use crate::conversions::{ByteaIn, Rint, RoundTo, TimestampDifference};
+use crate::extract::{Extract, Part, has_parts};
 use crate::filtered::guard_arguments;
 use crate::own::FloatDivide;
 use crate::zones::at_time_zone;
@@ -48,6 +51,8 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| timestamp_difference(e, &schema))?
                         .transform_data(|e| long_quotient(e, &schema))?
                         .transform_data(|e| room_for_carry(e, &schema))?
+                        .transform_data(|e| settle_rounding(e, &schema))?
+                        .transform_data(|e| part_with_fraction(e, &schema))?
                         .transform_data(|e| compare_bytea(e, &schema))?
                         .transform_data(|e| read_bytea(e, &schema))?
                         .transform_data(|e| at_time_zone(e, &schema))?
@@ -212,6 +217,38 @@ fn room_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     }
 }
 
+/// `round` of a numeric to some places.
+fn settle_rounding(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(call) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let [value, places] = call.args.as_slice() else {
+        return Ok(Transformed::no(expr));
+    };
+    if call.func.name() != "round" || !value.get_type(schema)?.is_decimal() {
+        return Ok(Transformed::no(expr));
+    }
+    let places = cast(places.clone(), DataType::Int32);
+    Ok(Transformed::yes(RoundTo::udf(expr.get_type(schema)?).call(vec![value.clone(), places])))
+}
+
+/// `date_part('second', moment)`, which is a float.
+fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(call) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let (true, [Expr::Literal(name, _), moment]) = (call.func.name() == "date_part", call.args.as_slice()) else {
+        return Ok(Transformed::no(expr));
+    };
+    match name.try_as_str().flatten().and_then(Part::named) {
+        Some(part) if has_parts(&moment.get_type(schema)?) => {
+            let extracted = Extract::udf(part).call(vec![moment.clone()]);
+            Ok(Transformed::yes(cast(extracted, DataType::Float64)))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
 fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
@@ -278,13 +315,12 @@ fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     Ok(Transformed::yes(datafusion_expr::cast(read, cast.field.data_type().clone())))
 }
 
-/// Refuses sums, differences and products of constants that lie outside their type.
+/// Refuses sums, differences, products and quotients of constants that lie outside their type.
 fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     let Expr::BinaryExpr(_) = expr else { return Ok(()) };
+    let Some(value) = constant(expr) else { return Ok(()) };
     let data_type = expr.get_type(schema)?;
-    let (Some((least, greatest)), Some(value)) = (range(&data_type), constant(expr)) else {
-        return Ok(());
-    };
+    let Some((least, greatest)) = range(&data_type) else { return Ok(()) };
     if (least..=greatest).contains(&value) {
         return Ok(());
     }
@@ -316,6 +352,7 @@ fn constant(expr: &Expr) -> Option<i128> {
                 Operator::Plus => left.checked_add(right),
                 Operator::Minus => left.checked_sub(right),
                 Operator::Multiply => left.checked_mul(right),
+                Operator::Divide => left.checked_div(right),
                 _ => None,
             }
         }

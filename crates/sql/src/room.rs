@@ -28,8 +28,9 @@ const ROOM_BYTES: usize = 192 << 20;
 pub(crate) const LEVELS_WITHOUT_ROOM: usize = 64;
 const BYTES_WITHOUT_ROOM: usize = 1 << 20;
 
-/// Deepest nesting of one statement. Deeper syntax trees could not be dropped on a thread with a usual stack.
-const STATEMENT_DEPTH_MAX: usize = 2500;
+/// Deepest nesting of one statement. Deeper syntax trees could not be dropped on a thread with a usual stack; and the planner crates ask for the
+/// type of each part of a chain, which asks for those of its parts: time in the square of the depth, a second or two at this one.
+const STATEMENT_DEPTH_MAX: usize = 1000;
 
 /// Parentheses and NOTs in each other: the parser calls itself for these, and would only tell of a syntax error at its own limit.
 const PARENTHESES_MAX: usize = 450;

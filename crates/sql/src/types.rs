@@ -36,6 +36,7 @@ pub(crate) const UTC: &str = "UTC";
 /// # Errors
 /// `Unsupported` or `UnknownName`, naming the type.
 pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
+    text_limit(sql)?;
     Ok(match sql {
         SqlType::Bool | SqlType::Boolean => DataType::Boolean,
         SqlType::TinyInt(_) => DataType::Int8,

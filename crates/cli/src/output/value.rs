@@ -187,6 +187,20 @@ fn bytes(value: &[u8], out: &mut String) {
 
 /// Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
 fn date(days: i64, out: &mut String) {
+    if day(days, out) == Era::BeforeChrist {
+        out.push_str(" BC");
+    }
+}
+
+/// Which years are counted.
+#[derive(PartialEq)]
+enum Era {
+    AfterChrist,
+    BeforeChrist,
+}
+
+/// The date without its era.
+fn day(days: i64, out: &mut String) -> Era {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -198,8 +212,10 @@ fn date(days: i64, out: &mut String) {
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     if year > 0 {
         push(out, format_args!("{year:04}-{month:02}-{day:02}"));
+        Era::AfterChrist
     } else {
-        push(out, format_args!("{:04}-{month:02}-{day:02} BC", 1 - year));
+        push(out, format_args!("{:04}-{month:02}-{day:02}", 1 - year));
+        Era::BeforeChrist
     }
 }
 
@@ -219,20 +235,26 @@ fn fraction(micros: i64, out: &mut String) {
 
 pub(crate) fn timestamp(micros: i64, out: &mut String) {
     const DAY: i64 = 86_400_000_000;
-    date(micros.div_euclid(DAY), out);
+    let era = day(micros.div_euclid(DAY), out);
     out.push(' ');
     time(micros.rem_euclid(DAY), out);
+    if era == Era::BeforeChrist {
+        out.push_str(" BC");
+    }
 }
 
-/// `1 year 2 mons 3 days 04:05:06`.
+/// `1 year 2 mons 3 days 04:05:06`. What is positive after something negative has a sign.
 fn interval(months: i32, days: i32, micros: i64, out: &mut String) {
     let start = out.len();
+    let mut after_negative = false;
     let mut part = |count: i32, one: &str, many: &str| {
         if count != 0 {
             if out.len() > start {
                 out.push(' ');
             }
-            push(out, format_args!("{count} {}", if count == 1 { one } else { many }));
+            let sign = if after_negative && count > 0 { "+" } else { "" };
+            push(out, format_args!("{sign}{count} {}", if count == 1 { one } else { many }));
+            after_negative = count < 0;
         }
     };
     part(months / 12, "year", "years");
@@ -244,6 +266,8 @@ fn interval(months: i32, days: i32, micros: i64, out: &mut String) {
         }
         if micros < 0 {
             out.push('-');
+        } else if after_negative {
+            out.push('+');
         }
         let micros = micros.unsigned_abs() as i64;
         time(micros, out);
@@ -335,6 +359,7 @@ mod tests {
         assert_eq!(text(|out| date(11_016, out)), "2000-02-29");
         assert_eq!(text(|out| date(-719_163, out)), "0001-12-31 BC");
         assert_eq!(text(|out| timestamp(-1, out)), "1969-12-31 23:59:59.999999");
+        assert_eq!(text(|out| timestamp(-719_163 * 86_400_000_000, out)), "0001-12-31 00:00:00 BC");
         assert_eq!(text(|out| timestamp(1_356_998_400_500_000, out)), "2013-01-01 00:00:00.5");
     }
 
@@ -343,5 +368,6 @@ mod tests {
         assert_eq!(text(|out| interval(14, 3, 14_706_000_000, out)), "1 year 2 mons 3 days 04:05:06");
         assert_eq!(text(|out| interval(0, 0, 0, out)), "00:00:00");
         assert_eq!(text(|out| interval(0, 1, -1_500_000, out)), "1 day -00:00:01.5");
+        assert_eq!(text(|out| interval(-12, 1, 3_600_000_000, out)), "-1 years +1 day 01:00:00");
     }
 }

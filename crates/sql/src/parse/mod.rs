@@ -189,7 +189,9 @@ fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
 }
 
 /// Leaves out the word `TABLE` before the first argument of a window table function, or after its name: the table is an argument like others.
+/// Also `TABLE(` around the whole call: the call is a table like others.
 fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
+    const WINDOWS: [&str; 4] = ["TUMBLE", "HOP", "CUMULATE", "SESSION"];
     let word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
         Token::Word(Word { value, quote_style: None, .. }) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
         _ => false,
@@ -197,17 +199,35 @@ fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let mut before: Vec<usize> = Vec::new();
     let mut dropped = Vec::new();
+    // The open parentheses, and whether each is that of `TABLE(` around a call.
+    let mut open: Vec<bool> = Vec::new();
     for at in (0..tokens.len()).filter(|&at| !is_space(&tokens[at])) {
         let last = |n: usize| before.len().checked_sub(n).map(|index| &tokens[before[index]]);
         if word(&tokens[at], &["TABLE"])
             && let (Some(opening), Some(function)) = (last(1), last(2))
-            && (opening.token == Token::LParen && word(function, &["TUMBLE", "HOP", "CUMULATE", "SESSION"])
+            && (opening.token == Token::LParen && word(function, &WINDOWS)
                 || opening.token == Token::RArrow && word(function, &["DATA"]))
         {
             dropped.push(at);
         }
+        if tokens[at].token == Token::LParen {
+            open.push(false);
+        } else if tokens[at].token == Token::RParen {
+            if open.pop() == Some(true) {
+                dropped.push(at);
+            }
+        } else if word(&tokens[at], &WINDOWS)
+            && let (Some(opening), Some(table)) = (last(1), last(2))
+            && opening.token == Token::LParen
+            && word(table, &["TABLE"])
+            && let Some(around) = open.last_mut()
+        {
+            *around = true;
+            dropped.extend_from_slice(&before[before.len() - 2..]);
+        }
         before.push(at);
     }
+    dropped.sort_unstable();
     let mut at = 0;
     tokens.retain(|_| {
         at += 1;

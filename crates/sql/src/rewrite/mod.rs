@@ -5,7 +5,7 @@
 //! - Unnamed function calls in the select list of a derived table or CTE get the function's name, as in PostgreSQL.
 //! - Repeated select items at the top get names of their own; the plan's root restores what the user sees.
 //! - `FETCH FIRST` becomes `LIMIT`; literals in `literal`, calls in `calls`, `series` and `lateral`; subqueries in `subquery`,
-//!   `IN` inside conditions in `membership`.
+//!   `IN` inside conditions in `membership`; comparisons of rows in `rows`.
 //! - Tables named like a column get another name, in `names`; shared columns of full and right joins in `merged`.
 //! - As-of joins become marked joins, in `asof`; `MATCH_RECOGNIZE` a marked table, in `recognize`.
 //! - `TUMBLE`, `HOP`, `CUMULATE` and `SESSION` become the queries they stand for, in `window_table` and `session`.
@@ -20,6 +20,7 @@ mod membership;
 mod merged;
 mod names;
 mod recognize;
+mod rows;
 mod series;
 mod session;
 mod similar;
@@ -32,6 +33,7 @@ use datafusion_expr::sqlparser::ast::{
     self, Expr, LimitClause, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
 };
 use datafusion_expr::sqlparser::parser::Parser;
+use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
 use crate::catalog::Catalog;
 use crate::dialect::Postgres;
@@ -160,7 +162,8 @@ impl Changing for Rewriter<'_> {
         {
             return subquery::at_most_one_row(query);
         }
-        subquery::spell_rows(expr)
+        subquery::spell_rows(expr)?;
+        rows::spell(expr)
     }
 
     fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
@@ -239,6 +242,9 @@ fn refuse_factor(factor: &TableFactor) -> Result<()> {
         )),
         TableFactor::Table { sample: Some(_), .. } => {
             Err(SqlError::unsupported("TABLESAMPLE", "Filter by a condition on the key."))
+        }
+        TableFactor::TableFunction { .. } => {
+            Err(SqlError::unsupported("TABLE(..) in FROM", "Name a table or a view, or write TUMBLE, HOP or CUMULATE."))
         }
         TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => {
             Err(SqlError::unsupported("PIVOT", "Write one aggregate with FILTER (WHERE ..) for each column."))
@@ -329,7 +335,8 @@ fn derived(side: &SetExpr) -> Result<TableFactor> {
     Ok(TableFactor::Derived { lateral: false, subquery, alias: None, sample: None })
 }
 
-/// A syntax tree to fill in.
+/// A syntax tree to fill in. Its names have no places: those in the template would say nothing to who wrote the query.
 pub(crate) fn template(text: &str) -> Result<Box<Query>> {
-    Ok(Parser::new(&Postgres).try_with_sql(text)?.parse_query()?)
+    let tokens = Tokenizer::new(&Postgres, text).tokenize()?;
+    Ok(Parser::new(&Postgres).with_tokens(tokens).parse_query()?)
 }

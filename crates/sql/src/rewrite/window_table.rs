@@ -118,6 +118,10 @@ impl Call {
         if step <= 0 || size <= 0 {
             return invalid(format!("the windows of {} have a positive size", self.kind.name()));
         }
+        let is_fine = |span: &Span| matches!(span, Span::Interval(nanos) if nanos % 1000 != 0);
+        if is_fine(&self.step) || is_fine(&self.size) {
+            return invalid(format!("the sizes of {} are whole microseconds", self.kind.name()));
+        }
         let same = |other: &Span| matches!(other, Span::Ticks(_)) == matches!(self.size, Span::Ticks(_));
         if !same(&self.step) || !self.offset.iter().all(same) {
             return invalid(format!("the sizes of {} are all intervals, or all numbers", self.kind.name()));
@@ -173,8 +177,8 @@ impl Call {
     fn floor(&self, span: &Span) -> String {
         let time = &self.time;
         match (span, &self.offset) {
-            (Span::Interval(..), None) => format!("date_bin({span}, {time})"),
-            (Span::Interval(..), Some(offset)) => format!("date_bin({span}, ({time}) - {offset}) + {offset}"),
+            (Span::Interval(..), None) => format!("window_floor({span}, {time})"),
+            (Span::Interval(..), Some(offset)) => format!("window_floor({span}, ({time}) - {offset}) + {offset}"),
             (Span::Ticks(n), offset) => {
                 let offset = offset.as_ref().map_or(0, Span::amount);
                 format!("({time}) - ((({time}) - ({offset})) % {n} + {n}) % {n}")

@@ -36,6 +36,9 @@ pub(crate) fn resolve_with(expr: &Expr, stand: &dyn Fn(&Column) -> Result<Stand>
     let resolved = expr.clone().transform_up(|e| match e {
         Expr::Column(name) => {
             let Stand { expr, is, was } = stand(&name)?;
+            if was == DataType::Null {
+                return Ok(Transformed::yes(Expr::Literal(ScalarValue::Null, None)));
+            }
             Ok(Transformed::yes(if was == is { expr } else { cast(expr, was) }))
         }
         Expr::Alias(alias) => Ok(Transformed::yes(*alias.expr)),
