@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, JoinType, Result as DfResult};
+use datafusion_common::{Column, DFSchema, ExprSchema, JoinType, Result as DfResult};
 use datafusion_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{

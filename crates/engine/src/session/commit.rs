@@ -228,7 +228,7 @@ impl Session {
             self.timeline.rows_unforgotten += batch.len();
             self.cluster.push(collection, batch.with_times(Times::Constant(greatest)));
         }
-        self.timeline.last = greatest;
+        let before = std::mem::replace(&mut self.timeline.last, greatest);
         self.timeline.in_flight.push_back(greatest);
         self.timeline.commits_unforgotten += 1;
         if least < greatest {
