@@ -29,6 +29,7 @@ pub(super) struct Shown {
     group: Vec<usize>,
     /// Columns that decide the order, as far as they go.
     order: Vec<(usize, Direction)>,
+    key_types: Vec<DataType>,
     groups: GroupTable,
     /// By slot.
     states: Vec<State>,
@@ -81,7 +82,7 @@ impl Shown {
     /// Nothing. `types` are those of all columns.
     pub fn new(limit: Diff, group: Vec<usize>, order: Vec<(usize, Direction)>, types: &[DataType]) -> Shown {
         let key_types: Vec<DataType> = group.iter().map(|&column| types[column].clone()).collect();
-        Shown { limit, group, order, groups: GroupTable::new(&key_types), states: Vec::new() }
+        Shown { limit, group, order, groups: GroupTable::new(&key_types), key_types, states: Vec::new() }
     }
 
     /// Decides what it can of a batch that is keyed by the group.
@@ -187,7 +188,9 @@ impl Shown {
                 self.groups.release(slot, hashes[decided.segments.first_row[range.start] as usize]);
             }
         }
-        if let Some(old_of_new) = self.groups.shrink() {
+        if self.groups.is_empty() {
+            (self.groups, self.states) = (GroupTable::new(&self.key_types), Vec::new());
+        } else if let Some(old_of_new) = self.groups.shrink() {
             self.states = old_of_new.iter().map(|&old| self.states[old as usize]).collect();
         }
     }
