@@ -209,7 +209,12 @@ fn absent(part: Expr, schema: &DFSchema) -> DfResult<Expr> {
         return Err(refused_limit().into());
     }
     let equal = tested.data.eq(value).is_not_false();
-    let rows = LogicalPlanBuilder::from(rows.clone()).filter(equal)?.project(vec![lit(1_i64)])?.build()?;
+    // One filter: of two, one above the other, DataFusion would forget the columns of the lower one.
+    let rows = match rows {
+        LogicalPlan::Filter(filter) => Filter::try_new(filter.predicate.clone().and(equal), filter.input.clone())?,
+        other => Filter::try_new(equal, Arc::new(other.clone()))?,
+    };
+    let rows = LogicalPlanBuilder::from(LogicalPlan::Filter(rows)).project(vec![lit(1_i64)])?.build()?;
     let subquery = Subquery { subquery: Arc::new(rows), outer_ref_columns: outer, spans: subquery.spans };
     Ok(Expr::Exists(Exists { subquery, negated: true }))
 }
