@@ -86,6 +86,7 @@ macro_rules! files {
 files!(
     aggregates,
     asof,
+    correlated,
     cte,
     dates,
     ddl,
