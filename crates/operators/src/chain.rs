@@ -57,8 +57,11 @@ enum Head<'s> {
     Feed(Open<'s>),
 }
 
+/// What becomes of a batch.
+type Apply = Box<dyn FnMut(Batch, &mut Output)>;
+
 enum Link {
-    Apply(Box<dyn FnMut(Batch, &mut Output)>),
+    Apply(Apply),
     Timed(Box<dyn Timed>),
 }
 
