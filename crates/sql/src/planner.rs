@@ -23,8 +23,8 @@ use crate::context::Context;
 use crate::decorrelate;
 use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::held_back::hold_back;
 use crate::input;
-use crate::null_equality::keep_null_equality;
 use crate::on_close;
 use crate::place;
 use crate::postgres;
@@ -262,7 +262,7 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     ];
     let mut rules = Optimizer::new().rules;
     rules.retain(|rule| !dropped.contains(&rule.name()));
-    keep_null_equality(&mut rules);
+    hold_back(&mut rules);
     rules
 }
 

@@ -148,7 +148,9 @@ pub(super) fn at_most_one_row(query: &mut Query) -> Result<()> {
     if shape.groups || shape.windows {
         return if first_only { Ok(()) } else { wrap(query) };
     }
-    let text = match (&query.order_by, first_only, select.distinct.is_some()) {
+    let is_distinct = select.distinct.is_some();
+    order_by_value(query, &value);
+    let text = match (&query.order_by, first_only, is_distinct) {
         (Some(order), true, false) if orders_by_columns(order) => {
             format!("first_value({value} {order})")
         }
@@ -159,6 +161,19 @@ pub(super) fn at_most_one_row(query: &mut Query) -> Result<()> {
     };
     set_projection(query, expr(&text)?);
     Ok(())
+}
+
+/// `ORDER BY 1` is an order by the one value there is; none, if that is the same for all rows.
+fn order_by_value(query: &mut Query, value: &Expr) {
+    if let Some(ast::OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by {
+        let is_first =
+            |expr: &Expr| matches!(expr, Expr::Value(v) if matches!(&v.value, ast::Value::Number(n, _) if n == "1"));
+        if matches!(value, Expr::Value(_)) && keys.iter().all(|key| is_first(&key.expr)) {
+            query.order_by = None;
+            return;
+        }
+        keys.iter_mut().filter(|key| is_first(&key.expr)).for_each(|key| key.expr = value.clone());
+    }
 }
 
 /// `LIMIT 1` without an order: any row will do.

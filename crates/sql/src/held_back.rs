@@ -1,8 +1,10 @@
-//! Joins whose keys are equal when both are NULL stay apart from comparisons, for which NULL is never equal.
+//! Rules of DataFusion that are held back where they would change the answer.
 //!
-//! DataFusion keeps one setting a join, and two of its rules overlook it. `extract_equijoin_predicate` adds `a = b` to the
-//! keys of a join that already takes NULLs for equal, and `eliminate_cross_join` puts the keys of several joins together
-//! under the setting of one. Both are held back here: the comparison stays a condition of the join.
+//! - Joins whose keys are equal when both are NULL stay apart from comparisons, for which NULL is never equal. DataFusion keeps one
+//!   setting a join, and two of its rules overlook it: `extract_equijoin_predicate` adds `a = b` to the keys of a join that already takes NULLs for equal, and
+//!   `eliminate_cross_join` puts the keys of several joins together under the setting of one. The comparison stays a condition of the join.
+//! - A condition without columns (`1 = 2`, from the ON of a join) stays above an aggregate of all rows: `push_down_filter` would put
+//!   it below, where the aggregate has its one row all the same.
 
 use std::sync::Arc;
 
@@ -20,12 +22,13 @@ struct HeldBack {
     from: fn(&LogicalPlan) -> DfResult<bool>,
 }
 
-/// Holds the two rules back.
-pub(crate) fn keep_null_equality(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
+/// Holds the rules back.
+pub(crate) fn hold_back(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
     for rule in rules {
         let from = match rule.name() {
             "extract_equijoin_predicate" => has_keys_equal_in_null,
             "eliminate_cross_join" => contains_null_equality,
+            "push_down_filter" => filters_a_total,
             _ => continue,
         };
         *rule = Arc::new(HeldBack { rule: rule.clone(), from });
@@ -35,6 +38,15 @@ pub(crate) fn keep_null_equality(rules: &mut [Arc<dyn OptimizerRule + Send + Syn
 fn has_keys_equal_in_null(plan: &LogicalPlan) -> DfResult<bool> {
     let LogicalPlan::Join(join) = plan else { return Ok(false) };
     Ok(join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty())
+}
+
+fn filters_a_total(plan: &LogicalPlan) -> DfResult<bool> {
+    let mut below = plan;
+    while let LogicalPlan::Filter(filter) = below {
+        below = &filter.input;
+    }
+    let is_filter = matches!(plan, LogicalPlan::Filter(_));
+    Ok(is_filter && matches!(below, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty()))
 }
 
 /// The other rule walks over the whole plan by itself: all of it is looked at.
