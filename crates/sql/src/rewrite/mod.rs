@@ -157,10 +157,8 @@ impl Changing for Rewriter<'_> {
             self.compared.push(address(right));
         }
         let is_scalar = !self.compared.contains(&address(expr));
-        if let Expr::Subquery(query) = expr
-            && is_scalar
-        {
-            return subquery::at_most_one_row(query);
+        if is_scalar && matches!(expr, Expr::Subquery(_)) {
+            return subquery::exactly_one_row(expr);
         }
         subquery::spell_rows(expr)?;
         rows::spell(expr)

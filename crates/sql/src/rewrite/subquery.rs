@@ -1,7 +1,7 @@
 //! Subqueries that DataFusion plans only in other words.
 //!
-//! - A scalar subquery that might yield several rows is wrapped so that it yields one, or an error at run time:
-//!   `(SELECT x FROM t WHERE ..)` becomes `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`.
+//! - A scalar subquery is made to yield one row, or an error at run time: `(SELECT x FROM t WHERE ..)` becomes
+//!   `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*) FROM t HAVING c)` a `CASE` of the condition.
 //! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
 //! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts.
 //! - Comparisons of row values are spelt out; `= ANY` and `<> ALL` become `IN` and `NOT IN`.
@@ -128,25 +128,50 @@ fn name_compared(right: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Wraps a scalar subquery so that it yields at most one row.
-pub(super) fn at_most_one_row(query: &mut Query) -> Result<()> {
+/// Rewrites a scalar subquery so that it yields one row: its value, NULL if there is none, an error if there are several.
+///
+/// One row, not at most one: DataFusion takes the value of a query that is never NULL for never NULL, also where there is no row.
+/// A query without tables is its value.
+pub(super) fn exactly_one_row(expr: &mut Expr) -> Result<()> {
+    let Expr::Subquery(query) = expr else { return Ok(()) };
+    one_row_of(query)?;
+    if let Some(value) = value_without_tables(query) {
+        *expr = Expr::Nested(Box::new(value));
+    }
+    Ok(())
+}
+
+fn value_without_tables(query: &Query) -> Option<Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] = select.projection.as_slice()
+    else {
+        return None;
+    };
+    let shape = Shape::of(select);
+    let computed = shape.aggregates || shape.groups || shape.windows || shape.lists;
+    let is_value =
+        select.from.is_empty() && select.selection.is_none() && query.with.is_none() && query.limit_clause.is_none();
+    (is_value && !computed).then(|| value.clone())
+}
+
+fn one_row_of(query: &mut Query) -> Result<()> {
     let first_only = limits_to_one(query);
     let SetExpr::Select(select) = query.body.as_mut() else {
-        return if first_only { Ok(()) } else { wrap(query) };
+        return if first_only { value_of(query) } else { wrap(query) };
     };
-    if select.from.is_empty() || select.projection.len() != 1 {
+    if select.projection.len() != 1 {
         return Ok(());
     }
     let shape = Shape::of(select);
-    if shape.aggregates && !shape.groups {
-        return Ok(());
+    if !shape.groups && !shape.lists && (shape.aggregates || select.from.is_empty()) {
+        return one_row_or_none(query);
     }
     let (SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }) = &select.projection[0] else {
         return wrap(query);
     };
     let value = value.clone();
-    if shape.groups || shape.windows {
-        return if first_only { Ok(()) } else { wrap(query) };
+    if shape.groups || shape.windows || shape.lists {
+        return if first_only { value_of(query) } else { wrap(query) };
     }
     let is_distinct = select.distinct.is_some();
     order_by_value(query, &value);
@@ -154,12 +179,37 @@ pub(super) fn at_most_one_row(query: &mut Query) -> Result<()> {
         (Some(order), true, false) if orders_by_columns(order) => {
             format!("first_value({value} {order})")
         }
-        (_, true, _) => return if query.order_by.is_some() { Ok(()) } else { first_of(query, &value) },
+        (_, true, _) => return if query.order_by.is_some() { value_of(query) } else { first_of(query, &value) },
         (_, false, true) => format!("one_row(min({value}), count(DISTINCT {value}))"),
         (_, false, false) if query.limit_clause.is_none() => format!("one_row(min({value}), count(*))"),
         _ => return wrap(query),
     };
     set_projection(query, expr(&text)?);
+    Ok(())
+}
+
+/// A query of one row that conditions and limits may remove: the value where they leave it.
+///
+/// `(SELECT count(*) FROM t HAVING c)` becomes `(SELECT CASE WHEN c THEN count(*) END FROM t)`, and `(SELECT x WHERE c)` likewise.
+fn one_row_or_none(query: &mut Query) -> Result<()> {
+    if query.limit_clause.is_some() || query.fetch.is_some() {
+        if !limits_to_one(query) {
+            return value_of(query);
+        }
+        query.limit_clause = None;
+    }
+    query.order_by = None;
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    let kept_if = match select.having.take() {
+        None if select.from.is_empty() => select.selection.take(),
+        having => having,
+    };
+    if let Some(condition) = kept_if
+        && let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } =
+            &mut select.projection[0]
+    {
+        *value = expr(&format!("CASE WHEN {condition} THEN {value} END"))?;
+    }
     Ok(())
 }
 
@@ -191,7 +241,14 @@ fn set_projection(query: &mut Query, value: Expr) {
     }
 }
 
-/// The query as a derived table, of which one row is taken.
+/// The value of a query of at most one row; NULL for none.
+fn value_of(query: &mut Query) -> Result<()> {
+    let inner = query.clone();
+    *query = *around("SELECT min(__c) FROM (SELECT 1) AS __one(__c)", inner)?;
+    Ok(())
+}
+
+/// The value of a query that is to have one row, checked when it runs.
 fn wrap(query: &mut Query) -> Result<()> {
     let inner = query.clone();
     *query = *around("SELECT one_row(min(__c), count(*)) FROM (SELECT 1) AS __one(__c)", inner)?;
@@ -249,6 +306,7 @@ impl Shape {
         }
         if let Some(having) = &select.having {
             look(having, &mut shape);
+            shape.aggregates = true;
         }
         shape
     }
