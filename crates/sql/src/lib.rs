@@ -29,6 +29,7 @@ mod functions;
 mod held_back;
 pub mod input;
 mod intervals;
+mod lifted;
 mod nearest;
 mod on_close;
 mod own;

@@ -25,6 +25,7 @@ use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::held_back::hold_back;
 use crate::input;
+use crate::lifted::lift;
 use crate::on_close;
 use crate::place;
 use crate::postgres;
@@ -229,7 +230,7 @@ pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
 /// Resolves types, decorrelates and optimises.
 pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
     let config = context.config();
-    let plan = postgres::adapt(match_unions(decorrelate::replace(subqueries::settle(plan)?)?)?)?;
+    let plan = postgres::adapt(match_unions(decorrelate::replace(subqueries::settle(lift(plan)?)?)?)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
     let plan = input::read_text(plan)?;
     clock.check(&plan)?;

@@ -237,12 +237,12 @@ fn settle_expr(expr: Expr, schema: &DFSchema, names: &mut Names) -> DfResult<Exp
             }
             Expr::InSubquery(mut test) if is_correlated => {
                 check_rows(&test.subquery.subquery)?;
-                test.subquery = named(test.subquery, names)?;
+                test.subquery = named(name_value(test.subquery, names)?, names)?;
                 Ok(Transformed::yes(Expr::InSubquery(test)))
             }
             Expr::SetComparison(mut test) if is_correlated => {
                 check_rows(&test.subquery.subquery)?;
-                test.subquery = named(test.subquery, names)?;
+                test.subquery = named(name_value(test.subquery, names)?, names)?;
                 Ok(Transformed::yes(Expr::SetComparison(test)))
             }
             Expr::ScalarSubquery(subquery) if is_correlated => {
@@ -338,6 +338,20 @@ fn refused_levels() -> SqlError {
 fn named(subquery: Subquery, names: &mut Names) -> DfResult<Subquery> {
     let plan = Arc::unwrap_or_clone(subquery.subquery);
     let plan = name_columns(plan, &mut Vec::new(), names)?;
+    Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+/// The subquery whose value, where it is computed, has a name of its own: DataFusion gives casts the name of what they cast.
+fn name_value(subquery: Subquery, names: &mut Names) -> DfResult<Subquery> {
+    let LogicalPlan::Projection(Projection { expr, input, .. }) = subquery.subquery.as_ref() else {
+        return Ok(subquery);
+    };
+    let [value] = expr.as_slice() else { return Ok(subquery) };
+    if matches!(value, Expr::Column(_)) {
+        return Ok(subquery);
+    }
+    let value = value.clone().unalias().alias(names.next().name);
+    let plan = LogicalPlan::Projection(Projection::try_new(vec![value], input.clone())?);
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
 

@@ -42,7 +42,7 @@ use crate::parse::fold;
 use crate::walk::{Changing, Look, Looking, change, look};
 pub(crate) use asof::is_marked as is_asof;
 pub(crate) use names::output_names;
-use names::{hidden_tables, name_calls, name_repeated, rename_reference, rename_table, rename_wildcards};
+use names::{hidden_tables, name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 pub(crate) use recognize::RECOGNIZE_MARK;
 
 /// Alias that marks a join as a set operation; followed by `except`, `except_all`, `intersect` or `intersect_all`.
@@ -105,7 +105,7 @@ impl Changing for Rewriter<'_> {
         fetch_to_limit(query)?;
         mark_set_operations(&mut query.body)?;
         if let Some(with) = &mut query.with {
-            with.cte_tables.iter_mut().for_each(|cte| name_calls(&mut cte.query));
+            with.cte_tables.iter_mut().for_each(|cte| name_derived(&mut cte.query, Some(&cte.alias)));
         }
         let mut known = self.known.last().cloned().unwrap_or_default();
         if let Some(catalog) = self.catalog {
@@ -127,7 +127,7 @@ impl Changing for Rewriter<'_> {
     fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
         recognize::mark(factor)?;
         match factor {
-            TableFactor::Derived { subquery, .. } => name_calls(subquery),
+            TableFactor::Derived { subquery, alias, .. } => name_derived(subquery, alias.as_ref()),
             TableFactor::NestedJoin { table_with_joins, alias } if !is_asof(alias.as_ref()) => {
                 asof::mark(table_with_joins, self.catalog)?;
             }
@@ -160,7 +160,6 @@ impl Changing for Rewriter<'_> {
         if is_scalar && matches!(expr, Expr::Subquery(_)) {
             return subquery::exactly_one_row(expr);
         }
-        subquery::spell_rows(expr)?;
         rows::spell(expr)
     }
 

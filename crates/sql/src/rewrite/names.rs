@@ -111,8 +111,16 @@ fn name_repeated_in(body: &mut SetExpr, all: bool) {
     }
 }
 
+/// Names the items of a derived table that DataFusion would not tell apart, or not name as PostgreSQL does.
+pub(super) fn name_derived(query: &mut Query, alias: Option<&ast::TableAlias>) {
+    match alias.map_or(0, |alias| alias.columns.len()) {
+        0 => name_calls(query),
+        n_names => name_items(query, n_names),
+    }
+}
+
 /// Names the unnamed calls in a select list after their functions, unless an `ORDER BY` might refer to them.
-pub(super) fn name_calls(query: &mut Query) {
+fn name_calls(query: &mut Query) {
     if query.order_by.is_some() {
         return;
     }
@@ -128,6 +136,21 @@ pub(super) fn name_calls(query: &mut Query) {
         if let (Some(name), true) = (&names[n], unique) {
             select.projection[n] =
                 SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+        }
+    }
+}
+
+/// Gives the items of a select list names of their own, where they are as many: those of a list of columns, `s(a, b)`, that take
+/// their place.
+pub(super) fn name_items(query: &mut Query, n_names: usize) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let is_value = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    if select.projection.len() != n_names || !select.projection.iter().all(is_value) || query.order_by.is_some() {
+        return;
+    }
+    for (n, item) in select.projection.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::new(format!("__item_{n}")) };
         }
     }
 }

@@ -4,6 +4,8 @@
 //!     (a, b) < (c, d)                     a < c OR (a = c AND b < d)
 //!     (a, b) <> (c, d)                    a <> c OR b <> d
 //!     (a, b) BETWEEN (c, d) AND (e, f)    (a, b) >= (c, d) AND (a, b) <= (e, f)
+//!     (a, b) IN ((c, d), ..)              (a = c AND b = d) OR ..
+//!     (a, b) IN (query)                   EXISTS (SELECT 1 FROM (query) q(c, d) WHERE c = a AND d = b)
 //!     (a, b) IS NULL, IS NOT NULL         all of them are
 //!     (a, b) IS DISTINCT FROM (c, d)      any is
 //! ```
@@ -11,9 +13,11 @@
 //! Law: the columns up to the first two that differ decide, and NULL among these makes NULL. A chain of n columns nests n levels deep.
 
 use datafusion_expr::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, UnaryOperator,
 };
 
+use super::names::name_items;
+use super::subquery::around;
 use crate::error::{ErrorKind, Result, SqlError};
 
 /// Spells out one comparison of rows.
@@ -29,6 +33,14 @@ pub(super) fn spell(expr: &mut Expr) -> Result<()> {
         Expr::Between { expr, negated, low, high } => match (row(expr), row(low), row(high)) {
             (Some(value), Some(low), Some(high)) => between(*negated, &value, &low, &high)?,
             _ => None,
+        },
+        Expr::InList { expr, list, negated } => match row(expr) {
+            Some(left) => in_rows(&left, list, *negated)?,
+            None => None,
+        },
+        Expr::InSubquery { expr, subquery, negated } => match row(expr) {
+            Some(left) => Some(in_query(&left, subquery, *negated)?),
+            None => None,
         },
         Expr::IsNull(value) => row(value).and_then(|row| each(row, Expr::IsNull)),
         Expr::IsNotNull(value) => row(value).and_then(|row| each(row, Expr::IsNotNull)),
@@ -134,4 +146,32 @@ fn joined(parts: impl Iterator<Item = Expr>, op: BinaryOperator) -> Option<Expr>
 
 fn not(expr: Expr) -> Expr {
     Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
+}
+
+fn in_rows(left: &[Expr], list: &[Expr], negated: bool) -> Result<Option<Expr>> {
+    let options = list
+        .iter()
+        .map(|option| match row(option) {
+            Some(option) => compared(&BinaryOperator::Eq, left, &option),
+            None => Ok(None),
+        })
+        .collect::<Result<Option<Vec<Expr>>>>()?;
+    let any = options.and_then(|options| joined(options.into_iter(), BinaryOperator::Or));
+    Ok(if negated { any.map(not) } else { any })
+}
+
+fn in_query(left: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
+    if negated {
+        return Err(SqlError::unsupported(
+            "NOT IN over several columns",
+            "Write NOT EXISTS (SELECT .. WHERE a = x AND b = y).",
+        ));
+    }
+    let columns: Vec<String> = (0..left.len()).map(|n| format!("__c{n}")).collect();
+    let conditions: Vec<String> =
+        left.iter().zip(&columns).map(|(value, column)| format!("__row.{column} = ({value})")).collect();
+    let text = format!("SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {}", columns.join(", "), conditions.join(" AND "));
+    let mut query = query.clone();
+    name_items(&mut query, columns.len());
+    Ok(Expr::Exists { subquery: around(&text, query)?, negated: false })
 }

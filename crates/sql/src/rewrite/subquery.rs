@@ -4,7 +4,7 @@
 //!   `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*) FROM t HAVING c)` a `CASE` of the condition.
 //! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
 //! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts.
-//! - Comparisons of row values are spelt out; `= ANY` and `<> ALL` become `IN` and `NOT IN`.
+//! - `= ANY` and `<> ALL` become `IN` and `NOT IN`.
 //! - `IN`, `ANY` and `ALL` of an aggregate without groups, which is one row, become comparisons with it.
 //! - `EXISTS (.. OFFSET n)` counts to more than *n*.
 
@@ -256,7 +256,7 @@ fn wrap(query: &mut Query) -> Result<()> {
 }
 
 /// The template with its derived table replaced.
-fn around(text: &str, inner: Query) -> Result<Box<Query>> {
+pub(super) fn around(text: &str, inner: Query) -> Result<Box<Query>> {
     let mut query = template(text)?;
     if let SetExpr::Select(select) = query.body.as_mut()
         && let Some(ast::TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
@@ -449,72 +449,4 @@ impl Changing for FillIn {
         }
         Ok(())
     }
-}
-
-/// Spells out comparisons of row values: `(a, b) = (c, d)`, `(a, b) IN ((1, 2), ..)`, `(a, b) IN (query)`.
-pub(super) fn spell_rows(expr: &mut Expr) -> Result<()> {
-    let replacement = match expr {
-        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match (left.as_ref(), right.as_ref()) {
-            (Expr::Tuple(left), Expr::Tuple(right)) if left.len() == right.len() => Some(all_equal(left, right)),
-            _ => None,
-        },
-        Expr::InList { expr: row, list, negated } => match row.as_ref() {
-            Expr::Tuple(row) => in_rows(row, list, *negated),
-            _ => None,
-        },
-        Expr::InSubquery { expr: row, subquery, negated } => match row.as_ref() {
-            Expr::Tuple(_) if *negated => {
-                return Err(SqlError::unsupported(
-                    "NOT IN over several columns",
-                    "Write NOT EXISTS (SELECT .. WHERE a = x AND b = y).",
-                ));
-            }
-            Expr::Tuple(row) => Some(row_in_query(row, subquery)?),
-            _ => None,
-        },
-        _ => None,
-    };
-    if let Some(replacement) = replacement {
-        *expr = replacement;
-    }
-    Ok(())
-}
-
-fn all_equal(left: &[Expr], right: &[Expr]) -> Expr {
-    let nested = |e: &Expr| Box::new(Expr::Nested(Box::new(e.clone())));
-    let equal = left.iter().zip(right).map(|(l, r)| Expr::BinaryOp {
-        left: nested(l),
-        op: BinaryOperator::Eq,
-        right: nested(r),
-    });
-    joined(equal, BinaryOperator::And)
-}
-
-fn joined(parts: impl Iterator<Item = Expr>, op: BinaryOperator) -> Expr {
-    let whole =
-        parts.reduce(|left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) });
-    Expr::Nested(Box::new(whole.unwrap_or_else(|| Expr::value(ast::Value::Boolean(true)))))
-}
-
-fn in_rows(row: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
-    let mut options = Vec::with_capacity(list.len());
-    for option in list {
-        match option {
-            Expr::Tuple(option) if option.len() == row.len() => options.push(all_equal(row, option)),
-            _ => return None,
-        }
-    }
-    let any = joined(options.into_iter(), BinaryOperator::Or);
-    Some(match negated {
-        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) },
-        false => any,
-    })
-}
-
-fn row_in_query(row: &[Expr], query: &Query) -> Result<Expr> {
-    let columns: Vec<String> = (0..row.len()).map(|n| format!("__c{n}")).collect();
-    let conditions: Vec<String> =
-        row.iter().zip(&columns).map(|(value, column)| format!("__row.{column} = ({value})")).collect();
-    let text = format!("SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {}", columns.join(", "), conditions.join(" AND "));
-    Ok(Expr::Exists { subquery: around(&text, query.clone())?, negated: false })
 }
