@@ -44,10 +44,19 @@ pub struct Options {
     /// One-row views of the case that counts them.
     #[arg(long, default_value_t = 1000)]
     small_views: usize,
+    /// Sharing runs have indexes on the foreign keys, made beforehand, as in the paper's experiment.
+    #[arg(long)]
+    indexes: bool,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
 }
+
+/// What is indexed beforehand.
+const INDEXES: &str = "create index on lineitem (l_orderkey); create index on lineitem (l_partkey);
+     create index on lineitem (l_suppkey); create index on orders (o_custkey); create index on partsupp (ps_partkey);
+     create index on partsupp (ps_suppkey); create index on customer (c_nationkey); create index on supplier (s_nationkey);
+     create index on nation (n_regionkey)";
 
 /// One run, in this process.
 #[derive(Args, Clone)]
@@ -146,11 +155,12 @@ fn print_case(line: &Value) {
 
 fn start_case(options: &Options, case: &str) -> Result<Value, String> {
     let program = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
-    let Options { scale, rounds, live, seed, workers, small_views, .. } = options;
+    let Options { scale, rounds, live, seed, workers, small_views, indexes, .. } = options;
     let output = Command::new(program)
         .args(["dashboard-case", "--case", case, "--scale", &scale.to_string(), "--rounds", &rounds.to_string()])
         .args(["--live", &live.to_string(), "--seed", &seed.to_string(), "--workers", &workers.to_string()])
         .args(["--small-views", &small_views.to_string()])
+        .args(indexes.then_some("--indexes"))
         .output()
         .map_err(|error| format!("cannot start a run: {error}"))?;
     if !output.status.success() {
@@ -187,6 +197,9 @@ fn dashboards(options: &Options, sharing: Sharing) -> Result<Value, anabranch_en
     let mut session = Session::new(SessionOptions { workers: options.workers, sharing, ..SessionOptions::default() })?;
     for table in &TABLES {
         session.execute(table.create)?;
+    }
+    if options.indexes && sharing == Sharing::Full {
+        session.execute(INDEXES)?;
     }
     let rows_per_round = |rows: f64| (rows / options.rounds as f64).ceil().max(1.0) as usize;
     let mut loads: Vec<(&str, Batches)> = TABLES
@@ -229,7 +242,7 @@ fn dashboards(options: &Options, sharing: Sharing) -> Result<Value, anabranch_en
     let name = if sharing == Sharing::Off { "sharing off" } else { "sharing on" };
     Ok(json!({
         "bench": "dashboard", "case": name, "scale": options.scale, "rounds": options.rounds, "live": options.live,
-        "seed": options.seed, "workers": options.workers,
+        "seed": options.seed, "workers": options.workers, "indexes": options.indexes,
         "seconds": start.elapsed().as_secs_f64(), "cpu_s": measure::cpu_seconds() - cpu,
         "install_ms_median": quantile(&figures.install_ms, 0.5), "install_ms_p90": quantile(&figures.install_ms, 0.9),
         "install_ms_max": quantile(&figures.install_ms, 1.0),

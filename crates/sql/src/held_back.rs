@@ -3,6 +3,8 @@
 //! - Joins whose keys are equal when both are NULL stay apart from comparisons, for which NULL is never equal. DataFusion keeps one
 //!   setting a join, and two of its rules overlook it: `extract_equijoin_predicate` adds `a = b` to the keys of a join that already takes NULLs for equal, and
 //!   `eliminate_cross_join` puts the keys of several joins together under the setting of one. The comparison stays a condition of the join.
+//! - `x NOT IN (query)` whose `x` turns out to be a constant is put as `NOT EXISTS` before `decorrelate_predicate_subquery` sees it, which
+//!   would compare in the ON of an antijoin: there NULL is no match, so that all rows would be kept.
 //! - A condition without columns (`1 = 2`, from the ON of a join) stays above an aggregate of all rows: `push_down_filter` would put
 //!   it below, where the aggregate has its one row all the same.
 
@@ -15,11 +17,20 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_optimizer::ApplyOrder;
 use datafusion_optimizer::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::subqueries::constants_absent;
+
 /// A rule, and where it does not apply.
 #[derive(Debug)]
 struct HeldBack {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
     from: fn(&LogicalPlan) -> DfResult<bool>,
+}
+
+/// A rule that sees a node as something else has left it.
+#[derive(Debug)]
+struct Prepared {
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+    by: fn(LogicalPlan) -> DfResult<LogicalPlan>,
 }
 
 /// Holds the rules back.
@@ -29,6 +40,10 @@ pub(crate) fn hold_back(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
             "extract_equijoin_predicate" => has_keys_equal_in_null,
             "eliminate_cross_join" => contains_null_equality,
             "push_down_filter" => filters_a_total,
+            "decorrelate_predicate_subquery" => {
+                *rule = Arc::new(Prepared { rule: rule.clone(), by: constants_absent });
+                continue;
+            }
             _ => continue,
         };
         *rule = Arc::new(HeldBack { rule: rule.clone(), from });
@@ -74,5 +89,19 @@ impl OptimizerRule for HeldBack {
             return Ok(Transformed::no(plan));
         }
         self.rule.rewrite(plan, config)
+    }
+}
+
+impl OptimizerRule for Prepared {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        self.rule.rewrite((self.by)(plan)?, config)
     }
 }

@@ -13,6 +13,7 @@
 //! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
 //! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
+//! - Numbers in the branches of a CASE have one type before anything is computed of it; DataFusion would take the first one's for it.
 //! - Arguments of aggregates are computed of the rows that pass FILTER, in `filtered`; DataFusion would compute them of all.
 
 use arrow::datatypes::{DataType, TimeUnit};
@@ -20,6 +21,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
@@ -43,7 +45,8 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                 let adapted = expr.transform_up(|e| {
                     check_constant(&e, &schema)?;
                     check_types(&e, &schema)?;
-                    round_before_integer(e, &schema)?
+                    settle_case(e, &schema)?
+                        .transform_data(|e| round_before_integer(e, &schema))?
                         .transform_data(|e| round_to_even(e, &schema))?
                         .transform_data(|e| checked_division(e, &schema))?
                         .transform_data(|e| date_with_time(e, &schema))?
@@ -63,6 +66,30 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             .map_data(|node| node.recompute_schema())
         })?
         .data)
+}
+
+/// Numbers in the branches of a CASE get one type.
+fn settle_case(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Case(mut case) = expr else { return Ok(Transformed::no(expr)) };
+    let types = |branches: &mut dyn Iterator<Item = &Expr>| -> DfResult<Vec<DataType>> {
+        branches.map(|branch| branch.get_type(schema)).collect()
+    };
+    let then = types(&mut case.when_then_expr.iter().map(|(_, then)| then.as_ref()))?;
+    let otherwise = types(&mut case.else_expr.iter().map(AsRef::as_ref))?;
+    let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
+    let common = match then.iter().chain(&otherwise).all(is_number) {
+        true => get_coerce_type_for_case_expression(&then, otherwise.first()),
+        false => None,
+    };
+    let Some(common) = common else { return Ok(Transformed::no(Expr::Case(case))) };
+    let branches = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
+    for branch in branches {
+        if branch.get_type(schema)? != common {
+            let given = std::mem::take(branch.as_mut());
+            **branch = cast(given, common.clone());
+        }
+    }
+    Ok(Transformed::yes(Expr::Case(case)))
 }
 
 fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

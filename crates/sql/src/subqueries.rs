@@ -22,7 +22,7 @@ use datafusion_expr::logical_plan::{
     Aggregate, Distinct, FetchType, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SkipType,
     Subquery,
 };
-use datafusion_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
+use datafusion_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion_expr::{Expr, lit};
 
 use crate::decorrelate::mentions_outer;
@@ -172,6 +172,24 @@ fn name_operands(part: Expr, computed: &mut Vec<(Expr, Column)>, names: &mut Nam
         Ok(Transformed::yes(e))
     })?;
     Ok(named.data)
+}
+
+/// `x NOT IN (query)` where `x` has turned out to be a constant, as an EXISTS.
+pub(crate) fn constants_absent(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let is_constant = |part: &Expr| match part {
+        Expr::InSubquery(InSubquery { expr, negated: true, .. }) => expr.column_refs().is_empty(),
+        _ => false,
+    };
+    match plan {
+        LogicalPlan::Filter(filter) if split_conjunction(&filter.predicate).into_iter().any(is_constant) => {
+            let Filter { predicate, input, .. } = filter;
+            let parts = split_conjunction_owned(predicate).into_iter();
+            let parts = parts.map(|part| if is_constant(&part) { absent(part, input.schema()) } else { Ok(part) });
+            let predicate = conjunction(parts.collect::<DfResult<Vec<Expr>>>()?).unwrap_or_else(|| lit(true));
+            Ok(LogicalPlan::Filter(Filter::try_new(predicate, input)?))
+        }
+        other => Ok(other),
+    }
 }
 
 /// `x NOT IN (query)` as a condition of its own, as an EXISTS where DataFusion's antijoin would not do: where the query has outer

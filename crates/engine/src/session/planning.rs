@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use anabranch_plan::rewrite::behind_indexes;
 use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
 use anabranch_sql::{Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -11,6 +12,7 @@ use datafusion_expr::sqlparser::ast;
 use super::Session;
 use crate::catalog::Planning;
 use crate::error::Error;
+use crate::sharing::Sharing;
 
 /// A plan and the relations that its text names, those inside plain views included.
 pub(super) struct Named {
@@ -21,20 +23,21 @@ pub(super) struct Named {
 impl Session {
     /// Plans a query whose answer is wanted once.
     pub(super) fn plan_query(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_query(query))
+        self.plan(|planner| planner.plan_query(query)).map(|named| self.over_indexes(named))
     }
 
     /// Plans a query that stands: a top-level LIMIT is part of it.
     pub(super) fn plan_view(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_view(query))
+        self.plan(|planner| planner.plan_view(query)).map(|named| self.over_indexes(named))
     }
 
     /// Plans the query of a view that is being created.
     pub(super) fn plan_created(&self, create: &CreateView) -> Result<Named, Error> {
-        self.plan(|planner| match create.emit {
+        let named = self.plan(|planner| match create.emit {
             Emit::Changes => planner.plan_view(&create.query),
             Emit::OnWindowClose => planner.plan_closed(&create.query),
-        })
+        });
+        named.map(|named| self.over_indexes(named))
     }
 
     /// Plans the rows of an INSERT, as the table's columns.
@@ -65,6 +68,26 @@ impl Session {
         items: &[ast::SelectItem],
     ) -> Result<Named, Error> {
         self.plan(|planner| planner.plan_returning(table, alias, items))
+    }
+
+    /// The plan with joins that read the indexes there are.
+    fn over_indexes(&self, mut named: Named) -> Named {
+        if self.options.sharing != Sharing::Off {
+            let plan = &named.planned.plan;
+            named.planned.plan = behind_indexes(plan, &|relation, columns| self.is_indexed(relation, columns));
+        }
+        named
+    }
+
+    fn is_indexed(&self, relation: &str, columns: &[usize]) -> bool {
+        let maintained = self.catalog.find(relation).and_then(|object| object.maintained.as_ref());
+        let sorted = |key: &[usize]| {
+            let mut key = key.to_vec();
+            key.sort_unstable();
+            key
+        };
+        let arrangements = maintained.map_or(&[][..], |maintained| maintained.arrangements.as_slice());
+        arrangements.iter().any(|arranged| sorted(&arranged.key) == sorted(columns))
     }
 
     fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {

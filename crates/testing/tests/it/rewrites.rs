@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::rewrite::improve;
+use anabranch_plan::rewrite::{behind_indexes, improve};
 use anabranch_plan::{AggregateFunction, JoinKind, Plan};
 use anabranch_testing::build::{Builder, JoinOn, call, col, types, width};
 use anabranch_testing::generator::expressions::{Fallible, predicate};
@@ -17,12 +17,21 @@ use datafusion_expr::{Expr, lit};
 
 /// Checks plans that `make` puts together; how many of them a rewrite changed, it says itself.
 fn kept(name: &str, count: usize, make: impl Fn(&mut Rng, &mut Plans, &mut Builder) -> Option<Arc<Plan>>) {
+    kept_by(name, count, improve, make);
+}
+
+fn kept_by(
+    name: &str,
+    count: usize,
+    rewrite: impl Fn(&Arc<Plan>) -> Arc<Plan>,
+    make: impl Fn(&mut Rng, &mut Plans, &mut Builder) -> Option<Arc<Plan>>,
+) {
     let changed = std::cell::Cell::new((0, 0));
     cases(name, count, |rng| {
         let relations = relations(rng, 3);
         let history = History::random(rng, &relations, Size::SMALL);
         let Some(plan) = make(rng, &mut Plans::new(&relations, Fallible::Never), &mut Builder::new()) else { return };
-        let improved = improve(&plan);
+        let improved = rewrite(&plan);
         let (n, of) = changed.get();
         changed.set((n + u32::from(improved != plan), of + 1));
         assert_eq!(improved.schema, plan.schema);
@@ -167,5 +176,35 @@ fn sums_of_sums_and_restricted_aggregates() {
         let number = width(&other) + number;
         let calls = vec![call(AggregateFunction::Min, &all, Some(number))];
         Some(builder.aggregate(&all, &[at], calls))
+    });
+}
+
+/// Some rows of a relation, some of their columns.
+fn part(rng: &mut Rng, plans: &mut Plans, builder: &mut Builder) -> Arc<Plan> {
+    let relation = plans.relation(rng.below(3));
+    let filter = predicate(rng, &relation, Fallible::Never);
+    let n = 1 + rng.below(width(&relation));
+    let shown = rng.subset(width(&relation), n).into_iter().rev().map(|at| col(&relation, at)).collect();
+    builder.stage(&relation, vec![filter], shown)
+}
+
+#[test]
+fn conditions_behind_indexes() {
+    use JoinKind::{Full, Inner, Left, LeftAnti, LeftSemi, Right};
+    // Every relation has an index on any of its columns.
+    let rewrite = |plan: &Arc<Plan>| behind_indexes(plan, &|_, _| true);
+    kept_by("conditions_behind_indexes", 600, rewrite, |rng, plans, builder| {
+        let left = part(rng, plans, builder);
+        let right = if rng.chance(70) { part(rng, plans, builder) } else { leaf(rng, plans, builder) };
+        let key = pairs(rng, &left, &right, 1 + rng.clone().below(2));
+        if key.is_empty() {
+            return None;
+        }
+        let kind = *rng.pick(&[Inner, Inner, Left, Right, Full, LeftSemi, LeftAnti]);
+        let both = Plan::join_schema(&left, &right);
+        let at = rng.below(both.fields().len());
+        let residual = Expr::IsNotNull(Box::new(Expr::Column(both.columns()[at].clone())));
+        let residual = rng.chance(40).then_some(residual);
+        Some(builder.join(&left, &right, JoinOn { residual, ..JoinOn::new(kind, &key) }))
     });
 }
