@@ -1,7 +1,7 @@
 //! Chains: steps that follow each other on one worker are one operator of the runtime.
 //!
 //! Law: a chain puts out what its steps would, one operator each. Nothing is exchanged between two of its steps, so every step sees the frontier of the
-//! first: what came before it is done with, from end to end, in one turn.
+//! first: what came before it is done with, from end to end, in one turn, or in several when it is much.
 //!
 //! ```text
 //!   feeds                    links                              end
@@ -13,7 +13,8 @@
 //!
 //! Why: a round of one row costs what its operators cost the runtime: each is scheduled, and each of its edges has messages to count and frontiers to move
 //! (some seven thousand instructions an operator and round, half of what a commit of one row to a filter and a sum took).
-//! Cost: a turn is the work of all its steps, so it may take longer; what is cut by fuel (imports, joins) still is. It is counted as a step of the feed's
+//! Cost: a turn is the work of all its steps, so it may take longer; what is cut by fuel (imports, joins, a [`Timed`] tactic
+//! that [has more](Timed::has_more)) still is: the steps behind see the frontier only once all of it is out. It is counted as a step of the feed's
 //! kind, or the last link's; arranging at the end is counted by itself.
 //! Source: Trill 3 (operators push batches to each other directly); Quill 4 (only a re-shard ends a pipeline).
 
@@ -62,7 +63,7 @@ type Apply = Box<dyn FnMut(Batch, &mut Output)>;
 
 enum Link {
     Apply(Apply),
-    Timed(Box<dyn Timed>),
+    Timed(Advancing),
 }
 
 /// Brings rows into an operator.
@@ -139,7 +140,8 @@ impl<'s> Chain<'s> {
     /// Then a tactic of one input, with rows of equal `key` on one worker.
     pub fn then_timed(self, kind: &'static str, key: Vec<usize>, tactic: Box<dyn Timed>) -> Chain<'s> {
         let mut chain = self.by_key(key);
-        chain.links.push(Link::Timed(tactic));
+        let as_of = chain.as_of;
+        chain.links.push(Link::Timed(Advancing::new(tactic, as_of)));
         chain.called(kind)
     }
 
@@ -224,7 +226,7 @@ impl<'s> Chain<'s> {
             });
         }
         let (again, meter) = (activator(), Meter::new(kind));
-        let steps = Steps { feeds, links, as_of, done: Time::MIN, hold: Hold::none(), again, meter };
+        let steps = Steps { feeds, links, as_of, hold: Hold::none(), again, meter };
         (operator, steps)
     }
 }
@@ -234,8 +236,6 @@ pub(crate) struct Steps {
     feeds: Vec<Box<dyn Feed>>,
     links: Vec<Link>,
     as_of: Time,
-    /// Tactics have put out all before this time.
-    done: Time,
     /// The right to send whatever is kept back.
     pub hold: Hold,
     again: Activator,
@@ -263,23 +263,22 @@ impl Steps {
         let _step = self.meter.step();
         let mut pulled = Pulled::new();
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, &mut self.hold, &mut pulled));
-        if pulled.has_more {
-            self.again.activate();
-        }
-        let Pulled { mut out, upto, mut pending, .. } = pulled;
-        let is_later = upto > self.done.max(self.as_of);
+        let Pulled { mut out, mut upto, mut pending, mut has_more } = pulled;
         for link in &mut self.links {
             let rows = std::mem::take(&mut out.rows);
             match link {
                 Link::Apply(apply) => rows.into_iter().for_each(|batch| apply(batch, &mut out)),
                 Link::Timed(tactic) => {
                     rows.into_iter().for_each(|batch| tactic.push(0, batch.flatten()));
-                    pending = advance(tactic.as_mut(), is_later, upto, &mut out).into_iter().chain(pending).min();
+                    let reached = tactic.advance(upto, &mut out);
+                    has_more |= reached.upto < upto;
+                    pending = reached.pending.into_iter().chain(pending).min();
+                    upto = reached.upto;
                 }
             }
         }
-        if is_later {
-            self.done = upto;
+        if has_more {
+            self.again.activate();
         }
         Turn { out, upto, pending }
     }
@@ -290,12 +289,48 @@ impl Steps {
     }
 }
 
-/// Lets a tactic put out everything before `upto`, if that is later than before. Returns from when on it may put out what it keeps back.
-fn advance(tactic: &mut dyn Timed, is_later: bool, upto: Time, out: &mut Output) -> Option<Time> {
-    if is_later && tactic.pending_from().is_some() {
-        tactic.advance(upto, out);
+/// A tactic, and how far it has come.
+struct Advancing {
+    tactic: Box<dyn Timed>,
+    as_of: Time,
+    /// All before this time is put out.
+    done: Time,
+    /// Up to where the tactic is putting out, while that takes several turns.
+    under_way: Option<Time>,
+}
+
+/// How far a tactic has come.
+struct Reached {
+    /// It puts out nothing before this time any more.
+    upto: Time,
+    /// From when on it may put out what it keeps back.
+    pending: Option<Time>,
+}
+
+impl Advancing {
+    fn new(tactic: Box<dyn Timed>, as_of: Time) -> Advancing {
+        Advancing { tactic, as_of, done: Time::MIN, under_way: None }
     }
-    tactic.pending_from().map(|_| upto)
+
+    fn push(&mut self, input: usize, batch: Batch) {
+        self.tactic.push(input, batch);
+    }
+
+    /// Lets the tactic put out everything before `upto`, if that is later than before, or as much of it as a turn allows.
+    fn advance(&mut self, upto: Time, out: &mut Output) -> Reached {
+        let aim = self.under_way.unwrap_or(upto);
+        if aim > self.done.max(self.as_of) {
+            if self.tactic.pending_from().is_some() {
+                self.tactic.advance(aim, out);
+            }
+            self.under_way = self.tactic.has_more().then_some(aim);
+            if self.under_way.is_some() {
+                return Reached { upto: self.done, pending: Some(self.done) };
+            }
+            self.done = aim;
+        }
+        Reached { upto: aim, pending: self.tactic.pending_from().map(|_| aim) }
+    }
 }
 
 /// An edge of the dataflow as a feed.
@@ -324,9 +359,7 @@ struct TimedEdges<P: Pull<Message<Time, Parcel>>> {
     inputs: Vec<InputHandleCore<Time, Parcel, P>>,
     /// Number of the first among the operator's inputs.
     first: usize,
-    tactic: Box<dyn Timed>,
-    as_of: Time,
-    done: Time,
+    tactic: Advancing,
 }
 
 impl<P: Pull<Message<Time, Parcel>>> Feed for TimedEdges<P> {
@@ -343,12 +376,9 @@ impl<P: Pull<Message<Time, Parcel>>> Feed for TimedEdges<P> {
         }
         let inputs = &frontiers[self.first..self.first + self.inputs.len()];
         let upto = inputs.iter().map(frontier_of).min().expect("a tactic has an input");
-        let is_later = upto > self.done.max(self.as_of);
-        let pending = advance(self.tactic.as_mut(), is_later, upto, &mut pulled.out);
-        if is_later {
-            self.done = upto;
-        }
-        pulled.reach(upto, pending);
+        let reached = self.tactic.advance(upto, &mut pulled.out);
+        pulled.has_more |= reached.upto < upto;
+        pulled.reach(reached.upto, reached.pending);
     }
 }
 
@@ -364,12 +394,53 @@ pub fn timed<'s>(
     let scope = inputs.first().expect("a tactic has an input").0.scope();
     let open: Open<'s> = Box::new(move |operator, _| {
         let first = operator.shape().inputs();
+        let tactic = Advancing::new(tactic, as_of);
         if scope.peers() == 1 {
             let inputs = inputs.into_iter().map(|(stream, _)| operator.new_input(stream, Pipeline)).collect();
-            return Box::new(TimedEdges { inputs, first, tactic, as_of, done: Time::MIN });
+            return Box::new(TimedEdges { inputs, first, tactic });
         }
         let inputs = inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
-        Box::new(TimedEdges { inputs, first, tactic, as_of, done: Time::MIN })
+        Box::new(TimedEdges { inputs, first, tactic })
     });
     Chain::of_feed(scope, kind, as_of, open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multiplicity::{Multiplicity, Operation};
+    use crate::portions::TURN_ROWS;
+    use anabranch_batch::{Diffs, Times};
+    use arrow::array::Int64Array;
+    use arrow::datatypes::DataType;
+    use std::sync::Arc;
+
+    fn rows(values: std::ops::Range<i64>, time: Time) -> Batch {
+        let values: Int64Array = values.collect::<Vec<_>>().into();
+        Batch::new(vec![Arc::new(values)], Times::Constant(time), Diffs::Constant(1))
+    }
+
+    #[test]
+    fn much_is_put_out_in_several_turns_and_nothing_is_lost_meanwhile() {
+        let distinct = Multiplicity::new(Operation::Distinct, vec![DataType::Int64]);
+        let mut advancing = Advancing::new(Box::new(distinct), 0);
+        let n = 3 * TURN_ROWS as i64;
+        advancing.push(0, rows(0..n, 1));
+        let mut out = Output::default();
+        let reached = advancing.advance(2, &mut out);
+        assert_eq!((reached.upto, reached.pending), (Time::MIN, Some(Time::MIN)));
+        // What comes meanwhile waits until the first is out, also if its time is complete.
+        advancing.push(0, rows(n - 5..n + 5, 2));
+        let mut turns = 1;
+        while advancing.advance(3, &mut out).upto < 2 {
+            turns += 1;
+        }
+        assert!(turns >= 2, "{turns}");
+        assert!(out.rows.iter().all(|batch| batch.times().max() == 1));
+        assert_eq!(out.rows.iter().map(Batch::len).sum::<usize>(), n as usize);
+        let mut out = Output::default();
+        let reached = advancing.advance(3, &mut out);
+        assert_eq!((reached.upto, reached.pending), (3, None));
+        assert_eq!(out.rows.iter().map(Batch::len).sum::<usize>(), 5);
+    }
 }

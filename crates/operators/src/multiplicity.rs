@@ -10,12 +10,14 @@
 //!
 //! State: two counts a row, and the row itself unless its hash is exact; given back when both are zero. Cost: one table probe an update.
 
+use std::collections::VecDeque;
+
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use arrow::datatypes::DataType;
 
 use crate::group_table::GroupTable;
 use crate::pending::Pending;
-use crate::portions::portions;
+use crate::portions::{TURN_ROWS, portions};
 use crate::segments::Segments;
 use crate::tactic::{Output, Timed};
 
@@ -56,6 +58,8 @@ pub struct Multiplicity {
     n_columns: usize,
     /// What waits of the left and the right input.
     pending: [Pending; 2],
+    /// Complete rows that are still to be counted, keyed, and how many of each portion are of the left input.
+    complete: VecDeque<(Batch, usize)>,
     rows: GroupTable,
     /// Left and right multiplicity of each slot.
     counts: Vec<[Diff; 2]>,
@@ -65,7 +69,8 @@ impl Multiplicity {
     /// An operation over nothing, for rows of these types (both inputs').
     pub fn new(operation: Operation, types: Vec<DataType>) -> Multiplicity {
         let (pending, rows) = (Default::default(), GroupTable::new(&types));
-        Multiplicity { operation, n_columns: types.len(), pending, rows, counts: Vec::new() }
+        let complete = VecDeque::new();
+        Multiplicity { operation, n_columns: types.len(), pending, complete, rows, counts: Vec::new() }
     }
 
     /// Distinct rows in memory.
@@ -82,7 +87,22 @@ impl Multiplicity {
         Some((Batch::concat(&both)?.with_key(&key), n_left))
     }
 
-    fn step(&mut self, batch: &Batch, n_left: usize, hashes: &[u64], out: &mut Output) {
+    /// Takes what has become complete, in portions.
+    fn complete_before(&mut self, upto: Time) {
+        let Some((batch, n_left)) = self.take_before(upto) else { return };
+        // (Where there are two inputs, the place of a row says which it comes from.)
+        if n_left < batch.len() {
+            return self.complete.push_back((batch, n_left));
+        }
+        let portions = portions(batch, self.rows.len()).into_iter();
+        self.complete.extend(portions.map(|portion| {
+            let n_left = portion.len();
+            (portion, n_left)
+        }));
+    }
+
+    fn step(&mut self, batch: &Batch, n_left: usize, out: &mut Output) {
+        let hashes = &batch.key().expect("complete rows are keyed").hashes;
         let segments = Segments::new(self.rows.touch(batch.columns(), hashes), batch.times());
         let mut deltas = vec![[0, 0]; segments.len()];
         for (row, &segment) in segments.of_row.iter().enumerate() {
@@ -131,23 +151,30 @@ impl Timed for Multiplicity {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let Some((batch, n_left)) = self.take_before(upto) else { return };
-        // (Where there are two inputs, the place of a row says which it comes from.)
-        let is_one_input = n_left == batch.len();
-        let portions = if is_one_input { portions(batch, self.rows.len()) } else { vec![batch] };
-        for portion in portions {
-            let n_left = if is_one_input { portion.len() } else { n_left };
-            let hashes = portion.key().expect("the batch was just keyed").hashes.clone();
-            self.step(&portion, n_left, &hashes, out);
+        if self.complete.is_empty() {
+            self.complete_before(upto);
+        }
+        let mut n_rows = 0;
+        while n_rows < TURN_ROWS
+            && let Some((portion, n_left)) = self.complete.pop_front()
+        {
+            n_rows += portion.len();
+            self.step(&portion, n_left, out);
         }
     }
 
+    fn has_more(&self) -> bool {
+        !self.complete.is_empty()
+    }
+
     fn pending_from(&self) -> Option<Time> {
-        self.pending.iter().filter_map(Pending::pending_from).min()
+        let complete = self.complete.iter().map(|(portion, _)| portion.times().min());
+        self.pending.iter().filter_map(Pending::pending_from).chain(complete).min()
     }
 
     fn size_bytes(&self) -> usize {
         let pending: usize = self.pending.iter().map(Pending::size_bytes).sum();
-        pending + self.rows.size_bytes() + self.counts.capacity() * size_of::<[Diff; 2]>()
+        let complete: usize = self.complete.iter().map(|(portion, _)| portion.size_bytes()).sum();
+        pending + complete + self.rows.size_bytes() + self.counts.capacity() * size_of::<[Diff; 2]>()
     }
 }

@@ -12,6 +12,9 @@ use anabranch_batch::{Batch, partition_by};
 /// Rows that a portion aims for.
 const PORTION_ROWS: usize = 1 << 16;
 
+/// Rows that a turn of an operator takes on, after which others have theirs: some tens of milliseconds.
+pub(crate) const TURN_ROWS: usize = 1 << 18;
+
 /// More portions than this would not all stay in the cache while they are written.
 const PORTIONS_MAX: usize = 64;
 

@@ -39,7 +39,7 @@ impl Output {
 
 /// A tactic that works on complete times: aggregates, distinct, top-k, set operations.
 ///
-/// Calls come as any number of [`push`](Timed::push), then [`advance`](Timed::advance), and again.
+/// Calls come as any number of [`push`](Timed::push), then [`advance`](Timed::advance) until it [has no more](Timed::has_more), and again.
 pub trait Timed {
     /// Takes updates of input `input` (0, or 1 for the second of two); their times are at or after the last `advance`.
     /// Batches are flat (all rows present, no lifetimes).
@@ -48,6 +48,12 @@ pub trait Timed {
     /// No more updates before `upto` will come: puts out the changes of the result at all times before it. Updates at
     /// or after `upto` stay pending.
     fn advance(&mut self, upto: Time, out: &mut Output);
+
+    /// Whether the last `advance` put out only a part, so that others have their turn: it is to be called again before it has done what it says.
+    /// The time is not looked at then.
+    fn has_more(&self) -> bool {
+        false
+    }
 
     /// The least time among pending updates.
     fn pending_from(&self) -> Option<Time>;

@@ -49,6 +49,7 @@ pub use percentiles::ranked_type;
 pub use spec::{AggregateSpec, Call, Function, Unsupported};
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use anabranch_arrangement::{Keys, NullKeys};
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather, hash};
@@ -57,7 +58,7 @@ use arrow::datatypes::DataType;
 
 use crate::group_table::{GroupTable, Touched};
 use crate::pending::Pending;
-use crate::portions::portions;
+use crate::portions::{TURN_ROWS, portions};
 use crate::segments::Segments;
 use crate::tactic::{Output, Timed};
 use calls::{CallState, Turn};
@@ -75,6 +76,8 @@ pub struct Aggregate {
     n_keys: usize,
     rows: Rows,
     pending: Pending,
+    /// Complete rows that are still to be merged, keyed, each portion with a time after its last.
+    complete: VecDeque<(Batch, Time)>,
     groups: GroupTable,
     /// Sum of diffs of each slot.
     multiplicities: Vec<Diff>,
@@ -116,6 +119,7 @@ impl Aggregate {
             calls,
             groups: GroupTable::new(&types[..n_keys]),
             pending: Pending::default(),
+            complete: VecDeque::new(),
             multiplicities: Vec::new(),
             pieces: None,
             columns,
@@ -290,14 +294,20 @@ impl Timed for Aggregate {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let mut portions = self.pending.take_portions_before(upto, PORTION_ROWS);
-        if portions.is_empty() {
-            match self.first_row_due(upto) {
-                Some(_) => portions.push((self.no_rows(), upto)),
-                None => self.calls.iter_mut().for_each(CallState::idle),
-            }
+        if self.complete.is_empty() {
+            self.complete_before(upto);
         }
-        portions.into_iter().for_each(|(batch, upto)| self.step(batch, upto, out));
+        let mut n_rows = 0;
+        while n_rows < TURN_ROWS
+            && let Some((portion, upto)) = self.complete.pop_front()
+        {
+            n_rows += portion.len();
+            self.step(portion, upto, out);
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        !self.complete.is_empty()
     }
 
     fn pending_from(&self) -> Option<Time> {
@@ -305,28 +315,43 @@ impl Timed for Aggregate {
             Rows::Global { from, is_out: false } => Some(from),
             _ => None,
         };
-        self.pending.pending_from().into_iter().chain(first_row).min()
+        let complete = self.complete.iter().map(|(portion, _)| portion.times().min());
+        self.pending.pending_from().into_iter().chain(first_row).chain(complete).min()
     }
 
     fn size_bytes(&self) -> usize {
         let calls: usize = self.calls.iter().map(CallState::size_bytes).sum();
         let multiplicities = self.multiplicities.capacity() * size_of::<Diff>();
-        self.pending.size_bytes() + self.groups.size_bytes() + multiplicities + calls
+        let complete: usize = self.complete.iter().map(|(portion, _)| portion.size_bytes()).sum();
+        self.pending.size_bytes() + complete + self.groups.size_bytes() + multiplicities + calls
     }
 }
 
 impl Aggregate {
-    /// Takes in updates before `upto`, and puts out what they change.
-    fn step(&mut self, batch: Batch, upto: Time, out: &mut Output) {
-        let due = self.first_row_due(upto);
-        let key: Vec<usize> = (0..self.n_keys).collect();
-        let batch = batch.with_key(&key);
-        self.calls.iter_mut().for_each(|call| call.take_rows(&batch, upto));
-        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
-        let portions = if is_in_portions { portions(batch, self.groups.len()) } else { vec![batch] };
-        for portion in portions {
-            self.merge(&portion, due, upto, out);
+    /// Takes what has become complete, in portions.
+    fn complete_before(&mut self, upto: Time) {
+        let mut complete = self.pending.take_portions_before(upto, PORTION_ROWS);
+        if complete.is_empty() {
+            match self.first_row_due(upto) {
+                Some(_) => complete.push((self.no_rows(), upto)),
+                None => self.calls.iter_mut().for_each(CallState::idle),
+            }
         }
+        let key: Vec<usize> = (0..self.n_keys).collect();
+        // (Ordered calls take the values of a time in one piece.)
+        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
+        for (batch, upto) in complete {
+            let batch = batch.with_key(&key);
+            let portions = if is_in_portions { portions(batch, self.groups.len()) } else { vec![batch] };
+            self.complete.extend(portions.into_iter().map(|portion| (portion, upto)));
+        }
+    }
+
+    /// Takes in updates before `upto`, and puts out what they change.
+    fn step(&mut self, portion: Batch, upto: Time, out: &mut Output) {
+        let due = self.first_row_due(upto);
+        self.calls.iter_mut().for_each(|call| call.take_rows(&portion, upto));
+        self.merge(&portion, due, upto, out);
         if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
             self.rows = Rows::Global { from, is_out: true };
         }

@@ -17,7 +17,7 @@
 //! Method: per left row (without a residual: per key) the times at which the answer flips are a short list of transitions, +1 and -1;
 //! the output is the join of the left row's updates with that list. Nothing but the two input arrangements is kept. New left rows need all transitions of their
 //! key; old left rows only meet the new ones, so a key that flips nothing costs no visit to its left rows. With a residual, pairs are
-//! formed for touched keys only, and the predicate is evaluated over all pairs at once.
+//! formed for touched keys only, and the predicate is evaluated over many pairs at once. A turn takes on a part of the changes; the frontier waits for all.
 //!
 //! State: the two shared arrangements. Cost: as the join, plus a sort of the matches of each row. Outer joins are an inner join and the anti join's
 //! rows padded with NULLs. Source: TPC-H on differential dataflow (queries 4, 16, 21, 22); the transitions are ours.
@@ -40,6 +40,7 @@ use crate::expression::ExpressionRef;
 use crate::stage::Stage;
 use crate::tactic::Output;
 pub use tactic::Matched;
+use tactic::{Changed, Interval};
 
 /// Which left rows to yield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +93,8 @@ pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: MatchedSpec) -
         let inputs = [operator.new_input(left.sealed, Pipeline), operator.new_input(right.sealed, Pipeline)];
         let readers = Readers { left: left.reader, right: right.reader };
         let tactic = Matched::new(spec);
-        Box::new(MatchedFeed { inputs, first, tactic, readers, runs: [vec![], vec![]], as_of, done: Time::MIN })
+        let (runs, interval) = ([vec![], vec![]], None);
+        Box::new(MatchedFeed { inputs, first, tactic, readers, runs, interval, as_of, done: Time::MIN })
     });
     Chain::of_feed(scope, "Match", as_of, open)
 }
@@ -106,6 +108,8 @@ struct MatchedFeed<P: Pull<Message<Time, Sealing>>> {
     readers: Readers,
     /// Runs of each side that are not complete on both.
     runs: [Vec<Sealed>; 2],
+    /// What is being worked on.
+    interval: Option<Interval>,
     as_of: Time,
     done: Time,
 }
@@ -123,26 +127,39 @@ impl<P: Pull<Message<Time, Sealing>>> Feed for MatchedFeed<P> {
             });
         }
         let upto = frontier_of(&frontiers[self.first]).min(frontier_of(&frontiers[self.first + 1]));
-        if upto > self.done.max(self.as_of) {
-            self.advance(upto, &mut pulled.out);
+        let aim = self.interval.as_ref().map_or(upto, |interval| interval.upto);
+        if aim > self.done.max(self.as_of) {
+            self.work(aim, &mut pulled.out);
         }
+        if self.interval.is_some() {
+            pulled.has_more = true;
+            return pulled.reach(self.done, Some(self.done));
+        }
+        pulled.has_more |= aim < upto;
         let waits = self.runs.iter().any(|runs| !runs.is_empty());
-        pulled.reach(upto, waits.then_some(upto));
+        pulled.reach(aim, waits.then_some(aim));
     }
 }
 
 impl<P: Pull<Message<Time, Sealing>>> MatchedFeed<P> {
-    fn advance(&mut self, upto: Time, out: &mut Output) {
-        let [left, right] = &mut self.runs;
-        if !(left.is_empty() && right.is_empty()) {
-            let (new_left, new_right) =
-                (tactic::changes(left, self.done, upto), tactic::changes(right, self.done, upto));
-            let (left_runs, right_runs) = (self.readers.left.runs(), self.readers.right.runs());
-            self.tactic.advance(new_left, new_right, &left_runs, &right_runs, self.done, upto, out);
+    /// A turn's work on the changes before `upto`.
+    fn work(&mut self, upto: Time, out: &mut Output) {
+        let [left, right] = &self.runs;
+        if self.interval.is_none() && !(left.is_empty() && right.is_empty()) {
+            let changes = |runs: &[Sealed]| tactic::changes(runs, self.done, upto);
+            let changed = Changed { left: changes(left), right: changes(right) };
+            let runs = [self.readers.left.runs(), self.readers.right.runs()];
+            self.interval = Some(self.tactic.begin(changed, runs, self.done, upto));
         }
+        if let Some(interval) = &mut self.interval {
+            self.tactic.work(interval, out);
+            if !interval.is_over() {
+                return;
+            }
+        }
+        self.interval = None;
         self.done = upto;
-        left.retain(|sealed| sealed.upper > upto);
-        right.retain(|sealed| sealed.upper > upto);
+        self.runs.iter_mut().for_each(|runs| runs.retain(|sealed| sealed.upper > upto));
         self.readers.forget_before(upto - 1);
     }
 }

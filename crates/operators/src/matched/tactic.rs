@@ -1,5 +1,6 @@
-//! The tactic of semi, anti and mark joins: one interval of complete times at a go.
+//! The tactic of semi, anti and mark joins: one interval of complete times after the other, each in portions.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use crate::join::gather_chunks;
 use crate::pending::split_at;
 use crate::stage::evaluate_mask;
 use crate::tactic::Output;
+
+/// Left rows, or right keys, that a turn takes on.
+const ROWS_PER_TURN: usize = 1 << 16;
 
 /// Pairs evaluated at once.
 const PAIRS_MAX: usize = 1 << 16;
@@ -38,6 +42,36 @@ struct Emission {
     marks: Vec<bool>,
 }
 
+/// An interval of complete times, and what is still to be done for it.
+pub(super) struct Interval {
+    /// Everything before this time was answered, and the changes
+    pub done: Time,
+    /// before this one are now.
+    pub upto: Time,
+    /// Changes of the left input.
+    new_left: VecDeque<Batch>,
+    /// Keys of the changes of the right input.
+    right_keys: Option<Keys>,
+    /// So many of them are done with.
+    n_right_done: usize,
+    /// These hold at least everything before `upto`, and tell times before `done` from later ones.
+    left_runs: Vec<Rc<Run>>,
+    right_runs: Vec<Rc<Run>>,
+}
+
+impl Interval {
+    /// Whether nothing is left to do.
+    pub fn is_over(&self) -> bool {
+        self.new_left.is_empty() && self.right_keys.as_ref().is_none_or(|keys| self.n_right_done >= keys.len())
+    }
+}
+
+/// The changes of both inputs in an interval.
+pub(super) struct Changed {
+    pub left: Option<Batch>,
+    pub right: Option<Batch>,
+}
+
 /// The updates of sealed runs in `[from, upto)`, all columns; `None` for none.
 pub(super) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> {
     let mut parts = Vec::new();
@@ -61,32 +95,35 @@ impl Matched {
         Matched { spec }
     }
 
-    /// Puts out the changes of the result at times in `[done, upto)`.
-    ///
-    /// `left` and `right` are the changes of the inputs in that interval; the runs hold at least everything before `upto`,
-    /// and tell times before `done` from later ones.
-    #[expect(clippy::too_many_arguments, reason = "two sides of three things each, and the interval")]
-    pub fn advance(
-        &mut self,
-        left: Option<Batch>,
-        right: Option<Batch>,
-        left_runs: &[Rc<Run>],
-        right_runs: &[Rc<Run>],
-        done: Time,
-        upto: Time,
-        out: &mut Output,
-    ) {
-        if let Some(left) = left {
+    /// Begins an interval.
+    pub(super) fn begin(&self, changed: Changed, runs: [Vec<Rc<Run>>; 2], done: Time, upto: Time) -> Interval {
+        let new_left = changed.left.into_iter().flat_map(|batch| slices(&batch)).collect();
+        let right_keys = changed.right.map(|batch| self.keys_of(&batch, &self.spec.right_key).0);
+        let [left_runs, right_runs] = runs;
+        Interval { done, upto, new_left, right_keys, n_right_done: 0, left_runs, right_runs }
+    }
+
+    /// Puts out some more of the changes of the result in an interval; all of them are out once it [is over](Interval::is_over).
+    pub(super) fn work(&self, interval: &mut Interval, out: &mut Output) {
+        let Interval { done, upto, ref left_runs, ref right_runs, .. } = *interval;
+        let mut n_rows = 0;
+        while let Some(left) = interval.new_left.pop_front() {
+            n_rows += left.len();
             let (keys, of_row) = self.keys_of(&left, &self.spec.left_key);
             let candidates = Candidates { rows: left, key: of_row };
             self.answer(candidates, &keys, right_runs, upto, Time::MIN, out);
-        }
-        if let Some(right) = right {
-            let (keys, _) = self.keys_of(&right, &self.spec.right_key);
-            let (keys, candidates) = self.old_left_rows(keys, left_runs, right_runs, done, upto);
-            if !candidates.rows.is_empty() {
-                self.answer(candidates, &keys, right_runs, upto, done, out);
+            if n_rows >= ROWS_PER_TURN {
+                return;
             }
+        }
+        let Some(keys) = &interval.right_keys else { return };
+        let from = interval.n_right_done;
+        interval.n_right_done = (from + ROWS_PER_TURN).min(keys.len());
+        let range: Vec<u32> = (from as u32..interval.n_right_done as u32).collect();
+        let keys = if range.len() == keys.len() { keys.clone() } else { some_keys(keys, &range) };
+        let (keys, candidates) = self.old_left_rows(keys, left_runs, right_runs, done, upto);
+        if !candidates.rows.is_empty() {
+            self.answer(candidates, &keys, right_runs, upto, done, out);
         }
     }
 
@@ -151,9 +188,7 @@ impl Matched {
         if keep.len() == keys.len() {
             return keys;
         }
-        let columns = gather::take(keys.columns(), &keep);
-        let hashes: Vec<u64> = keep.iter().map(|key| keys.hashes()[*key as usize]).collect();
-        Keys::from_columns(&columns, &hashes, NullKeys::Match).0
+        some_keys(&keys, &keep)
     }
 
     /// Emits what the candidates contribute at times from `from` on.
@@ -275,6 +310,19 @@ impl Emission {
         self.diffs.push(diff);
         self.marks.push(mark);
     }
+}
+
+/// The rows of a batch, so many at a time as a turn takes on.
+fn slices(batch: &Batch) -> Vec<Batch> {
+    let starts = (0..batch.len()).step_by(ROWS_PER_TURN);
+    starts.map(|start| batch.slice(start, ROWS_PER_TURN.min(batch.len() - start))).collect()
+}
+
+/// The keys at these places.
+fn some_keys(keys: &Keys, places: &[u32]) -> Keys {
+    let columns = gather::take(keys.columns(), places);
+    let hashes: Vec<u64> = places.iter().map(|key| keys.hashes()[*key as usize]).collect();
+    Keys::from_columns(&columns, &hashes, NullKeys::Match).0
 }
 
 fn probe_all(runs: &[Rc<Run>], key: &[usize], keys: &Keys, before: Time) -> Matches {

@@ -113,6 +113,9 @@ pub fn events<'s>(
             if upto > done {
                 done = upto;
                 tactic.advance(upto, &mut out);
+                while tactic.has_more() {
+                    tactic.advance(upto, &mut out);
+                }
             }
             send(&mut out, capability, &mut output);
             held = lowered(held.take(), hold.apply(upto));
