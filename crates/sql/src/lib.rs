@@ -27,6 +27,7 @@ mod extract;
 mod filtered;
 mod functions;
 mod held_back;
+mod hoist;
 pub mod input;
 mod intervals;
 mod lifted;

@@ -5,6 +5,7 @@
 //! - A correlated `x NOT IN (query)` is `NOT EXISTS (.. WHERE (x = y) IS NOT FALSE)`: no row is equal, and none might be.
 //! - Subqueries to the left of `IN`, `ANY` and `ALL` become columns of the rows tested.
 //! - Subqueries in the ON of a join become filters: over an inner join, or on the side that an outer join may leave out.
+//! - Conditions over outer columns move out of derived tables, in `hoist`.
 //! - Columns that a subquery is correlated by get names of their own where others are named alike.
 //!
 //! Law: a rewritten plan means what the plan did, or planning fails.
@@ -27,6 +28,7 @@ use datafusion_expr::{Expr, lit};
 
 use crate::decorrelate::mentions_outer;
 use crate::error::SqlError;
+use crate::hoist::out_of_derived;
 
 /// Rewrites the subqueries of a plan, inner ones first.
 pub(crate) fn settle(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -355,6 +357,7 @@ fn refused_levels() -> SqlError {
 /// The subquery with names of their own for the columns it is correlated by, where others are named alike.
 fn named(subquery: Subquery, names: &mut Names) -> DfResult<Subquery> {
     let plan = Arc::unwrap_or_clone(subquery.subquery);
+    let plan = out_of_derived(plan, &mut || names.next().name)?;
     let plan = name_columns(plan, &mut Vec::new(), names)?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
