@@ -8,7 +8,8 @@
 //! path: a collision costs time, never an answer. Keys whose hash is exact (one integer-like column) are not stored at all;
 //! NULL, whose hash might be some integer's, has a slot of its own then.
 //!
-//! Cost: one hash table probe a row; verification reads the key columns once. 16 bytes a group, and its key unless exact.
+//! Cost: one hash table probe a row, or, with a few thousand groups, mostly a look at two hashes beside each other that rows of the batch had;
+//! verification reads the key columns once. 16 bytes a group, and its key unless exact.
 
 use anabranch_batch::{equal, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
@@ -28,11 +29,11 @@ const WARM_ROWS: usize = 64;
 /// Groups of a table that does not stay in the second-level cache by itself.
 const WARM_GROUPS_MIN: usize = 1 << 16;
 
-/// Hashes of which it is remembered within a batch where their slot is; a power of two,
-const RECENT: usize = 256;
+/// Groups of a table of which it is remembered, within a batch, where rows found them.
+const RECENT_GROUPS_MAX: usize = 1 << 12;
 
-/// while there are no more groups than this.
-const RECENT_GROUPS_MAX: usize = RECENT;
+/// Rows that a batch has, at least, for each set of such memories: fewer do not pay for clearing them.
+const RECENT_ROWS_MIN: usize = 4;
 
 /// A dictionary from keys to slots. See the module's page.
 #[derive(Debug)]
@@ -88,14 +89,12 @@ impl GroupTable {
     /// The slots of all rows; keys seen for the first time get one. `hashes` are those of `key_columns`, one a row.
     pub fn touch(&mut self, key_columns: &[ArrayRef], hashes: &[u64]) -> Touched {
         let mut touched = Touched { of_row: Vec::with_capacity(hashes.len()), ..Touched::default() };
+        let mut new = New::default();
         if self.exact {
-            self.touch_exact(key_columns, hashes, &mut touched);
+            self.touch_exact(key_columns, hashes, &mut touched, &mut new);
             return touched;
         }
-        let mut new = New::default();
-        if self.table.len() <= RECENT_GROUPS_MAX {
-            self.touch_recent(hashes, &mut touched, &mut new);
-        }
+        self.touch_recent(hashes, &mut touched, &mut new);
         for (row, &hash) in hashes.iter().enumerate().skip(touched.of_row.len()) {
             self.warm(hashes, row);
             if let Some(slot) = self.touch_hash(hash, row as u32, &mut touched) {
@@ -107,20 +106,20 @@ impl GroupTable {
 
     /// Touches rows as long as there are few groups. Most rows then have the hash of one of the last rows, of which it is known where their slot is.
     fn touch_recent(&mut self, hashes: &[u64], touched: &mut Touched, new: &mut New) {
-        let mut recent = [(0, u32::MAX); RECENT];
+        let Some(mut recent) = Recent::new(self.table.len(), hashes.len()) else { return };
         for (row, &hash) in hashes.iter().enumerate() {
-            let (known, index) = recent[hash as usize % RECENT];
-            if known == hash && index != u32::MAX {
+            if let Some(index) = recent.find(hash) {
                 touched.of_row.push(index);
                 continue;
             }
-            if self.table.len() > RECENT_GROUPS_MAX {
-                return;
+            if recent.is_crowded(self.table.len()) {
+                let Some(larger) = Recent::new(self.table.len(), hashes.len() - row) else { return };
+                recent = larger;
             }
             if let Some(slot) = self.touch_hash(hash, row as u32, touched) {
                 new.push(slot, row as u32);
             }
-            recent[hash as usize % RECENT] = (hash, touched.of_row[row]);
+            recent.enter(hash, touched.of_row[row]);
         }
     }
 
@@ -189,10 +188,12 @@ impl GroupTable {
         self.table.allocation_size() + self.keys.size_bytes() + self.free.capacity() * size_of::<u32>()
     }
 
-    fn touch_exact(&mut self, key_columns: &[ArrayRef], hashes: &[u64], touched: &mut Touched) {
-        let nulls =
-            key_columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
-        for (row, &hash) in hashes.iter().enumerate() {
+    fn touch_exact(&mut self, columns: &[ArrayRef], hashes: &[u64], touched: &mut Touched, new: &mut New) {
+        let nulls = columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
+        if nulls.is_none() {
+            self.touch_recent(hashes, touched, new);
+        }
+        for (row, &hash) in hashes.iter().enumerate().skip(touched.of_row.len()) {
             self.warm(hashes, row);
             match &nulls {
                 Some(nulls) if nulls.is_null(row) => self.touch_null(row as u32, touched),
@@ -330,6 +331,40 @@ impl Touched {
             *index = touched.enter(slot, *index, row as u32);
         }
         touched
+    }
+}
+
+/// Where rows of a batch found the slots of their hashes: sets of two, the later first.
+#[derive(Debug)]
+struct Recent {
+    /// Hashes and indexes into [`Touched::slot`]; [`u32::MAX`] for nothing. A power of two of them.
+    sets: Vec<[(u64, u32); 2]>,
+}
+
+impl Recent {
+    /// Room for as many groups and some more, if it is worth it for so many rows.
+    fn new(n_groups: usize, n_rows: usize) -> Option<Recent> {
+        let n_sets = (2 * n_groups).next_power_of_two().max(16);
+        let is_worth_it = n_groups <= RECENT_GROUPS_MAX && RECENT_ROWS_MIN * n_sets <= n_rows;
+        is_worth_it.then(|| Recent { sets: vec![[(0, u32::MAX); 2]; n_sets] })
+    }
+
+    #[inline]
+    fn find(&self, hash: u64) -> Option<u32> {
+        let [first, second] = self.sets[hash as usize & (self.sets.len() - 1)];
+        let second = if second.0 == hash { second.1 } else { u32::MAX };
+        let index = if first.0 == hash { first.1 } else { second };
+        (index != u32::MAX).then_some(index)
+    }
+
+    /// Whether so many groups push each other out.
+    fn is_crowded(&self, n_groups: usize) -> bool {
+        n_groups > self.sets.len()
+    }
+
+    fn enter(&mut self, hash: u64, index: u32) {
+        let at = hash as usize & (self.sets.len() - 1);
+        self.sets[at] = [(hash, index), self.sets[at][0]];
     }
 }
 

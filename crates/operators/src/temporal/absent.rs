@@ -5,28 +5,36 @@
 //!     out      [1, 3) a    [8, 20) a
 //! ```
 //!
-//! Law: a left event is in force in the result at the times at which no right event with an equal key is in force; each maximal stretch is an event. A right
+//! Law: a left event is in force in the result at the times at which no right event with an equal key is in force; each maximal piece is an event. A right
 //! event from just its start on hides it; right events that touch leave no gap. NULL keys match nothing, so such left events are never hidden.
 //!
-//! State: the left events in force by key, and how many right events are in force by key. An event comes out as a start edge when time has passed
-//! its start, and its end when time has passed that; when both happen at once, as an interval. Cost: a hash probe and two steps of an agenda an event; a
-//! step for each left event that is hidden or shown. Source: Trill 2.3 of its semantics (WhereNotExists).
+//! State: the left events in force by key, and until when each key is covered by right events ([`cover`](super::cover)). An event comes out as a start edge when time has
+//! passed its start, and its end when that is known; when both happen in one turn, as an interval. Source: Trill 2.3 of its semantics (WhereNotExists).
+//!
+//! A left event names the stretch of cover that its key had when it began, or that has hidden it since: it is shown from the end of that stretch on. So nothing has to
+//! happen to it while rights come, go, and lengthen a stretch; only a stretch that begins hides what is in force then. Most events come and end within one turn, and their
+//! pieces are put out at its end in one loop over columns: the greater of start and end of the stretch, to the end, if that is later. What stays in force is entered in
+//! agendas. Cost: a slot of the key, some twenty instructions a row and some twenty a piece beside gathering it; a step for each left event that a stretch hides.
+
+use std::ops::Range;
 
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, Until};
 use arrow::datatypes::DataType;
 
+use super::agenda::Agenda;
 use super::arrivals::Arrivals;
+use super::cover::Cover;
 use super::events::one_each;
-use super::in_force::{Agenda, InForce, NONE, Place};
-use super::side::{Row, Side};
+use super::in_force::{InForce, NONE, keep_only, new_id};
 use super::slots::Slots;
+use super::turn::{Step, Turn, next_step, split_null_keys};
 use crate::tactic::{Output, Timed};
 
-/// Keys below which nothing is swept.
+/// Events and keys below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;
-/// Mark of a left event that is hidden.
-const HIDDEN: Time = END;
+/// In place of a stretch: the event is shown, and its start edge is out.
+const OUT: u32 = u32::MAX;
 
 /// The tactic. See the module's page.
 #[derive(Debug)]
@@ -36,34 +44,58 @@ pub struct Absent {
     nulls: NullKeys,
     left: Arrivals,
     right: Arrivals,
+    /// Left events that nothing hides.
+    unkeyed: Arrivals,
     slots: Slots,
-    /// Left events; the mark is since when the event is shown.
     in_force: InForce,
-    /// Right events in force, by slot.
-    n_right: Vec<u32>,
-    /// What ends, when: left entries and slots of right events.
+    /// By id of left events: not shown before,
+    from: Vec<Time>,
+    /// nor before the end of this stretch.
+    stretches: Vec<u32>,
+    cover: Cover,
+    /// Known ends of left events that stay in force.
     left_ends: Agenda<u32>,
-    right_ends: Agenda<u32>,
-    /// Sweep when there are more keys than this.
-    sweep_at: usize,
-    /// The turn's start: what is shown since then is not out yet.
-    turn: Time,
+    /// Known ends of the cover of keys with hidden left events that stay in force: slots, at most once each,
+    cover_ends: Agenda<u32>,
+    /// if set here.
+    is_entered: Vec<bool>,
+    /// Ends and slots of the turn's right rows; scratch.
+    right_rows: (Vec<Time>, Vec<u32>),
+    /// Sweep when there are more rows,
+    rows_max: usize,
+    /// or more keys.
+    keys_max: usize,
+}
+
+/// A turn.
+#[derive(Debug)]
+struct Doing {
+    upto: Time,
+    /// What ends at or before this has ended.
+    last: Time,
+    /// Left events from this one on came in this turn.
+    first: u32,
+    /// Left events from before that have ended,
+    ended: Vec<u32>,
+    /// or were hidden anew.
+    hidden: Vec<u32>,
+    /// Keys from before whose cover may have ended.
+    uncovered: Vec<u32>,
+    emit: Emit,
 }
 
 /// Output under construction.
 #[derive(Debug, Default)]
 struct Emit {
-    /// Left entries that were shown in this turn, perhaps more than once, perhaps gone.
-    shown: Vec<u32>,
-    places: Vec<Place>,
+    ids: Vec<u32>,
     times: Vec<Time>,
     untils: Vec<Time>,
 }
 
 impl Emit {
     #[inline]
-    fn push(&mut self, place: Place, time: Time, until: Time) {
-        self.places.push(place);
+    fn push(&mut self, id: u32, time: Time, until: Time) {
+        self.ids.push(id);
         self.times.push(time);
         self.untils.push(until);
     }
@@ -78,202 +110,286 @@ impl Absent {
             nulls,
             left: Arrivals::default(),
             right: Arrivals::default(),
+            unkeyed: Arrivals::default(),
             slots: Slots::new(key_types),
             in_force: InForce::default(),
-            n_right: Vec::new(),
+            from: vec![Time::MIN],
+            stretches: vec![OUT],
+            cover: Cover::default(),
             left_ends: Agenda::default(),
-            right_ends: Agenda::default(),
-            sweep_at: SWEEP_MIN,
-            turn: Time::MIN,
+            cover_ends: Agenda::default(),
+            is_entered: Vec::new(),
+            right_rows: Default::default(),
+            rows_max: SWEEP_MIN,
+            keys_max: SWEEP_MIN,
         }
     }
 
-    /// Everything that was to happen at or before `time`, in order.
-    #[inline]
-    fn happen(&mut self, time: Time, emit: &mut Emit) {
-        loop {
-            let (left, right) = (self.left_ends.next_time(), self.right_ends.next_time());
-            if left.min(right) > time || left.min(right) == END {
-                return;
+    /// The turn's rows: right, then left.
+    fn turns(&mut self, upto: Time) -> [Turn; 2] {
+        let (left, right) = (self.left.take_before(upto), self.right.take_before(upto));
+        self.right_rows.0.clear();
+        self.right_rows.1.clear();
+        let into = (&mut self.right_rows.0, &mut self.right_rows.1);
+        let right = Turn::new(right, &self.right_key, &mut self.slots, into);
+        let (first, into) = (self.in_force.next_id(), (&mut self.in_force.ends, &mut self.in_force.slots));
+        let left = Turn::new(left, &self.left_key, &mut self.slots, into);
+
+        let n_slots = self.slots.n_slots();
+        self.in_force.hold(&left.batches, first, n_slots);
+        self.from.extend_from_slice(&left.times);
+        self.stretches.resize(self.from.len(), OUT);
+        self.cover.resize(n_slots);
+        self.is_entered.resize(n_slots, false);
+        [right, left]
+    }
+
+    /// Both sides' rows in order of time; at one time ends, right starts, left starts.
+    fn merge(&mut self, turns: &mut [Turn; 2], doing: &mut Doing) {
+        while let Some((side, step)) = next_step(turns) {
+            let turn = &turns[side];
+            match (side, step) {
+                (0, Step::Starts(rows)) => self.start_right(turn, rows, doing),
+                (0, Step::End { row, .. }) => {
+                    let slot = self.right_rows.1[row];
+                    if self.cover.close(slot, turn.times[row]) {
+                        doing.uncovered.push(slot);
+                    }
+                }
+                (_, Step::Starts(rows)) => {
+                    self.start_left(rows.start + doing.first as usize..rows.end + doing.first as usize);
+                    turn.open_edges(&mut self.in_force, rows, doing.first);
+                }
+                (_, Step::End { row, start }) => {
+                    let (id, hash, time) = (doing.first + row as u32, turn.hash(row), turn.times[row]);
+                    let ended = self.in_force.close(start, hash, id, time);
+                    doing.ended.extend(ended.filter(|id| *id < doing.first));
+                }
             }
-            if left <= right {
-                let Some((end, id)) = self.left_ends.pop(time) else { return };
-                self.end_left(id, end, emit);
+        }
+    }
+
+    fn start_right(&mut self, turn: &Turn, rows: Range<usize>, doing: &mut Doing) {
+        for row in rows {
+            let (start, end, slot) = (turn.times[row], self.right_rows.0[row], self.right_rows.1[row]);
+            if self.cover.begin(slot, start, end) {
+                self.hide(slot, start, doing);
+            }
+        }
+    }
+
+    fn start_left(&mut self, ids: Range<usize>) {
+        self.in_force.enter(ids.clone());
+        for (slot, stretch) in self.in_force.slots[ids.clone()].iter().zip(&mut self.stretches[ids]) {
+            *stretch = self.cover.last(*slot);
+        }
+    }
+
+    /// A stretch begins at `time`: what is in force under the key is shown no longer.
+    #[inline]
+    fn hide(&mut self, slot: u32, time: Time, doing: &mut Doing) {
+        let Absent { in_force, from, stretches, cover, .. } = self;
+        in_force.each(slot, time, |id, _| {
+            let (from, stretch) = (&mut from[id as usize], &mut stretches[id as usize]);
+            let is_out = *stretch == OUT;
+            if id < doing.first && (is_out || cover.is_old(*stretch)) {
+                doing.hidden.push(id);
+            }
+            if is_out {
+                doing.emit.push(id, time, *from);
             } else {
-                let Some((end, slot)) = self.right_ends.pop(time) else { return };
-                self.end_right(slot, end, emit);
+                let since = cover.end(*stretch).max(*from);
+                if since < time {
+                    doing.emit.push(id, since, time);
+                }
             }
-        }
+            (*from, *stretch) = (time, cover.last(slot));
+        });
     }
 
-    fn end_left(&mut self, id: u32, end: Time, emit: &mut Emit) {
-        self.hide(id, end, emit);
-        self.in_force.remove(id);
-    }
-
-    /// The stretch in which the event is shown ends.
+    /// Since when, or from when on, an event that is not out is shown, as far as is known.
     #[inline]
-    fn hide(&mut self, id: u32, time: Time, emit: &mut Emit) {
-        let entry = self.in_force.get(id);
-        let (since, place) = (entry.mark, entry.place);
-        if since != HIDDEN && since < time {
-            // What began in this turn comes out whole; the start of the others is out.
-            match since >= self.turn {
-                true => emit.push(place, since, time),
-                false => emit.push(place, time, since),
+    fn since(&self, id: u32) -> Time {
+        self.from[id as usize].max(self.cover.end(self.stretches[id as usize]))
+    }
+
+    /// Puts out the last piece of an event that has ended.
+    fn end(&mut self, id: u32, emit: &mut Emit) {
+        let (end, from) = (self.in_force.ends[id as usize], self.from[id as usize]);
+        if self.stretches[id as usize] == OUT {
+            return emit.push(id, end, from);
+        }
+        let since = self.since(id);
+        if since < end {
+            emit.push(id, since, end);
+        }
+    }
+
+    /// An event that stays in force: puts out its start edge if it is shown, else has it looked at when the cover of its key ends.
+    fn stay(&mut self, id: u32, doing: &mut Doing) {
+        let (since, slot) = (self.since(id), self.in_force.slots[id as usize]);
+        if since < doing.upto {
+            doing.emit.push(id, since, END);
+            (self.from[id as usize], self.stretches[id as usize]) = (since, OUT);
+        } else {
+            self.stretches[id as usize] = slot;
+            self.await_end_of_cover(slot);
+        }
+    }
+
+    fn await_end_of_cover(&mut self, slot: u32) {
+        let end = self.cover.end_of_key(slot);
+        if end < END && !std::mem::replace(&mut self.is_entered[slot as usize], true) {
+            self.cover_ends.push(end, slot);
+        }
+    }
+
+    /// What becomes of the left events that came in this turn: those that have ended come out, the others stay.
+    fn put_out_new(&mut self, doing: &mut Doing) {
+        let first = doing.first as usize;
+        let mut n = doing.emit.ids.len();
+        let most = n + self.from.len() - first;
+        let Emit { ids, times, untils } = &mut doing.emit;
+        ids.resize(most, NONE);
+        times.resize(most, 0);
+        untils.resize(most, 0);
+        let mut staying = Vec::new();
+        let rows = self.from[first..].iter().zip(&self.stretches[first..]).zip(&self.in_force.ends[first..]);
+        for (id, ((&from, &stretch), &end)) in (doing.first..).zip(rows) {
+            if end > doing.last {
+                staying.push(id);
+            } else if stretch != OUT {
+                // (Whether the piece is empty is for no processor to guess.)
+                let since = from.max(self.cover.end(stretch));
+                (ids[n], times[n], untils[n]) = (id, since, end);
+                n += usize::from(since < end);
+            }
+        }
+        ids.truncate(n);
+        times.truncate(n);
+        untils.truncate(n);
+        for id in staying {
+            let end = self.in_force.ends[id as usize];
+            if end < END {
+                self.left_ends.push(end, id);
+            }
+            self.stay(id, doing);
+        }
+    }
+
+    /// What becomes of the left events from before.
+    fn put_out_old(&mut self, doing: &mut Doing) {
+        while let Some((_, id)) = self.left_ends.pop(doing.last) {
+            doing.ended.push(id);
+        }
+        for id in std::mem::take(&mut doing.ended) {
+            self.end(id, &mut doing.emit);
+        }
+        for id in std::mem::take(&mut doing.hidden) {
+            if self.in_force.ends[id as usize] > doing.last {
+                self.stay(id, doing);
             }
         }
     }
 
-    fn begin_right(&mut self, slot: u32, time: Time, emit: &mut Emit) {
-        self.n_right[slot as usize] += 1;
-        if self.n_right[slot as usize] > 1 {
-            return;
-        }
-        let mut id = self.in_force.first(slot);
-        while id != NONE {
-            self.hide(id, time, emit);
-            self.in_force.mark(id, HIDDEN);
-            id = self.in_force.next(id);
-        }
-    }
-
-    fn end_right(&mut self, slot: u32, time: Time, emit: &mut Emit) {
-        let n_right = &mut self.n_right[slot as usize];
-        *n_right = n_right.saturating_sub(1);
-        if *n_right > 0 {
-            return;
-        }
-        let mut id = self.in_force.first(slot);
-        while id != NONE {
-            self.in_force.mark(id, time);
-            emit.shown.push(id);
-            id = self.in_force.next(id);
-        }
-    }
-
-    fn take_left(&mut self, from: &Side, emit: &mut Emit) {
-        let Row { row, time, until } = from.row();
-        if time == until {
-            return;
-        }
-        if self.nulls != NullKeys::Match && from.has_null_key(row) {
-            return emit.push(from.held(row), time, until);
-        }
-        if until < time {
-            if let Some(id) = from.close(&mut self.in_force, row, until) {
-                self.end_left(id, time, emit);
+    /// Shows, if their cover has ended, the left events of the keys that may be uncovered. After the others; the turn of the cover is over.
+    fn put_out_uncovered(&mut self, doing: &mut Doing) {
+        for slot in std::mem::take(&mut doing.uncovered) {
+            let end = self.cover.end_of_key(slot);
+            if end >= doing.upto {
+                self.await_end_of_cover(slot);
+                continue;
             }
+            let Absent { in_force, from, stretches, .. } = self;
+            in_force.each(slot, doing.last, |id, _| {
+                if stretches[id as usize] != OUT {
+                    let since = end.max(from[id as usize]);
+                    doing.emit.push(id, since, END);
+                    (from[id as usize], stretches[id as usize]) = (since, OUT);
+                }
+            });
+        }
+    }
+
+    fn put_out(&mut self, doing: &mut Doing, out: &mut Output) {
+        while let Some((_, slot)) = self.cover_ends.pop(doing.upto.saturating_sub(1)) {
+            self.is_entered[slot as usize] = false;
+            doing.uncovered.push(slot);
+        }
+        self.put_out_old(doing);
+        self.put_out_new(doing);
+        self.cover.end_turn();
+        self.put_out_uncovered(doing);
+        let Emit { ids, times, untils } = std::mem::take(&mut doing.emit);
+        if !ids.is_empty() {
+            let columns = self.in_force.gather(&ids);
+            let rows = Batch::with_len(columns, ids.len(), Times::Column(times.into()), Diffs::Constant(1));
+            out.give_rows(rows.with_until(Until::Column(untils.into())));
+        }
+    }
+
+    /// Forgets what has ended, and keys that nothing in force needs.
+    fn sweep(&mut self, upto: Time) {
+        let n_rows = self.in_force.len();
+        if n_rows <= self.rows_max && self.slots.len() <= self.keys_max {
             return;
         }
-        let is_hidden = self.n_right[from.slot(row) as usize] > 0;
-        let id = from.insert(&mut self.in_force, row, (time, until), if is_hidden { HIDDEN } else { time });
-        if !is_hidden {
-            emit.shown.push(id);
-        }
-        if until < END {
-            self.left_ends.push(until, id);
-        }
-    }
-
-    fn take_right(&mut self, from: &Side, emit: &mut Emit) {
-        let Row { row, time, until } = from.row();
-        if time == until || (self.nulls != NullKeys::Match && from.has_null_key(row)) {
-            return;
-        }
-        let slot = from.slot(row);
-        if until < time {
-            return self.end_right(slot, time, emit);
-        }
-        self.begin_right(slot, time, emit);
-        if until < END {
-            self.right_ends.push(until, slot);
-        }
-    }
-
-    /// Start edges of what is shown since this turn.
-    fn put_out_starts(&mut self, emit: &mut Emit) {
-        let mut shown = std::mem::take(&mut emit.shown);
-        shown.sort_unstable();
-        shown.dedup();
-        for id in shown {
-            let entry = self.in_force.get(id);
-            if entry.slot != NONE && entry.mark != HIDDEN && entry.mark >= self.turn {
-                emit.push(entry.place, entry.mark, END);
-            }
-        }
-    }
-
-    fn sweep(&mut self) {
-        self.in_force.settle();
-        if self.slots.len() > self.sweep_at {
-            let (in_force, n_right) = (&self.in_force, &self.n_right);
-            self.slots.release_where(|slot| in_force.first(slot) == NONE && n_right[slot as usize] == 0);
-            self.sweep_at = (2 * self.slots.len()).max(SWEEP_MIN);
-        }
-        if self.in_force.is_wasteful() {
-            self.in_force.compact(&[]);
+        let kept = self.in_force.keep_after(upto);
+        keep_only(&mut self.from, &kept);
+        keep_only(&mut self.stretches, &kept);
+        self.left_ends.renumber(|id| new_id(&kept, id));
+        self.rows_max = SWEEP_MIN + 2 * self.in_force.len();
+        if self.slots.len() > self.keys_max {
+            let (in_force, cover) = (&self.in_force, &self.cover);
+            self.slots.release_where(|slot| in_force.newest(slot) == NONE && cover.is_over(slot, upto));
+            self.keys_max = SWEEP_MIN + 2 * self.slots.len().max(n_rows);
         }
     }
 }
 
 impl Timed for Absent {
     fn push(&mut self, input: usize, batch: Batch) {
+        let key = if input == 0 { &self.left_key } else { &self.right_key };
+        let (keyed, unkeyed) = match self.nulls {
+            NullKeys::Match => (batch, None),
+            _ => split_null_keys(batch, key),
+        };
         match input {
-            0 => self.left.push(one_each(batch)),
-            _ => self.right.push(one_each(batch)),
+            0 => self.left.push(one_each(keyed)),
+            _ => self.right.push(one_each(keyed)),
+        }
+        if let Some(unkeyed) = unkeyed.filter(|_| input == 0) {
+            self.unkeyed.push(one_each(unkeyed));
         }
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let (left, right) = (self.left.take_before(upto), self.right.take_before(upto));
-        let mut left = Side::new(left, &self.left_key, &mut self.slots, &mut self.in_force);
-        // (Of right events nothing is kept but their number; their batch lets itself be held for a turn.)
-        let mut right = Side::new(right, &self.right_key, &mut self.slots, &mut self.in_force);
-        self.in_force.resize(self.slots.n_slots());
-        self.n_right.resize(self.n_right.len().max(self.slots.n_slots()), 0);
-
-        let mut emit = Emit::default();
-        loop {
-            // At one time: left ends, right starts and ends, left starts.
-            let is_left = match (left.peek(), right.peek()) {
-                (None, None) => break,
-                (Some(_), None) => true,
-                (None, Some(_)) => false,
-                (Some((time, starts)), Some((other, _))) => (time, starts) < (other, true),
-            };
-            let time = if is_left { left.row().time } else { right.row().time };
-            self.happen(time, &mut emit);
-            if is_left {
-                self.take_left(&left, &mut emit);
-                left.step();
-            } else {
-                self.take_right(&right, &mut emit);
-                right.step();
-            }
-        }
-        self.happen(upto.saturating_sub(1), &mut emit);
-        self.put_out_starts(&mut emit);
-        if !emit.times.is_empty() {
-            let (columns, len) = (self.in_force.gather(&emit.places), emit.times.len());
-            let rows = Batch::with_len(columns, len, Times::Column(emit.times.into()), Diffs::Constant(1));
-            out.give_rows(rows.with_until(Until::Column(emit.untils.into())));
-        }
-        left.release(&mut self.in_force);
-        right.release(&mut self.in_force);
-        self.turn = upto;
-        self.sweep();
+        self.unkeyed.take_before(upto).into_iter().for_each(|batch| out.give_rows(batch));
+        let mut turns = self.turns(upto);
+        // (Left rows have the last ids.)
+        let first = self.in_force.next_id() - turns[1].times.len() as u32;
+        // (What has no known end has not ended at the end of time.)
+        let last = upto.min(END - 1);
+        let (ended, hidden, uncovered) = Default::default();
+        let mut doing = Doing { upto, last, first, ended, hidden, uncovered, emit: Emit::default() };
+        self.merge(&mut turns, &mut doing);
+        self.put_out(&mut doing, out);
+        self.sweep(upto);
     }
 
     fn pending_from(&self) -> Option<Time> {
-        let ends = Some(self.left_ends.next_time().min(self.right_ends.next_time())).filter(|time| *time < END);
-        [self.left.pending_from(), self.right.pending_from(), ends].into_iter().flatten().min()
+        let ends = Some(self.left_ends.next_time().min(self.cover_ends.next_time())).filter(|time| *time < END);
+        let queues = [&self.left, &self.right, &self.unkeyed].map(Arrivals::pending_from);
+        queues.into_iter().chain([ends]).flatten().min()
     }
 
     fn size_bytes(&self) -> usize {
-        let queues = self.left.size_bytes() + self.right.size_bytes();
-        let agendas = self.left_ends.size_bytes() + self.right_ends.size_bytes();
-        queues + agendas + self.in_force.size_bytes() + self.slots.size_bytes() + self.n_right.capacity() * 4
+        let queues = self.left.size_bytes() + self.right.size_bytes() + self.unkeyed.size_bytes();
+        let agendas = self.left_ends.size_bytes() + self.cover_ends.size_bytes();
+        let times = self.from.capacity() + self.right_rows.0.capacity();
+        let words = self.stretches.capacity() + self.right_rows.1.capacity();
+        let rows = times * size_of::<Time>() + words * size_of::<u32>() + self.is_entered.capacity();
+        queues + agendas + rows + self.in_force.size_bytes() + self.slots.size_bytes() + self.cover.size_bytes()
     }
 }
 

@@ -10,18 +10,25 @@
 //! interval; otherwise a start edge, and an end edge at the first end.
 //!
 //! State: the events in force of both sides, by key; pairs whose end is not known. An event is forgotten some time after it has ended: each
-//! pass over all of them is paid for by as many that came in. Cost: a hash probe an event, a step a pair. Source: Trill 2.2 of its semantics (join).
+//! pass over all of them is paid for by as many that came in. Source: Trill 2.2 of its semantics (join).
+//!
+//! Rows of a side that come before the next of the other are a run. A run is put in force, and looks for what is in force on the other side, in loops over columns:
+//! slots, times, ends. Where events end in the order in which they came, the loop that looks whether there is any pair has no branch that depends on the data, and
+//! only rows that have one go on to a second loop. Payload columns are gathered once a turn, by row numbers. Cost: a slot of the key (its hash and a probe of the table),
+//! some thirty instructions a row, and some twenty a pair beside gathering it.
+
+use std::ops::Range;
 
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
-use std::collections::HashMap;
 
 use super::arrivals::Arrivals;
 use super::events::one_each;
-use super::in_force::{Agenda, InForce, NONE, Place};
-use super::side::{Row, Side};
+use super::in_force::{InForce, NONE};
+use super::open_pairs::{Ended, OpenPairs};
 use super::slots::Slots;
+use super::turn::{Step, Turn, next_step, split_null_keys};
 use crate::tactic::{Output, Timed};
 
 /// Events in force below which nothing is swept.
@@ -35,47 +42,33 @@ pub struct Join {
     slots: Slots,
     sides: [InForce; 2],
     pairs: OpenPairs,
-    /// Sweep when more than this are in force.
-    sweep_at: usize,
+    /// Rows of a run that find a pair, and what they find; scratch.
+    found: Vec<(u32, u32)>,
+    /// Sweep when there are more rows,
+    rows_max: usize,
+    /// or more keys.
+    keys_max: usize,
 }
 
-/// Pairs of which one event has no known end.
-#[derive(Debug, Default)]
-struct OpenPairs {
-    pairs: Vec<Pair>,
-    free: Vec<u32>,
-    /// The pairs of each start edge, by side and entry.
-    of_entry: [HashMap<u32, Vec<u32>>; 2],
-    /// Known ends.
-    ends: Agenda<u32>,
-}
-
-/// A pair that is in force.
-#[derive(Clone, Copy, Debug)]
-struct Pair {
-    start: Time,
-    places: [Place; 2],
-    /// Whether it has ended; then its number is free once no list names it.
-    is_over: bool,
-    /// Lists and agendas that name it.
-    names: u8,
-}
-
-/// Output under construction.
+/// Output under construction: ids of both sides.
 #[derive(Debug, Default)]
 struct Emit {
-    places: [Vec<Place>; 2],
+    ids: [Vec<u32>; 2],
     times: Vec<Time>,
     untils: Vec<Time>,
 }
 
 impl Emit {
     #[inline]
-    fn push(&mut self, places: [Place; 2], time: Time, until: Time) {
-        self.places[0].push(places[0]);
-        self.places[1].push(places[1]);
+    fn push(&mut self, ids: [u32; 2], time: Time, until: Time) {
+        self.ids[0].push(ids[0]);
+        self.ids[1].push(ids[1]);
         self.times.push(time);
         self.untils.push(until);
+    }
+
+    fn push_end(&mut self, Ended { ids, start, end }: Ended) {
+        self.push(ids, end, start);
     }
 }
 
@@ -88,195 +81,152 @@ impl Join {
             slots: Slots::new(key_types),
             sides: Default::default(),
             pairs: OpenPairs::default(),
-            sweep_at: SWEEP_MIN,
+            found: Vec::new(),
+            rows_max: SWEEP_MIN,
+            keys_max: SWEEP_MIN,
         }
     }
 
-    fn side(&mut self, side: usize, upto: Time) -> Side {
-        let batches = self.queues[side].take_before(upto);
-        Side::new(batches, &self.keys[side], &mut self.slots, &mut self.sides[side])
+    /// A side's rows before `upto`, as rows of the turn and with ids from the one returned on.
+    fn turn(&mut self, side: usize, upto: Time) -> (Turn, u32) {
+        let (batches, in_force) = (self.queues[side].take_before(upto), &mut self.sides[side]);
+        let first = in_force.next_id();
+        let into = (&mut in_force.ends, &mut in_force.slots);
+        let turn = Turn::new(batches, &self.keys[side], &mut self.slots, into);
+        (turn, first)
     }
 
-    fn take(&mut self, side: usize, from: &Side, emit: &mut Emit) {
-        let Row { row, time, until } = from.row();
-        if time == until || from.has_null_key(row) {
-            return;
-        }
-        if until < time {
-            if let Some(id) = from.close(&mut self.sides[side], row, until) {
-                self.end_pairs(side, id, time, emit);
-                self.sides[side].remove(id);
-            }
-            return;
-        }
-        let id = from.insert(&mut self.sides[side], row, (time, until), 0);
-        self.match_with_other(side, id, (from.slot(row), from.held(row)), (time, until), emit);
-    }
-
-    #[inline]
-    fn match_with_other(
-        &mut self,
-        side: usize,
-        id: u32,
-        (slot, place): (u32, Place),
-        (time, until): (Time, Time),
-        emit: &mut Emit,
-    ) {
-        let mut other = self.sides[1 - side].first(slot);
-        while other != NONE {
-            let matched = *self.sides[1 - side].get(other);
-            let next = self.sides[1 - side].next(other);
-            if matched.end <= time {
-                self.sides[1 - side].remove(other);
-            } else {
-                let mut places = [place, matched.place];
-                let mut ids = [id, other];
-                if side == 1 {
-                    places.swap(0, 1);
-                    ids.swap(0, 1);
+    /// Both sides' rows in order of time, ends before starts.
+    fn merge(&mut self, turns: &mut [Turn; 2], firsts: [u32; 2], upto: Time, emit: &mut Emit) {
+        while let Some((side, step)) = next_step(turns) {
+            let (turn, first) = (&turns[side], firsts[side]);
+            match step {
+                Step::Starts(rows) => {
+                    self.end_due(turn.times[rows.start], emit);
+                    self.start(side, turn, rows, first, emit);
                 }
-                if until < END && matched.end < END {
-                    emit.push(places, time, until.min(matched.end));
-                } else {
-                    emit.push(places, time, END);
-                    self.open_pair(places, ids, time, until.min(matched.end));
+                Step::End { row, start } => {
+                    let (time, hash) = (turn.times[row], turn.hash(row));
+                    self.end_due(time, emit);
+                    if let Some(id) = self.sides[side].close(start, hash, first + row as u32, time) {
+                        self.pairs.end_all_of(side, id, time, |ended| emit.push_end(ended));
+                    }
                 }
             }
-            other = next;
         }
-    }
-
-    fn open_pair(&mut self, places: [Place; 2], ids: [u32; 2], start: Time, end: Time) {
-        let mut names = 0;
-        let number = self.pairs.free.pop().unwrap_or(self.pairs.pairs.len() as u32);
-        for side in 0..2 {
-            self.sides[side].hold(places[side].0);
-            if self.sides[side].get(ids[side]).end == END {
-                self.pairs.of_entry[side].entry(ids[side]).or_default().push(number);
-                names += 1;
-            }
-        }
-        if end < END {
-            self.pairs.ends.push(end, number);
-            names += 1;
-        }
-        let pair = Pair { start, places, is_over: false, names };
-        match self.pairs.pairs.get_mut(number as usize) {
-            Some(free) => *free = pair,
-            None => self.pairs.pairs.push(pair),
-        }
-    }
-
-    /// Ends the pairs of a start edge.
-    fn end_pairs(&mut self, side: usize, id: u32, time: Time, emit: &mut Emit) {
-        for number in self.pairs.of_entry[side].remove(&id).unwrap_or_default() {
-            self.end_pair(number, time, emit);
-        }
-    }
-
-    /// One of a pair's names is gone: it ends, if it has not.
-    fn end_pair(&mut self, number: u32, time: Time, emit: &mut Emit) {
-        let pair = &mut self.pairs.pairs[number as usize];
-        pair.names -= 1;
-        let is_free = pair.names == 0;
-        let was_over = std::mem::replace(&mut pair.is_over, true);
-        let Pair { start, places, .. } = *pair;
-        if !was_over {
-            emit.push(places, time, start);
-            (0..2).for_each(|side| self.sides[side].release(places[side].0));
-        }
-        if is_free {
-            self.pairs.free.push(number);
-        }
+        self.end_due(upto.saturating_sub(1), emit);
     }
 
     /// Ends pairs whose known end has come.
+    #[inline]
     fn end_due(&mut self, upto: Time, emit: &mut Emit) {
-        while let Some((time, number)) = self.pairs.ends.pop(upto) {
-            self.end_pair(number, time, emit);
+        if self.pairs.next_end() <= upto {
+            self.pairs.end_due(upto, |ended| emit.push_end(ended));
         }
     }
-}
 
-impl Join {
-    /// Both sides' rows in order of time, ends before starts.
-    fn merge(&mut self, mut turn: [Side; 2], upto: Time, emit: &mut Emit) {
-        loop {
-            let next = match (turn[0].peek(), turn[1].peek()) {
-                (None, None) => break,
-                (Some(_), None) => 0,
-                (None, Some(_)) => 1,
-                (Some(left), Some(right)) => usize::from(right < left),
-            };
-            let from = &turn[next];
-            let time = from.peek().map_or(END, |(time, _)| time);
-            if self.pairs.ends.next_time() <= time {
-                self.end_due(time, emit);
+    /// Puts a run of a side in force, and puts out its pairs with what is in force on the other.
+    fn start(&mut self, side: usize, turn: &Turn, rows: Range<usize>, first: u32, emit: &mut Emit) {
+        let ids = first as usize + rows.start..first as usize + rows.end;
+        let [left, right] = &mut self.sides;
+        let (own, other) = if side == 0 { (left, right) } else { (right, left) };
+        own.enter(ids.clone());
+        turn.open_edges(own, rows.clone(), first);
+        let begun = emit.times.len();
+        let times = &turn.times[rows.clone()];
+        let mut pair = |id: u32, found: u32, other_end: Time, time: Time| {
+            let ids = if side == 0 { [id, found] } else { [found, id] };
+            emit.push(ids, time, other_end.min(own.ends[id as usize]));
+        };
+        if other.is_fifo() {
+            self.found.resize(self.found.len().max(rows.len()), (NONE, NONE));
+            let n_found = other.find_newest(&own.slots[ids.clone()], times, &mut self.found);
+            for &(row, newest) in &self.found[..n_found] {
+                let (time, id) = (times[row as usize], (ids.start as u32) + row);
+                other.each_from(newest, time, |found, end| pair(id, found, end, time));
             }
-            self.take(next, from, emit);
-            turn[next].step();
+        } else {
+            for (id, &time) in (ids.start as u32..).zip(times) {
+                other.each(own.slots[id as usize], time, |found, end| pair(id, found, end, time));
+            }
         }
-        self.end_due(upto.saturating_sub(1), emit);
-        turn.iter().zip(&mut self.sides).for_each(|(turn, side)| turn.release(side));
+        if self.sides.iter().any(InForce::has_open) {
+            self.open_pairs(emit, begun);
+        }
     }
 
-    /// Forgets what has ended, and keys and batches that nothing in force needs.
+    /// Of the pairs put out from place `begun` on, those with an event whose end is not known are open.
+    fn open_pairs(&mut self, emit: &mut Emit, begun: usize) {
+        for at in begun..emit.times.len() {
+            let ids = [emit.ids[0][at], emit.ids[1][at]];
+            let ends = [self.sides[0].ends[ids[0] as usize], self.sides[1].ends[ids[1] as usize]];
+            if ends.contains(&END) {
+                emit.untils[at] = END;
+                self.pairs.open(ids, emit.times[at], ends);
+            }
+        }
+    }
+
+    fn put_out(&mut self, emit: Emit, out: &mut Output) {
+        if emit.times.is_empty() {
+            return;
+        }
+        let left = self.sides[0].gather(&emit.ids[0]);
+        let right = self.sides[1].gather(&emit.ids[1]);
+        let columns: Vec<ArrayRef> = left.iter().chain(right.iter()).cloned().collect();
+        let len = emit.times.len();
+        let rows = Batch::with_len(Columns::from(columns), len, Times::Column(emit.times.into()), Diffs::Constant(1));
+        out.give_rows(rows.with_until(Until::Column(emit.untils.into())));
+    }
+
+    /// Forgets what has ended, and keys that nothing in force needs.
     fn sweep(&mut self, upto: Time) {
-        let in_force = self.sides[0].len() + self.sides[1].len();
-        if in_force > self.sweep_at || self.slots.len() > self.sweep_at {
-            let [left, right] = &mut self.sides;
-            left.remove_ended(upto);
-            right.remove_ended(upto);
-            left.settle();
-            right.settle();
-            self.slots.release_where(|slot| left.first(slot) == NONE && right.first(slot) == NONE);
-            self.sweep_at = 2 * (left.len() + right.len()).max(SWEEP_MIN);
+        let n_rows = self.sides[0].len() + self.sides[1].len();
+        if n_rows <= self.rows_max && self.slots.len() <= self.keys_max {
+            return;
         }
+        // (A pair that ends just now is not out: its rows are needed.)
+        let upto = if self.pairs.len() > 0 { upto.saturating_sub(1) } else { upto };
         for side in 0..2 {
-            if self.sides[side].is_wasteful() {
-                let live = self.pairs.pairs.iter_mut().filter(|pair| !pair.is_over && pair.names > 0);
-                let mut live: Vec<&mut Pair> = live.collect();
-                let places: Vec<Place> = live.iter().map(|pair| pair.places[side]).collect();
-                let moved = self.sides[side].compact(&places);
-                live.iter_mut().zip(moved).for_each(|(pair, place)| pair.places[side] = place);
-            }
+            let kept = self.sides[side].keep_after(upto);
+            self.pairs.renumber(side, &kept);
+        }
+        let [left, right] = &self.sides;
+        self.rows_max = SWEEP_MIN + 2 * (left.len() + right.len() + self.pairs.len());
+        if self.slots.len() > self.keys_max {
+            self.slots.release_where(|slot| left.newest(slot) == NONE && right.newest(slot) == NONE);
+            self.keys_max = SWEEP_MIN + 2 * self.slots.len().max(n_rows);
         }
     }
 }
 
 impl Timed for Join {
     fn push(&mut self, input: usize, batch: Batch) {
-        self.queues[input].push(one_each(batch));
+        let (known, _) = split_null_keys(batch, &self.keys[input]);
+        self.queues[input].push(one_each(known));
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let turn = [self.side(0, upto), self.side(1, upto)];
-        self.sides.iter_mut().for_each(|side| side.resize(self.slots.n_slots()));
+        let ((left, first_left), (right, first_right)) = (self.turn(0, upto), self.turn(1, upto));
+        let n_slots = self.slots.n_slots();
+        self.sides[0].hold(&left.batches, first_left, n_slots);
+        self.sides[1].hold(&right.batches, first_right, n_slots);
         let mut emit = Emit::default();
-        self.merge(turn, upto, &mut emit);
-        if !emit.times.is_empty() {
-            let left = self.sides[0].gather(&emit.places[0]);
-            let right = self.sides[1].gather(&emit.places[1]);
-            let columns: Vec<ArrayRef> = left.iter().chain(right.iter()).cloned().collect();
-            let len = emit.times.len();
-            let times = Times::Column(emit.times.into());
-            let rows = Batch::with_len(Columns::from(columns), len, times, Diffs::Constant(1));
-            out.give_rows(rows.with_until(Until::Column(emit.untils.into())));
-        }
-        self.sides.iter_mut().for_each(InForce::settle);
+        self.merge(&mut [left, right], [first_left, first_right], upto, &mut emit);
+        self.put_out(emit, out);
         self.sweep(upto);
     }
 
     fn pending_from(&self) -> Option<Time> {
-        let ends = Some(self.pairs.ends.next_time()).filter(|time| *time < END);
+        let ends = Some(self.pairs.next_end()).filter(|time| *time < END);
         [self.queues[0].pending_from(), self.queues[1].pending_from(), ends].into_iter().flatten().min()
     }
 
     fn size_bytes(&self) -> usize {
         let queues: usize = self.queues.iter().map(Arrivals::size_bytes).sum();
         let sides: usize = self.sides.iter().map(InForce::size_bytes).sum();
-        let pairs = self.pairs.pairs.capacity() * size_of::<Pair>() + self.pairs.ends.size_bytes();
-        queues + sides + self.slots.size_bytes() + pairs
+        let found = self.found.capacity() * size_of::<(u32, u32)>();
+        queues + sides + self.slots.size_bytes() + self.pairs.size_bytes() + found
     }
 }
 

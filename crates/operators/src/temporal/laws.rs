@@ -1,5 +1,6 @@
 //! Random streams of events through every verb that remembers, against models that say for each event what becomes of it.
 
+use anabranch_arrangement::NullKeys;
 use anabranch_batch::{Columns, Time};
 use arrow::array::{ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::Int64Type;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use super::detect::{Automaton, Detect, DetectSpec, Element, Overlap, Pattern, Simultaneous, Takes};
 use super::testing::*;
 use super::ticks::{add, ceil, floor};
-use super::{Hold, chop, clip, clip_duration, extend, point_at_end, session, stitch};
+use super::{Hold, absent, chop, clip, clip_duration, extend, join, point_at_end, session, stitch};
 use crate::expression::Expression;
 use crate::tactic::{Output, Timed};
 
@@ -195,6 +196,74 @@ fn the_first_later_event_clips() {
     });
 }
 
+#[test]
+fn pairs_are_in_force_while_both_events_are() {
+    for_random(3, |left, random| {
+        let right = random.events(20, 3);
+        for key in [vec![], vec![0]] {
+            let expected = each(left, |(start, end, value)| {
+                let others = right.iter().filter(|other| key.is_empty() || other.2 == value);
+                let pairs = others.map(|other| (start.max(other.0), end.min(other.1), value));
+                pairs.filter(|pair| pair.0 < pair.1).collect()
+            });
+            let types = &types()[..key.len()];
+            check_inputs(Hold::Same, || join::Join::new(key.clone(), key.clone(), types), &[left, &right], &expected);
+        }
+    });
+}
+
+#[test]
+fn events_are_shown_while_nothing_hides_them() {
+    for_random(3, |left, random| {
+        let right = random.events(10, 3);
+        for key in [vec![], vec![0]] {
+            let expected = each(left, |(start, end, value)| {
+                let others = right.iter().filter(|other| key.is_empty() || other.2 == value);
+                uncovered((start, end), others.map(|other| (other.0, other.1)).collect())
+                    .into_iter()
+                    .map(|(start, end)| (start, end, value))
+                    .collect()
+            });
+            let make = || absent::Absent::new(key.clone(), key.clone(), &types()[..key.len()], NullKeys::Skip);
+            check_inputs(Hold::Same, make, &[left, &right], &expected);
+        }
+    });
+}
+
+/// The maximal pieces of a lifetime that none of the others has a part in.
+fn uncovered((start, end): (Time, Time), mut others: Vec<(Time, Time)>) -> Vec<(Time, Time)> {
+    others.sort_unstable();
+    let mut pieces = Vec::new();
+    let mut since = start;
+    for (from, to) in others {
+        if since < from.min(end) {
+            pieces.push((since, from.min(end)));
+        }
+        since = since.max(to);
+    }
+    if since < end {
+        pieces.push((since, end));
+    }
+    pieces
+}
+
+#[test]
+fn times_at_the_extremes_join_and_hide() {
+    let (first, last) = (Time::MIN + 1, END - 1);
+    let left = [(first, last, 1), (last - 1, last, 2), (first, first + 1, 3), (first, END, 4)];
+    let right =
+        [(last - 1, last, 1), (first, END, 2), (first + 1, last, 3), (first, first + 2, 4), (last - 1, last, 4)];
+    for stops in [&[END][..], &[first + 1, last - 1, last, END]] {
+        let joined = run(join::Join::new(vec![0], vec![0], &types()), Hold::Same, &[&left, &right], stops, false);
+        let expected = [(last - 1, last, 1), (last - 1, last, 2), (first, first + 2, 4), (last - 1, last, 4)];
+        assert_eq!(intervals(&joined), sorted(expected.to_vec()));
+        let absent = absent::Absent::new(vec![0], vec![0], &types(), NullKeys::Skip);
+        let shown = run(absent, Hold::Same, &[&left, &right], stops, false);
+        let expected = [(first, last - 1, 1), (first, first + 1, 3), (first + 2, last - 1, 4), (last, END, 4)];
+        assert_eq!(intervals(&shown), sorted(expected.to_vec()));
+    }
+}
+
 /// Whether the value is this one.
 struct Is(i64);
 
@@ -276,14 +345,25 @@ fn sorted(mut events: Vec<Event>) -> Vec<Event> {
 }
 
 /// Runs a long stream of start edges, end edges ten ticks later, and intervals through a verb: its state must not grow.
-fn check_bounded(mut tactic: impl Timed) {
+fn check_bounded(tactic: impl Timed) {
+    check_bounded_inputs(tactic, 1);
+}
+
+/// As [`check_bounded`], through each of the first `n_inputs` inputs; their values differ at a time, and are the same some ticks apart.
+fn check_bounded_inputs(mut tactic: impl Timed, n_inputs: usize) {
     let mut greatest = [0; 2];
     for time in 0..40_000 {
-        let rows =
-            [(time, END, time % 1000), (time, time - 10, (time - 10) % 1000), (time, time + 1 + time % 30, time)];
-        let from = if time < 10 { 2 } else { 0 };
-        tactic.push(0, super::testing::events(&rows[from..]));
-        tactic.push(0, super::testing::events(&rows[..1]).slice(0, usize::from(time < 10)));
+        for input in 0..n_inputs {
+            let value = time + 3 * input as i64;
+            let rows = [
+                (time, END, value % 1000),
+                (time, time - 10, (value - 10) % 1000),
+                (time, time + 1 + time % 30, value),
+            ];
+            let from = if time < 10 { 2 } else { 0 };
+            tactic.push(input, super::testing::events(&rows[from..]));
+            tactic.push(input, super::testing::events(&rows[..1]).slice(0, usize::from(time < 10)));
+        }
         tactic.advance(time + 1, &mut Output::default());
         let half = &mut greatest[usize::from(time >= 10_000)];
         *half = (*half).max(tactic.size_bytes());
@@ -302,6 +382,10 @@ fn state_does_not_grow_with_time() {
     check_bounded(session::Session::new(vec![0], &types(), 5, Some(100)));
     check_bounded(session::Session::new(vec![], &[], 1, None));
     check_bounded(clip::Clip::new(vec![0], &types(), vec![0]));
+    check_bounded_inputs(join::Join::new(vec![0], vec![0], &types()), 2);
+    check_bounded_inputs(join::Join::new(vec![], vec![], &[]), 2);
+    check_bounded_inputs(absent::Absent::new(vec![0], vec![0], &types(), NullKeys::Skip), 2);
+    check_bounded_inputs(absent::Absent::new(vec![], vec![], &[], NullKeys::Skip), 2);
     let element = Element { takes: Takes::Event, condition: None, reads_register: false, register: None };
     check_bounded(Detect::new(DetectSpec {
         automaton: Automaton::new(&Pattern::Element(0).plus()),

@@ -20,14 +20,16 @@
 //!
 //! Reading order: [`ticks`] (arithmetic), [`driver`], [`egress`]; the verbs without state, [`bounds`], [`shift`], [`duration`], [`lifetime`],
 //! [`hopping`], [`quantize`]; the verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
-//! [`session`], [`clip`], [`detect`]; and [`ingress`], which brings rows in order before all of them.
+//! [`session`], [`clip`], [`detect`], and, with [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
 
 pub mod absent;
+mod agenda;
 mod arrivals;
 pub mod bounds;
 pub mod chop;
 pub mod clip;
 pub mod clip_duration;
+mod cover;
 pub mod detect;
 pub mod driver;
 pub mod duration;
@@ -41,17 +43,18 @@ pub mod join;
 #[cfg(test)]
 mod laws;
 pub mod lifetime;
+mod open_pairs;
 pub mod point_at_end;
 pub mod quantize;
 pub mod rows;
 pub mod session;
 pub mod shift;
-mod side;
 pub mod sliding;
 mod slots;
 pub mod stitch;
 #[cfg(test)]
 mod testing;
 pub mod ticks;
+mod turn;
 
 pub use driver::Hold;

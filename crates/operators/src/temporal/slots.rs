@@ -1,8 +1,7 @@
 //! Keys as slots, for verbs with one or two inputs; a key keeps its slot while something under it is in force.
 
-use anabranch_batch::{Batch, END, Time, Until, hash};
-use arrow::array::{Array, ArrayRef};
-use arrow::buffer::NullBuffer;
+use anabranch_batch::{Batch, hash};
+use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
 use crate::group_table::GroupTable;
@@ -21,10 +20,11 @@ impl Slots {
         Slots { table: GroupTable::new(key_types), hashes: Vec::new() }
     }
 
-    /// The slot of each row's key.
-    pub(crate) fn of(&mut self, batch: &Batch, key: &[usize]) -> Vec<u32> {
-        if key.is_empty() && self.hashes.len() == 1 {
-            return vec![0; batch.len()];
+    /// Appends the slot of each row's key to `into`.
+    pub(crate) fn append_of(&mut self, batch: &Batch, key: &[usize], into: &mut Vec<u32>) {
+        if key.is_empty() && self.hashes.len() == 1 && self.hashes[0].is_some() {
+            into.resize(into.len() + batch.len(), 0);
+            return;
         }
         let columns: Vec<ArrayRef> = key.iter().map(|&column| batch.column(column).clone()).collect();
         let computed;
@@ -40,7 +40,7 @@ impl Slots {
         for (&slot, &row) in touched.slot.iter().zip(&touched.first_row) {
             self.hashes[slot as usize] = Some(hashes[row as usize]);
         }
-        touched.of_row.iter().map(|&index| touched.slot[index as usize]).collect()
+        into.extend(touched.of_row.iter().map(|&index| touched.slot[index as usize]));
     }
 
     /// Gives back the slots that `is_free`.
@@ -65,21 +65,5 @@ impl Slots {
 
     pub(crate) fn size_bytes(&self) -> usize {
         self.table.size_bytes() + self.hashes.capacity() * size_of::<Option<u64>>()
-    }
-}
-
-/// Rows of which a key column is NULL (unset bits).
-pub(crate) fn null_keys(batch: &Batch, key: &[usize]) -> Option<NullBuffer> {
-    let nulls = key.iter().map(|&column| batch.column(column).logical_nulls());
-    nulls.fold(None, |all, nulls| NullBuffer::union(all.as_ref(), nulls.as_ref()))
-}
-
-/// Hashes of whole rows, when some are edges; otherwise nobody needs them.
-pub(crate) fn edge_hashes(batch: &Batch, times: &[Time], untils: &[Time]) -> Vec<u64> {
-    let is_edge = |(&time, &until): (&Time, &Time)| until == END || until < time;
-    match batch.until() {
-        Until::Duration(ticks) if *ticks > 0 && batch.times().max() < END - ticks => vec![],
-        _ if !times.iter().zip(untils).any(is_edge) => vec![],
-        _ => hash::hash_columns(batch.columns(), batch.len()),
     }
 }
