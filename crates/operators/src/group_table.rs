@@ -97,9 +97,8 @@ impl GroupTable {
         self.touch_recent(hashes, &mut touched, &mut new);
         for (row, &hash) in hashes.iter().enumerate().skip(touched.of_row.len()) {
             self.warm(hashes, row);
-            if let Some(slot) = self.touch_hash(hash, row as u32, &mut touched) {
-                new.push(slot, row as u32);
-            }
+            let index = self.touch_hash(hash, row as u32, &mut touched, &mut new);
+            touched.of_row.push(index);
         }
         self.verify(key_columns, hashes, touched, new)
     }
@@ -107,20 +106,22 @@ impl GroupTable {
     /// Touches rows as long as there are few groups. Most rows then have the hash of one of the last rows, of which it is known where their slot is.
     fn touch_recent(&mut self, hashes: &[u64], touched: &mut Touched, new: &mut New) {
         let Some(mut recent) = Recent::new(self.table.len(), hashes.len()) else { return };
-        for (row, &hash) in hashes.iter().enumerate() {
-            if let Some(index) = recent.find(hash) {
-                touched.of_row.push(index);
-                continue;
-            }
+        let mut of_row = std::mem::take(&mut touched.of_row);
+        of_row.resize(hashes.len(), 0);
+        let mut row = 0;
+        loop {
+            row += recent.find_while_known(&hashes[row..], &mut of_row[row..]);
+            let Some(&hash) = hashes.get(row) else { break };
             if recent.is_crowded(self.table.len()) {
-                let Some(larger) = Recent::new(self.table.len(), hashes.len() - row) else { return };
+                let Some(larger) = Recent::new(self.table.len(), hashes.len() - row) else { break };
                 recent = larger;
             }
-            if let Some(slot) = self.touch_hash(hash, row as u32, touched) {
-                new.push(slot, row as u32);
-            }
-            recent.enter(hash, touched.of_row[row]);
+            of_row[row] = self.touch_hash(hash, row as u32, touched, new);
+            recent.enter(hash, of_row[row]);
+            row += 1;
         }
+        of_row.truncate(row);
+        touched.of_row = of_row;
     }
 
     /// Gives back `slot`, whose key has this hash.
@@ -195,10 +196,11 @@ impl GroupTable {
         }
         for (row, &hash) in hashes.iter().enumerate().skip(touched.of_row.len()) {
             self.warm(hashes, row);
-            match &nulls {
+            let index = match &nulls {
                 Some(nulls) if nulls.is_null(row) => self.touch_null(row as u32, touched),
-                _ => _ = self.touch_hash(hash, row as u32, touched),
-            }
+                _ => self.touch_hash(hash, row as u32, touched, new),
+            };
+            touched.of_row.push(index);
         }
     }
 
@@ -211,23 +213,25 @@ impl GroupTable {
         }
     }
 
-    /// Enters a row with some slot whose key has this hash; returns the slot if it is new.
+    /// Enters a row with some slot whose key has this hash; returns where that is among those touched.
     #[inline]
-    fn touch_hash(&mut self, hash: u64, row: u32, touched: &mut Touched) -> Option<u32> {
+    fn touch_hash(&mut self, hash: u64, row: u32, touched: &mut Touched, new: &mut New) -> u32 {
         if let Some(entry) = self.table.find_mut(hash, |entry| entry.hash == hash) {
             entry.index = touched.enter(entry.slot, entry.index, row);
-            return None;
+            return entry.index;
         }
         let slot = self.next_slot();
         let index = touched.enter(slot, u32::MAX, row);
         self.table.insert_unique(hash, Entry { hash, slot, index }, |entry| entry.hash);
-        Some(slot)
+        new.push(slot, row);
+        index
     }
 
-    fn touch_null(&mut self, row: u32, touched: &mut Touched) {
+    fn touch_null(&mut self, row: u32, touched: &mut Touched) -> u32 {
         let slot = self.null.map(|entry| entry.slot).unwrap_or_else(|| self.next_slot());
         let entry = self.null.get_or_insert(Entry { hash: 0, slot, index: u32::MAX });
         entry.index = touched.enter(slot, entry.index, row);
+        entry.index
     }
 
     fn next_slot(&mut self) -> u32 {
@@ -308,18 +312,15 @@ impl GroupTable {
 }
 
 impl Touched {
-    /// Enters the next row, of `slot`, which is at `index` if that is its own. Returns where it is.
+    /// Where `slot` is, which a row has: at `index`, if that is its own.
     #[inline]
     fn enter(&mut self, slot: u32, index: u32, row: u32) -> u32 {
         if self.slot.get(index as usize) == Some(&slot) {
-            self.of_row.push(index);
             return index;
         }
-        let index = self.slot.len() as u32;
-        self.of_row.push(index);
         self.slot.push(slot);
         self.first_row.push(row);
-        index
+        self.slot.len() as u32 - 1
     }
 
     /// What rows with these slots touch.
@@ -329,6 +330,7 @@ impl Touched {
         for (row, &slot) in slot_of_row.iter().enumerate() {
             let index = index_of_slot.entry(slot).or_insert(u32::MAX);
             *index = touched.enter(slot, *index, row as u32);
+            touched.of_row.push(*index);
         }
         touched
     }
@@ -349,12 +351,19 @@ impl Recent {
         is_worth_it.then(|| Recent { sets: vec![[(0, u32::MAX); 2]; n_sets] })
     }
 
-    #[inline]
-    fn find(&self, hash: u64) -> Option<u32> {
-        let [first, second] = self.sets[hash as usize & (self.sets.len() - 1)];
-        let second = if second.0 == hash { second.1 } else { u32::MAX };
-        let index = if first.0 == hash { first.1 } else { second };
-        (index != u32::MAX).then_some(index)
+    /// Where the first of `hashes` were found, up to the first that is not known: into `indexes`. Returns how many.
+    fn find_while_known(&self, hashes: &[u64], indexes: &mut [u32]) -> usize {
+        let mask = self.sets.len() - 1;
+        for (at, (&hash, index)) in hashes.iter().zip(indexes).enumerate() {
+            let [first, second] = &self.sets[hash as usize & mask];
+            let (is_first, is_second) = (first.0 == hash, second.0 == hash);
+            // (Which of the two it is is for no processor to guess: no branch.)
+            *index = first.1 ^ ((first.1 ^ second.1) & u32::from(is_second).wrapping_neg());
+            if !(is_first | is_second) | (*index == u32::MAX) {
+                return at;
+            }
+        }
+        hashes.len()
     }
 
     /// Whether so many groups push each other out.

@@ -8,13 +8,16 @@
 //! Law: a left event is in force in the result at the times at which no right event with an equal key is in force; each maximal piece is an event. A right
 //! event from just its start on hides it; right events that touch leave no gap. NULL keys match nothing, so such left events are never hidden.
 //!
-//! State: the left events in force by key, and until when each key is covered by right events ([`cover`](super::cover)). An event comes out as a start edge when time has
-//! passed its start, and its end when that is known; when both happen in one turn, as an interval. Source: Trill 2.3 of its semantics (WhereNotExists).
+//! State: the left events in force by key, and until when each key is covered by right events ([`cover`](super::cover)). An event comes out
+//! as a start edge when time has passed its start, and its end when that is known; when both happen in one turn, as an interval.
+//! Source: Trill 2.3 of its semantics (WhereNotExists).
 //!
-//! A left event names the stretch of cover that its key had when it began, or that has hidden it since: it is shown from the end of that stretch on. So nothing has to
-//! happen to it while rights come, go, and lengthen a stretch; only a stretch that begins hides what is in force then. Most events come and end within one turn, and their
-//! pieces are put out at its end in one loop over columns: the greater of start and end of the stretch, to the end, if that is later. What stays in force is entered in
-//! agendas. Cost: a slot of the key, some twenty instructions a row and some twenty a piece beside gathering it; a step for each left event that a stretch hides.
+//! A left event names the stretch of cover that its key had when it began, or that has hidden it since: it is shown from the end of that
+//! stretch on. So nothing has to happen to it while right events come, go, and lengthen a stretch; only a stretch that begins hides what is
+//! in force then. Most events come and end within one turn, and their last pieces are put out at its end in one loop over columns: from the
+//! greater of the event's start and the stretch's end to the event's end, if that is later. What stays in force is entered in agendas.
+//! Cost: the slot of the key, some thirty instructions a row and some twenty a piece beside gathering it; a step for each left event that a
+//! stretch hides.
 
 use std::ops::Range;
 
@@ -61,6 +64,8 @@ pub struct Absent {
     is_entered: Vec<bool>,
     /// Ends and slots of the turn's right rows; scratch.
     right_rows: (Vec<Time>, Vec<u32>),
+    /// Stretches of cover that begin over something in force: slots, starts, and the stretches; scratch.
+    begun: Vec<(u32, Time, u32)>,
     /// Sweep when there are more rows,
     rows_max: usize,
     /// or more keys.
@@ -114,12 +119,13 @@ impl Absent {
             slots: Slots::new(key_types),
             in_force: InForce::default(),
             from: vec![Time::MIN],
-            stretches: vec![OUT],
+            stretches: vec![0],
             cover: Cover::default(),
             left_ends: Agenda::default(),
             cover_ends: Agenda::default(),
             is_entered: Vec::new(),
             right_rows: Default::default(),
+            begun: Vec::new(),
             rows_max: SWEEP_MIN,
             keys_max: SWEEP_MIN,
         }
@@ -138,7 +144,7 @@ impl Absent {
         let n_slots = self.slots.n_slots();
         self.in_force.hold(&left.batches, first, n_slots);
         self.from.extend_from_slice(&left.times);
-        self.stretches.resize(self.from.len(), OUT);
+        self.stretches.resize(self.from.len(), 0);
         self.cover.resize(n_slots);
         self.is_entered.resize(n_slots, false);
         [right, left]
@@ -146,12 +152,16 @@ impl Absent {
 
     /// Both sides' rows in order of time; at one time ends, right starts, left starts.
     fn merge(&mut self, turns: &mut [Turn; 2], doing: &mut Doing) {
+        let (right_ends, right_slots) = std::mem::take(&mut self.right_rows);
         while let Some((side, step)) = next_step(turns) {
             let turn = &turns[side];
             match (side, step) {
-                (0, Step::Starts(rows)) => self.start_right(turn, rows, doing),
+                (0, Step::Starts(rows)) => {
+                    let times = &turn.times[rows.clone()];
+                    self.start_right(times, &right_ends[rows.clone()], &right_slots[rows], doing);
+                }
                 (0, Step::End { row, .. }) => {
-                    let slot = self.right_rows.1[row];
+                    let slot = right_slots[row];
                     if self.cover.close(slot, turn.times[row]) {
                         doing.uncovered.push(slot);
                     }
@@ -167,15 +177,7 @@ impl Absent {
                 }
             }
         }
-    }
-
-    fn start_right(&mut self, turn: &Turn, rows: Range<usize>, doing: &mut Doing) {
-        for row in rows {
-            let (start, end, slot) = (turn.times[row], self.right_rows.0[row], self.right_rows.1[row]);
-            if self.cover.begin(slot, start, end) {
-                self.hide(slot, start, doing);
-            }
-        }
+        self.right_rows = (right_ends, right_slots);
     }
 
     fn start_left(&mut self, ids: Range<usize>) {
@@ -185,26 +187,30 @@ impl Absent {
         }
     }
 
-    /// A stretch begins at `time`: what is in force under the key is shown no longer.
-    #[inline]
-    fn hide(&mut self, slot: u32, time: Time, doing: &mut Doing) {
-        let Absent { in_force, from, stretches, cover, .. } = self;
-        in_force.each(slot, time, |id, _| {
-            let (from, stretch) = (&mut from[id as usize], &mut stretches[id as usize]);
-            let is_out = *stretch == OUT;
-            if id < doing.first && (is_out || cover.is_old(*stretch)) {
-                doing.hidden.push(id);
+    /// Right events begin, and where stretches of cover do, what is in force under the key is shown no longer.
+    fn start_right(&mut self, times: &[Time], ends: &[Time], slots: &[u32], doing: &mut Doing) {
+        let Absent { cover, in_force, stretches, from, begun, .. } = self;
+        begun.clear();
+        cover.begin(times, ends, slots, |slot, start, stretch| {
+            if !in_force.has_none(slot, start) {
+                begun.push((slot, start, stretch));
             }
-            if is_out {
-                doing.emit.push(id, time, *from);
-            } else {
-                let since = cover.end(*stretch).max(*from);
-                if since < time {
-                    doing.emit.push(id, since, time);
-                }
-            }
-            (*from, *stretch) = (time, cover.last(slot));
         });
+        for &(slot, start, stretch) in begun.iter() {
+            in_force.each(slot, start, |id| {
+                let (from, hiding) = (&mut from[id as usize], &mut stretches[id as usize]);
+                let is_out = *hiding == OUT;
+                if id < doing.first && (is_out || cover.is_old(*hiding)) {
+                    doing.hidden.push(id);
+                }
+                if is_out {
+                    doing.emit.push(id, start, *from);
+                } else if cover.end(*hiding).max(*from) < start {
+                    doing.emit.push(id, cover.end(*hiding).max(*from), start);
+                }
+                (*from, *hiding) = (start, stretch);
+            });
+        }
     }
 
     /// Since when, or from when on, an event that is not out is shown, as far as is known.
@@ -246,35 +252,39 @@ impl Absent {
 
     /// What becomes of the left events that came in this turn: those that have ended come out, the others stay.
     fn put_out_new(&mut self, doing: &mut Doing) {
-        let first = doing.first as usize;
-        let mut n = doing.emit.ids.len();
-        let most = n + self.from.len() - first;
-        let Emit { ids, times, untils } = &mut doing.emit;
-        ids.resize(most, NONE);
-        times.resize(most, 0);
-        untils.resize(most, 0);
-        let mut staying = Vec::new();
-        let rows = self.from[first..].iter().zip(&self.stretches[first..]).zip(&self.in_force.ends[first..]);
-        for (id, ((&from, &stretch), &end)) in (doing.first..).zip(rows) {
-            if end > doing.last {
-                staying.push(id);
-            } else if stretch != OUT {
-                // (Whether the piece is empty is for no processor to guess.)
-                let since = from.max(self.cover.end(stretch));
-                (ids[n], times[n], untils[n]) = (id, since, end);
-                n += usize::from(since < end);
-            }
-        }
-        ids.truncate(n);
-        times.truncate(n);
-        untils.truncate(n);
-        for id in staying {
+        let n_ended = self.in_force.n_ended(doing.first, doing.last);
+        self.put_out_ended(doing.first, n_ended, &mut doing.emit);
+        for id in doing.first + n_ended as u32..self.in_force.next_id() {
             let end = self.in_force.ends[id as usize];
+            if end <= doing.last {
+                self.end(id, &mut doing.emit);
+                continue;
+            }
             if end < END {
                 self.left_ends.push(end, id);
             }
             self.stay(id, doing);
         }
+    }
+
+    /// The last pieces of `n` left events from `first` on that have ended and whose start edges are not out. Which pieces are empty is for no
+    /// processor to guess: there are no branches on data.
+    fn put_out_ended(&mut self, first: u32, n: usize, emit: &mut Emit) {
+        let ids = first as usize..first as usize + n;
+        let begun = emit.ids.len();
+        emit.ids.resize(begun + n, NONE);
+        let mut shown = 0;
+        let (from, ends) = (&mut self.from[ids.clone()], &self.in_force.ends[ids.clone()]);
+        let into = &mut emit.ids[begun..];
+        for (row, ((from, &end), &stretch)) in from.iter_mut().zip(ends).zip(&self.stretches[ids]).enumerate() {
+            *from = self.cover.end(stretch).max(*from);
+            into[shown] = first + row as u32;
+            shown += usize::from(*from < end);
+        }
+        emit.ids.truncate(begun + shown);
+        let shown = &emit.ids[begun..];
+        emit.times.extend(shown.iter().map(|&id| self.from[id as usize]));
+        emit.untils.extend(shown.iter().map(|&id| self.in_force.ends[id as usize]));
     }
 
     /// What becomes of the left events from before.
@@ -301,7 +311,7 @@ impl Absent {
                 continue;
             }
             let Absent { in_force, from, stretches, .. } = self;
-            in_force.each(slot, doing.last, |id, _| {
+            in_force.each(slot, doing.last, |id| {
                 if stretches[id as usize] != OUT {
                     let since = end.max(from[id as usize]);
                     doing.emit.push(id, since, END);

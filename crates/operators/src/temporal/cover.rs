@@ -8,7 +8,8 @@
 //!     stretches   [3, 8)                      [12, 14)
 //! ```
 //!
-//! State: the last stretch of each key, and in a turn all that began in it, so that whatever was covered by a stretch can still ask when that ended. Cost: some ten instructions an event.
+//! State: the last stretch of each key, and in a turn all that began in it, so that whatever was covered by a stretch can still ask when that
+//! ended. Cost: some twenty instructions an event.
 
 use anabranch_batch::{END, Time};
 
@@ -19,8 +20,10 @@ pub(crate) struct Cover {
     last: Vec<u32>,
     /// By stretch: its end so far. Between turns a key's stretch has the number of its slot; those that begin in a turn follow.
     ends: Vec<Time>,
-    /// Slots of the stretches that began in this turn.
+    /// Slots of the stretches that began in this turn,
     begun: Vec<u32>,
+    /// and when they did.
+    starts: Vec<Time>,
     /// By slot: events in force without a known end,
     n_open: Vec<u32>,
     /// and while there are some, when the others will have ended.
@@ -41,19 +44,27 @@ impl Cover {
         }
     }
 
-    /// An event begins; returns whether a stretch does.
-    #[inline]
-    pub(crate) fn begin(&mut self, slot: u32, start: Time, end: Time) -> bool {
-        if end == END || self.n_open_all > 0 {
-            return self.begin_beside_open(slot, start, end);
+    /// Events begin, in order of `starts`. Calls `begun` with the slot, the start, and the number of each stretch that begins: after all have
+    /// begun, in order.
+    pub(crate) fn begin(
+        &mut self,
+        starts: &[Time],
+        ends: &[Time],
+        slots: &[u32],
+        mut begun: impl FnMut(u32, Time, u32),
+    ) {
+        let first = self.ends.len();
+        if self.n_open_all > 0 || ends.contains(&END) {
+            for ((&start, &end), &slot) in starts.iter().zip(ends).zip(slots) {
+                self.begin_beside_open(slot, start, end);
+            }
+        } else {
+            self.begin_known(starts, ends, slots);
         }
-        let covered = &mut self.ends[self.last[slot as usize] as usize];
-        if start <= *covered {
-            *covered = end.max(*covered);
-            return false;
+        let n_slots = self.last.len();
+        for stretch in first..self.ends.len() {
+            begun(self.begun[stretch - n_slots], self.starts[stretch - n_slots], stretch as u32);
         }
-        self.begin_stretch(slot, end);
-        true
     }
 
     /// An event without a known end ends; returns whether the stretch then has an end.
@@ -105,6 +116,7 @@ impl Cover {
         }
         self.ends.truncate(n_slots);
         self.begun.clear();
+        self.starts.clear();
     }
 
     /// Whether nothing can be covered by a key's stretch any more from `time` on, if nothing begins.
@@ -114,22 +126,39 @@ impl Cover {
 
     pub(crate) fn size_bytes(&self) -> usize {
         let words = self.last.capacity() + self.begun.capacity() + self.n_open.capacity();
-        words * size_of::<u32>() + (self.ends.capacity() + self.known.capacity()) * size_of::<Time>()
+        words * size_of::<u32>()
+            + (self.ends.capacity() + self.starts.capacity() + self.known.capacity()) * size_of::<Time>()
     }
 
-    #[inline]
-    fn begin_stretch(&mut self, slot: u32, end: Time) {
-        self.last[slot as usize] = self.ends.len() as u32;
-        self.ends.push(end);
-        self.begun.push(slot);
-    }
-
-    fn begin_beside_open(&mut self, slot: u32, start: Time, end: Time) -> bool {
-        let is_new = start > self.end_of_key(slot);
-        if is_new {
-            self.begin_stretch(slot, Time::MIN);
+    /// Events begin, all with known ends. Whether a stretch does is for no processor to guess: there are no branches on data.
+    fn begin_known(&mut self, starts: &[Time], ends: &[Time], slots: &[u32]) {
+        let (n_slots, room) = (self.last.len(), self.ends.len() + slots.len());
+        let mut next = self.ends.len();
+        self.ends.resize(room, Time::MIN);
+        self.begun.resize(room - n_slots, 0);
+        self.starts.resize(room - n_slots, 0);
+        for ((&start, &end), &slot) in starts.iter().zip(ends).zip(slots) {
+            let last = &mut self.last[slot as usize];
+            let covered = self.ends[*last as usize];
+            let is_new = start > covered;
+            (self.begun[next - n_slots], self.starts[next - n_slots]) = (slot, start);
+            *last = if is_new { next as u32 } else { *last };
+            self.ends[*last as usize] = if is_new { end } else { covered.max(end) };
+            next += usize::from(is_new);
         }
+        self.ends.truncate(next);
+        self.begun.truncate(next - n_slots);
+        self.starts.truncate(next - n_slots);
+    }
+
+    fn begin_beside_open(&mut self, slot: u32, start: Time, end: Time) {
         let at = slot as usize;
+        if start > self.end_of_key(slot) {
+            self.last[at] = self.ends.len() as u32;
+            self.ends.push(Time::MIN);
+            self.begun.push(slot);
+            self.starts.push(start);
+        }
         let covered = &mut self.ends[self.last[at] as usize];
         if self.n_open[at] == 0 {
             self.known[at] = *covered;
@@ -141,6 +170,5 @@ impl Cover {
             self.known[at] = self.known[at].max(end);
         }
         *covered = if self.n_open[at] > 0 { END } else { self.known[at] };
-        is_new
     }
 }

@@ -1,7 +1,7 @@
 //! Events of one side of a join, by key: what is in force, and what of the turn at hand.
 //!
-//! Law: every row that is taken in has an id, one more than the row before it, until [`InForce::keep_after`] numbers anew. Between [`InForce::enter`] and the
-//! event's end it is found under its key's slot; a start edge is found by its start and its row, for its end edge, by hash.
+//! Law: every row that is taken in has an id, one more than the row before it, until [`InForce::keep_after`] numbers anew. Between
+//! [`InForce::enter`] and the event's end it is found under its key's slot; a start edge is found by its start and its row, for its end edge, by hash.
 //!
 //! ```text
 //!     slot     0  1  2              id        1  2  3  4  5
@@ -9,11 +9,11 @@
 //!                                   older     0  0  1  3  2
 //! ```
 //!
-//! The events of a key are a chain from the newest to the oldest, through plain columns by id. When events end in the order in which they came, as those of
-//! one duration do, the first of a chain that has ended is the end of the chain; otherwise those that have ended are unlinked by whoever walks past.
-//! Rows stay in the batches they came in. Every so often ([`InForce::keep_after`]) those in force are copied out and the rest is forgotten, so memory is
-//! in proportion to what is in force and to a turn. Cost: some twenty bytes and a few instructions a row; copying is paid for by as many rows that came.
-//! Source: Trill 3.3 (state of the join, with the property of one duration).
+//! The events of a key are a chain from the newest to the oldest, through plain columns by id. When events end in the order in which they
+//! came, as those of one duration do, the first of a chain that has ended is the end of the chain; otherwise those that have ended are
+//! unlinked by whoever walks past. Rows stay in the batches they came in. Every so often ([`InForce::keep_after`]) those in force are copied
+//! out and the rest is forgotten, so memory is in proportion to what is in force and to a turn. Cost: some twenty bytes and ten instructions
+//! a row; copying is paid for by as many rows that came. Source: Trill 3.3 (state of the join, with the property of one duration).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -91,10 +91,11 @@ impl InForce {
     }
 
     /// Puts events in force.
-    #[inline]
     pub(crate) fn enter(&mut self, ids: Range<usize>) {
-        for ((id, slot), older) in (ids.start as u32..).zip(&self.slots[ids.clone()]).zip(&mut self.older[ids]) {
-            *older = std::mem::replace(&mut self.newest[*slot as usize], id);
+        let first = ids.start as u32;
+        let (slots, older) = (&self.slots[ids.clone()], &mut self.older[ids]);
+        for (at, (&slot, older)) in slots.iter().zip(older).enumerate() {
+            *older = std::mem::replace(&mut self.newest[slot as usize], first + at as u32);
         }
     }
 
@@ -133,37 +134,47 @@ impl InForce {
     }
 
     /// The newest event of a slot, in force or not.
-    #[inline]
     pub(crate) fn newest(&self, slot: u32) -> u32 {
         self.newest[slot as usize]
     }
 
-    /// Of the rows with these slots and times, those that find an event in force here, and its id: into `found`. Returns how many.
+    /// Of rows with these slots and times, those that find an event in force here, and its id: into `found`. Returns how many.
     /// All is [in order](InForce::is_fifo). There are no branches on data, since no processor would guess them.
-    #[inline]
     pub(crate) fn find_newest(&self, slots: &[u32], times: &[Time], found: &mut [(u32, u32)]) -> usize {
         assert!(slots.len() == times.len() && slots.len() <= found.len(), "there is room for every row");
         let mut n = 0;
-        for ((row, &slot), &time) in (0..).zip(slots).zip(times) {
+        for (row, (&slot, &time)) in slots.iter().zip(times).enumerate() {
             let newest = self.newest[slot as usize];
-            found[n] = (row, newest);
+            found[n] = (row as u32, newest);
             n += usize::from(self.ends[newest as usize] > time);
         }
         n
     }
 
-    /// Visits `id`, and what is older under its key, if in force at `time`, and when they end. All is [in order](InForce::is_fifo).
+    /// Whether it is plain that nothing of a slot is in force at `time`.
     #[inline]
-    pub(crate) fn each_from(&self, mut id: u32, time: Time, mut visit: impl FnMut(u32, Time)) {
+    pub(crate) fn has_none(&self, slot: u32, time: Time) -> bool {
+        let newest = self.newest[slot as usize];
+        newest == NONE || (self.is_fifo && self.ends[newest as usize] <= time)
+    }
+
+    /// How many of the events from `first` on have ended at `upto`, if those are the first of them; else none.
+    pub(crate) fn n_ended(&self, first: u32, upto: Time) -> usize {
+        if self.is_fifo { self.ends[first as usize..].partition_point(|&end| end <= upto) } else { 0 }
+    }
+
+    /// Visits `id`, and what is older under its key, if in force at `time`. All is [in order](InForce::is_fifo).
+    #[inline]
+    pub(crate) fn each_from(&self, mut id: u32, time: Time, mut visit: impl FnMut(u32)) {
         while self.ends[id as usize] > time {
-            visit(id, self.ends[id as usize]);
+            visit(id);
             id = self.older[id as usize];
         }
     }
 
-    /// Visits the events of a slot that are in force at `time`, and when they end.
+    /// Visits the events of a slot that are in force at `time`.
     #[inline]
-    pub(crate) fn each(&mut self, slot: u32, time: Time, mut visit: impl FnMut(u32, Time)) {
+    pub(crate) fn each(&mut self, slot: u32, time: Time, mut visit: impl FnMut(u32)) {
         if self.is_fifo {
             return self.each_from(self.newest[slot as usize], time, visit);
         }
@@ -171,7 +182,7 @@ impl InForce {
         while id != NONE {
             let older = self.older[id as usize];
             if self.ends[id as usize] > time {
-                visit(id, self.ends[id as usize]);
+                visit(id);
                 kept = id;
             } else if kept == NONE {
                 self.newest[slot as usize] = older;
@@ -189,15 +200,8 @@ impl InForce {
 
     /// Forgets, between turns, all rows but those in force after `upto`. Returns the old ids of the new ones, which rise; the first is none's.
     pub(crate) fn keep_after(&mut self, upto: Time) -> Vec<u32> {
-        let upto = upto.min(END - 1);
-        let mut kept = vec![NONE; self.ends.len()];
-        let mut n = 1;
-        for (id, &end) in (1u32..).zip(&self.ends[1..]) {
-            kept[n] = id;
-            n += usize::from(end > upto);
-        }
-        kept.truncate(n);
-
+        let kept = self.ids_after(upto.min(END - 1));
+        let n = kept.len();
         let columns = (n > 1).then(|| gather::compact_views(self.gather(&kept[1..])));
         self.held = columns.map(|columns| Held { first: 1, columns }).into_iter().collect();
         self.numbers.truncate(self.held.len());
@@ -209,6 +213,22 @@ impl InForce {
         self.open.values_mut().flatten().for_each(|id| *id = new_id(&kept, *id));
         self.is_fifo = self.ends.is_sorted();
         kept
+    }
+
+    /// The ids of events that end after `upto`, behind none's.
+    fn ids_after(&self, upto: Time) -> Vec<u32> {
+        if self.is_fifo {
+            let from = self.ends.partition_point(|&end| end <= upto);
+            return [NONE].into_iter().chain(from as u32..self.next_id()).collect();
+        }
+        let mut ids = vec![NONE; self.ends.len()];
+        let mut n = 1;
+        for (id, &end) in self.ends.iter().enumerate().skip(1) {
+            ids[n] = id as u32;
+            n += usize::from(end > upto);
+        }
+        ids.truncate(n);
+        ids
     }
 
     /// The rows of these ids.

@@ -12,10 +12,11 @@
 //! State: the events in force of both sides, by key; pairs whose end is not known. An event is forgotten some time after it has ended: each
 //! pass over all of them is paid for by as many that came in. Source: Trill 2.2 of its semantics (join).
 //!
-//! Rows of a side that come before the next of the other are a run. A run is put in force, and looks for what is in force on the other side, in loops over columns:
-//! slots, times, ends. Where events end in the order in which they came, the loop that looks whether there is any pair has no branch that depends on the data, and
-//! only rows that have one go on to a second loop. Payload columns are gathered once a turn, by row numbers. Cost: a slot of the key (its hash and a probe of the table),
-//! some thirty instructions a row, and some twenty a pair beside gathering it.
+//! Rows of a side that come before the next of the other are a run. A run is put in force, and looks for what is in force on the other side,
+//! in loops over columns: slots, times, ends. Where events end in the order in which they came, the loop that looks whether there is any
+//! pair has no branch that depends on the data, and only rows that have one go on to a second loop. Payload columns are gathered once a
+//! turn, by row numbers. Cost: the slot of the key (its hash and a probe of the table), some thirty instructions a row, and some thirty a
+//! pair beside gathering it.
 
 use std::ops::Range;
 
@@ -42,8 +43,10 @@ pub struct Join {
     slots: Slots,
     sides: [InForce; 2],
     pairs: OpenPairs,
-    /// Rows of a run that find a pair, and what they find; scratch.
+    /// Rows of a run that have a pair, and the newest event of it; scratch.
     found: Vec<(u32, u32)>,
+    /// The pairs of a run: row and event; scratch.
+    matched: Vec<(u32, u32)>,
     /// Sweep when there are more rows,
     rows_max: usize,
     /// or more keys.
@@ -82,6 +85,7 @@ impl Join {
             sides: Default::default(),
             pairs: OpenPairs::default(),
             found: Vec::new(),
+            matched: Vec::new(),
             rows_max: SWEEP_MIN,
             keys_max: SWEEP_MIN,
         }
@@ -134,22 +138,24 @@ impl Join {
         turn.open_edges(own, rows.clone(), first);
         let begun = emit.times.len();
         let times = &turn.times[rows.clone()];
-        let mut pair = |id: u32, found: u32, other_end: Time, time: Time| {
-            let ids = if side == 0 { [id, found] } else { [found, id] };
-            emit.push(ids, time, other_end.min(own.ends[id as usize]));
-        };
+        self.matched.clear();
         if other.is_fifo() {
-            self.found.resize(self.found.len().max(rows.len()), (NONE, NONE));
+            self.found.resize(self.found.len().max(rows.len()), (0, NONE));
             let n_found = other.find_newest(&own.slots[ids.clone()], times, &mut self.found);
             for &(row, newest) in &self.found[..n_found] {
-                let (time, id) = (times[row as usize], (ids.start as u32) + row);
-                other.each_from(newest, time, |found, end| pair(id, found, end, time));
+                other.each_from(newest, times[row as usize], |found| self.matched.push((row, found)));
             }
         } else {
-            for (id, &time) in (ids.start as u32..).zip(times) {
-                other.each(own.slots[id as usize], time, |found, end| pair(id, found, end, time));
+            for (row, (&slot, &time)) in own.slots[ids.clone()].iter().zip(times).enumerate() {
+                other.each(slot, time, |found| self.matched.push((row as u32, found)));
             }
         }
+        let own_ends = &own.ends[ids.clone()];
+        emit.ids[side].extend(self.matched.iter().map(|&(row, _)| ids.start as u32 + row));
+        emit.ids[1 - side].extend(self.matched.iter().map(|&(_, found)| found));
+        emit.times.extend(self.matched.iter().map(|&(row, _)| times[row as usize]));
+        let ends = self.matched.iter().map(|&(row, found)| own_ends[row as usize].min(other.ends[found as usize]));
+        emit.untils.extend(ends);
         if self.sides.iter().any(InForce::has_open) {
             self.open_pairs(emit, begun);
         }
@@ -225,7 +231,7 @@ impl Timed for Join {
     fn size_bytes(&self) -> usize {
         let queues: usize = self.queues.iter().map(Arrivals::size_bytes).sum();
         let sides: usize = self.sides.iter().map(InForce::size_bytes).sum();
-        let found = self.found.capacity() * size_of::<(u32, u32)>();
+        let found = (self.found.capacity() + self.matched.capacity()) * size_of::<(u32, u32)>();
         queues + sides + self.slots.size_bytes() + self.pairs.size_bytes() + found
     }
 }
