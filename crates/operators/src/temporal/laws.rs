@@ -196,18 +196,27 @@ fn the_first_later_event_clips() {
     });
 }
 
+/// Both streams as they are, and with events of one duration each, which end in the order in which they come.
+fn also_of_one_duration(left: &[Event], right: &[Event], random: &mut Random) -> [[Vec<Event>; 2]; 2] {
+    let (ticks, others) = (1 + random.below(12), 1 + random.below(12));
+    let last = |events: &[Event], ticks| each(events, |(start, _, value)| vec![(start, start + ticks, value)]);
+    [[left.to_vec(), right.to_vec()], [last(left, ticks), last(right, others)]]
+}
+
 #[test]
 fn pairs_are_in_force_while_both_events_are() {
     for_random(3, |left, random| {
         let right = random.events(20, 3);
-        for key in [vec![], vec![0]] {
-            let expected = each(left, |(start, end, value)| {
-                let others = right.iter().filter(|other| key.is_empty() || other.2 == value);
-                let pairs = others.map(|other| (start.max(other.0), end.min(other.1), value));
-                pairs.filter(|pair| pair.0 < pair.1).collect()
-            });
-            let types = &types()[..key.len()];
-            check_inputs(Hold::Same, || join::Join::new(key.clone(), key.clone(), types), &[left, &right], &expected);
+        for [left, right] in also_of_one_duration(left, &right, random) {
+            for key in [vec![], vec![0]] {
+                let expected = each(&left, |(start, end, value)| {
+                    let others = right.iter().filter(|other| key.is_empty() || other.2 == value);
+                    let pairs = others.map(|other| (start.max(other.0), end.min(other.1), value));
+                    pairs.filter(|pair| pair.0 < pair.1).collect()
+                });
+                let make = || join::Join::new(key.clone(), key.clone(), &types()[..key.len()]);
+                check_inputs(Hold::Same, make, &[&left, &right], &expected);
+            }
         }
     });
 }
@@ -216,16 +225,16 @@ fn pairs_are_in_force_while_both_events_are() {
 fn events_are_shown_while_nothing_hides_them() {
     for_random(3, |left, random| {
         let right = random.events(10, 3);
-        for key in [vec![], vec![0]] {
-            let expected = each(left, |(start, end, value)| {
-                let others = right.iter().filter(|other| key.is_empty() || other.2 == value);
-                uncovered((start, end), others.map(|other| (other.0, other.1)).collect())
-                    .into_iter()
-                    .map(|(start, end)| (start, end, value))
-                    .collect()
-            });
-            let make = || absent::Absent::new(key.clone(), key.clone(), &types()[..key.len()], NullKeys::Skip);
-            check_inputs(Hold::Same, make, &[left, &right], &expected);
+        for [left, right] in also_of_one_duration(left, &right, random) {
+            for key in [vec![], vec![0]] {
+                let expected = each(&left, |(start, end, value)| {
+                    let others = right.iter().filter(|other| key.is_empty() || other.2 == value);
+                    let pieces = uncovered((start, end), others.map(|other| (other.0, other.1)).collect());
+                    pieces.into_iter().map(|(start, end)| (start, end, value)).collect()
+                });
+                let make = || absent::Absent::new(key.clone(), key.clone(), &types()[..key.len()], NullKeys::Skip);
+                check_inputs(Hold::Same, make, &[&left, &right], &expected);
+            }
         }
     });
 }

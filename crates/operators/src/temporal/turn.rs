@@ -191,6 +191,9 @@ fn append_untils(batch: &Batch, into: &mut Vec<Time>) {
 mod tests {
     use super::*;
     use crate::temporal::testing::{events, types};
+    use anabranch_batch::{Diffs, Times};
+    use arrow::array::{ArrayRef, Int64Array};
+    use std::sync::Arc;
 
     fn turn(rows: &[(Time, Time, i64)]) -> Turn {
         let into = (&mut Vec::new(), &mut Vec::new());
@@ -214,6 +217,18 @@ mod tests {
             (1, Step::Starts(3..5)),
         ];
         assert_eq!(steps, expected);
+    }
+
+    #[test]
+    fn rows_with_a_null_in_the_key_are_told_apart() {
+        let keys: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![None, Some(2), Some(3)]));
+        let batch = Batch::new(vec![keys, values], Times::Constant(1), Diffs::Constant(1));
+        let lengths = |key: &[usize]| {
+            let (known, null) = split_null_keys(batch.clone(), key);
+            (known.len(), null.map(|null| null.len()))
+        };
+        assert_eq!([lengths(&[]), lengths(&[0]), lengths(&[0, 1])], [(3, None), (2, Some(1)), (1, Some(2))]);
     }
 
     #[test]
