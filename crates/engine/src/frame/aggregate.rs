@@ -115,6 +115,16 @@ pub fn sum(expr: Expr) -> Aggregate {
     Aggregate::new(AggregateFunction::Sum, Some(expr))
 }
 
+/// Sum of squares; see [`sum`].
+pub fn sum_squares(expr: Expr) -> Aggregate {
+    sum(expr.clone() * expr)
+}
+
+/// Mean of squares, as a double.
+pub fn avg_squares(expr: Expr) -> Aggregate {
+    avg(expr.clone() * expr)
+}
+
 /// Mean, as a double.
 pub fn avg(expr: Expr) -> Aggregate {
     Aggregate::new(AggregateFunction::Avg, Some(expr))

@@ -65,6 +65,23 @@ impl Frame {
         self.then_with(other, |left, right| absent(left, right, &left_on, &right_on, Nulls::Differ))
     }
 
+    /// Rows while the other frame has none with their key for which `predicate` is true, over the columns of both as in [`join_where`](Frame::join_where).
+    /// Equal rows are treated alike.
+    #[must_use]
+    pub fn where_not_exists_where(
+        &self,
+        other: &Frame,
+        left_on: impl IntoIterator<Item = Expr>,
+        right_on: impl IntoIterator<Item = Expr>,
+        predicate: Expr,
+    ) -> Frame {
+        let joined = self.join_where(other, left_on, right_on, How::Inner, predicate);
+        match self.own_names(other, Missing::Right) {
+            Ok(names) => self.without(&joined, &names),
+            Err(error) => Frame::failed(error),
+        }
+    }
+
     fn join_with(&self, other: &Frame, left_on: Vec<Expr>, right_on: Vec<Expr>, how: How, pred: Option<Expr>) -> Frame {
         let inner = self.then_with(other, |left, right| inner(left, right, &left_on, &right_on));
         let inner = match &pred {
@@ -98,9 +115,7 @@ impl Frame {
             Err(error) => return Frame::failed(error),
         };
         let alone = if has_predicate {
-            let matched = joined.select(names.iter().map(|(own, inner)| col(inner).alias(own)));
-            let all: Vec<Expr> = names.iter().map(|(own, _)| col(own)).collect();
-            self.then_with(&matched, |left, right| absent(left, right, &all, &all, Nulls::Equal))
+            self.without(joined, &names)
         } else {
             self.then_with(other, |left, right| absent(left, right, on, other_on, Nulls::Differ))
         };
@@ -116,6 +131,13 @@ impl Frame {
             };
             value.alias(field.name())
         }))
+    }
+
+    /// Rows of this frame while no joined row has all their columns, which are called so in the join.
+    fn without(&self, joined: &Frame, names: &[(String, String)]) -> Frame {
+        let matched = joined.select(names.iter().map(|(own, inner)| col(inner).alias(own)));
+        let all: Vec<Expr> = names.iter().map(|(own, _)| col(own)).collect();
+        self.then_with(&matched, |left, right| absent(left, right, &all, &all, Nulls::Equal))
     }
 
     /// This frame's columns and what they are called in a join with the other, of which this is the left side when the right is missing.

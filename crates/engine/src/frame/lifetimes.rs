@@ -79,11 +79,12 @@ fn lifetime(state: &State, start: Option<Expr>, duration: Option<Expr>) -> Resul
 /// An expression as a column of ticks.
 fn ticks(expr: &Expr, name: &str, input: &Plan) -> Result<Resolved, Error> {
     let resolved = expression::resolve(expr, &input.schema)?;
-    if !resolved.data_type.is_numeric() && !matches!(resolved.data_type, DataType::Null | DataType::Timestamp(..)) {
+    if !resolved.data_type.is_integer() && !matches!(resolved.data_type, DataType::Null | DataType::Timestamp(..)) {
         return Err(Error::invalid(format!(
-            "ticks are a number, but {} is of type {}",
+            "ticks are a whole number, but {} is of type {}",
             resolved.name, resolved.data_type
-        )));
+        ))
+        .with_hint("Round it, and cast it to Int64."));
     }
     let expr = cast(resolved.expr, DataType::Int64);
     Ok(Resolved { expr, name: name.to_owned(), data_type: DataType::Int64 })

@@ -42,6 +42,7 @@ mod latency;
 mod lifetimes;
 mod pattern;
 mod play;
+mod product;
 mod progressive;
 mod query;
 mod rows;
@@ -49,8 +50,8 @@ mod run;
 mod windows;
 
 pub use aggregate::{
-    Aggregate, avg, count, count_rows, custom, custom_invertible, max, median, min, percentile_cont, percentile_disc,
-    stddev, stddev_population, sum, top_k, variance, variance_population,
+    Aggregate, avg, avg_squares, count, count_rows, custom, custom_invertible, max, median, min, percentile_cont,
+    percentile_disc, stddev, stddev_population, sum, sum_squares, top_k, variance, variance_population,
 };
 pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
 pub use anabranch_operators::temporal::egress::Item;
@@ -64,6 +65,7 @@ pub use input::{Event, Events, IntoEvents};
 pub use join::How;
 pub use pattern::{Pattern, reg};
 pub use play::{Pace, Play, Turn};
+pub use product::product;
 pub use progressive::{Early, Progressive};
 pub use query::Frame;
 pub(crate) use run::RunInput;

@@ -53,13 +53,15 @@ impl Frame {
         })
     }
 
-    /// The events of both. Columns are matched by position and named as here.
+    /// The events of both. Columns are matched by position and named as here; the keys of the group, inside
+    /// [`group_apply`](Frame::group_apply), by their names.
     #[must_use]
     pub fn union(&self, other: &Frame) -> Frame {
         self.then_with(other, |left, right| {
             let (ours, theirs) = (columns_of(left.schema()), columns_of(right.schema()));
-            let differ = |((_, ours), (_, theirs)): (&(String, DataType), &(String, DataType))| ours != theirs;
-            if ours.len() != theirs.len() || ours.iter().zip(&theirs).any(differ) {
+            let order = matched(left, right);
+            let agrees = |((_, data_type), at): (&(String, DataType), &usize)| theirs[*at].1 == *data_type;
+            if ours.len() != theirs.len() || order.len() != ours.len() || !ours.iter().zip(&order).all(agrees) {
                 let types = |columns: &[(String, DataType)]| {
                     columns.iter().map(|(name, data_type)| format!("{name} {data_type}")).collect::<Vec<_>>().join(", ")
                 };
@@ -67,10 +69,31 @@ impl Frame {
                     .with_detail(format!("They are ({}) and ({}).", types(&ours), types(&theirs)))
                     .with_hint("Bring one into the form of the other with select."));
             }
-            let inputs = vec![left.plan.clone(), right.plan.clone()];
+            let is_in_order = order.iter().copied().eq(0..order.len());
+            let theirs = match is_in_order {
+                true => right.plan.clone(),
+                false => {
+                    let picked = order.iter().map(|at| expression::resolve(&col(&theirs[*at].0), &right.plan.schema));
+                    computed(&right.plan, picked.collect::<Result<Vec<Resolved>, _>>()?)?
+                }
+            };
+            let inputs = vec![left.plan.clone(), theirs];
             Ok(Arc::new(Plan { node: Node::Union { inputs }, schema: left.plan.schema.clone() }))
         })
     }
+}
+
+/// For each column of `left`, the place of the column of `right` that goes with it.
+fn matched(left: &State, right: &State) -> Vec<usize> {
+    let names = |state: &State| columns_of(state.schema()).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let (ours, theirs) = (names(left), names(right));
+    let is_key = |name: &String| left.group.contains(name);
+    let mut others = (0..theirs.len()).filter(|at| !is_key(&theirs[*at]));
+    let place = |name: &String| match is_key(name) {
+        true => theirs.iter().position(|other| other == name),
+        false => others.next(),
+    };
+    ours.iter().map_while(place).collect()
 }
 
 fn filter(state: &State, predicate: &Expr) -> Result<Arc<Plan>, Error> {

@@ -9,7 +9,7 @@ use datafusion_common::ScalarValue;
 use serde_json::Value;
 
 use super::case::Case;
-use super::query::{Query, Scope, query, ticks};
+use super::query::{Query, Scope, applied, body, query, ticks};
 use super::shape::{Shape, payload, shape_of, values_of};
 
 /// Column of the partition.
@@ -22,7 +22,7 @@ const PARTITION: &str = "partition";
 pub fn run(case: &Case, workers: usize) -> Result<(), String> {
     let json = &case.json;
     let partitioned = json["partitioned"] == true;
-    let inputs = inputs(json, partitioned)?;
+    let inputs = inputs(json)?;
     let queried = build(json, &inputs, partitioned)?;
 
     let mut session = Session::new(Options { workers, ..Options::default() }).map_err(say)?;
@@ -89,15 +89,57 @@ struct Input {
     rows: Vec<Value>,
 }
 
-fn inputs(json: &Value, _partitioned: bool) -> Result<BTreeMap<String, Input>, String> {
+/// The inputs that a case's query reads.
+fn inputs(json: &Value) -> Result<BTreeMap<String, Input>, String> {
     let inputs = json["inputs"].as_object().ok_or("a case has inputs")?;
-    let input = |(name, rows): (&String, &Value)| {
-        let rows = rows.as_array().ok_or("an input is a list of rows")?.clone();
-        let shape = shape_of(&rows.iter().filter_map(|row| row.get("v")).collect::<Vec<_>>());
-        let partition = shape_of(&rows.iter().filter_map(|row| row.get("p")).collect::<Vec<_>>());
-        Ok((name.clone(), Input { shape, partition, rows }))
+    let mut rows: BTreeMap<&String, &Vec<Value>> = BTreeMap::new();
+    for (name, given) in inputs.iter().filter(|(name, _)| is_read(&json["query"], name)) {
+        rows.insert(name, given.as_array().ok_or("an input is a list of rows")?);
+    }
+    let mut asked = serde_json::Map::new();
+    fields_asked(&json["query"], &mut asked);
+    let asked = if asked.is_empty() { Value::Null } else { Value::Object(asked) };
+    let input = |(name, own): (&&String, &&Vec<Value>)| {
+        let shape = |field: &str| {
+            let others = rows.iter().filter(|(other, _)| *other != name);
+            let others = others.flat_map(|(_, rows)| fields(rows, field));
+            let others: Vec<&Value> = others.chain((field == "v").then_some(&asked)).collect();
+            shape_of(&fields(own, field).collect::<Vec<_>>(), &others)
+        };
+        ((*name).clone(), Input { shape: shape("v"), partition: shape("p"), rows: (*own).clone() })
     };
-    inputs.iter().map(input).collect()
+    Ok(rows.iter().map(input).collect())
+}
+
+/// The fields that expressions read of payloads: `["f", name, ..]`.
+fn fields_asked(json: &Value, asked: &mut serde_json::Map<String, Value>) {
+    match json {
+        Value::Array(parts) => {
+            if let [Value::String(word), Value::String(name), ..] = parts.as_slice()
+                && word == "f"
+            {
+                asked.insert(name.clone(), Value::Null);
+            }
+            parts.iter().for_each(|part| fields_asked(part, asked));
+        }
+        Value::Object(fields) => fields.values().for_each(|field| fields_asked(field, asked)),
+        _ => {}
+    }
+}
+
+fn fields<'a>(rows: &'a [Value], field: &'a str) -> impl Iterator<Item = &'a Value> {
+    rows.iter().filter_map(move |row| row.get(field))
+}
+
+/// Whether an operator, or one below it, is the input of that name.
+fn is_read(json: &Value, name: &str) -> bool {
+    match json {
+        Value::Object(fields) => {
+            (json["op"] == "input" && json["name"] == name) || fields.values().any(|field| is_read(field, name))
+        }
+        Value::Array(elements) => elements.iter().any(|element| is_read(element, name)),
+        _ => false,
+    }
 }
 
 /// The case's query over its inputs.
@@ -118,23 +160,23 @@ fn build(json: &Value, inputs: &BTreeMap<String, Input>, partitioned: bool) -> R
     if !partitioned {
         return query(&json["query"], &scope(frames));
     }
-    let mut outcome = Err("the body was not built".to_owned());
+    let mut outcome = None;
     let frame = match frames.as_slice() {
         [(name, only)] => only.frame.group_apply([col(PARTITION)], |frame| {
-            outcome = query(&json["query"], &scope(vec![(name.clone(), Query { frame, val: only.val.clone() })]));
-            outcome.as_ref().map_or_else(|_| only.frame.clone(), |query| query.frame.clone())
+            let built = query(&json["query"], &scope(vec![(name.clone(), Query { frame, val: only.val.clone() })]));
+            body(built, &only.frame, &mut outcome)
         }),
         [(left, first), (right, second)] => {
             first.frame.group_apply_with(&second.frame, [col(PARTITION)], |one, other| {
                 let one = Query { frame: one, val: first.val.clone() };
                 let other = Query { frame: other, val: second.val.clone() };
-                outcome = query(&json["query"], &scope(vec![(left.clone(), one), (right.clone(), other)]));
-                outcome.as_ref().map_or_else(|_| first.frame.clone(), |query| query.frame.clone())
+                let built = query(&json["query"], &scope(vec![(left.clone(), one), (right.clone(), other)]));
+                body(built, &first.frame, &mut outcome)
             })
         }
         _ => return Err("a partitioned case has one or two inputs".into()),
     };
-    Ok(Query { frame, val: outcome?.val })
+    applied(frame, outcome)
 }
 
 /// An input with the case's ingress policies.

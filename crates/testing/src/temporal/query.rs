@@ -96,6 +96,7 @@ fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, S
         "clip_duration" => input.with(frame.clip_duration(number("limit")?)),
         "chop" => input.with(frame.chop(number("period")?, offset)),
         "stitch" => input.with(frame.stitch()),
+        "distinct" => input.with(frame.distinct()),
         "session" => {
             let maximum = json.get("max_duration").and_then(ticks).filter(|maximum| *maximum > 0);
             input.with(frame.session(number("timeout")?, maximum))
@@ -109,18 +110,10 @@ fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, S
 }
 
 fn binary(op: &str, json: &Value, left: Query, right: Query) -> Result<Query, String> {
-    let keys = |query: &Query, name: &str| -> Result<Vec<Expr>, String> {
-        match json.get(name) {
-            None | Some(Value::Null) => Ok(vec![]),
-            Some(key) => {
-                let key = expression(key, &query.words())?;
-                Ok(key.leaves().into_iter().map(|(_, expr)| expr.clone()).collect())
-            }
-        }
-    };
-    let (ours, theirs) = (keys(&left, "left_key")?, keys(&right, "right_key")?);
+    let (ours, theirs) = (keys(json, &left, "left_key")?, keys(json, &right, "right_key")?);
     Ok(match op {
         "clip" => left.with(left.frame.clip_by(&right.frame, ours, theirs)),
+        "where_not_exists" if json.get("pred").is_some() => absent_where(json, &left, &right)?,
         "where_not_exists" => left.with(left.frame.where_not_exists(&right.frame, ours, theirs)),
         "union" => left.with(left.frame.union(&right.frame)),
         "join" => join(json, &left, &right, How::Inner)?,
@@ -130,15 +123,26 @@ fn binary(op: &str, json: &Value, left: Query, right: Query) -> Result<Query, St
     })
 }
 
+/// The expressions of a key, none if there is no key.
+fn keys(json: &Value, query: &Query, name: &str) -> Result<Vec<Expr>, String> {
+    let Some(key) = json.get(name).filter(|key| !key.is_null()) else { return Ok(vec![]) };
+    let key = expression(key, &query.words())?;
+    Ok(key.leaves().into_iter().map(|(_, expr)| expr.clone()).collect())
+}
+
+/// The left rows while no right one of their key passes a condition.
+fn absent_where(json: &Value, left: &Query, right: &Query) -> Result<Query, String> {
+    let (left, right) = (left.named("left"), right.named("right"));
+    let (ours, theirs) = (keys(json, &left, "left_key")?, keys(json, &right, "right_key")?);
+    let words = Words::from([("left".to_owned(), left.val.clone()), ("right".to_owned(), right.val.clone())]);
+    let predicate = scalar(&json["pred"], &words)?;
+    Ok(left.with(left.frame.where_not_exists_where(&right.frame, ours, theirs, predicate)))
+}
+
 /// A join, its columns named by their side, and its result of them.
 fn join(json: &Value, left: &Query, right: &Query, how: How) -> Result<Query, String> {
     let (left, right) = (left.named("left"), right.named("right"));
-    let key = |query: &Query, name: &str| -> Result<Vec<Expr>, String> {
-        let Some(key) = json.get(name).filter(|key| !key.is_null()) else { return Ok(vec![]) };
-        let key = expression(key, &query.words())?;
-        Ok(key.leaves().into_iter().map(|(_, expr)| expr.clone()).collect())
-    };
-    let (ours, theirs) = (key(&left, "left_key")?, key(&right, "right_key")?);
+    let (ours, theirs) = (keys(json, &left, "left_key")?, keys(json, &right, "right_key")?);
     let words = Words::from([("left".to_owned(), left.val.clone()), ("right".to_owned(), right.val.clone())]);
     let frame = match json.get("pred") {
         None => left.frame.join(&right.frame, ours, theirs, how),
@@ -207,10 +211,17 @@ fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
         "count_not_null" => frame::count(of),
         "sum" => frame::sum(of),
         "avg" => frame::avg(of),
+        "sum_squares" => frame::sum_squares(of),
+        "avg_squares" => frame::avg_squares(of),
+        "product" => frame::product(of),
         "min" => frame::min(of),
         "max" => frame::max(of),
         "percentile_cont" => frame::percentile_cont(of, call["p"].as_f64().ok_or("a percentile needs p")?),
         "percentile_disc" => frame::percentile_disc(of, call["p"].as_f64().ok_or("a percentile needs p")?),
+        "variance" => frame::variance(of),
+        "variance_population" => frame::variance_population(of),
+        "stddev" => frame::stddev(of),
+        "stddev_population" => frame::stddev_population(of),
         "topk" => frame::top_k(of, call["k"].as_u64().ok_or("topk needs k")? as usize),
         _ => return Err(format!("unknown aggregate {name}")),
     };
@@ -223,22 +234,35 @@ fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
     conditions.iter().try_fold(aggregate, |aggregate, condition| Ok(aggregate.filter(scalar(condition, words)?)))
 }
 
+/// The frame of a body, or any frame if it could not be built; keeps what became of it.
+pub(super) fn body(built: Result<Query, String>, any: &Frame, outcome: &mut Option<Result<Query, String>>) -> Frame {
+    let frame = built.as_ref().map_or_else(|_| any.clone(), |query| query.frame.clone());
+    *outcome = Some(built);
+    frame
+}
+
+/// A query applied to groups, from the frame of it and what became of the body: `None` where the groups themselves are wrong.
+pub(super) fn applied(frame: Frame, outcome: Option<Result<Query, String>>) -> Result<Query, String> {
+    match (frame.schema(), outcome) {
+        (_, Some(Err(message))) => Err(message),
+        (Err(error), _) => Err(error.render("")),
+        (Ok(_), Some(Ok(query))) => Ok(Query { frame, val: query.val }),
+        (Ok(_), None) => Err("the groups have no body".into()),
+    }
+}
+
 fn group_apply(json: &Value, input: &Query, scope: &Scope) -> Result<Query, String> {
     let key = expression(&json["key"], &input.words())?;
     let depth = scope.depth;
     let name_of = |leaf: &str| format!("group {depth} {leaf}");
     let keys: Vec<Expr> =
         key.leaves().into_iter().map(|(leaf, expr)| expr.clone().alias(name_of(leaf.as_str()))).collect();
-    let mut outcome = Err("the body was not built".to_owned());
+    let mut outcome = None;
     let frame = input.frame.group_apply(keys, |group| {
         let inner = Scope { inputs: scope.inputs.clone(), group: Some(input.with(group.clone())), depth: depth + 1 };
-        outcome = query(&json["body"], &inner);
-        match &outcome {
-            Ok(query) => query.frame.clone(),
-            Err(_) => group,
-        }
+        body(query(&json["body"], &inner), &group, &mut outcome)
     });
-    let applied = Query { frame, val: outcome?.val };
+    let applied = applied(frame, outcome)?;
     let mut words = applied.words();
     words.insert("key".into(), key.map(&mut |leaf, _| col(&name_of(leaf))));
     match json.get("result") {

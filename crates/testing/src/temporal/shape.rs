@@ -89,22 +89,29 @@ impl Shape<Expr> {
     }
 }
 
-/// The types of the leaves of some payloads.
-pub(super) fn shape_of(payloads: &[&Value]) -> Shape<DataType> {
-    match payloads.iter().find(|payload| !payload.is_null()) {
+/// The types of the leaves of some payloads. What is nowhere more than null has the form of the other payloads' (`like`), or is a number.
+pub(super) fn shape_of(payloads: &[&Value], like: &[&Value]) -> Shape<DataType> {
+    let parts = |of: &dyn Fn(&Value) -> Value| -> Shape<DataType> {
+        let of_all = |payloads: &[&Value]| payloads.iter().map(|payload| of(payload)).collect::<Vec<Value>>();
+        let (parts, others) = (of_all(payloads), of_all(like));
+        shape_of(&parts.iter().collect::<Vec<_>>(), &others.iter().collect::<Vec<_>>())
+    };
+    let known =
+        |payloads: &[&Value]| payloads.iter().find(|payload| !payload.is_null()).map(|payload| (*payload).clone());
+    let is_float = |payloads: &[&Value]| payloads.iter().any(|payload| payload.is_f64());
+    match known(payloads).or_else(|| known(like)) {
         Some(Value::Object(fields)) => {
-            let field = |name: &String| shape_of(&payloads.iter().map(|payload| &payload[name]).collect::<Vec<_>>());
-            Shape::Object(fields.keys().map(|name| (name.clone(), field(name))).collect())
+            Shape::Object(fields.keys().map(|name| (name.clone(), parts(&|payload| payload[name].clone()))).collect())
         }
         Some(Value::Array(elements)) => {
-            let element = |at: usize| shape_of(&payloads.iter().map(|payload| &payload[at]).collect::<Vec<_>>());
-            Shape::List((0..elements.len()).map(element).collect())
+            Shape::List((0..elements.len()).map(|at| parts(&|payload| payload[at].clone())).collect())
         }
         Some(Value::String(_)) => Shape::Leaf(DataType::Utf8View),
         Some(Value::Bool(_)) => Shape::Leaf(DataType::Boolean),
-        Some(Value::Number(_)) if payloads.iter().any(|payload| payload.is_f64()) => Shape::Leaf(DataType::Float64),
-        Some(Value::Number(_)) => Shape::Leaf(DataType::Int64),
-        _ => Shape::Leaf(DataType::Utf8View),
+        Some(Value::Number(_)) if is_float(payloads) || (known(payloads).is_none() && is_float(like)) => {
+            Shape::Leaf(DataType::Float64)
+        }
+        Some(Value::Number(_) | Value::Null) | None => Shape::Leaf(DataType::Int64),
     }
 }
 

@@ -399,3 +399,48 @@ fn rows_are_hidden() {
         )
     });
 }
+
+#[test]
+fn rows_are_hidden_by_some() {
+    law_of_two("where not exists, with a condition", |rng| {
+        let keyed = rng.chance(70);
+        let keys = || if keyed { vec![col("k")] } else { vec![] };
+        let is_less = col("x").lt(col("x_right"));
+        let frame = input("left").where_not_exists_where(&input("right"), keys(), keys(), is_less);
+        (
+            frame,
+            Box::new(move |left, right| {
+                let mut all = Vec::new();
+                for l in left {
+                    // Equal rows are treated alike: what hides one of them, while that one is in force, hides all.
+                    let equal = left.iter().filter(|other| (other.k, other.x) == (l.k, l.x));
+                    let hides = |r: &&Life| (!keyed || r.k == l.k) && l.x < r.x;
+                    let hidden: Vec<Life> = equal
+                        .flat_map(|other| right.iter().filter(hides).map(move |r| (other, r)))
+                        .map(|(other, r)| Life { start: other.start.max(r.start), end: other.end.min(r.end), ..*r })
+                        .filter(|pair| pair.start < pair.end)
+                        .collect();
+                    let hidden: Vec<&Life> = hidden.iter().collect();
+                    all.extend(alone(l, &hidden).into_iter().map(|(start, end)| out(start, end, l)));
+                }
+                all
+            }),
+        )
+    });
+}
+
+#[test]
+fn a_union_in_groups_matches_keys_by_name() {
+    cases("union in groups", 20, |rng| {
+        // An aggregate puts the group's key first, the group's own frame has it last.
+        let frame = input("left").select([col("x")]).group_apply([(col("x") % lit(2)).alias("odd")], |group| {
+            group.select([col("x")]).union(&group.agg([count_rows().alias("x")]))
+        });
+        hold(rng, &frame, 0, |inputs| {
+            let lives: Vec<Life> = inputs[0].iter().map(|life| Life { k: life.x % 2, ..*life }).collect();
+            let counts = snapshots(&lives, |life| Some(life.k), |rows| rows.len().to_string());
+            let rows = lives.iter().map(|life| (life.start, life.end, format!("{}, {}", life.k, life.x)));
+            rows.chain(counts).collect()
+        });
+    });
+}

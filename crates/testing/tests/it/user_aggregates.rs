@@ -1,6 +1,8 @@
 //! Aggregates of users': equal to built-in ones, and what becomes of those that fail.
 
-use anabranch_engine::frame::{Aggregate, Event, Expr, Frame, col, custom, custom_invertible, lit, start, sum};
+use anabranch_engine::frame::{
+    Aggregate, Event, Expr, Frame, col, custom, custom_invertible, lit, product, start, sum, sum_squares,
+};
 use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
 use anabranch_testing::temporal::aggregates::{Fault, Faulty, Latest, UserSum};
@@ -62,6 +64,21 @@ fn aggregates_that_cannot_be_inverted_see_all_rows_in_force() {
     law("user latest", calls, |lives| {
         let latest = lives.iter().map(|life| (life.start, life.x)).max().map(|(_, x)| x);
         format!("{}, {}", total(lives), latest.expect("a piece has rows"))
+    });
+}
+
+#[test]
+fn products_and_squares() {
+    let float = || datafusion_expr::cast(col("x"), arrow::datatypes::DataType::Float64);
+    let calls = || vec![product(col("x")), product(float()).alias("f"), sum_squares(col("x")).alias("s")];
+    law("product", calls, |lives| {
+        let product = lives.iter().map(|life| life.x).product::<i64>();
+        let squares = lives.iter().map(|life| life.x * life.x).sum::<i64>();
+        // (A product of floats has the sign of zero.)
+        let mut factors: Vec<f64> = lives.iter().map(|life| life.x as f64).collect();
+        factors.sort_unstable_by(f64::total_cmp);
+        let float = factors.into_iter().product::<f64>();
+        format!("{product}, {}, {squares}", datafusion_common::ScalarValue::Float64(Some(float)))
     });
 }
 
