@@ -352,7 +352,7 @@ impl Absent {
         if self.slots.len() > self.keys_max {
             let (in_force, cover) = (&self.in_force, &self.cover);
             self.slots.release_where(|slot| in_force.newest(slot) == NONE && cover.is_over(slot, upto));
-            self.keys_max = SWEEP_MIN + 2 * self.slots.len().max(n_rows);
+            self.keys_max = SWEEP_MIN + n_rows.max(2 * self.slots.len());
         }
     }
 }

@@ -201,7 +201,7 @@ impl Join {
         self.rows_max = SWEEP_MIN + 2 * (left.len() + right.len() + self.pairs.len());
         if self.slots.len() > self.keys_max {
             self.slots.release_where(|slot| left.newest(slot) == NONE && right.newest(slot) == NONE);
-            self.keys_max = SWEEP_MIN + 2 * self.slots.len().max(n_rows);
+            self.keys_max = SWEEP_MIN + n_rows.max(2 * self.slots.len());
         }
     }
 }
