@@ -6,8 +6,8 @@
 //!
 //! In the ON of an inner join such a condition moves to WHERE.
 //!
-//! Only queries without outer columns can be counted so, and only for values that are not aggregates; others keep their form where
-//! NULL and false are the same, and are refused elsewhere.
+//! Queries with outer columns can be counted so if they only filter and select, and only for values that are not aggregates; others keep
+//! their form where NULL and false are the same, and are refused elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use datafusion_expr::sqlparser::ast::{
     UnaryOperator,
 };
 
-use super::subquery::{in_as_count, is_aggregate};
+use super::subquery::{in_as_count, is_aggregate, is_plain};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::parse::fold;
@@ -150,7 +150,7 @@ impl Conditions<'_> {
             if let Expr::InSubquery { expr: value, subquery, negated } = expr {
                 if !self.is_countable(value, subquery) {
                     return Err(SqlError::unsupported(
-                        "IN of a query with outer columns, of a row or of an aggregate, where NULL is not false (NOT IN beside OR, inside NOT or IS)",
+                        "IN of an aggregating or limited query with outer columns, of a row or of an aggregate, where NULL is not false (NOT IN beside OR, inside NOT or IS)",
                         "Write [NOT] EXISTS (SELECT .. WHERE y = x), which is true or false, or compare with a column of a derived table.",
                     ));
                 }
@@ -161,7 +161,7 @@ impl Conditions<'_> {
     }
 
     fn is_countable(&self, value: &Expr, query: &Query) -> bool {
-        !matches!(value, Expr::Tuple(_)) && !is_aggregate(value) && is_closed(query, self.catalog)
+        !matches!(value, Expr::Tuple(_)) && !is_aggregate(value) && (is_plain(query) || is_closed(query, self.catalog))
     }
 }
 

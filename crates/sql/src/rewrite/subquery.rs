@@ -312,6 +312,14 @@ impl Shape {
     }
 }
 
+/// Whether a query only filters the rows of its tables and selects from each.
+pub(super) fn is_plain(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let Shape { aggregates, groups, windows, lists, .. } = Shape::of(select);
+    let is_whole = query.limit_clause.is_none() && query.fetch.is_none() && query.with.is_none();
+    is_whole && select.distinct.is_none() && !(aggregates || groups || windows || lists)
+}
+
 /// Whether an expression is computed of a group or a window of rows.
 pub(super) fn is_aggregate(expr: &Expr) -> bool {
     let mut shape = Shape::default();
