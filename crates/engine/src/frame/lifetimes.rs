@@ -36,7 +36,7 @@ impl Frame {
     }
 
     /// New starts, and durations as in [`alter_duration_by`](Frame::alter_duration_by); without a duration events keep theirs. A new start
-    /// must not lie before the old one.
+    /// that lies before the old one is an error of that row; it may not read [`end`](super::end).
     #[must_use]
     pub fn alter_lifetime(&self, start: Expr, duration: Option<Expr>) -> Frame {
         self.then(|state| lifetime(state, Some(start), duration))
@@ -53,6 +53,10 @@ pub(super) fn positive(what: &str, ticks: i64) -> Result<(), Error> {
 
 /// Computes starts and durations as last columns, and applies them.
 fn lifetime(state: &State, start: Option<Expr>, duration: Option<Expr>) -> Result<Arc<Plan>, Error> {
+    if start.as_ref().is_some_and(|start| reads(start, END)) {
+        return Err(Error::invalid("a new start may not read end(), which is not known when an event begins")
+            .with_hint("point_at_end() makes a point of the end of each event."));
+    }
     let exprs: Vec<&Expr> = start.iter().chain(&duration).collect();
     let reads_end = exprs.iter().any(|expr| reads(expr, END));
     let ends = if reads_end || duration.is_none() { Ends::Kept } else { Ends::Dropped };

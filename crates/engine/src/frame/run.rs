@@ -41,6 +41,8 @@ pub struct Run<'s> {
     pairs: Pairs,
     /// Changes that lie in the future of the frontier.
     future: Vec<Batch>,
+    /// Rows that came out beside an error.
+    undrained: Vec<Batch>,
 }
 
 /// An input of a run.
@@ -87,8 +89,8 @@ impl<'s> Run<'s> {
     ) -> Run<'s> {
         let merge = Merge::new(cluster.workers());
         let goes_by_arrival = frame.state().is_ok_and(|state| goes_by_arrival(&state.plan));
-        let (pairs, future) = (Pairs::default(), Vec::new());
-        Run { cluster, dataflow, frame, inputs, goes_by_arrival, clock, merge, pairs, future }
+        let (pairs, future, undrained) = (Pairs::default(), Vec::new(), Vec::new());
+        Run { cluster, dataflow, frame, inputs, goes_by_arrival, clock, merge, pairs, future, undrained }
     }
 
     /// Gives rows to an input, in any order between two advances.
@@ -221,19 +223,25 @@ impl<'s> Run<'s> {
         self.merge.frontier()
     }
 
+    /// Rows that have come out. An error is said once; what came with it is there the next time.
     fn drain_rows(&mut self) -> Result<Vec<Batch>, Error> {
-        let mut rows = Vec::new();
+        let mut rows = std::mem::take(&mut self.undrained);
+        let mut errors = Vec::new();
         for item in self.drain()? {
             match item {
                 Item::Rows(batch) => rows.push(batch),
                 Item::Frontier(_) => {}
-                Item::Errors(batch) => {
-                    let message = ScalarValue::try_from_array(batch.column(0), 0).map(|value| value.to_string());
-                    return Err(Error::data(message.unwrap_or_else(|error| error.to_string())));
-                }
+                Item::Errors(batch) => errors.push(batch),
             }
         }
-        Ok(rows)
+        let Some(first) = errors.first() else { return Ok(rows) };
+        self.undrained = rows;
+        let message = ScalarValue::try_from_array(first.column(0), 0).map(|value| value.to_string());
+        let error = Error::data(message.unwrap_or_else(|error| error.to_string()));
+        match errors.iter().map(Batch::len).sum() {
+            0 | 1 => Err(error),
+            n => Err(error.with_detail(format!("{n} rows have errors."))),
+        }
     }
 
     pub(super) fn settle(&mut self) -> Result<(), Error> {

@@ -8,6 +8,7 @@
 //! Law: with [`Ends::Dropped`] the new duration is a function of what is known when an event begins: end edges are left out, and a duration that is not
 //! positive removes the event. With [`Ends::Kept`] intervals are changed so, start edges stay open, and an end edge ends its event at the new end
 //! that its own row says; an event that would so end before its end edge came is a row error, because that end is in the past.
+//! A new start before the old one, or NULL, is a row error: results lie at no time that is past.
 //! NULL counts as "never ends" for a duration. State: none. Source: Trill `AlterEventDuration(function)`, `AlterEventLifetime`.
 
 use anabranch_batch::{Batch, END, Time, Times, Until};
@@ -62,7 +63,8 @@ impl Lifetime {
             Event::Start { start, end } => (start, end),
             Event::End { .. } if self.ends == Ends::Dropped => return None,
             Event::End { start, end } => {
-                let new_start = self.start_of(batch, row, start);
+                // (Of an event whose start is in error, the error was given with the start.)
+                let new_start = self.start_of(batch, row, start).filter(|new_start| *new_start >= start)?;
                 let new_end = self.end_of(batch, row, start, end, new_start);
                 if new_end < end {
                     let message = format!("an event that ends at {end} was given an end in the past, {new_end}");
@@ -73,7 +75,14 @@ impl Lifetime {
             }
             Event::Nothing => return None,
         };
-        let new_start = self.start_of(batch, row, start);
+        let Some(new_start) = self.start_of(batch, row, start).filter(|new_start| *new_start >= start) else {
+            let message = match self.start_of(batch, row, start) {
+                Some(new_start) => format!("an event that begins at {start} was given an earlier start, {new_start}"),
+                None => format!("an event that begins at {start} was given no start, but NULL"),
+            };
+            out.give_errors(error_rows(&batch.slice(row, 1), &message));
+            return None;
+        };
         if !(FIRST..END).contains(&new_start) {
             return None;
         }
@@ -84,8 +93,11 @@ impl Lifetime {
         (new_end > new_start).then_some((new_start, new_end))
     }
 
-    fn start_of(&self, batch: &Batch, row: usize, start: Time) -> Time {
-        self.start.map_or(start, |column| batch.column(column).as_primitive::<Int64Type>().value(row))
+    /// The new start; `None` if that is NULL.
+    fn start_of(&self, batch: &Batch, row: usize, start: Time) -> Option<Time> {
+        let Some(column) = self.start else { return Some(start) };
+        let starts = batch.column(column).as_primitive::<Int64Type>();
+        starts.is_valid(row).then(|| starts.value(row))
     }
 
     fn end_of(&self, batch: &Batch, row: usize, start: Time, end: Time, new_start: Time) -> Time {

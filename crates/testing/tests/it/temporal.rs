@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use anabranch_engine::frame::{Asof, FOREVER, Frame, How, avg, col, count_rows, end, lit, max, min, start, sum};
+use anabranch_engine::frame::{Asof, Event, FOREVER, Frame, How, avg, col, count_rows, end, lit, max, min, start, sum};
+use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
 use anabranch_testing::temporal::laws::{Life, Out, hold, input, snapshots};
 use anabranch_testing::temporal::{read, run};
@@ -443,4 +444,31 @@ fn a_union_in_groups_matches_keys_by_name() {
             rows.chain(counts).collect()
         });
     });
+}
+
+#[test]
+fn a_start_in_the_past_is_an_error_of_its_row() {
+    let mut session = Session::new(Options::default()).expect("a session starts");
+    for (start, message) in [
+        (start() - col("x"), "an event that begins at 13 was given an earlier start, 8"),
+        (when_negative(), "an event that begins at 13 was given no start, but NULL"),
+    ] {
+        let frame = input("in").alter_lifetime(start, None);
+        let mut run = session.start(&frame).expect("the frame is right");
+        let row = |x: i64| [1i64.into(), x.into()];
+        run.push("in", vec![Event::interval(13, 17, row(5)), Event::interval(14, 16, row(0))]).expect("rows fit");
+        run.finish().expect("the run ends");
+        let error = run.lifetimes().expect_err("a row is in error");
+        assert!(error.to_string().contains(message), "{error}");
+        let rest: Vec<String> = run.lifetimes().expect("the rest").iter().map(ToString::to_string).collect();
+        assert_eq!(rest, ["[14, 16) 1, 0"]);
+    }
+    let refused = session.start(&input("in").alter_lifetime(end(), None)).err().expect("ends are not known");
+    assert!(refused.render("").contains("point_at_end"), "{refused}");
+}
+
+/// NULL for positive `x`.
+fn when_negative() -> datafusion_expr::Expr {
+    let is_negative = col("x").lt_eq(lit(0));
+    datafusion_expr::when(is_negative, start()).end().expect("an expression")
 }

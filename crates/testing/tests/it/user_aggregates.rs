@@ -130,7 +130,7 @@ fn a_users_aggregate_that_fails_is_an_error_of_its_rows_and_the_session_lives() 
         assert!(error(Fault::Compute).contains("aggregate \"faulty\" failed: more than two rows"));
         assert!(error(Fault::Accumulate).contains("aggregate \"faulty\" failed: no row is good enough"));
         assert!(error(Fault::Panic).contains("aggregate \"faulty\" failed: it panicked: a bug of the user's"));
-        assert!(error(Fault::Type).contains("aggregate \"faulty\" failed: it computed List"), "{}", error(Fault::Type));
+        assert!(error(Fault::Type).contains("aggregate \"faulty\" failed: it computed Utf8"), "{}", error(Fault::Type));
     }
 }
 

@@ -147,7 +147,8 @@ impl<A: UserAggregate, I: Inverse<A>> Erased for Typed<A, I> {
     }
 
     fn output_type(&self, arguments: &[DataType]) -> Result<DataType, String> {
-        self.aggregate.output_type(arguments)
+        let declared = catch_unwind(AssertUnwindSafe(|| self.aggregate.output_type(arguments)));
+        declared.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     }
 
     fn reads_starts(&self) -> bool {
@@ -217,8 +218,14 @@ impl<A: UserAggregate, I: Inverse<A>> Store<A, I> {
         if values.len() != states.len() {
             return Err(format!("it computed {} results for {} states", values.len(), states.len()));
         }
-        cast(&values, &self.output_type)
-            .map_err(|_| format!("it computed {} where {} was promised", values.data_type(), self.output_type))
+        let other = || format!("it computed {} where {} was promised", values.data_type(), self.output_type);
+        let is_text = |is: &DataType| matches!(is, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        let is_same =
+            values.data_type() == &self.output_type || (is_text(values.data_type()) && is_text(&self.output_type));
+        if !is_same && values.logical_null_count() < values.len() {
+            return Err(other());
+        }
+        cast(&values, &self.output_type).map_err(|_| other())
     }
 
     /// Results of states, each asked for alone.
