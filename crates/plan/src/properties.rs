@@ -15,6 +15,7 @@
 
 use datafusion_expr::Expr;
 
+use crate::asof::Strategy;
 use crate::ir::{Node, Plan};
 use crate::temporal::{FOREVER, Verb};
 
@@ -134,6 +135,19 @@ impl Properties {
                 let interval_free = self.interval_free || right.interval_free;
                 let duration = forever.then_some(FOREVER);
                 Properties { duration, interval_free, unique, bounded, ..Properties::default() }
+            }
+            Verb::Asof { right_key, strategy, outer, .. } => {
+                // (Only backward are starts those of the left; of several that begin with one match, each is paired.)
+                let has_one =
+                    right.unique.as_ref().is_some_and(|key| key.iter().all(|column| right_key.contains(column)));
+                let is_backward = *strategy == Strategy::Backward;
+                let hop = match strategy {
+                    Strategy::Backward => self.hop,
+                    Strategy::Forward if !outer => right.hop,
+                    _ => None,
+                };
+                let unique = self.unique.filter(|_| is_backward && has_one);
+                Properties { duration: Some(1), hop, unique, bounded, ..Properties::default() }
             }
             _ => Properties::default(),
         }

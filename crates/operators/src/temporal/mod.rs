@@ -20,11 +20,12 @@
 //!
 //! Reading order: [`ticks`] (arithmetic), [`driver`], [`egress`]; the verbs without state, [`bounds`], [`shift`], [`duration`], [`lifetime`],
 //! [`hopping`], [`quantize`]; the verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
-//! [`session`], [`clip`], [`detect`], and, with [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
+//! [`session`], [`clip`], [`detect`]; with rows by key [`asof`]; and, with [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
 
 pub mod absent;
 mod agenda;
 mod arrivals;
+pub mod asof;
 pub mod bounds;
 pub mod chop;
 pub mod clip;
