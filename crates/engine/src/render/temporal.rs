@@ -12,11 +12,11 @@ use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::detect::{Detect, DetectSpec};
 use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
 use anabranch_operators::temporal::{
-    absent, asof, bounds, chop, clip, clip_duration, driver, duration, extend, hopping, join, lifetime, point_at_end,
-    quantize, session, shift, stitch,
+    absent, append_join, asof, bounds, chop, clip, clip_duration, driver, duration, extend, hopping, join, lifetime,
+    point_at_end, quantize, session, shift, stitch,
 };
 use anabranch_plan::properties::Properties;
-use anabranch_plan::temporal::{Ends, Verb, Windows};
+use anabranch_plan::temporal::{Ends, FOREVER, Verb, Windows};
 use anabranch_plan::{Node, Nulls, Plan};
 use arrow::datatypes::DataType;
 
@@ -71,6 +71,14 @@ pub enum TemporalStep {
         left_key: Vec<usize>,
         right_key: Vec<usize>,
         key_types: Vec<DataType>,
+    },
+    /// A join of events that never end.
+    AppendJoin {
+        left_key: Vec<usize>,
+        right_key: Vec<usize>,
+        key_types: Vec<DataType>,
+        /// The place among the keys of one that rises on both sides.
+        rising: Option<usize>,
     },
     Asof(asof::AsofSpec),
     WhereNotExists {
@@ -152,9 +160,11 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         }
         Verb::PointAtEnd => TemporalStep::PointAtEnd,
         Verb::Extend { ticks } => TemporalStep::Extend { ticks: *ticks, types: types_of(&inputs[0].schema) },
-        Verb::ClipDuration { limit } => {
-            TemporalStep::ClipDuration { limit: *limit, types: types_of(&inputs[0].schema) }
-        }
+        Verb::ClipDuration { limit } => match Properties::of(&inputs[0]).duration {
+            // (Their ends are known, or never come.)
+            Some(duration) => TemporalStep::Duration { ticks: duration.min(*limit) },
+            None => TemporalStep::ClipDuration { limit: *limit, types: types_of(&inputs[0].schema) },
+        },
         Verb::Chop { period, offset } => {
             TemporalStep::Chop { period: *period, offset: *offset, types: types_of(&inputs[0].schema) }
         }
@@ -170,11 +180,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             types: types_of(&inputs[0].schema),
             right_key: right_key.clone(),
         },
-        Verb::Join { left_key, right_key } => TemporalStep::Join {
-            left_key: left_key.clone(),
-            right_key: right_key.clone(),
-            key_types: types_at(&inputs[0], left_key),
-        },
+        Verb::Join { left_key, right_key } => join_step(inputs, left_key, right_key),
         Verb::Asof { left_key, right_key, strategy, exact, tolerance, outer } => TemporalStep::Asof(asof::AsofSpec {
             left_key: left_key.clone(),
             right_key: right_key.clone(),
@@ -196,6 +202,36 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         },
         Verb::Detect(detect) => TemporalStep::Detect(Box::new(super::detect::compile(detect, &inputs[0].schema)?)),
     })
+}
+
+/// The join that the properties of its inputs choose.
+fn join_step(inputs: &[Arc<Plan>], left_key: &[usize], right_key: &[usize]) -> TemporalStep {
+    let (left, right) = (Properties::of(&inputs[0]), Properties::of(&inputs[1]));
+    let key_types = types_at(&inputs[0], left_key);
+    let (left_key, right_key) = (left_key.to_vec(), right_key.to_vec());
+    if (left.duration, right.duration) != (Some(FOREVER), Some(FOREVER)) {
+        return TemporalStep::Join { left_key, right_key, key_types };
+    }
+    let rises = |(ours, theirs): (&usize, &usize)| left.sorted_by.contains(ours) && right.sorted_by.contains(theirs);
+    let rising = left_key.iter().zip(&right_key).position(rises);
+    TemporalStep::AppendJoin { left_key, right_key, key_types, rising }
+}
+
+/// What the properties of its inputs have chosen for a verb, in a few words; nothing for a verb that runs in one way.
+pub fn variant(plan: &Plan) -> Option<String> {
+    let Node::Temporal { verb, inputs } = &plan.node else { return None };
+    if matches!(verb, Verb::Events { .. }) {
+        return None;
+    }
+    match compile(verb, inputs).ok()? {
+        TemporalStep::Sliding(spec) => Some(spec.remark()),
+        TemporalStep::Duration { .. } if matches!(verb, Verb::ClipDuration { .. }) => Some("a new duration".to_owned()),
+        TemporalStep::AppendJoin { left_key, rising: Some(at), .. } => {
+            Some(format!("merge join on {}", inputs[0].schema.field(left_key[at]).name()))
+        }
+        TemporalStep::AppendJoin { .. } => Some("no pair is kept".to_owned()),
+        _ => None,
+    }
 }
 
 impl TemporalStep {
@@ -300,6 +336,10 @@ impl TemporalStep {
             }
             TemporalStep::Join { left_key, right_key, key_types } => {
                 let tactic = join::Join::new(left_key.clone(), right_key.clone(), key_types);
+                two("TemporalJoin", left_key, right_key, Box::new(tactic))
+            }
+            TemporalStep::AppendJoin { left_key, right_key, key_types, rising } => {
+                let tactic = append_join::AppendJoin::new(left_key.clone(), right_key.clone(), key_types, *rising);
                 two("TemporalJoin", left_key, right_key, Box::new(tactic))
             }
             TemporalStep::Asof(spec) => {

@@ -25,10 +25,11 @@ use arrow::datatypes::DataType;
 
 use super::arrivals::Arrivals;
 use super::events::one_each;
-use super::in_force::{Agenda, Entry, InForce, NONE, Place};
-use super::side::{Row, Side};
+use super::agenda::Agenda;
+use super::lists::{Entry, Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::{add, starts_only};
+use super::walk::{Row, Walk};
 use crate::asof::Strategy;
 use crate::tactic::{Output, Timed};
 
@@ -65,13 +66,13 @@ pub struct Asof {
     arrivals: [Arrivals; 2],
     slots: Slots,
     /// Left events that wait; the mark is the ticket under which they give up.
-    waiting: InForce,
+    waiting: Lists,
     /// When those that wait give up: entry and ticket. Some have met their match since.
     given_up: Agenda<(u32, i64)>,
     /// Tickets given out.
     n_tickets: i64,
     /// Of each key, the right events that began last, the latest first; an entry ends when nothing can match it any more.
-    last: InForce,
+    last: Lists,
     /// Sweep when there are more keys than this.
     sweep_at: usize,
 }
@@ -110,32 +111,29 @@ impl Asof {
         Asof {
             arrivals: Default::default(),
             slots: Slots::new(&spec.key_types),
-            waiting: InForce::default(),
+            waiting: Lists::default(),
             given_up: Agenda::default(),
             n_tickets: 0,
-            last: InForce::default(),
+            last: Lists::default(),
             sweep_at: SWEEP_MIN,
             spec,
         }
     }
 
     /// Both sides' rows, time by time: what gives up before, what begins on the right, what that answers, what begins on the left.
-    fn merge(&mut self, mut left: Side, mut right: Side, upto: Time, emit: &mut Emit) {
-        let next = |side: &Side| side.peek().map_or(END, |(time, _)| time);
-        loop {
-            let time = next(&left).min(next(&right));
-            if time == END {
-                break;
-            }
+    fn merge(&mut self, mut left: Walk, mut right: Walk, upto: Time, emit: &mut Emit) {
+        while let Some(time) = left.next_time().into_iter().chain(right.next_time()).min() {
             self.give_up(time.saturating_sub(1), emit);
-            while next(&right) == time {
-                self.take_right(&right, emit);
-                right.step();
+            while right.next_time() == Some(time)
+                && let Some(row) = right.take()
+            {
+                self.take_right(row, emit);
             }
             self.answer_waiting(time, emit);
-            while next(&left) == time {
-                self.take_left(&left, emit);
-                left.step();
+            while left.next_time() == Some(time)
+                && let Some(row) = left.take()
+            {
+                self.take_left(row, emit);
             }
         }
         self.give_up(upto.saturating_sub(1), emit);
@@ -148,18 +146,16 @@ impl Asof {
 
     /// A right event becomes the last of its key.
     #[inline]
-    fn take_right(&mut self, right: &Side, emit: &mut Emit) {
-        let Row { row, time, .. } = right.row();
-        if right.has_null_key(row) {
+    fn take_right(&mut self, Row { time, slot, place, has_null }: Row, emit: &mut Emit) {
+        if has_null {
             return;
         }
-        let slot = right.slot(row);
         let head = self.last.first(slot);
         if head == NONE || self.last.get(head).start < time {
             self.forget_but(head);
             emit.begun.push(slot);
         }
-        self.last.insert(slot, right.held(row), time, self.useless_from(time), 0);
+        self.last.insert(slot, place, time, self.useless_from(time), 0);
     }
 
     /// From when on nothing can match a right event that began at `time`.
@@ -203,10 +199,8 @@ impl Asof {
 
     /// A left event is answered, or waits.
     #[inline]
-    fn take_left(&mut self, left: &Side, emit: &mut Emit) {
-        let Row { row, time, .. } = left.row();
-        let (slot, place) = (left.slot(row), left.held(row));
-        if left.has_null_key(row) {
+    fn take_left(&mut self, Row { time, slot, place, has_null }: Row, emit: &mut Emit) {
+        if has_null {
             return self.put_out(Answer { slot, place, time, behind: None }, emit);
         }
         let behind = self.behind(slot, time);
@@ -287,24 +281,19 @@ impl Asof {
 
     /// Forgets what nothing can match any more, and keys and batches that nothing needs.
     fn sweep(&mut self, upto: Time) {
-        self.waiting.settle();
         if self.slots.len() > self.sweep_at || self.last.len() > self.sweep_at {
             self.last.remove_ended(upto);
             let (waiting, last) = (&self.waiting, &self.last);
             self.slots.release_where(|slot| waiting.first(slot) == NONE && last.first(slot) == NONE);
             self.sweep_at = 2 * self.slots.len().max(self.last.len()).max(SWEEP_MIN);
         }
+        self.waiting.settle();
         self.last.settle();
-        for side in [&mut self.waiting, &mut self.last] {
-            if side.is_wasteful() {
-                side.compact(&[]);
-            }
-        }
     }
 }
 
 impl Emit {
-    fn finish(self, left: &InForce, right: &InForce, right_types: &[DataType], out: &mut Output) {
+    fn finish(self, left: &Lists, right: &Lists, right_types: &[DataType], out: &mut Output) {
         if !self.pair_times.is_empty() {
             let rows = [left.gather(&self.pairs[0]), right.gather(&self.pairs[1])];
             out.give_rows(points(rows.concat(), self.pair_times));
@@ -332,8 +321,8 @@ impl Timed for Asof {
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let [left, right] = &mut self.arrivals;
         let (left, right) = (left.take_before(upto), right.take_before(upto));
-        let left = Side::new(left, &self.spec.left_key, &mut self.slots, &mut self.waiting);
-        let right = Side::new(right, &self.spec.right_key, &mut self.slots, &mut self.last);
+        let left = Walk::new(&left, &self.spec.left_key, &mut self.slots, &mut self.waiting);
+        let right = Walk::new(&right, &self.spec.right_key, &mut self.slots, &mut self.last);
         self.waiting.resize(self.slots.n_slots());
         self.last.resize(self.slots.n_slots());
         let mut emit = Emit::default();
