@@ -185,7 +185,7 @@ fn claimed(frame: &Frame) -> (Vec<String>, Known) {
     let line = text.lines().next().expect("a plan has a root").to_owned();
     let (verb, remark) = line.split_once("  -- ").unwrap_or((&line, ""));
     let first_word = |line: &str| line.trim_start().split([' ', '[']).next().unwrap_or_default().to_owned();
-    let below = text.lines().nth(1).map(first_word).filter(|_| first_word(verb) == "Stage");
+    let below = text.lines().map(first_word).find(|word| word != "Stage").filter(|_| first_word(verb) == "Stage");
     let words = std::iter::once(first_word(verb)).chain(below).collect();
     let mut known = Known::default();
     for part in remark.split(", ") {
