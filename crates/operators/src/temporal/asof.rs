@@ -23,9 +23,9 @@ use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until};
 use arrow::array::{ArrayRef, new_null_array};
 use arrow::datatypes::DataType;
 
+use super::agenda::Agenda;
 use super::arrivals::Arrivals;
 use super::events::one_each;
-use super::agenda::Agenda;
 use super::lists::{Entry, Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::{add, starts_only};
