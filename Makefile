@@ -41,6 +41,7 @@ slt:
 
 flights: build $(VENV)/ready
 	$(VENV)/bin/python tests/compare/flights.py --anabranch $(BIN)/anabranch
+	$(VENV)/bin/python tests/compare/questions.py
 
 tpch: $(VENV)/ready
 	$(CARGO) build --release --workspace --bin tpch-check

@@ -42,6 +42,7 @@ DUCKDB = {
     "grouped sliding sum": "select t, key, sum(s) over (partition by key order by t range 9 preceding) from "
                            "(select t, key, sum(value) as s from events group by t, key)",
     "join": "select l.t, l.key, l.value, r.value from lefts l join rights r on l.t = r.t and l.key = r.key",
+    "asof": "select l.t, l.key, l.value, r.value from lefts l asof join rights r on l.key = r.key and l.t >= r.t",
     "where not exists": "select * from lefts l where not exists (select 1 from rights r where l.t = r.t and l.key = r.key)",
 }
 
@@ -58,6 +59,7 @@ POLARS = {
     "grouped sliding sum": lambda e, l, r: e.group_by("t", "key").agg(pl.col("value").sum()).sort("key", "t")
     .rolling(index_column="t", period="10i", group_by="key").agg(pl.col("value").sum()),
     "join": lambda e, l, r: l.join(r, on=["t", "key"]),
+    "asof": lambda e, l, r: l.join_asof(r, on="t", by="key").drop_nulls("value_right"),
     "where not exists": lambda e, l, r: l.join(r, on=["t", "key"], how="anti"),
 }
 

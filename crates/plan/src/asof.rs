@@ -34,7 +34,7 @@ pub enum Strategy {
     Backward,
     /// The earliest row that is not earlier.
     Forward,
-    /// The row whose time differs least; of two that differ alike, the earlier one.
+    /// The row whose time differs least; of two that differ alike, the later one (as Polars).
     Nearest,
 }
 

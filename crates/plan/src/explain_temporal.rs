@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::asof::Strategy;
 use crate::explain::{aggregate_call, expression, list, name, names};
 use crate::ir::Plan;
 use crate::pattern::{Detect, Element, Overlap, Pattern, Simultaneous, Takes};
@@ -50,6 +51,17 @@ pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
         }
         Verb::Clip { left_key, right_key } => format!("Clip{}", on(inputs, left_key, right_key)),
         Verb::Join { left_key, right_key } => format!("TemporalJoin{}", on(inputs, left_key, right_key)),
+        Verb::Asof { left_key, right_key, strategy, exact, tolerance, outer } => {
+            let outer = if *outer { " left" } else { "" };
+            let strategy = match strategy {
+                Strategy::Backward => "backward",
+                Strategy::Forward => "forward",
+                Strategy::Nearest => "nearest",
+            };
+            let exact = if *exact { "" } else { " strictly" };
+            let within = tolerance.map_or(String::new(), |ticks| format!(" within {ticks}"));
+            format!("TemporalAsof{outer} {strategy}{exact}{within}{}", on(inputs, left_key, right_key))
+        }
         Verb::WhereNotExists { left_key, right_key, .. } => {
             format!("WhereNotExists{}", on(inputs, left_key, right_key))
         }

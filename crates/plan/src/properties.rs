@@ -6,15 +6,17 @@
 //! | property | what holds | what it saves |
 //! |---|---|---|
 //! | constant duration `d` | every event lasts `d` ticks, known as it starts | expiry is a queue of sums, not a heap or an ordered state |
-//! | append-only | that, for ever: nothing is taken out | least and greatest are one value a group, not all values in order |
+//! | append-only | that, for ever: nothing is taken out | least and greatest are one value a group, not all values in order; a join keeps no pairs |
 //! | constant hop `h` | starts lie on a grid of `h` ticks | with a duration of no more, nothing overlaps: a window is forgotten when it is out |
 //! | unique key | at each time, no two rows in force have equal values of some columns | `distinct` is nothing to do |
 //! | sorted | rows come in order of time | reading history moves time with the rows, so results come while it is read |
+//! | sorted by `c` | an event that begins later has no lesser `c` (and none is NULL) | of append-only streams a merge join: what the other side has passed is forgotten |
 //! | interval-free | no event's end is known as it starts | shown only |
 //! | bounded | the input ends | results over all of it, refined as it is read |
 
 use datafusion_expr::Expr;
 
+use crate::asof::Strategy;
 use crate::ir::{Node, Plan};
 use crate::temporal::{FOREVER, Verb};
 
@@ -33,6 +35,8 @@ pub struct Properties {
     pub bounded: bool,
     /// Columns in which no two rows in force at one time are equal; no columns: there is never more than one row.
     pub unique: Option<Vec<usize>>,
+    /// Columns in which an event that begins later has no lesser value than one that begins earlier, and none is NULL; whole numbers with a sign, dates or times.
+    pub sorted_by: Vec<usize>,
 }
 
 impl Properties {
@@ -43,9 +47,16 @@ impl Properties {
             Node::Stage { input, project, .. } => {
                 let known = Properties::of(input);
                 let unique = known.unique.as_ref().and_then(|key| passed(key, input, project));
-                Properties { unique, ..known }
+                let sorted_by = known.sorted_by.iter().filter_map(|column| passed(&[*column], input, project));
+                Properties { unique, sorted_by: sorted_by.flatten().collect(), ..known }
             }
-            Node::Unnest { input, .. } => Properties { unique: None, ..Properties::of(input) },
+            Node::Unnest { input, .. } => Properties { unique: None, sorted_by: vec![], ..Properties::of(input) },
+            // (The start of an event rises with it.)
+            Node::Temporal { verb: Verb::Bounds { .. }, inputs } => {
+                let mut known = inputs.first().map(|input| Properties::of(input)).unwrap_or_default();
+                known.sorted_by.extend(plan.schema.fields().len().checked_sub(2));
+                known
+            }
             Node::Union { inputs } => {
                 inputs.iter().map(|input| Properties::of(input)).reduce(Properties::both).unwrap_or_default()
             }
@@ -62,7 +73,6 @@ impl Properties {
         let bounded = self.bounded;
         match verb {
             Verb::Events { declared, .. } => declared.completed(),
-            Verb::Bounds { .. } => self,
             // (A grid that is moved is a grid.)
             Verb::Shift { .. } => self,
             // (Events that last longer may meet others of their key.)
@@ -76,6 +86,7 @@ impl Properties {
                 hop: Some(windows.period),
                 sorted: self.sorted && self.duration.is_some(),
                 bounded,
+                sorted_by: self.sorted_by,
                 ..Properties::default()
             },
             // The end of a short event moves up to the end of the windows that hold its start.
@@ -85,7 +96,8 @@ impl Properties {
                 let duration = self.duration.filter(|duration| is_whole && is_short(*duration)).map(|_| windows.size);
                 let hop = Some(*progress);
                 let sorted = self.sorted && self.duration.is_some();
-                Properties { duration, hop, interval_free: self.interval_free, sorted, bounded, unique: None }
+                let (interval_free, sorted_by) = (self.interval_free, self.sorted_by);
+                Properties { duration, hop, interval_free, sorted, bounded, unique: None, sorted_by }
             }
             Verb::Aggregate { keys, .. } => {
                 // (Pieces begin where events begin and where they end, and may be put out as start and end edges.)
@@ -112,11 +124,14 @@ impl Properties {
             // Ends move, starts stay; an event that lasts less than the limit may be an open one.
             Verb::ClipDuration { limit } => {
                 let duration = self.duration.map(|duration| duration.min(*limit));
-                Properties { duration, sorted: false, interval_free: false, ..self }
+                let sorted = self.sorted && duration.is_some();
+                Properties { duration, sorted, interval_free: false, ..self }
             }
             Verb::Chop { .. } | Verb::Stitch => Properties { unique: self.unique, bounded, ..Properties::default() },
             // (Sessions make events longer.)
-            Verb::Session { .. } => Properties { hop: self.hop, bounded, ..Properties::default() },
+            Verb::Session { .. } => {
+                Properties { hop: self.hop, sorted_by: self.sorted_by, bounded, ..Properties::default() }
+            }
             Verb::Lifetime { .. } | Verb::Detect(_) => Properties { bounded, ..Properties::default() },
             _ => Properties::default(),
         }
@@ -126,7 +141,10 @@ impl Properties {
     fn matched(self, right: &Properties, verb: &Verb, n_left: usize) -> Properties {
         let bounded = self.bounded && right.bounded;
         match verb {
-            Verb::Clip { .. } => Properties { hop: self.hop, unique: self.unique, bounded, ..Properties::default() },
+            Verb::Clip { .. } => {
+                let Properties { hop, unique, sorted_by, .. } = self;
+                Properties { hop, unique, sorted_by, bounded, ..Properties::default() }
+            }
             Verb::WhereNotExists { .. } => Properties { unique: self.unique, bounded, ..Properties::default() },
             Verb::Join { left_key, right_key } => {
                 let forever = self.duration == Some(FOREVER) && right.duration == Some(FOREVER);
@@ -134,6 +152,20 @@ impl Properties {
                 let interval_free = self.interval_free || right.interval_free;
                 let duration = forever.then_some(FOREVER);
                 Properties { duration, interval_free, unique, bounded, ..Properties::default() }
+            }
+            Verb::Asof { right_key, strategy, outer, .. } => {
+                // (Only backward are starts those of the left; of several that begin with one match, each is paired.)
+                let has_one =
+                    right.unique.as_ref().is_some_and(|key| key.iter().all(|column| right_key.contains(column)));
+                let is_backward = *strategy == Strategy::Backward;
+                let hop = match strategy {
+                    Strategy::Backward => self.hop,
+                    Strategy::Forward if !outer => right.hop,
+                    _ => None,
+                };
+                let unique = self.unique.filter(|_| is_backward && has_one);
+                let sorted_by = if is_backward { self.sorted_by } else { vec![] };
+                Properties { duration: Some(1), hop, unique, sorted_by, bounded, ..Properties::default() }
             }
             _ => Properties::default(),
         }
@@ -149,6 +181,7 @@ impl Properties {
             sorted: false,
             bounded: self.bounded && other.bounded,
             unique: None,
+            sorted_by: vec![],
         }
     }
 
@@ -196,13 +229,17 @@ impl Properties {
             ticks => format!("constant duration {ticks}"),
         }));
         parts.extend(self.hop.map(|hop| format!("constant hop {hop}")));
+        let names = |columns: &[usize]| {
+            let names: Vec<&str> = columns.iter().map(|&column| plan.schema.field(column).name().as_str()).collect();
+            names.join(" ")
+        };
         parts.extend(self.unique.as_ref().map(|key| match key.as_slice() {
             [] => "at most one row".to_string(),
-            key => {
-                let names: Vec<&str> = key.iter().map(|&column| plan.schema.field(column).name().as_str()).collect();
-                format!("unique ({})", names.join(" "))
-            }
+            key => format!("unique ({})", names(key)),
         }));
+        if !self.sorted_by.is_empty() {
+            parts.push(format!("sorted by ({})", names(&self.sorted_by)));
+        }
         let is_interval_free = self.interval_free && self.duration != Some(FOREVER);
         let known = [(is_interval_free, "interval-free"), (self.sorted, "sorted"), (self.bounded, "bounded")];
         parts.extend(known.iter().filter(|(holds, _)| *holds).map(|(_, name)| (*name).to_string()));

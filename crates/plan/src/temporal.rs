@@ -5,6 +5,7 @@
 //!
 //! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
 
+use crate::asof::Strategy;
 use crate::ir::{AggregateCall, Nulls};
 use crate::pattern::Detect;
 use crate::properties::Properties;
@@ -105,6 +106,21 @@ pub enum Verb {
         left_key: Vec<usize>,
         /// which are equal to these of the second; NULL is equal to nothing.
         right_key: Vec<usize>,
+    },
+    /// Events of the first input with those of the second that begin nearest: columns of the first, then of the second. Two inputs.
+    Asof {
+        /// Columns of the first,
+        left_key: Vec<usize>,
+        /// which are equal to these of the second; NULL is equal to nothing.
+        right_key: Vec<usize>,
+        /// On which side of an event's start the match begins.
+        strategy: Strategy,
+        /// Whether events that begin together match.
+        exact: bool,
+        /// How many ticks apart the starts of a match may be; not negative.
+        tolerance: Option<i64>,
+        /// Whether events of the first without a match are kept, with NULLs.
+        outer: bool,
     },
     /// Events of the first input while the second has none with their key. Two inputs.
     WhereNotExists {

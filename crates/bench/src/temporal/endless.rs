@@ -5,7 +5,9 @@
 //! than in the second, give or take a tenth and a megabyte.
 
 use anabranch_batch::{Batch, Diffs, Times, Until};
-use anabranch_engine::frame::{Emit, Events, Frame, How, Pattern, avg, col, count_rows, lit, max, median, sum};
+use anabranch_engine::frame::{
+    Asof, Emit, Events, FOREVER, Frame, How, Pattern, avg, col, count_rows, lit, max, median, start, sum,
+};
 use anabranch_engine::{Error, Options, Session};
 use arrow::array::ArrayRef;
 use serde_json::{Value, json};
@@ -36,8 +38,15 @@ const VERBS: &[&str] = &[
     "left join",
     "where not exists",
     "clip by",
+    "as-of join",
+    "nearest as-of join",
+    "merge join",
     "detect",
 ];
+
+/// Those of two inputs.
+const TWO: &[&str] =
+    &["join", "left join", "where not exists", "clip by", "as-of join", "nearest as-of join", "merge join"];
 
 fn frame(verb: &str) -> Frame {
     let input = |name: &str| Events::input(name, schema()).frame();
@@ -67,6 +76,14 @@ fn frame(verb: &str) -> Frame {
         "join" => left.join(&right, keys(), keys(), How::Inner),
         "left join" => left.join(&right, keys(), keys(), How::Left),
         "where not exists" => left.where_not_exists(&right, keys(), keys()),
+        "as-of join" => left.join_asof(&right, keys(), keys(), Asof::backward().left()),
+        "nearest as-of join" => left.join_asof(&right, keys(), keys(), Asof::nearest().tolerance(50).left()),
+        // Of rows that never end, by their times: what the other side has passed is forgotten.
+        "merge join" => {
+            let dated = |name: &str| input(name).select([col("key"), start().alias("t")]).alter_duration(FOREVER);
+            let both = || [col("key"), col("t")];
+            dated("left").join(&dated("right"), both(), both(), How::Inner)
+        }
         "clip by" => left.clip_by(&right, keys(), keys()),
         "detect" => {
             let high = Pattern::event(col("value").gt(lit(900_000)));
@@ -104,11 +121,7 @@ pub(super) fn run(events: usize, only: Option<&str>) -> Result<(), String> {
 
 fn measure(verb: &str, events: usize) -> Result<Value, Error> {
     let frame = frame(verb);
-    let names: &[&str] = if matches!(verb, "join" | "left join" | "where not exists" | "clip by") {
-        &["left", "right"]
-    } else {
-        &["in"]
-    };
+    let names: &[&str] = if TWO.contains(&verb) { &["left", "right"] } else { &["in"] };
     let blocks: Vec<Vec<Vec<ArrayRef>>> = (0..names.len())
         .map(|input| (0..BLOCKS as u64).map(|block| columns(1_000 * input as u64 + block + 1)).collect())
         .collect();

@@ -58,14 +58,18 @@ pub fn run(options: &Options) -> Result<(), String> {
         let line = json!({
             "bench": "temporal", "case": case, "unit": "million events per CPU-second", "events": options.events,
             "outputs": runs[0].outputs, "runs": runs.len(), "ours": rate.median, "ours_min": rate.min,
-            "ours_max": rate.max, "wall_seconds": wall.median, "target": target, "ratio_to_target": rate.median / target,
+            "ours_max": rate.max, "wall_seconds": wall.median, "target": target, "ratio_to_target": target.map(|target| rate.median / target),
         });
         if options.json {
             println!("{line}");
         } else {
             println!(
-                "{case:24} {:8.1} M ev/CPU-s ({:.1} to {:.1}), target {target}, {} out",
-                rate.median, rate.min, rate.max, runs[0].outputs
+                "{case:24} {:8.1} M ev/CPU-s ({:.1} to {:.1}), target {}, {} out",
+                rate.median,
+                rate.min,
+                rate.max,
+                target.map_or("none".to_owned(), |target| target.to_string()),
+                runs[0].outputs
             );
         }
         lines.push(line);

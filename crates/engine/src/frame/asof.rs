@@ -1,24 +1,20 @@
-//! As-of joins of frames: each event with the one of the other frame whose start is nearest, on one side of it.
-//!
-//! They are made of other verbs. *Backward*: an event of the other frame is in force until the next one with its key begins (or the tolerance is over), and a
-//! row takes what is in force at its start. *Forward*: a row waits until the next event with its key begins, and takes that.
+//! As-of joins of frames: each event with those of the other frame whose start is nearest.
 //!
 //! ```text
-//!     left       a [5, 9)              right   x [3, 4)   y [7, 8)
-//!     backward   a, x [5, 6)           forward   a, y [7, 8)
+//!     left       a [5, 9)              right   x [3, 4)   y [8, 9)
+//!     backward   a, x [5, 6)           forward   a, y [8, 9)           nearest   a, x [7, 8)
 //! ```
-//!
-//! State: backward, the last event of each key (within the tolerance); forward, the rows that wait.
 
+use anabranch_plan::asof::Strategy;
+use anabranch_plan::temporal::Verb;
 use datafusion_expr::Expr;
 
-use super::join::How;
-use super::lifetimes::positive;
+use super::join::{How, paired};
 use super::query::Frame;
 use crate::error::Error;
-use anabranch_plan::temporal::FOREVER;
 
-/// Which event an as-of join takes.
+/// Which events an as-of join takes, and which rows come out. Names as in Polars' `join_asof`, whose `allow_exact_matches = False` is [`strictly`](Asof::strictly);
+/// its `on` is the start of events here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asof {
     strategy: Strategy,
@@ -27,21 +23,26 @@ pub struct Asof {
     how: How,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Strategy {
-    Backward,
-    Forward,
-}
-
 impl Asof {
-    /// The latest one that begins no later than the row. Pairs are points at the row's start.
-    pub fn backward() -> Asof {
-        Asof { strategy: Strategy::Backward, is_strict: false, tolerance: None, how: How::Inner }
+    /// Those that begin on a side of the row's start, nearest to it; pairs only.
+    pub fn strategy(strategy: Strategy) -> Asof {
+        Asof { strategy, is_strict: false, tolerance: None, how: How::Inner }
     }
 
-    /// The earliest one that begins no earlier than the row. Pairs are points at its start, when they are known.
+    /// The latest that begin no later than the row. Pairs are points at the row's start.
+    pub fn backward() -> Asof {
+        Asof::strategy(Strategy::Backward)
+    }
+
+    /// The earliest that begin no earlier than the row. Pairs are points at the start of the other event, when they are known.
     pub fn forward() -> Asof {
-        Asof { strategy: Strategy::Forward, ..Asof::backward() }
+        Asof::strategy(Strategy::Forward)
+    }
+
+    /// Those that begin nearest on either side; of two times as far away the later one. Pairs are points when they are known: with an event ahead at
+    /// its start, with one `d` ticks behind `d` ticks after the row's start.
+    pub fn nearest() -> Asof {
+        Asof::strategy(Strategy::Nearest)
     }
 
     /// None that begins with the row.
@@ -56,24 +57,35 @@ impl Asof {
         Asof { tolerance: Some(ticks), ..self }
     }
 
-    /// Backward: rows without a pair too, with NULLs on the right.
+    /// Rows without a pair too, with NULLs on the right: points when it is known that none comes. *Backward* that is at the row's start; else as long after
+    /// it as the tolerance, and without one at the end of the input: until then the row waits.
     #[must_use]
     pub fn left(self) -> Asof {
         Asof { how: How::Left, ..self }
     }
-
-    /// How long an event reaches whose own tick is `before` ticks ahead of the first that it may be paired with.
-    fn reach(self, before: i64) -> Result<i64, Error> {
-        let Some(tolerance) = self.tolerance else { return Ok(FOREVER) };
-        let reach = tolerance.saturating_add(before);
-        positive("the reach of an as-of join", reach)?;
-        Ok(reach)
-    }
 }
 
 impl Frame {
-    /// Each row with the event of `other` that begins nearest to its start, among those with equal keys: columns of this frame, then of the other, as in
+    /// Each row with the events of `other` that begin nearest to its start, among those with equal keys: columns of this frame, then of the other, as in
     /// [`join`](Frame::join). Of several events of the other frame that begin at that time, each. NULL keys match nothing.
+    ///
+    /// ```
+    /// # use anabranch_engine::frame::{Asof, Event, Events, col};
+    /// # use anabranch_engine::{Options, Session};
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// # let schema = |x: &str| Schema::new(vec![Field::new("sym", DataType::Utf8View, true), Field::new(x, DataType::Int64, true)]);
+    /// let trades = Events::input("trades", schema("amount")).frame();
+    /// let quotes = Events::input("quotes", schema("price")).frame();
+    /// let priced = trades.join_asof(&quotes, [col("sym")], [col("sym")], Asof::nearest().tolerance(60));
+    ///
+    /// let mut session = Session::new(Options::default())?;
+    /// let mut run = session.start(&priced)?;
+    /// run.push("trades", vec![Event::point(100, ["A".into(), 7i64.into()])])?;
+    /// run.push("quotes", vec![Event::point(90, ["A".into(), 3i64.into()]), Event::point(105, ["A".into(), 4i64.into()])])?;
+    /// run.finish()?;
+    /// assert_eq!(run.lifetimes()?[0].to_string(), "[105, 106) A, 7, A, 4");
+    /// # Ok::<(), anabranch_engine::Error>(())
+    /// ```
     #[must_use]
     pub fn join_asof(
         &self,
@@ -84,30 +96,20 @@ impl Frame {
     ) -> Frame {
         let (left_by, right_by): (Vec<Expr>, Vec<Expr>) =
             (left_by.into_iter().collect(), right_by.into_iter().collect());
-        let joined = match asof.strategy {
-            Strategy::Backward => self.join_last(other, left_by, right_by, asof),
-            Strategy::Forward => self.join_next(other, left_by, right_by, asof),
-        };
-        joined.unwrap_or_else(Frame::failed)
-    }
-
-    fn join_last(&self, other: &Frame, left_by: Vec<Expr>, right_by: Vec<Expr>, asof: Asof) -> Result<Frame, Error> {
-        let from = i64::from(asof.is_strict);
-        let other = if asof.is_strict { other.shift(from) } else { other.clone() };
-        let in_force = other.alter_duration(asof.reach(1 - from)?).clip_by(&other, right_by.clone(), right_by.clone());
-        Ok(self.alter_duration(1).join(&in_force, left_by, right_by, asof.how))
-    }
-
-    fn join_next(&self, other: &Frame, left_by: Vec<Expr>, right_by: Vec<Expr>, asof: Asof) -> Result<Frame, Error> {
-        if asof.how != How::Inner {
-            return Err(Error::invalid("an as-of join that looks forward keeps no rows without a pair")
-                .with_hint("leave .left() out, or look backward."));
+        if let Some(ticks) = asof.tolerance.filter(|ticks| *ticks < 0) {
+            return Frame::failed(Error::invalid(format!(
+                "the tolerance of an as-of join is a number of ticks, not less than 0, but it is {ticks}"
+            )));
         }
-        let before = i64::from(!asof.is_strict);
-        // (An event that begins with the row is after the row that is moved back by a tick.)
-        let waiting = if asof.is_strict { self.clone() } else { self.shift(-1) };
-        let waiting = waiting.alter_duration(asof.reach(before)?);
-        let met = waiting.clip_by(other, left_by.clone(), right_by.clone()).point_at_end();
-        Ok(met.join(&other.alter_duration(1), left_by, right_by, How::Inner))
+        self.then_with(other, |left, right| {
+            paired(left, right, &left_by, &right_by, |left_key, right_key| Verb::Asof {
+                left_key,
+                right_key,
+                strategy: asof.strategy,
+                exact: !asof.is_strict,
+                tolerance: asof.tolerance,
+                outer: asof.how == How::Left,
+            })
+        })
     }
 }

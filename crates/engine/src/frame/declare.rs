@@ -6,8 +6,12 @@
 use anabranch_batch::{Batch, END, Time, Until};
 use anabranch_operators::temporal::ingress::Disorder;
 use anabranch_operators::temporal::ticks::{Event, event};
+use anabranch_plan::asof::is_instant;
 use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::FOREVER;
+use arrow::array::{Array, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
 
 use super::input::Events;
 use crate::error::Error;
@@ -21,6 +25,33 @@ pub(crate) struct Declared {
     sorted: bool,
     bounded: bool,
     unique: Option<Vec<String>>,
+    sorted_by: Vec<String>,
+}
+
+/// How far an input has come, as its promises see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reached {
+    /// The time of the last row.
+    last: Time,
+    /// Of each column that the input is sorted by.
+    columns: Vec<Rising>,
+}
+
+/// A column whose values rise with the starts of events.
+#[derive(Clone, Copy, Debug)]
+struct Rising {
+    /// The last start.
+    start: Time,
+    /// The greatest value of events that began before,
+    before: i64,
+    /// and of all.
+    greatest: i64,
+}
+
+impl Default for Reached {
+    fn default() -> Self {
+        Reached { last: Time::MIN, columns: Vec::new() }
+    }
 }
 
 impl Events {
@@ -58,6 +89,14 @@ impl Events {
         self
     }
 
+    /// Rows are pushed in order of time, and one that begins later has no lesser value in these columns, and no NULL; whole numbers with a sign, dates or times: sequence
+    /// numbers, times of writing. Append-only inputs that are joined on such columns forget what the other side has passed.
+    #[must_use]
+    pub fn sorted_by<'a>(mut self, columns: impl IntoIterator<Item = &'a str>) -> Events {
+        self.declared.sorted_by = columns.into_iter().map(str::to_owned).collect();
+        self.sorted()
+    }
+
     /// The input ends.
     #[must_use]
     pub fn bounded(mut self) -> Events {
@@ -74,7 +113,7 @@ impl Events {
 
     /// The promises, for plans.
     pub(super) fn properties(&self) -> Result<Properties, Error> {
-        let Declared { duration, hop, interval_free, sorted, bounded, unique } = self.declared.clone();
+        let Declared { duration, hop, interval_free, sorted, bounded, unique, sorted_by } = self.declared.clone();
         let wrong = |what: &str, ticks: i64| {
             Error::invalid(format!("{what} of input \"{}\" cannot be {ticks} ticks", self.name()))
         };
@@ -93,9 +132,24 @@ impl Events {
         }
         let place = |column: &String| self.schema().index_of(column).map_err(|_| self.no_column(column));
         let unique = unique.map(|columns| columns.iter().map(place).collect::<Result<Vec<_>, _>>()).transpose()?;
+        let sorted_by = sorted_by.iter().map(|column| self.ordered_place(column)).collect::<Result<Vec<_>, _>>()?;
         // (An ingress puts rows in order.)
         let sorted = sorted || self.arrival.as_ref().is_some_and(|arrival| !arrival.is_partitioned());
-        Ok(Properties { duration, hop, interval_free, sorted, bounded, unique })
+        Ok(Properties { duration, hop, interval_free, sorted, bounded, unique, sorted_by })
+    }
+
+    /// The place of a column that rows can be sorted by.
+    fn ordered_place(&self, column: &str) -> Result<usize, Error> {
+        let place = self.schema().index_of(column).map_err(|_| self.no_column(column))?;
+        let data_type = &self.types()[place];
+        if is_instant(data_type) {
+            return Ok(place);
+        }
+        Err(Error::invalid(format!(
+            "input \"{}\" cannot be sorted by column \"{column}\" of type {data_type}",
+            self.name()
+        ))
+        .with_hint("Whole numbers with a sign, dates and times have an order that is looked at."))
     }
 
     /// What rows of a table without an end column last.
@@ -111,16 +165,14 @@ impl Events {
         self.declared.sorted
     }
 
-    /// Checks rows against the promises; `last` is the time of the last row so far.
-    pub(super) fn check_promises(&self, batch: &Batch, last: Time) -> Result<(), Error> {
+    /// Checks rows against the promises; returns how far the input has come with them.
+    pub(super) fn check_promises(&self, batch: &Batch, reached: &Reached) -> Result<Reached, Error> {
         let Declared { duration, hop, interval_free, sorted, .. } = &self.declared;
-        let broken = |time: Time, what: String| {
-            Err(Error::data(format!("a row of input \"{}\" at {time} {what}", self.name()))
-                .with_hint("The input declares otherwise."))
-        };
-        let mut last = last;
+        let columns = self.check_sorted_by(batch, &reached.columns)?;
+        let broken = |time: Time, what: String| Err(self.broken(time, &what));
+        let mut last = reached.last;
         if duration.is_none() && hop.is_none() && !interval_free && !sorted {
-            return Ok(());
+            return Ok(Reached { last: last.max(batch.times().max()), columns });
         }
         for row in 0..batch.len() {
             let (time, event) = (batch.times().get(row), event(batch, row));
@@ -148,6 +200,38 @@ impl Events {
             }
             last = time;
         }
-        Ok(())
+        Ok(Reached { last, columns })
+    }
+
+    /// Checks that values rise with starts, in the columns that say so.
+    fn check_sorted_by(&self, batch: &Batch, reached: &[Rising]) -> Result<Vec<Rising>, Error> {
+        let nothing = Rising { start: Time::MIN, before: i64::MIN, greatest: i64::MIN };
+        let mut columns = Vec::new();
+        for (at, name) in self.declared.sorted_by.iter().enumerate() {
+            let values = cast(batch.column(self.ordered_place(name)?), &DataType::Int64)
+                .map_err(|error| Error::internal(format!("column \"{name}\" is no number: {error}")))?;
+            let values = values.as_primitive::<Int64Type>();
+            let mut rising = reached.get(at).copied().unwrap_or(nothing);
+            for row in 0..batch.len() {
+                let Event::Start { start, .. } = event(batch, row) else { continue };
+                if values.is_null(row) {
+                    return Err(self.broken(start, &format!("is NULL in column \"{name}\"")));
+                }
+                if start > rising.start {
+                    rising = Rising { start, before: rising.greatest, ..rising };
+                }
+                if values.value(row) < rising.before {
+                    return Err(self.broken(start, &format!("has a lesser \"{name}\" than one that begins before")));
+                }
+                rising.greatest = rising.greatest.max(values.value(row));
+            }
+            columns.push(rising);
+        }
+        Ok(columns)
+    }
+
+    fn broken(&self, time: Time, what: &str) -> Error {
+        Error::data(format!("a row of input \"{}\" at {time} {what}", self.name()))
+            .with_hint("The input declares otherwise.")
     }
 }

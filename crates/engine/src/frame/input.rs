@@ -3,6 +3,7 @@
 //! An input has a schema. Rows come as Arrow record batches, with a column that says when (and perhaps one that says until when); as event objects; or as
 //! batches of the engine. Time is in ticks: of a timestamp column its own unit, of an integer column itself.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -215,28 +216,52 @@ impl IntoEvents for RecordBatch {
 pub struct Event {
     time: Time,
     until: Time,
+    what: What,
     row: Vec<ScalarValue>,
+}
+
+/// What an event was said to be: its times must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Row,
+    EndEdge,
 }
 
 impl Event {
     /// A row from `start` on, until an end edge says otherwise.
     pub fn start(start: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
-        Event { time: start, until: END, row: row.into_iter().collect() }
+        Event::new(start, END, What::Row, row)
     }
 
     /// The end, at `end`, of the row that began at `start`.
     pub fn end(end: Time, start: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
-        Event { time: end, until: start, row: row.into_iter().collect() }
+        Event::new(end, start, What::EndEdge, row)
     }
 
     /// A row in force in `[start, end)`.
     pub fn interval(start: Time, end: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
-        Event { time: start, until: end, row: row.into_iter().collect() }
+        Event::new(start, end, What::Row, row)
     }
 
     /// A row in force for one tick.
     pub fn point(time: Time, row: impl IntoIterator<Item = ScalarValue>) -> Event {
-        Event { time, until: time.saturating_add(1), row: row.into_iter().collect() }
+        Event::new(time, time.saturating_add(1), What::Row, row)
+    }
+
+    fn new(time: Time, until: Time, what: What, row: impl IntoIterator<Item = ScalarValue>) -> Event {
+        Event { time, until, what, row: row.into_iter().collect() }
+    }
+
+    /// An error if the event ends before it begins.
+    fn check(&self, input: &Events) -> Result<(), Error> {
+        let (start, end) = match self.what {
+            What::Row => (self.time, self.until),
+            What::EndEdge => (self.until, self.time),
+        };
+        match (self.what, start.cmp(&end)) {
+            (_, Ordering::Less) | (What::Row, Ordering::Equal) => Ok(()),
+            _ => Err(backward_row(input, start, end)),
+        }
     }
 }
 
@@ -252,6 +277,7 @@ impl IntoEvents for Vec<Event> {
                 event.row.len()
             )));
         }
+        self.iter().try_for_each(|event| event.check(input))?;
         let column = |(at, data_type): (usize, &DataType)| {
             let wrong = |error: &dyn std::fmt::Display| {
                 let name = input.schema.field(at).name();
@@ -283,8 +309,11 @@ fn check_lifetimes(batch: &Batch, input: &Events) -> Result<(), Error> {
         Some(row) => {
             let time = batch.times().get(row);
             let until = batch.until().get(row, time);
-            Err(Error::data(format!("a row of input \"{}\" begins at {time} and ends at {until}", input.name))
-                .with_hint("Push end edges as event objects."))
+            Err(backward_row(input, time, until).with_hint("Push end edges as event objects."))
         }
     }
+}
+
+fn backward_row(input: &Events, start: Time, end: Time) -> Error {
+    Error::data(format!("a row of input \"{}\" begins at {start} and ends at {end}", input.name))
 }

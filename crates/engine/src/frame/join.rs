@@ -176,6 +176,17 @@ fn right_names(left: &State, right: &State) -> Vec<(String, String)> {
 }
 
 fn inner(left: &State, right: &State, left_on: &[Expr], right_on: &[Expr]) -> Result<Arc<Plan>, Error> {
+    paired(left, right, left_on, right_on, |left_key, right_key| Verb::Join { left_key, right_key })
+}
+
+/// A verb that yields columns of the left side, then of the right, under the names of a join.
+pub(super) fn paired(
+    left: &State,
+    right: &State,
+    left_on: &[Expr],
+    right_on: &[Expr],
+    verb: impl FnOnce(Vec<usize>, Vec<usize>) -> Verb,
+) -> Result<Arc<Plan>, Error> {
     let keyed = Keyed::new(left, right, left_on, right_on)?;
     let (ours, theirs) = (columns_of(&keyed.left.schema), columns_of(&keyed.right.schema));
     // Every column by a name of its own, then those that are wanted by the names that are wanted.
@@ -184,7 +195,7 @@ fn inner(left: &State, right: &State, left_on: &[Expr], right_on: &[Expr]) -> Re
         (ours.iter().enumerate().map(|(at, column)| (place("left", at), column.1.clone())))
             .chain(theirs.iter().enumerate().map(|(at, column)| (place("right", at), column.1.clone())))
             .collect();
-    let verb = Verb::Join { left_key: keyed.left_key, right_key: keyed.right_key };
+    let verb = verb(keyed.left_key, keyed.right_key);
     let joined = temporal(verb, vec![keyed.left, keyed.right], schema_of(&all)?);
     let mut columns = Vec::new();
     for (name, _) in columns_of(left.schema()) {

@@ -56,6 +56,7 @@ pub use aggregate::{
 pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
 pub use anabranch_operators::temporal::egress::Item;
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
+pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;
 pub use asof::Asof;
 pub use datafusion_expr::{Expr, lit};

@@ -13,6 +13,7 @@ use super::expression;
 use super::input::Events;
 use super::windows::Windowed;
 use crate::error::Error;
+use crate::render::temporal::variant;
 
 /// A query over events. See the [module page](super).
 #[derive(Clone, Debug)]
@@ -62,14 +63,15 @@ impl Frame {
         Ok(self.state()?.plan.arrow_schema())
     }
 
-    /// The plan, as a tree of nodes, with what is known of their streams, and when windows emit.
+    /// The plan, as a tree of nodes, with what is known of their streams, when windows emit, and what that chooses: how verbs run.
     ///
     /// # Errors
     /// The first error of building the frame.
     pub fn explain(&self) -> Result<String, Error> {
         let remark = |plan: &Plan| {
             let known = Some(Properties::of(plan).remark(plan)).filter(|text| !text.is_empty());
-            let parts: Vec<String> = known.into_iter().chain(emission(plan)).collect();
+            let runs = variant(plan).map(|variant| format!("runs with {variant}"));
+            let parts: Vec<String> = known.into_iter().chain(emission(plan)).chain(runs).collect();
             (!parts.is_empty()).then(|| parts.join(", "))
         };
         Ok(anabranch_plan::explain::explain(&self.state()?.plan, &remark))

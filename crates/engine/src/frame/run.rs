@@ -18,6 +18,7 @@ use anabranch_plan::{Node, Plan};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
+use super::declare::Reached;
 use super::input::{Events, IntoEvents};
 use super::latency::Held;
 use super::query::Frame;
@@ -59,8 +60,8 @@ pub(crate) struct RunInput {
     pub journal: Option<Vec<Arrived>>,
     /// What waits to be handed on.
     pub held: Held,
-    /// The time of the last row.
-    pub last: Time,
+    /// How far it has come, as its promises see it.
+    pub reached: Reached,
 }
 
 impl RunInput {
@@ -74,7 +75,7 @@ impl RunInput {
             is_idle: false,
             journal: None,
             held: Held::default(),
-            last: Time::MIN,
+            reached: Reached::default(),
         })
     }
 }
@@ -113,8 +114,7 @@ impl<'s> Run<'s> {
             return Err(Error::data(format!("a row of input \"{input}\" lies outside of time"))
                 .with_detail("Times of events lie strictly between the least and the greatest 64-bit integer."));
         }
-        place.events.check_promises(&batch, place.last)?;
-        place.last = place.last.max(last);
+        place.reached = place.events.check_promises(&batch, &place.reached)?;
         if place.ingress.is_some() {
             return self.push_arriving(input, batch);
         }

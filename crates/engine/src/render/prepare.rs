@@ -457,11 +457,7 @@ fn asof_spec(asof: &Asof, left_types: Vec<DataType>, right_types: Vec<DataType>)
         },
         left_time: asof.left_time,
         right_time: asof.right_time,
-        strategy: match asof.strategy {
-            Strategy::Backward => asof::Strategy::Backward,
-            Strategy::Forward => asof::Strategy::Forward,
-            Strategy::Nearest => asof::Strategy::Nearest,
-        },
+        strategy: strategy_of(asof.strategy),
         exact: asof.exact,
         tolerance: asof.tolerance,
         outer: asof.outer,
@@ -480,5 +476,14 @@ fn top_k_spec(top: &TopK, input_types: Vec<DataType>) -> TopKSpec {
         row_number: top.row_number,
         input_types,
         effort: MergeEffort::default(),
+    }
+}
+
+/// Where the match of an as-of join lies.
+pub(super) fn strategy_of(strategy: Strategy) -> asof::Strategy {
+    match strategy {
+        Strategy::Backward => asof::Strategy::Backward,
+        Strategy::Forward => asof::Strategy::Forward,
+        Strategy::Nearest => asof::Strategy::Nearest,
     }
 }

@@ -4,23 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_arrangement::{MergeEffort, NullKeys};
-use anabranch_batch::{END, Time};
+use anabranch_batch::{Batch, END, Time};
 use anabranch_operators::Stream;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
+use anabranch_operators::tactic::{Output, Timed};
 use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::detect::{Detect, DetectSpec};
 use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
 use anabranch_operators::temporal::{
-    absent, bounds, chop, clip, clip_duration, driver, duration, extend, hopping, join, lifetime, point_at_end,
-    quantize, session, shift, stitch,
+    absent, append_join, asof, bounds, chop, clip, clip_duration, driver, duration, extend, hopping, join, lifetime,
+    point_at_end, quantize, session, shift, stitch,
 };
 use anabranch_plan::properties::Properties;
-use anabranch_plan::temporal::{Ends, Verb, Windows};
+use anabranch_plan::temporal::{Ends, FOREVER, Verb, Windows};
 use anabranch_plan::{Node, Nulls, Plan};
 use arrow::datatypes::DataType;
 
 use super::physical::{Step, StepId};
-use super::prepare::{Preparer, aggregate_spec, types_of};
+use super::prepare::{Preparer, aggregate_spec, strategy_of, types_of};
 use crate::error::Error;
 
 /// A verb on events, compiled.
@@ -71,6 +72,15 @@ pub enum TemporalStep {
         right_key: Vec<usize>,
         key_types: Vec<DataType>,
     },
+    /// A join of events that never end.
+    AppendJoin {
+        left_key: Vec<usize>,
+        right_key: Vec<usize>,
+        key_types: Vec<DataType>,
+        /// The place among the keys of one that rises on both sides.
+        rising: Option<usize>,
+    },
+    Asof(asof::AsofSpec),
     WhereNotExists {
         left_key: Vec<usize>,
         right_key: Vec<usize>,
@@ -79,6 +89,17 @@ pub enum TemporalStep {
     },
     /// A snapshot aggregate of events that last equally long.
     Sliding(SlidingSpec),
+}
+
+/// What a verb does to a batch.
+type Apply = Box<dyn FnMut(Batch, &mut Output)>;
+
+/// How a verb that remembers runs.
+struct Remembering {
+    name: &'static str,
+    /// Columns that each input is exchanged by.
+    routes: Vec<Vec<usize>>,
+    tactic: Box<dyn Timed>,
 }
 
 impl Preparer<'_> {
@@ -139,9 +160,11 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         }
         Verb::PointAtEnd => TemporalStep::PointAtEnd,
         Verb::Extend { ticks } => TemporalStep::Extend { ticks: *ticks, types: types_of(&inputs[0].schema) },
-        Verb::ClipDuration { limit } => {
-            TemporalStep::ClipDuration { limit: *limit, types: types_of(&inputs[0].schema) }
-        }
+        Verb::ClipDuration { limit } => match Properties::of(&inputs[0]).duration {
+            // (Their ends are known, or never come.)
+            Some(duration) => TemporalStep::Duration { ticks: duration.min(*limit) },
+            None => TemporalStep::ClipDuration { limit: *limit, types: types_of(&inputs[0].schema) },
+        },
         Verb::Chop { period, offset } => {
             TemporalStep::Chop { period: *period, offset: *offset, types: types_of(&inputs[0].schema) }
         }
@@ -157,11 +180,17 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             types: types_of(&inputs[0].schema),
             right_key: right_key.clone(),
         },
-        Verb::Join { left_key, right_key } => TemporalStep::Join {
+        Verb::Join { left_key, right_key } => join_step(inputs, left_key, right_key),
+        Verb::Asof { left_key, right_key, strategy, exact, tolerance, outer } => TemporalStep::Asof(asof::AsofSpec {
             left_key: left_key.clone(),
             right_key: right_key.clone(),
+            strategy: strategy_of(*strategy),
+            exact: *exact,
+            tolerance: *tolerance,
+            outer: *outer,
             key_types: types_at(&inputs[0], left_key),
-        },
+            right_types: types_of(&inputs[1].schema),
+        }),
         Verb::WhereNotExists { left_key, right_key, nulls } => TemporalStep::WhereNotExists {
             left_key: left_key.clone(),
             right_key: right_key.clone(),
@@ -173,6 +202,36 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         },
         Verb::Detect(detect) => TemporalStep::Detect(Box::new(super::detect::compile(detect, &inputs[0].schema)?)),
     })
+}
+
+/// The join that the properties of its inputs choose.
+fn join_step(inputs: &[Arc<Plan>], left_key: &[usize], right_key: &[usize]) -> TemporalStep {
+    let (left, right) = (Properties::of(&inputs[0]), Properties::of(&inputs[1]));
+    let key_types = types_at(&inputs[0], left_key);
+    let (left_key, right_key) = (left_key.to_vec(), right_key.to_vec());
+    if (left.duration, right.duration) != (Some(FOREVER), Some(FOREVER)) {
+        return TemporalStep::Join { left_key, right_key, key_types };
+    }
+    let rises = |(ours, theirs): (&usize, &usize)| left.sorted_by.contains(ours) && right.sorted_by.contains(theirs);
+    let rising = left_key.iter().zip(&right_key).position(rises);
+    TemporalStep::AppendJoin { left_key, right_key, key_types, rising }
+}
+
+/// What the properties of its inputs have chosen for a verb, in a few words; nothing for a verb that runs in one way.
+pub fn variant(plan: &Plan) -> Option<String> {
+    let Node::Temporal { verb, inputs } = &plan.node else { return None };
+    if matches!(verb, Verb::Events { .. }) {
+        return None;
+    }
+    match compile(verb, inputs).ok()? {
+        TemporalStep::Sliding(spec) => Some(spec.remark()),
+        TemporalStep::Duration { .. } if matches!(verb, Verb::ClipDuration { .. }) => Some("a new duration".to_owned()),
+        TemporalStep::AppendJoin { left_key, rising: Some(at), .. } => {
+            Some(format!("merge join on {}", inputs[0].schema.field(left_key[at]).name()))
+        }
+        TemporalStep::AppendJoin { .. } => Some("no pair is kept".to_owned()),
+        _ => None,
+    }
 }
 
 impl TemporalStep {
@@ -187,91 +246,111 @@ impl TemporalStep {
     }
 
     /// The operator.
-    pub(super) fn render<'s>(&self, inputs: Vec<Stream<'s>>, effort: MergeEffort) -> Stream<'s> {
+    pub(super) fn render<'s>(&self, mut inputs: Vec<Stream<'s>>, effort: MergeEffort) -> Stream<'s> {
         let hold = self.hold();
-        let mut inputs = inputs.into_iter();
-        let mut next = || inputs.next().expect("a verb has its inputs");
-        match self {
+        if let Some((name, apply)) = self.stateless() {
+            let input = inputs.pop().expect("a verb has its input");
+            return driver::stateless(input, name, hold, apply);
+        }
+        let Remembering { name, routes, tactic } =
+            self.of_one(effort).or_else(|| self.of_two()).expect("a verb is one of these");
+        driver::events(inputs.into_iter().zip(routes).collect(), name, hold, tactic)
+    }
+
+    /// What is done to each batch, for verbs that remember nothing.
+    fn stateless(&self) -> Option<(&'static str, Apply)> {
+        Some(match self {
             TemporalStep::Bounds(ends) => {
                 let ends = *ends;
-                driver::stateless(next(), "Bounds", hold, move |batch, out| bounds::apply(batch, ends, out))
+                ("Bounds", Box::new(move |batch, out| bounds::apply(batch, ends, out)))
             }
             TemporalStep::Shift { ticks } => {
                 let ticks = *ticks;
-                driver::stateless(next(), "Shift", hold, move |batch, out| shift::apply(batch, ticks, out))
+                ("Shift", Box::new(move |batch, out| shift::apply(batch, ticks, out)))
             }
             TemporalStep::Duration { ticks } => {
                 let ticks = *ticks;
-                driver::stateless(next(), "Duration", hold, move |batch, out| duration::apply(batch, ticks, out))
+                ("Duration", Box::new(move |batch, out| duration::apply(batch, ticks, out)))
             }
             TemporalStep::Lifetime(lifetime) => {
                 let lifetime = *lifetime;
-                driver::stateless(next(), "Lifetime", hold, move |batch, out| lifetime.apply(batch, out))
+                ("Lifetime", Box::new(move |batch, out| lifetime.apply(batch, out)))
             }
             TemporalStep::Hopping(windows) => {
                 let windows = *windows;
-                driver::stateless(next(), "Hopping", hold, move |batch, out| windows.apply(batch, out))
+                ("Hopping", Box::new(move |batch, out| windows.apply(batch, out)))
             }
             TemporalStep::Quantize(windows) => {
                 let windows = *windows;
-                driver::stateless(next(), "Quantize", hold, move |batch, out| windows.apply(batch, out))
+                ("Quantize", Box::new(move |batch, out| windows.apply(batch, out)))
             }
-            TemporalStep::Aggregate(spec) => {
-                let mut spec = spec.clone();
-                spec.effort = effort;
-                let keys = spec.keys.clone();
-                driver::events(vec![(next(), keys)], "Snapshots", hold, Box::new(Aggregate::snapshots(spec)))
-            }
-            TemporalStep::PointAtEnd => driver::stateless(next(), "PointAtEnd", hold, point_at_end::apply),
-            TemporalStep::Extend { ticks, types } if *ticks < 0 => {
-                let tactic = extend::Shorten::new(ticks.saturating_neg(), types);
-                driver::events(vec![(next(), all(types))], "Extend", hold, Box::new(tactic))
-            }
-            TemporalStep::Extend { ticks, .. } => {
+            TemporalStep::PointAtEnd => ("PointAtEnd", Box::new(point_at_end::apply)),
+            TemporalStep::Extend { ticks, .. } if *ticks >= 0 => {
                 let ticks = *ticks;
-                driver::stateless(next(), "Extend", hold, move |batch, out| extend::lengthen(batch, ticks, out))
+                ("Extend", Box::new(move |batch, out| extend::lengthen(batch, ticks, out)))
+            }
+            _ => return None,
+        })
+    }
+
+    /// The tactic of a verb of one input that remembers.
+    fn of_one(&self, effort: MergeEffort) -> Option<Remembering> {
+        let one = |name, route, tactic| Remembering { name, routes: vec![route], tactic };
+        Some(match self {
+            TemporalStep::Aggregate(spec) => {
+                let spec = AggregateSpec { effort, ..spec.clone() };
+                one("Snapshots", spec.keys.clone(), Box::new(Aggregate::snapshots(spec)))
+            }
+            TemporalStep::Sliding(spec) => one("Snapshots", spec.keys().to_vec(), Box::new(Sliding::new(spec.clone()))),
+            TemporalStep::Extend { ticks, types } => {
+                one("Extend", all(types), Box::new(extend::Shorten::new(ticks.saturating_neg(), types)))
             }
             TemporalStep::ClipDuration { limit, types } => {
-                let tactic = clip_duration::ClipDuration::new(*limit, types);
-                driver::events(vec![(next(), all(types))], "ClipDuration", hold, Box::new(tactic))
+                one("ClipDuration", all(types), Box::new(clip_duration::ClipDuration::new(*limit, types)))
             }
             TemporalStep::Chop { period, offset, types } => {
-                let tactic = chop::Chop::new(*period, *offset, types);
-                driver::events(vec![(next(), all(types))], "Chop", hold, Box::new(tactic))
+                one("Chop", all(types), Box::new(chop::Chop::new(*period, *offset, types)))
             }
-            TemporalStep::Stitch { types } => {
-                let tactic = stitch::Stitch::new(types);
-                driver::events(vec![(next(), all(types))], "Stitch", hold, Box::new(tactic))
-            }
+            TemporalStep::Stitch { types } => one("Stitch", all(types), Box::new(stitch::Stitch::new(types))),
             TemporalStep::Session { keys, types, timeout, maximum } => {
                 let key_types: Vec<DataType> = keys.iter().map(|&key| types[key].clone()).collect();
                 let tactic = session::Session::new(keys.clone(), &key_types, *timeout, *maximum);
-                driver::events(vec![(next(), keys.clone())], "Session", hold, Box::new(tactic))
+                one("Session", keys.clone(), Box::new(tactic))
             }
+            TemporalStep::Detect(spec) => one("Detect", spec.group.clone(), Box::new(Detect::new((**spec).clone()))),
+            _ => return None,
+        })
+    }
+
+    /// The tactic of a verb of two inputs.
+    fn of_two(&self) -> Option<Remembering> {
+        let two = |name, left: &[usize], right: &[usize], tactic| Remembering {
+            name,
+            routes: vec![left.to_vec(), right.to_vec()],
+            tactic,
+        };
+        Some(match self {
             TemporalStep::Clip { left_key, types, right_key } => {
                 let tactic = clip::Clip::new(left_key.clone(), types, right_key.clone());
-                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
-                driver::events(inputs, "Clip", hold, Box::new(tactic))
+                two("Clip", left_key, right_key, Box::new(tactic))
             }
             TemporalStep::Join { left_key, right_key, key_types } => {
                 let tactic = join::Join::new(left_key.clone(), right_key.clone(), key_types);
-                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
-                driver::events(inputs, "TemporalJoin", hold, Box::new(tactic))
+                two("TemporalJoin", left_key, right_key, Box::new(tactic))
+            }
+            TemporalStep::AppendJoin { left_key, right_key, key_types, rising } => {
+                let tactic = append_join::AppendJoin::new(left_key.clone(), right_key.clone(), key_types, *rising);
+                two("TemporalJoin", left_key, right_key, Box::new(tactic))
+            }
+            TemporalStep::Asof(spec) => {
+                two("TemporalAsof", &spec.left_key, &spec.right_key, Box::new(asof::Asof::new(spec.clone())))
             }
             TemporalStep::WhereNotExists { left_key, right_key, key_types, nulls } => {
                 let tactic = absent::Absent::new(left_key.clone(), right_key.clone(), key_types, *nulls);
-                let inputs = vec![(next(), left_key.clone()), (next(), right_key.clone())];
-                driver::events(inputs, "WhereNotExists", hold, Box::new(tactic))
+                two("WhereNotExists", left_key, right_key, Box::new(tactic))
             }
-            TemporalStep::Sliding(spec) => {
-                let keys = spec.keys().to_vec();
-                driver::events(vec![(next(), keys)], "Snapshots", hold, Box::new(Sliding::new(spec.clone())))
-            }
-            TemporalStep::Detect(spec) => {
-                let group = spec.group.clone();
-                driver::events(vec![(next(), group)], "Detect", hold, Box::new(Detect::new((**spec).clone())))
-            }
-        }
+            _ => return None,
+        })
     }
 }
 

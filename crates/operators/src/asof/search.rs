@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// As [`Search::find_behind`], of what lies nearer ahead.
+    /// As [`Search::find_behind`], of what lies as near ahead, or nearer.
     fn find_ahead(&mut self, keys: &Keys, key: usize, times: &[Time], at: i64) {
         let Some(from) = (if self.spec.exact { Some(at) } else { at.checked_add(1) }) else { return };
         let tolerance = self.spec.tolerance;
@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
             for ((found, is_known), count) in self.found.iter_mut().zip(&mut self.is_known).zip(counts) {
                 if *count > 0 && !*is_known {
                     (*is_known, missing) = (true, missing - 1);
-                    if found.is_none_or(|behind| distance < behind.instant.abs_diff(at)) {
+                    if found.is_none_or(|behind| distance <= behind.instant.abs_diff(at)) {
                         *found = Some(Match { place, is_ahead: true, instant });
                     }
                 }

@@ -20,11 +20,13 @@
 //!
 //! Reading order: [`ticks`] (arithmetic), [`driver`], [`egress`]; the verbs without state, [`bounds`], [`shift`], [`duration`], [`lifetime`],
 //! [`hopping`], [`quantize`]; the verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
-//! [`session`], [`clip`], [`detect`], and, with [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
+//! [`session`], [`clip`], [`detect`]; with [`lists`] of rows [`append_join`], [`asof`]; and, with [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
 
 pub mod absent;
 mod agenda;
+pub mod append_join;
 mod arrivals;
+pub mod asof;
 pub mod bounds;
 pub mod chop;
 pub mod clip;
@@ -43,6 +45,7 @@ pub mod join;
 #[cfg(test)]
 mod laws;
 pub mod lifetime;
+mod lists;
 mod open_pairs;
 pub mod point_at_end;
 pub mod quantize;
@@ -56,5 +59,6 @@ pub mod stitch;
 mod testing;
 pub mod ticks;
 mod turn;
+mod walk;
 
 pub use driver::Hold;

@@ -137,11 +137,15 @@ fn n_before(times: &[Time], bound: Time) -> usize {
     times[..reach].partition_point(|&time| time < bound)
 }
 
+/// Rows of which a key column is NULL (unset bits).
+pub(crate) fn null_keys(batch: &Batch, key: &[usize]) -> Option<NullBuffer> {
+    let nulls = key.iter().map(|&column| batch.column(column).logical_nulls());
+    nulls.fold(None, |all, nulls| NullBuffer::union(all.as_ref(), nulls.as_ref()))
+}
+
 /// The batch without rows of which a key column is NULL, and those rows.
 pub(crate) fn split_null_keys(batch: Batch, key: &[usize]) -> (Batch, Option<Batch>) {
-    let nulls = key.iter().map(|&column| batch.column(column).logical_nulls());
-    let nulls = nulls.fold(None, |all, nulls| NullBuffer::union(all.as_ref(), nulls.as_ref()));
-    let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else { return (batch, None) };
+    let Some(nulls) = null_keys(&batch, key).filter(|nulls| nulls.null_count() > 0) else { return (batch, None) };
     let (known, null): (Vec<u32>, Vec<u32>) = (0..batch.len() as u32).partition(|&row| nulls.is_valid(row as usize));
     (batch.take(&known), Some(batch.take(&null)))
 }

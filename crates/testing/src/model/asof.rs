@@ -40,8 +40,8 @@ fn nearest<'a>(asof: &Asof, left: &Row, right: &'a Contents) -> Option<&'a Row> 
             && is_near
             && (asof.exact || *time != at)
     });
-    // Of two that differ alike, the earlier one.
-    candidates.min_by_key(|(row, time)| ((time - at).abs(), *time, (*row).clone())).map(|(row, _)| row)
+    // Of two that differ alike, the later one.
+    candidates.min_by_key(|(row, time)| ((time - at).abs(), -time, (*row).clone())).map(|(row, _)| row)
 }
 
 fn instant(value: &ScalarValue) -> Option<i128> {

@@ -1,6 +1,8 @@
 //! What no single crate can test: the layout of the crates, the five laws over the whole engine, and SQL from text to rows.
 
 mod arrows;
+mod bad_events;
+mod derived;
 mod history;
 mod laws;
 mod properties;

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use anabranch_engine::frame::{Asof, Event, FOREVER, Frame, How, avg, col, count_rows, end, lit, max, min, start, sum};
+use anabranch_engine::frame::{
+    Asof, Event, FOREVER, Frame, How, Strategy, avg, col, count_rows, end, lit, max, min, start, sum,
+};
 use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
 use anabranch_testing::temporal::laws::{Life, Out, hold, input, snapshots};
@@ -33,8 +35,9 @@ fn law(name: &str, build: impl Fn(&mut Rng) -> (Frame, Box<dyn Fn(&[Life]) -> Ve
 /// A law of a verb of two inputs.
 fn law_of_two(name: &str, build: impl Fn(&mut Rng) -> (Frame, Box<dyn Fn(&[Life], &[Life]) -> Vec<Out>>)) {
     cases(name, 40, |rng| {
+        let base = *rng.pick(&[0, 0, -20, i64::MIN + 1000, i64::MAX - 1000]);
         let (frame, model) = build(rng);
-        hold(rng, &frame, 0, |inputs| model(&inputs[0], &inputs[1]));
+        hold(rng, &frame, base, |inputs| model(&inputs[0], &inputs[1]));
     });
 }
 
@@ -343,42 +346,61 @@ fn frames_join_outside() {
     });
 }
 
+/// A row of an as-of join, with the time of its pair, or of its giving up.
+fn as_of(l: &Life, right: &[Life], strategy: Strategy, is_strict: bool, tolerance: Option<i64>) -> (i64, Vec<Life>) {
+    let near = |r: &&Life| {
+        let distance = r.start - l.start;
+        let is_side = match strategy {
+            Strategy::Backward => distance <= 0,
+            Strategy::Forward => distance >= 0,
+            Strategy::Nearest => true,
+        };
+        r.k == l.k && is_side && (distance != 0 || !is_strict) && tolerance.is_none_or(|ticks| distance.abs() <= ticks)
+    };
+    let near: Vec<&Life> = right.iter().filter(near).collect();
+    // (Of two as far away the later one.)
+    let best = near.iter().map(|r| ((r.start - l.start).abs(), -r.start)).min().map(|(_, start)| -start);
+    let at = match (best, strategy) {
+        (_, Strategy::Backward) => l.start,
+        (Some(start), _) => l.start + (start - l.start).abs(),
+        (None, _) => tolerance.map_or(FOREVER - 1, |ticks| l.start + ticks),
+    };
+    (at, near.into_iter().filter(|r| Some(r.start) == best).copied().collect())
+}
+
 #[test]
 fn frames_join_as_of() {
-    law_of_two("as-of join", |rng| {
-        let (is_forward, is_strict, is_left) = (rng.chance(50), rng.chance(30), rng.chance(30));
-        let tolerance = rng.chance(60).then(|| rng.between(1, 10));
-        let mut asof = if is_forward { Asof::forward() } else { Asof::backward() };
-        asof = if is_strict { asof.strictly() } else { asof };
-        asof = tolerance.map_or(asof, |ticks| asof.tolerance(ticks));
-        let is_left = is_left && !is_forward;
-        asof = if is_left { asof.left() } else { asof };
-        let frame = input("left").join_asof(&input("right"), [col("k")], [col("k")], asof);
-        let distance = move |l: &Life, r: &Life| if is_forward { r.start - l.start } else { l.start - r.start };
-        let may_match = move |l: &Life, r: &Life| {
-            let distance = distance(l, r);
-            r.k == l.k && distance >= i64::from(is_strict) && tolerance.is_none_or(|ticks| distance <= ticks)
-        };
-        (
-            frame,
-            Box::new(move |left, right| {
-                let mut all = Vec::new();
-                for l in left {
-                    let others: Vec<&Life> = right.iter().filter(|r| may_match(l, r)).collect();
-                    let Some(least) = others.iter().map(|r| distance(l, r)).min() else {
-                        let row = format!("{}, {}, NULL, NULL", l.k, l.x);
-                        all.extend(is_left.then_some((l.start, l.start + 1, row)));
-                        continue;
-                    };
-                    for r in others.into_iter().filter(|r| distance(l, r) == least) {
-                        let at = if is_forward { r.start } else { l.start };
-                        all.push((at, at + 1, format!("{}, {}, {}, {}", l.k, l.x, r.k, r.x)));
-                    }
-                }
-                all
-            }),
-        )
-    });
+    for strategy in [Strategy::Backward, Strategy::Forward, Strategy::Nearest] {
+        for is_left in [false, true] {
+            law_of_two(&format!("as-of join {strategy:?}, left {is_left}"), |rng| {
+                let is_strict = rng.chance(40);
+                let tolerance = rng.chance(60).then(|| rng.between(0, 10));
+                let mut asof = Asof::strategy(strategy);
+                asof = if is_strict { asof.strictly() } else { asof };
+                asof = tolerance.map_or(asof, |ticks| asof.tolerance(ticks));
+                asof = if is_left { asof.left() } else { asof };
+                let frame = input("left").join_asof(&input("right"), [col("k")], [col("k")], asof);
+                (
+                    frame,
+                    Box::new(move |left, right| {
+                        let mut all = Vec::new();
+                        for l in left {
+                            let (at, found) = as_of(l, right, strategy, is_strict, tolerance);
+                            let mut put_out = |rest: String| {
+                                let end = if at == FOREVER - 1 { FOREVER } else { at + 1 };
+                                all.push((at, end, format!("{}, {}, {rest}", l.k, l.x)));
+                            };
+                            found.iter().for_each(|r| put_out(format!("{}, {}", r.k, r.x)));
+                            if is_left && found.is_empty() {
+                                put_out("NULL, NULL".to_owned());
+                            }
+                        }
+                        all
+                    }),
+                )
+            });
+        }
+    }
 }
 
 #[test]

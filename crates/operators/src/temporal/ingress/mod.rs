@@ -26,6 +26,7 @@
 //! Cost: a pass over the times when all is in order and nothing else is asked for; batches go through uncopied then.
 //! Source: Trill's ingress (disorder, punctuation, low watermark and completion policies).
 
+mod late;
 mod partition;
 mod stream;
 mod waiting;

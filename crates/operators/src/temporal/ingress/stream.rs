@@ -10,7 +10,7 @@ use arrow::datatypes::DataType;
 
 use super::partition::{Partition, due};
 use super::waiting::{Entry, Place, Waiting};
-use super::{Completed, Counts, Disorder, Ends, Item, Late, Policy};
+use super::{Completed, Counts, Item, Late, Policy};
 use crate::group_table::GroupTable;
 use crate::temporal::events::{Emit, Kind, kind, untils};
 use crate::temporal::rows::{RowSet, RowStore};
@@ -19,7 +19,7 @@ use crate::temporal::ticks::FIRST;
 /// An input that brings rows in order. See the page of [`super`].
 #[derive(Debug)]
 pub struct Ingress {
-    policy: Policy,
+    pub(super) policy: Policy,
     table: GroupTable,
     /// By the table's slot.
     partitions: Vec<Option<Partition>>,
@@ -34,10 +34,10 @@ pub struct Ingress {
     origin: Option<Time>,
     waiting: Waiting,
     /// Rows of late start edges.
-    rows: RowSet,
+    pub(super) rows: RowSet,
     /// By row and start: what became of late start edges, in order of arrival; `None` when dropped.
     pub(super) moved: HashMap<(u32, Time), VecDeque<Option<Time>>>,
-    counts: Counts,
+    pub(super) counts: Counts,
     report: Vec<Batch>,
     items: Vec<Item>,
     /// Whether no row will ever come.
@@ -45,21 +45,21 @@ pub struct Ingress {
 }
 
 /// A batch on its way in.
-struct Arriving {
-    batch: Batch,
-    times: Vec<Time>,
-    untils: Vec<Time>,
+pub(super) struct Arriving {
+    pub(super) batch: Batch,
+    pub(super) times: Vec<Time>,
+    pub(super) untils: Vec<Time>,
     /// Slot of each row's partition.
-    slots: Vec<u32>,
+    pub(super) slots: Vec<u32>,
     /// Numbers of rows in [`Ingress::rows`], once needed.
-    ids: Option<Vec<u32>>,
+    pub(super) ids: Option<Vec<u32>>,
     emit: Emit,
     /// Stored rows that were let through.
     released: Vec<u32>,
     /// Entries made for rows of this batch.
     entered: Vec<u32>,
     /// Rows dropped or moved, with the ticks.
-    late: Vec<(u32, Option<i64>)>,
+    pub(super) late: Vec<(u32, Option<i64>)>,
     /// Whether a low watermark has come meanwhile.
     is_passed: bool,
 }
@@ -245,7 +245,7 @@ impl Ingress {
         touched.of_row.iter().map(|&index| touched.slot[index as usize]).collect()
     }
 
-    fn partition(&mut self, slot: u32) -> &mut Partition {
+    pub(super) fn partition(&mut self, slot: u32) -> &mut Partition {
         self.partitions[slot as usize].as_mut().expect("a partition that was seen has a clock")
     }
 
@@ -299,90 +299,6 @@ impl Ingress {
         Ok(())
     }
 
-    /// Does with a late row what the policy says.
-    fn take_late(&mut self, row: usize, arriving: &mut Arriving) -> Result<(), Late> {
-        let (slot, time, until) = (arriving.slots[row], arriving.times[row], arriving.untils[row]);
-        let current = self.partition(slot).current;
-        let kind = kind(time, until);
-        match (self.policy.disorder, kind) {
-            (Disorder::Error, _) => return Err(Late { row, time, current }),
-            (Disorder::Drop, Some(Kind::Start)) => {
-                self.remember(row, time, None, arriving);
-                self.drop_row(row, arriving);
-            }
-            (Disorder::Drop, Some(Kind::End)) => {
-                // (Forgets the start edge if that was dropped.)
-                self.moved_start(row, until, arriving);
-                self.drop_row(row, arriving);
-            }
-            (Disorder::Adjust, Some(Kind::Start)) => {
-                self.remember(row, time, Some(current), arriving);
-                self.move_row(row, END, arriving);
-            }
-            (Disorder::Adjust, Some(Kind::End)) => {
-                let start = self.moved_start(row, until, arriving).unwrap_or(until);
-                self.move_row(row, start, arriving);
-            }
-            (Disorder::Adjust, Some(Kind::Interval)) if until > current => {
-                self.move_row(row, until, arriving);
-            }
-            (Disorder::Drop | Disorder::Adjust, _) => self.drop_row(row, arriving),
-        }
-        Ok(())
-    }
-
-    fn drop_row(&mut self, row: usize, arriving: &mut Arriving) {
-        self.counts.dropped += 1;
-        if self.policy.report {
-            arriving.late.push((row as u32, None));
-        }
-    }
-
-    /// Lets a late row through at the current time.
-    fn move_row(&mut self, row: usize, until: Time, arriving: &mut Arriving) {
-        let slot = arriving.slots[row];
-        let current = self.partition(slot).current;
-        self.counts.adjusted += 1;
-        if self.policy.report {
-            arriving.late.push((row as u32, Some(current.saturating_sub(arriving.times[row]))));
-        }
-        let entry = Entry { place: Place::Fresh(row as u32), time: current, until };
-        let is_end = kind(arriving.times[row], arriving.untils[row]) == Some(Kind::End);
-        let entry = if is_end { entry.ending(until) } else { entry };
-        self.let_through(slot, current, entry, arriving);
-    }
-
-    /// Remembers what became of a late start edge.
-    fn remember(&mut self, row: usize, start: Time, moved: Option<Time>, arriving: &mut Arriving) {
-        if self.policy.ends == Ends::Never {
-            return;
-        }
-        let id = self.id_of(row, arriving);
-        self.rows.hold_again(id);
-        self.moved.entry((id, start)).or_default().push_back(moved);
-    }
-
-    /// Where the event of an end edge begins now that began at `start`: nowhere if that was dropped.
-    fn moved_start(&mut self, row: usize, start: Time, arriving: &mut Arriving) -> Option<Time> {
-        if self.moved.is_empty() {
-            return Some(start);
-        }
-        let id = self.id_of(row, arriving);
-        let Some(moved) = self.moved.get_mut(&(id, start)) else { return Some(start) };
-        let first = moved.pop_front().expect("an entry has a start");
-        if moved.is_empty() {
-            self.moved.remove(&(id, start));
-        }
-        self.rows.release(id);
-        first
-    }
-
-    /// The number of a row's contents.
-    fn id_of(&mut self, row: usize, arriving: &mut Arriving) -> u32 {
-        let rows = &mut self.rows;
-        arriving.ids.get_or_insert_with(|| rows.hold(arriving.batch.columns(), arriving.batch.len()))[row]
-    }
-
     /// Lets a row wait.
     fn wait(&mut self, slot: u32, time: Time, entry: Entry, arriving: &mut Arriving) {
         let number = self.waiting.enter(entry);
@@ -401,7 +317,7 @@ impl Ingress {
     }
 
     /// Lets a row through at `clock`, after the punctuation that is due.
-    fn let_through(&mut self, slot: u32, clock: Time, entry: Entry, arriving: &mut Arriving) {
+    pub(super) fn let_through(&mut self, slot: u32, clock: Time, entry: Entry, arriving: &mut Arriving) {
         if let Some(period) = self.policy.punctuation_period {
             let last = self.partition(slot).punctuated.max(self.low).max(self.origin).unwrap_or(clock);
             if let Some(due) = due(last, clock, period) {

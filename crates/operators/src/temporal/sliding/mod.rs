@@ -119,7 +119,7 @@ struct Ending {
 impl Sliding {
     /// An aggregate over nothing.
     pub fn new(spec: SlidingSpec) -> Sliding {
-        let SlidingSpec { aggregate, duration, apart } = spec;
+        let SlidingSpec { aggregate, duration, apart, .. } = spec;
         let mut arguments: Vec<usize> = Vec::new();
         let custom = aggregate.calls.iter().filter_map(Custom::new).collect();
         let calls: Vec<Call> = aggregate

@@ -15,6 +15,8 @@ pub struct SlidingSpec {
     pub(super) duration: i64,
     /// Whether starts lie on a grid no finer than the duration.
     pub(super) apart: bool,
+    /// Whether least or greatest values are asked for, each of which is one value then.
+    pub(super) is_one_value: bool,
 }
 
 impl SlidingSpec {
@@ -23,10 +25,23 @@ impl SlidingSpec {
         &self.aggregate.keys
     }
 
+    /// How the aggregate runs, in a few words: what the properties of the stream have chosen.
+    pub fn remark(&self) -> String {
+        let expiry = match (self.apart, self.duration) {
+            (true, _) => "one piece a window",
+            (false, END) => "nothing expires",
+            (false, _) => "expiry from a queue",
+        };
+        let one = if self.is_one_value { ", least and greatest in one value" } else { "" };
+        format!("{expiry}{one}")
+    }
+
     /// The aggregate over events that last `duration` ticks ([`END`]: for ever) and start on a grid of `hop` ticks, if that is known; `None` when a call is not one
     /// of those this tactic does.
     pub fn new(aggregate: &AggregateSpec, duration: i64, hop: Option<i64>) -> Option<SlidingSpec> {
         let apart = hop.is_some_and(|hop| hop >= duration);
+        let is_extreme = |call: &Call| matches!(call.function, Function::Min | Function::Max);
+        let is_one_value = aggregate.calls.iter().any(is_extreme);
         let mut aggregate = aggregate.clone();
         if apart || duration == END {
             let types = aggregate.input_types.clone();
@@ -48,7 +63,7 @@ impl SlidingSpec {
                 }
         };
         let fits = duration > 0 && aggregate.calls.iter().all(fits);
-        fits.then_some(SlidingSpec { aggregate, duration, apart })
+        fits.then_some(SlidingSpec { aggregate, duration, apart, is_one_value })
     }
 }
 

@@ -1,0 +1,94 @@
+//! Late rows: an error, dropped, or moved to the current time; and what that means for the end edges of late start edges.
+
+use anabranch_batch::{END, Time};
+
+use super::stream::{Arriving, Ingress};
+use super::waiting::{Entry, Place};
+use super::{Disorder, Ends, Late};
+use crate::temporal::events::{Kind, kind};
+
+impl Ingress {
+    /// Does with a late row what the policy says.
+    pub(super) fn take_late(&mut self, row: usize, arriving: &mut Arriving) -> Result<(), Late> {
+        let (slot, time, until) = (arriving.slots[row], arriving.times[row], arriving.untils[row]);
+        let current = self.partition(slot).current;
+        let kind = kind(time, until);
+        match (self.policy.disorder, kind) {
+            (Disorder::Error, _) => return Err(Late { row, time, current }),
+            (Disorder::Drop, Some(Kind::Start)) => {
+                self.remember(row, time, None, arriving);
+                self.drop_row(row, arriving);
+            }
+            (Disorder::Drop, Some(Kind::End)) => {
+                // (Forgets the start edge if that was dropped.)
+                self.moved_start(row, until, arriving);
+                self.drop_row(row, arriving);
+            }
+            (Disorder::Adjust, Some(Kind::Start)) => {
+                self.remember(row, time, Some(current), arriving);
+                self.move_row(row, END, arriving);
+            }
+            (Disorder::Adjust, Some(Kind::End)) => {
+                let start = self.moved_start(row, until, arriving).unwrap_or(until);
+                self.move_row(row, start, arriving);
+            }
+            (Disorder::Adjust, Some(Kind::Interval)) if until > current => {
+                self.move_row(row, until, arriving);
+            }
+            (Disorder::Drop | Disorder::Adjust, _) => self.drop_row(row, arriving),
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_row(&mut self, row: usize, arriving: &mut Arriving) {
+        self.counts.dropped += 1;
+        if self.policy.report {
+            arriving.late.push((row as u32, None));
+        }
+    }
+
+    /// Lets a late row through at the current time.
+    fn move_row(&mut self, row: usize, until: Time, arriving: &mut Arriving) {
+        let slot = arriving.slots[row];
+        let current = self.partition(slot).current;
+        self.counts.adjusted += 1;
+        if self.policy.report {
+            arriving.late.push((row as u32, Some(current.saturating_sub(arriving.times[row]))));
+        }
+        let entry = Entry { place: Place::Fresh(row as u32), time: current, until };
+        let is_end = kind(arriving.times[row], arriving.untils[row]) == Some(Kind::End);
+        let entry = if is_end { entry.ending(until) } else { entry };
+        self.let_through(slot, current, entry, arriving);
+    }
+
+    /// Remembers what became of a late start edge.
+    fn remember(&mut self, row: usize, start: Time, moved: Option<Time>, arriving: &mut Arriving) {
+        if self.policy.ends == Ends::Never {
+            return;
+        }
+        let id = self.id_of(row, arriving);
+        self.rows.hold_again(id);
+        self.moved.entry((id, start)).or_default().push_back(moved);
+    }
+
+    /// Where the event of an end edge begins now that began at `start`: nowhere if that was dropped.
+    pub(super) fn moved_start(&mut self, row: usize, start: Time, arriving: &mut Arriving) -> Option<Time> {
+        if self.moved.is_empty() {
+            return Some(start);
+        }
+        let id = self.id_of(row, arriving);
+        let Some(moved) = self.moved.get_mut(&(id, start)) else { return Some(start) };
+        let first = moved.pop_front().expect("an entry has a start");
+        if moved.is_empty() {
+            self.moved.remove(&(id, start));
+        }
+        self.rows.release(id);
+        first
+    }
+
+    /// The number of a row's contents.
+    fn id_of(&mut self, row: usize, arriving: &mut Arriving) -> u32 {
+        let rows = &mut self.rows;
+        arriving.ids.get_or_insert_with(|| rows.hold(arriving.batch.columns(), arriving.batch.len()))[row]
+    }
+}
