@@ -101,7 +101,6 @@ fn sort_batch(layout: &Rc<Layout>, batch: &Batch) -> Vec<Rc<Chunk>> {
     let columns = batch.columns().clone();
     let (words, value_exact) = layout.value_words(&columns, batch.len());
     let hashes = &batch.key().expect("the builder keys what it holds").hashes;
-    let picks = (0..batch.len() as u32).map(|row| (0, row)).collect();
     let mut pending = Pending::new(Rc::clone(layout), Time::MIN);
     pending.add_source(Source {
         times: batch.times().clone(),
@@ -111,6 +110,6 @@ fn sort_batch(layout: &Rc<Layout>, batch: &Batch) -> Vec<Rc<Chunk>> {
         key_unique: false,
         columns,
     });
-    pending.take(&Block { hashes: hashes.to_vec(), words, picks }, false);
+    pending.take(&Block { hashes: hashes.to_vec(), words, picks: Vec::new() }, false);
     pending.make_chunks()
 }

@@ -72,10 +72,24 @@ pub(crate) fn common_exact(sources: &[Source]) -> Exact {
 pub(crate) struct Block {
     pub hashes: Vec<u64>,
     pub words: Vec<u64>,
+    /// None if the rows are those of the only source, as they come.
     pub picks: Vec<Pick>,
 }
 
 impl Block {
+    /// Where the rows `rows` are.
+    pub fn picks_of(&self, rows: &[u32]) -> Vec<Pick> {
+        match self.picks.is_empty() {
+            true => rows.iter().map(|&row| (0, row)).collect(),
+            false => rows.iter().map(|&row| self.picks[row as usize]).collect(),
+        }
+    }
+
+    #[inline]
+    fn pick(&self, row: u32) -> Pick {
+        if self.picks.is_empty() { (0, row) } else { self.picks[row as usize] }
+    }
+
     pub fn clear(&mut self) {
         self.hashes.clear();
         self.words.clear();
@@ -121,7 +135,7 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     fn time(&self, entry: &Entry) -> Time {
-        let (source, row) = self.block.picks[entry.row as usize];
+        let (source, row) = self.block.pick(entry.row);
         self.sources[source as usize].time(row, self.since)
     }
 
@@ -191,17 +205,20 @@ struct Tied {
 
 impl Tied {
     fn new(rows: &Rows, sorted: &Sorted, tie: Tie, positions: &[usize], directions: &[Direction]) -> Tied {
-        let picks = &rows.block.picks;
+        let block = rows.block;
         let (columns, place) = match rows.sources {
-            [source] => (pick_columns(&source.columns, positions), picks.iter().map(|pick| pick.1).collect()),
+            [source] => {
+                let place = (0..block.hashes.len() as u32).map(|row| block.pick(row).1);
+                (pick_columns(&source.columns, positions), place.collect())
+            }
             sources => {
-                let mut place = vec![u32::MAX; picks.len()];
+                let mut place = vec![u32::MAX; block.hashes.len()];
                 let mut tied_picks: Vec<Pick> = Vec::new();
                 for row in sorted.tied(tie).flat_map(|at| [sorted.rows[at - 1], sorted.rows[at]]) {
                     let place = &mut place[row as usize];
                     if *place == u32::MAX {
                         *place = tied_picks.len() as u32;
-                        tied_picks.push(picks[row as usize]);
+                        tied_picks.push(block.pick(row));
                     }
                 }
                 let columns: Vec<Columns> =

@@ -95,7 +95,7 @@ impl Pending {
         let from = self.len();
         let ordered = order(&self.layout, &self.sources, self.since, block, is_sorted);
         self.key_unique &= ordered.key_unique;
-        self.picks.extend(ordered.rows.rows.iter().map(|&row| block.picks[row as usize]));
+        append(&mut self.picks, block.picks_of(&ordered.rows.rows));
         append(&mut self.hashes, ordered.rows.hashes);
         append(&mut self.words, ordered.rows.words);
         self.read_times(from);
@@ -226,7 +226,7 @@ impl Pending {
 }
 
 /// Appends to a list, which mostly is empty.
-fn append(list: &mut Vec<u64>, more: Vec<u64>) {
+fn append<T: Copy>(list: &mut Vec<T>, more: Vec<T>) {
     if list.is_empty() {
         *list = more;
     } else {
