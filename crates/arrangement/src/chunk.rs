@@ -3,6 +3,7 @@
 //! Law: rows are sorted by the layout's total order (see `layout`), no two rows are equal in all of key, value and time, no diff
 //! is zero. A constant time or diff stores no column. A chunk never changes; views of its tail share its memory.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use anabranch_batch::{Columns, Diffs, Time, Times, gather};
@@ -151,6 +152,18 @@ impl Chunk {
         match &self.value_words {
             Some(words) => words.clone(),
             None => layout.value_words(&self.columns, self.len()).0.into(),
+        }
+    }
+
+    /// Appends the value words of some rows.
+    pub(crate) fn append_words(&self, layout: &Layout, words: &mut Vec<u64>, rows: Range<usize>) {
+        match &self.value_words {
+            Some(stored) => words.extend_from_slice(&stored[rows]),
+            None => {
+                let columns: Vec<ArrayRef> =
+                    self.columns.iter().map(|column| column.slice(rows.start, rows.len())).collect();
+                words.extend_from_slice(&layout.value_words(&columns, rows.len()).0);
+            }
         }
     }
 

@@ -72,6 +72,15 @@ impl Hashes {
         }
     }
 
+    /// Appends those of some rows.
+    pub fn append_to(&self, hashes: &mut Vec<u64>, rows: std::ops::Range<usize>) {
+        let words = &self.words[rows];
+        match self.form {
+            Form::Kept => hashes.extend_from_slice(words),
+            Form::Derived => hashes.extend(words.iter().map(|&word| hash::hash_word(word))),
+        }
+    }
+
     /// Those of `rows` rows from `start` on, sharing memory.
     pub fn slice(&self, start: usize, rows: usize) -> Hashes {
         Hashes { words: self.words.slice(start, rows), form: self.form }

@@ -10,8 +10,8 @@ use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::NullBuffer;
 
 use crate::layout::{ASCENDING, is_exact_key, pick_columns};
-use crate::pending::Pick;
-use crate::sort::{Entry, sort_entries};
+use crate::ordering::Pick;
+use crate::sort::{Entry, sort_rows};
 use crate::{Chunk, Run};
 
 /// Distinct keys in the order of a run.
@@ -46,8 +46,9 @@ impl Keys {
     pub fn from_columns(columns: &[ArrayRef], hashes: &[u64], nulls: NullKeys) -> (Keys, Vec<u32>) {
         assert!(columns.iter().all(|column| column.len() == hashes.len()), "key columns have one hash per row");
         let null_rows = NullRows::of(columns, nulls);
-        let mut entries = sort_entries(hashes, u64::from);
-        entries.retain(|entry| !null_rows.contains(entry.row as usize));
+        let sorted = sort_rows(hashes, |_| 0);
+        let entries = (0..sorted.len()).map(|at| sorted.at(at));
+        let mut entries: Vec<Entry> = entries.filter(|entry| !null_rows.contains(entry.row as usize)).collect();
         let exact = is_exact_key(columns);
         let is_repeat = find_repeats(columns, exact, &mut entries);
 

@@ -14,6 +14,7 @@ pub(crate) struct Lane {
 
 impl Lane {
     /// Number of rows.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -26,6 +27,21 @@ impl Lane {
     #[inline]
     pub fn get(&self, row: usize) -> i64 {
         if self.each.is_empty() { self.same } else { self.each[row] }
+    }
+
+    /// What each of some rows has.
+    ///
+    /// # Panics
+    /// If all rows have the same.
+    pub fn each(&self, rows: std::ops::Range<usize>) -> &[i64] {
+        &self.each[rows]
+    }
+
+    /// Gives row `to` what row `from` has.
+    pub fn copy(&mut self, from: usize, to: usize) {
+        if !self.each.is_empty() {
+            self.each[to] = self.each[from];
+        }
     }
 
     /// Appends `rows` rows of `number`.
@@ -58,11 +74,6 @@ impl Lane {
         self.each.truncate(rows);
         self.len = self.len.min(rows);
     }
-
-    /// Forgets all rows, and keeps the memory.
-    pub fn clear(&mut self) {
-        self.truncate(0);
-    }
 }
 
 #[cfg(test)]
@@ -81,7 +92,7 @@ mod tests {
         assert_eq!((0..lane.len()).map(|row| lane.get(row)).collect::<Vec<_>>(), [7, 7, 7, 8, 9, 7]);
         lane.truncate(3);
         assert_eq!((lane.len(), lane.get(1)), (3, 7));
-        lane.clear();
+        lane.truncate(0);
         lane.extend_same(1, 2);
         assert_eq!((lane.len(), lane.same()), (2, Some(1)));
         lane.numbers()[1] = 5;

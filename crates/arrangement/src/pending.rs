@@ -1,35 +1,27 @@
-//! Rows chosen for the next chunk, in order, but not yet copied: where a merge or a sort meets consolidation.
+//! Rows chosen for the next chunks, in order, but not yet copied: where a merge or a sort meets consolidation.
 //!
-//! Law: rows come in the layout's order. Equal rows at equal times end up in one row, whatever the sources and wherever chunks
-//! are cut: the last few rows of a full block are *given back* when they may equal the rows that follow.
+//! Law: rows come in the layout's order, blocks of whole hashes one after the other, or the rows of one hash one by one. Equal rows at equal times
+//! end up in one row, whatever the sources; rows that sum to zero vanish. Chunks are cut between hashes, but inside those that have more rows than a chunk.
 //!
-//! Cost: a comparison of words per row; columns are compared (vectorised) only for rows whose hash, word and time all
-//! equal their predecessor's. Each kept cell is copied once.
+//! Cost: that of `ordering`. Each kept cell is copied once.
 
+use std::ops::Range;
 use std::rc::Rc;
 
-use anabranch_batch::{Columns, Diff, Diffs, Time, Times, equal, gather};
+use anabranch_batch::{Columns, Diff, Diffs, Time, Times, gather};
 use arrow::array::ArrayRef;
 
 use crate::Layout;
-use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows, Exact};
+use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows};
 use crate::hashes::Hashes;
 use crate::lane::Lane;
 use crate::layout::pick_columns;
+use crate::ordering::{Block, Pick, Source, common_exact, order};
 
-/// A row of a source: (source, row).
-pub(crate) type Pick = (u32, u32);
-
-/// More equal rows than this at the end of a block are summed on the spot, fewer are given back.
-const GIVE_BACK_ROWS_MAX: usize = 64;
-
-/// With more sources than this, a chunk is made of however few rows remain, so that sources can go.
+/// With more sources than this, chunks are made of however few rows there are, so that sources can go.
 const SOURCES_MAX: usize = 32;
 
-/// Rows for which there is always room after a block was settled without becoming a chunk.
-const ROOM_ROWS_MIN: usize = 1 << 10;
-
-/// Rows chosen for the next chunk.
+/// Rows chosen for the next chunks.
 #[derive(Debug)]
 pub(crate) struct Pending {
     layout: Rc<Layout>,
@@ -37,45 +29,23 @@ pub(crate) struct Pending {
     since: Time,
     /// Where rows come from.
     sources: Vec<Source>,
-    /// The rows, and their key hashes and value words, in order.
+    /// The rows, and their key hashes, value words, times and summed diffs, in order.
     picks: Vec<Pick>,
     hashes: Vec<u64>,
     words: Vec<u64>,
-    /// Times and summed diffs of the first rows; those of the others are still in their source.
     times: Lane,
     diffs: Lane,
-    /// Rows before this one are summed up and cannot be given back.
-    settled: usize,
-    /// The block is full at this many rows.
-    limit: usize,
+    /// Equal hashes meant equal keys.
+    key_unique: bool,
 }
 
-/// Columns that rows are picked from.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    pub columns: Columns,
-    pub times: Times,
-    pub diffs: Diffs,
-    pub exact: Exact,
-}
-
-/// What became of a full block.
-pub(crate) struct Settled {
-    /// Rows given back, in order: the caller offers them again.
-    pub given_back: Vec<Pick>,
-    /// The chunk that was made, unless too few rows remained.
-    pub chunk: Option<Chunk>,
-}
-
-impl From<&Chunk> for Source {
-    fn from(chunk: &Chunk) -> Source {
-        Source {
-            columns: chunk.shared_columns().clone(),
-            times: chunk.times().clone(),
-            diffs: chunk.diffs().clone(),
-            exact: chunk.facts().exact,
-        }
-    }
+/// A row that comes alone.
+pub(crate) struct Single {
+    pub pick: Pick,
+    pub hash: u64,
+    pub word: u64,
+    pub time: Time,
+    pub diff: Diff,
 }
 
 impl Pending {
@@ -89,8 +59,7 @@ impl Pending {
             words: Vec::new(),
             times: Lane::default(),
             diffs: Lane::default(),
-            settled: 0,
-            limit: CHUNK_ROWS,
+            key_unique: true,
         }
     }
 
@@ -99,47 +68,20 @@ impl Pending {
         self.picks.len()
     }
 
-    /// Number of rows that still fit; zero: time to settle.
-    pub fn room(&self) -> usize {
-        self.limit.saturating_sub(self.picks.len())
+    /// Whether it is time to make chunks.
+    pub fn is_full(&self) -> bool {
+        self.len() >= CHUNK_ROWS / 4 * 3 || self.sources.len() > SOURCES_MAX
+    }
+
+    /// Whether all rows that were taken have cancelled, so that sources can go.
+    pub fn is_spent(&self) -> bool {
+        self.len() == 0 && !self.sources.is_empty()
     }
 
     /// Makes rows of `source` available to pick, under the number returned.
     pub fn add_source(&mut self, source: Source) -> u32 {
         self.sources.push(source);
-        u32::try_from(self.sources.len() - 1).expect("a block has far fewer sources than rows")
-    }
-
-    /// Appends a row. Its hash and word are those of its source.
-    #[inline]
-    pub fn push(&mut self, pick: Pick, hash: u64, word: u64) {
-        self.picks.push(pick);
-        self.hashes.push(hash);
-        self.words.push(word);
-    }
-
-    /// The columns rows go to, for loops that append many: picks, key hashes, value words.
-    #[inline]
-    pub fn lanes(&mut self) -> (&mut Vec<Pick>, &mut Vec<u64>, &mut Vec<u64>) {
-        (&mut self.picks, &mut self.hashes, &mut self.words)
-    }
-
-    /// Sums a full block up; makes a chunk of it when enough rows remain.
-    pub fn settle(&mut self, key_unique: bool) -> Settled {
-        let tail = self.tail_start();
-        let keep_tail = tail < self.settled.max(1) || self.len() - tail > GIVE_BACK_ROWS_MAX;
-        let given_back = if keep_tail { Vec::new() } else { self.give_back(tail) };
-        self.consolidate();
-        let is_enough = self.len() >= CHUNK_ROWS / 4 * 3 || self.sources.len() > SOURCES_MAX;
-        let chunk = (!keep_tail && is_enough && self.len() > 0).then(|| self.make_chunk(key_unique));
-        self.limit = CHUNK_ROWS.max(self.len() + ROOM_ROWS_MIN);
-        Settled { given_back, chunk }
-    }
-
-    /// Sums the last block up. `None` when no row remains.
-    pub fn finish(&mut self, key_unique: bool) -> Option<Chunk> {
-        self.consolidate();
-        (self.len() > 0).then(|| self.make_chunk(key_unique))
+        u32::try_from(self.sources.len() - 1).expect("there are far fewer sources than rows")
     }
 
     /// Lets go of all sources. Only when no row is pending.
@@ -148,94 +90,65 @@ impl Pending {
         self.sources.clear();
     }
 
-    /// Where the rows start that equal the last one in everything but the diff.
-    fn tail_start(&mut self) -> usize {
-        self.read_times();
-        let mut start = self.len().saturating_sub(1);
-        while start > 0 && self.looks_equal(start) && self.are_equal(&[start as u32])[0] {
-            start -= 1;
+    /// Takes all rows of some hashes, which come after all hashes before. `is_sorted` if they are of one source, and in order.
+    pub fn take(&mut self, block: &Block, is_sorted: bool) {
+        let from = self.len();
+        let ordered = order(&self.layout, &self.sources, self.since, block, is_sorted);
+        self.key_unique &= ordered.key_unique;
+        append(&mut self.picks, block.picks_of(&ordered.rows.rows));
+        append(&mut self.hashes, ordered.rows.hashes);
+        append(&mut self.words, ordered.rows.words);
+        self.read_times(from);
+        self.read_diffs(from);
+        if !ordered.repeats.is_empty() {
+            sum_repeats(self.diffs.numbers(), ordered.repeats.iter().map(|at| from + at));
         }
-        start
+        self.drop_zeros(from);
     }
 
-    fn give_back(&mut self, start: usize) -> Vec<Pick> {
-        self.hashes.truncate(start);
-        self.words.truncate(start);
-        self.times.truncate(start);
-        self.picks.split_off(start)
+    /// Takes one row of the hash that is being taken row by row, the next in order; `is_repeat` if it equals the one before in all but the diff, and
+    /// `is_key` if it has the key of the one before.
+    pub fn take_single(&mut self, row: Single, is_repeat: bool, is_key: bool) {
+        self.key_unique &= is_key;
+        if is_repeat {
+            *self.diffs.numbers().last_mut().expect("a row that repeats another comes after it") += row.diff;
+            return;
+        }
+        self.close_single();
+        self.picks.push(row.pick);
+        self.hashes.push(row.hash);
+        self.words.push(row.word);
+        self.times.extend_same(row.time, 1);
+        self.diffs.extend_same(row.diff, 1);
     }
 
-    /// Sums rows equal in all but the diff, and drops those that sum to zero.
-    fn consolidate(&mut self) {
-        self.read_times();
-        self.read_diffs();
-        let same_hash =
-            self.hashes.windows(2).enumerate().filter(|(_, pair)| pair[0] == pair[1]).map(|(row, _)| row + 1);
-        let alike: Vec<u32> = same_hash.filter(|&row| self.looks_equal(row)).map(|row| row as u32).collect();
-        if !alike.is_empty() {
-            let equal = self.are_equal(&alike);
-            let repeats = alike.iter().zip(equal).filter(|&(_, equal)| equal).map(|(&row, _)| row as usize);
-            sum_repeats(self.diffs.numbers(), repeats);
+    /// No more rows come that may equal the last one.
+    pub fn close_single(&mut self) {
+        if self.len() > 0 && self.diffs.get(self.len() - 1) == 0 {
+            self.truncate(self.len() - 1);
         }
-        let has_zeros = match self.diffs.same() {
-            Some(diff) => diff == 0,
-            None => self.len() > 0 && self.diffs.numbers().contains(&0),
-        };
-        if has_zeros {
-            self.drop_zeros();
-        }
-        self.settled = self.len();
     }
 
-    /// Hash, word and time of `row` are those of the row before it. Needs times.
-    #[inline]
-    fn looks_equal(&self, row: usize) -> bool {
-        self.hashes[row] == self.hashes[row - 1]
-            && self.words[row] == self.words[row - 1]
-            && self.times.get(row) == self.times.get(row - 1)
+    /// Copies the rows into chunks; none is pending afterwards.
+    pub fn make_chunks(&mut self) -> Vec<Rc<Chunk>> {
+        let chunks = cuts(&self.hashes).into_iter().map(|rows| Rc::new(self.make_chunk(rows))).collect();
+        self.truncate(0);
+        self.key_unique = true;
+        chunks
     }
 
-    /// Whether each of `rows` equals the row before it, in all columns. One vectorised comparison per pair of sources.
-    fn are_equal(&self, rows: &[u32]) -> Vec<bool> {
-        if self.sources.iter().all(|source| source.exact == Exact { key: true, value: true }) {
-            return vec![true; rows.len()];
-        }
-        let sources_of = |row: u32| (self.picks[row as usize - 1].0, self.picks[row as usize].0);
-        let mut order: Vec<u32> = (0..rows.len() as u32).collect();
-        order.sort_by_key(|&i| sources_of(rows[i as usize]));
-        let mut equal = vec![false; rows.len()];
-        for group in order.chunk_by(|&i, &j| sources_of(rows[i as usize]) == sources_of(rows[j as usize])) {
-            let (left, right) = sources_of(rows[group[0] as usize]);
-            let left_rows: Vec<u32> = group.iter().map(|&i| self.picks[rows[i as usize] as usize - 1].1).collect();
-            let right_rows: Vec<u32> = group.iter().map(|&i| self.picks[rows[i as usize] as usize].1).collect();
-            let (left, right) = (&self.sources[left as usize].columns, &self.sources[right as usize].columns);
-            for (&i, is_equal) in group.iter().zip(equal::rows_equal(left, &left_rows, right, &right_rows)) {
-                equal[i as usize] = is_equal;
-            }
-        }
-        equal
-    }
-
-    /// Reads the times of rows appended since the last time.
-    fn read_times(&mut self) {
+    fn read_times(&mut self, from: usize) {
         let (sources, since) = (&self.sources, self.since);
-        let unread = &self.picks[self.times.len()..];
-        let constant = common(sources.iter().map(|source| match source.times {
-            Times::Constant(time) => Some(time.max(since)),
-            Times::Column(_) => None,
-        }));
-        match constant {
+        let unread = &self.picks[from..];
+        match common(sources.iter().map(|source| source.common_time(since))) {
             Some(time) => self.times.extend_same(time, unread.len()),
-            None => self.times.extend(
-                unread.iter().map(|&(source, row)| sources[source as usize].times.get(row as usize).max(since)),
-            ),
+            None => self.times.extend(unread.iter().map(|&(source, row)| sources[source as usize].time(row, since))),
         }
     }
 
-    /// Reads the diffs of rows appended since the last time.
-    fn read_diffs(&mut self) {
+    fn read_diffs(&mut self, from: usize) {
         let sources = &self.sources;
-        let unread = &self.picks[self.diffs.len()..];
+        let unread = &self.picks[from..];
         let constant = common(sources.iter().map(|source| match source.diffs {
             Diffs::Constant(diff) => Some(diff),
             Diffs::Column(_) => None,
@@ -248,60 +161,76 @@ impl Pending {
         }
     }
 
-    fn drop_zeros(&mut self) {
-        let mut kept = 0;
-        let (times, diffs) = (self.times.numbers(), self.diffs.numbers());
-        for row in 0..self.picks.len() {
-            if diffs[row] != 0 {
+    /// Drops rows without a diff, of those from `from` on.
+    fn drop_zeros(&mut self, from: usize) {
+        let has_zeros = match self.diffs.same() {
+            Some(diff) => diff == 0,
+            None => self.len() > from && self.diffs.numbers()[from..].contains(&0),
+        };
+        if !has_zeros {
+            return;
+        }
+        let mut kept = from;
+        for row in from..self.len() {
+            if self.diffs.get(row) != 0 {
                 self.picks[kept] = self.picks[row];
                 self.hashes[kept] = self.hashes[row];
                 self.words[kept] = self.words[row];
-                times[kept] = times[row];
-                diffs[kept] = diffs[row];
+                self.times.copy(row, kept);
+                self.diffs.copy(row, kept);
                 kept += 1;
             }
         }
-        self.picks.truncate(kept);
-        self.hashes.truncate(kept);
-        self.words.truncate(kept);
-        self.times.truncate(kept);
-        self.diffs.truncate(kept);
+        self.truncate(kept);
     }
 
-    /// Copies the rows; none is pending afterwards.
-    fn make_chunk(&mut self, key_unique: bool) -> Chunk {
-        let columns: Vec<&[ArrayRef]> = self.sources.iter().map(|source| &*source.columns).collect();
-        let columns = gather::compact_views(gather::interleave(&columns, &self.picks));
-        let exact = self.sources.iter().map(|source| source.exact).fold(Exact { key: true, value: true }, Exact::and);
-        let key = pick_columns(&columns, &self.layout.key);
+    fn truncate(&mut self, rows: usize) {
+        self.picks.truncate(rows);
+        self.hashes.truncate(rows);
+        self.words.truncate(rows);
+        self.times.truncate(rows);
+        self.diffs.truncate(rows);
+    }
+
+    fn make_chunk(&self, rows: Range<usize>) -> Chunk {
+        let columns = gather::compact_views(self.copy_columns(&self.picks[rows.clone()]));
+        let exact = common_exact(&self.sources);
+        let times = match self.times.same() {
+            Some(time) => Times::Constant(time),
+            None => Times::Column(self.times.each(rows.clone()).to_vec().into()).simplify(),
+        };
+        let diffs = match self.diffs.same() {
+            Some(diff) => Diffs::Constant(diff),
+            None => Diffs::Column(self.diffs.each(rows.clone()).to_vec().into()).simplify(),
+        };
         let rows = ChunkRows {
-            hashes: Hashes::new(&self.hashes, &key),
-            words: (!self.layout.are_words_cheap(exact)).then(|| self.words.clone()),
-            times: match self.times.same() {
-                Some(time) => Times::Constant(time),
-                None => Times::Column(self.times.numbers().clone().into()).simplify(),
-            },
-            diffs: match self.diffs.same() {
-                Some(diff) => Diffs::Constant(diff),
-                None => Diffs::Column(self.diffs.numbers().clone().into()).simplify(),
-            },
+            hashes: Hashes::new(&self.hashes[rows.clone()], &pick_columns(&columns, &self.layout.key)),
+            words: (!self.layout.are_words_cheap(exact)).then(|| self.words[rows].to_vec()),
+            times,
+            diffs,
             columns,
             exact,
-            key_unique,
+            key_unique: self.key_unique,
         };
-        self.clear();
         Chunk::new(&self.layout, rows)
     }
 
-    /// Forgets all rows, and keeps the memory for the next block.
-    fn clear(&mut self) {
-        self.picks.clear();
-        self.hashes.clear();
-        self.words.clear();
-        self.times.clear();
-        self.diffs.clear();
-        self.settled = 0;
-        self.limit = CHUNK_ROWS;
+    fn copy_columns(&self, picks: &[Pick]) -> Columns {
+        if let [source] = &self.sources[..] {
+            let rows: Vec<u32> = picks.iter().map(|pick| pick.1).collect();
+            return gather::take(&source.columns, &rows);
+        }
+        let columns: Vec<&[ArrayRef]> = self.sources.iter().map(|source| &*source.columns).collect();
+        gather::interleave(&columns, picks)
+    }
+}
+
+/// Appends to a list, which mostly is empty.
+fn append<T: Copy>(list: &mut Vec<T>, more: Vec<T>) {
+    if list.is_empty() {
+        *list = more;
+    } else {
+        list.extend_from_slice(&more);
     }
 }
 
@@ -320,5 +249,44 @@ fn sum_repeats(diffs: &mut [Diff], repeats: impl Iterator<Item = usize>) {
         }
         diffs[first] += std::mem::take(&mut diffs[row]);
         previous = row;
+    }
+}
+
+/// Pieces of about [`CHUNK_ROWS`] rows: cut where a hash ends, if one does in reach.
+fn cuts(hashes: &[u64]) -> Vec<Range<usize>> {
+    const REACH: usize = CHUNK_ROWS / 2;
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    while hashes.len() - start > CHUNK_ROWS + REACH {
+        let wanted = start + CHUNK_ROWS;
+        let is_cut = |at: &usize| hashes[at - 1] != hashes[*at];
+        let end = (wanted..wanted + REACH).find(is_cut).or_else(|| (wanted - REACH..wanted).rev().find(is_cut));
+        let end = end.unwrap_or(wanted);
+        pieces.push(start..end);
+        start = end;
+    }
+    if start < hashes.len() {
+        pieces.push(start..hashes.len());
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_cut_between_hashes_where_that_is_possible() {
+        let hashes = |rows: usize, each: usize| (0..rows).map(|row| (row / each) as u64).collect::<Vec<u64>>();
+        for (rows, each) in [(0, 1), (1, 1), (50_000, 1), (50_000, 7), (50_000, 3000), (50_000, 30_000), (9000, 9000)] {
+            let hashes = hashes(rows, each);
+            let pieces = cuts(&hashes);
+            assert_eq!(pieces.iter().map(|piece| piece.len()).sum::<usize>(), rows);
+            for pair in pieces.windows(2) {
+                assert_eq!(pair[0].end, pair[1].start);
+                assert!(each > CHUNK_ROWS / 2 || hashes[pair[0].end - 1] != hashes[pair[1].start]);
+            }
+            assert!(pieces.iter().all(|piece| piece.len() <= CHUNK_ROWS / 2 * 3));
+        }
     }
 }

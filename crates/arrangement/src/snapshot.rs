@@ -11,6 +11,7 @@ use std::rc::Rc;
 use anabranch_batch::{Batch, Time, Times};
 
 use crate::merge::Merge;
+use crate::spine::MERGED_RUNS_MAX;
 use crate::{Chunk, Layout, Run};
 
 /// Whole contents, consolidated over runs, as of time `at`: sorted batches whose times are all `at`.
@@ -42,13 +43,13 @@ impl Snapshot {
     pub fn next_portion(&mut self, rows: usize) -> Option<Vec<Batch>> {
         let from = self.from?;
         let to = self.end_of_portion(from, rows);
-        let mut queue: Vec<Run> = Vec::new();
+        let mut queue: Vec<Rc<Run>> = Vec::new();
         for run in &self.runs {
             for part in run.parts() {
                 let chunks = &run.chunks()[part.start..part.start + part.hashes.len()];
                 let inside = chunks.iter().filter_map(|chunk| between(chunk, from, to));
                 let chunks = inside.filter_map(|chunk| chunk.until(&self.layout, self.at)).collect();
-                queue.push(Run::new(Rc::clone(&self.layout), self.at, self.at, Time::MIN, chunks));
+                queue.push(Rc::new(Run::new(Rc::clone(&self.layout), self.at, self.at, Time::MIN, chunks)));
             }
         }
         self.from = to;
@@ -93,17 +94,15 @@ fn between(chunk: &Rc<Chunk>, from: u64, to: Option<u64>) -> Option<Rc<Chunk>> {
     (start < end).then(|| chunk.slice(start, end - start))
 }
 
-/// Merges the two smallest until one is left.
-fn merge_all(mut queue: Vec<Run>, at: Time) -> Option<Run> {
+/// Merges the smallest, several at once, until one is left.
+fn merge_all(mut queue: Vec<Rc<Run>>, at: Time) -> Option<Rc<Run>> {
     queue.sort_by_key(|run| std::cmp::Reverse(run.len()));
     while queue.len() > 1 {
-        let (Some(a), Some(b)) = (queue.pop(), queue.pop()) else { unreachable!("two runs are left") };
-        let merged = finish(Merge::new(&a, &b, at));
-        let place = queue.partition_point(|run| run.len() > merged.len());
-        queue.insert(place, merged);
+        let smallest = queue.split_off(queue.len().saturating_sub(MERGED_RUNS_MAX));
+        queue.push(finish(Merge::new(&smallest, at)));
     }
     let last = queue.pop()?;
-    Some(if is_settled(&last, at) { last } else { finish(Merge::alone(&last, at)) })
+    Some(if is_settled(&last, at) { last } else { finish(Merge::new(&[last], at)) })
 }
 
 /// All times are `at`, so that equal rows are summed already.
@@ -113,9 +112,9 @@ fn is_settled(run: &Run, at: Time) -> bool {
         && run.since() <= at
 }
 
-fn finish(mut merge: Merge) -> Run {
+fn finish(mut merge: Merge) -> Rc<Run> {
     while !merge.work(&mut isize::MAX.clone()) {}
-    merge.into_run()
+    Rc::new(merge.into_run())
 }
 
 fn to_batch(chunk: &Chunk, at: Time) -> Batch {

@@ -1,8 +1,12 @@
-//! Sorting rows by two words: one scatter by the leading bits of the hash, small sorts by the hash, and the second word where hashes tie.
+//! Sorting rows by two words: by the hash first, by radix; then by the second word where hashes tie.
 //!
-//! Hashes are uniform, so one pass puts nearly every row within a few places of where it belongs, and the small sorts that
-//! follow stay in the first-level cache. What moves is a hash and a row number; value words are fetched when the order of hashes stands.
-//! Skewed keys (or a bad hash) only make some of the small sorts larger: O(n log n) in the worst case.
+//! Cost: O(rows) on uniform hashes, also where they lie in a narrow range, as those of a block of a merge do: what they have in common is left out.
+//! Rows that tie are few, or come as a few sorted lists one after the other, which the standard sort notices.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use anabranch_batch::order::sort_by_first_half;
 
 /// A row and the two words that (nearly) decide its place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -15,94 +19,145 @@ pub(crate) struct Entry {
     pub row: u32,
 }
 
-/// A row on its way.
-#[derive(Clone, Copy, Default)]
-struct Hashed {
-    hash: u64,
-    row: u32,
+/// More ties than this are left to the standard sort.
+const NETWORK_ROWS_MAX: usize = 10;
+
+/// Rows in order, as parallel lists.
+pub(crate) struct Sorted {
+    pub hashes: Vec<u64>,
+    pub words: Vec<u64>,
+    pub rows: Vec<u32>,
+    /// Some have the same hash.
+    pub hashes_tie: bool,
+    /// Some have the same hash and the same word.
+    pub words_tie: bool,
 }
 
-/// Rows that a bucket of the scatter aims for.
-const BUCKET_ROWS: usize = 8;
-
-/// Buckets of one scatter, at most: more of them would not stay in the second-level cache while they are written.
-const BUCKET_BITS_MAX: u32 = 14;
-
-/// Buckets of more rows than this are sorted by the library, smaller ones by insertion.
-const INSERTION_ROWS_MAX: usize = 24;
-
-/// The rows with these hashes, and the word that each has, in order of (hash, word). Not stable.
-pub(crate) fn sort_entries(hashes: &[u64], word: impl Fn(u32) -> u64) -> Vec<Entry> {
-    let bits = (hashes.len() / BUCKET_ROWS).checked_ilog2().unwrap_or(0).min(BUCKET_BITS_MAX);
-    let sorted = if bits == 0 { sort_unscattered(hashes) } else { sort_scattered(hashes, bits) };
-    let entry = |hashed: &Hashed| Entry { hash: hashed.hash, word: word(hashed.row), row: hashed.row };
-    let mut entries: Vec<Entry> = sorted.iter().map(entry).collect();
-    sort_ties(&mut entries);
-    entries
+/// What two rows may have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tie {
+    Hash,
+    /// Hash and word.
+    Words,
 }
 
-fn sort_unscattered(hashes: &[u64]) -> Vec<Hashed> {
-    let mut rows: Vec<Hashed> = hashes.iter().zip(0..).map(|(&hash, row)| Hashed { hash, row }).collect();
-    sort_small(&mut rows);
-    rows
+/// The rows with these hashes, and the word that each has, in order of (hash, word, row).
+pub(crate) fn sort_rows(hashes: &[u64], word: impl Fn(u32) -> u64) -> Sorted {
+    let (least, most) = hashes.iter().fold((u64::MAX, 0), |(least, most), &hash| (hash.min(least), hash.max(most)));
+    // What hashes have in common is left out, so that the first half tells them apart.
+    let in_common = most.saturating_sub(least).leading_zeros();
+    let spread = |hash: u64| (hash - least).unbounded_shl(in_common);
+    let rows: Vec<u32> = match hashes.is_sorted() {
+        true => (0..hashes.len() as u32).collect(),
+        false => sort_by_first_half(hashes.iter().map(|&hash| spread(hash))).collect(),
+    };
+    let mut sorted = Sorted {
+        hashes: rows.iter().map(|&row| hashes[row as usize]).collect(),
+        words: rows.iter().map(|&row| word(row)).collect(),
+        rows,
+        hashes_tie: false,
+        words_tie: false,
+    };
+    sorted.sort_ties(|a, b| (spread(a) ^ spread(b)) >> 32 == 0);
+    sorted
 }
 
-fn sort_scattered(hashes: &[u64], bits: u32) -> Vec<Hashed> {
-    let (mut rows, starts) = scatter(hashes, bits);
-    for bounds in starts.windows(2) {
-        sort_small(&mut rows[bounds[0]..bounds[1]]);
+impl Sorted {
+    /// Rows that are in order: row `i` comes at `i`.
+    pub fn of_ordered(hashes: Vec<u64>, words: Vec<u64>) -> Sorted {
+        let rows = (0..hashes.len() as u32).collect();
+        let mut sorted = Sorted { hashes, words, rows, hashes_tie: false, words_tie: false };
+        let has_ties = |tie| sorted.tied(tie).next().is_some();
+        let hashes_tie = has_ties(Tie::Hash);
+        let words_tie = hashes_tie && has_ties(Tie::Words);
+        (sorted.hashes_tie, sorted.words_tie) = (hashes_tie, words_tie);
+        sorted
     }
-    rows
-}
 
-/// Moves rows into buckets by the leading `bits` bits of their hash. Returns where the buckets start (and the last ends).
-fn scatter(hashes: &[u64], bits: u32) -> (Vec<Hashed>, Vec<usize>) {
-    let bucket_of = |hash: u64| (hash >> (64 - bits)) as usize;
-    let mut starts = vec![0; (1 << bits) + 1];
-    for &hash in hashes {
-        starts[bucket_of(hash) + 1] += 1;
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
-    for bucket in 0..1 << bits {
-        starts[bucket + 1] += starts[bucket];
-    }
-    let mut next = starts.clone();
-    let mut sorted = vec![Hashed::default(); hashes.len()];
-    for (&hash, row) in hashes.iter().zip(0..) {
-        let place = &mut next[bucket_of(hash)];
-        sorted[*place] = Hashed { hash, row };
-        *place += 1;
-    }
-    (sorted, starts)
-}
 
-fn sort_small(rows: &mut [Hashed]) {
-    if rows.len() > INSERTION_ROWS_MAX {
-        return rows.sort_unstable_by_key(|row| row.hash);
+    #[inline]
+    pub fn at(&self, at: usize) -> Entry {
+        Entry { hash: self.hashes[at], word: self.words[at], row: self.rows[at] }
     }
-    for end in 1..rows.len() {
-        let row = rows[end];
-        let mut place = end;
-        while place > 0 && rows[place - 1].hash > row.hash {
-            rows[place] = rows[place - 1];
-            place -= 1;
+
+    /// Positions of rows that tie with the one before.
+    pub fn tied(&self, tie: Tie) -> impl Iterator<Item = usize> {
+        let hashes = self.hashes.windows(2).enumerate();
+        let tied = hashes.filter(|(_, pair)| pair[0] == pair[1]).map(|(at, _)| at + 1);
+        tied.filter(move |&at| tie == Tie::Hash || self.words[at - 1] == self.words[at])
+    }
+
+    /// The rows around `at` that tie with it.
+    pub fn group(&self, at: usize, tie: Tie) -> Range<usize> {
+        let here = self.at(at);
+        let ties =
+            |&other: &usize| self.hashes[other] == here.hash && (tie == Tie::Hash || self.words[other] == here.word);
+        let before = (0..at).rev().take_while(ties).count();
+        let after = (at..self.len()).take_while(ties).count();
+        at - before..at + after
+    }
+
+    /// Sorts some rows anew, stably.
+    pub fn sort_range(&mut self, range: Range<usize>, compare: impl Fn(&Entry, &Entry) -> Ordering) {
+        let mut entries: Vec<Entry> = range.clone().map(|at| self.at(at)).collect();
+        entries.sort_by(compare);
+        for (at, entry) in range.zip(entries) {
+            self.set(at, entry);
         }
-        rows[place] = row;
+    }
+
+    fn set(&mut self, at: usize, entry: Entry) {
+        self.hashes[at] = entry.hash;
+        self.words[at] = entry.word;
+        self.rows[at] = entry.row;
+    }
+
+    /// Sorts neighbours whose hashes nearly tie, so far in order of rows.
+    fn sort_ties(&mut self, ties: impl Fn(u64, u64) -> bool) {
+        let mut start = 0;
+        while start + 1 < self.len() {
+            let hash = self.hashes[start];
+            let mut end = start + 1;
+            while end < self.len() && ties(hash, self.hashes[end]) {
+                end += 1;
+            }
+            if end - start > 1 {
+                self.sort_few(start..end);
+                for at in start + 1..end {
+                    let is_same = self.hashes[at - 1] == self.hashes[at];
+                    self.hashes_tie |= is_same;
+                    self.words_tie |= is_same && self.words[at - 1] == self.words[at];
+                }
+            }
+            start = end;
+        }
+    }
+
+    /// A stable sort by hash and word.
+    fn sort_few(&mut self, range: Range<usize>) {
+        let hash = self.hashes[range.start];
+        if range.len() > NETWORK_ROWS_MAX || self.hashes[range.clone()].iter().any(|&other| other != hash) {
+            return self.sort_range(range, |a, b| (a.hash, a.word).cmp(&(b.hash, b.word)));
+        }
+        sort_words(&mut self.words[range.clone()], &mut self.rows[range]);
     }
 }
 
-/// Sorts entries of one hash, which lie side by side, by their words.
-fn sort_ties(entries: &mut [Entry]) {
-    let mut start = 0;
-    while start + 1 < entries.len() {
-        let hash = entries[start].hash;
-        let mut end = start + 1;
-        while end < entries.len() && entries[end].hash == hash {
-            end += 1;
+/// Sorts a few rows by their words, stably. Every exchange is made or not without a branch: which it will be cannot be foretold.
+fn sort_words(words: &mut [u64], rows: &mut [u32]) {
+    let rows = &mut rows[..words.len()];
+    for sorted in 1..words.len() {
+        for at in (0..sorted).rev() {
+            let is_less = words[at + 1] < words[at];
+            let (word, next_word, row, next_row) = (words[at], words[at + 1], rows[at], rows[at + 1]);
+            words[at] = if is_less { next_word } else { word };
+            words[at + 1] = if is_less { word } else { next_word };
+            rows[at] = if is_less { next_row } else { row };
+            rows[at + 1] = if is_less { row } else { next_row };
         }
-        if end - start > 1 {
-            entries[start..end].sort_unstable_by_key(|entry| entry.word);
-        }
-        start = end;
     }
 }
 
@@ -113,19 +168,19 @@ mod tests {
     #[test]
     fn entries_come_out_in_order() {
         for n in [0, 1, 5, 100, 10_000] {
-            for mask in [!0, 0xFF, 0xF << 60] {
-                let hash = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask;
+            for (mask, offset) in [(!0, 0), (0xFF, 0), (0xF << 60, 0), (0xFFFF, 7 << 50), (0xF_FFFF, !0 - 0xF_FFFF)] {
+                let hash = |row: u64| (row.wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask) + offset;
                 let entries: Vec<Entry> =
                     (0..n).map(|row| Entry { hash: hash(row), word: row % 3, row: row as u32 }).collect();
                 let mut expected = entries.clone();
-                expected.sort_by_key(|entry| (entry.hash, entry.word));
+                expected.sort_by_key(|entry| (entry.hash, entry.word, entry.row));
                 let hashes: Vec<u64> = entries.iter().map(|entry| entry.hash).collect();
                 let words: Vec<u64> = entries.iter().map(|entry| entry.word).collect();
-                let sorted = sort_entries(&hashes, |row| words[row as usize]);
-                assert!(sorted.iter().zip(&expected).all(|(a, b)| (a.hash, a.word) == (b.hash, b.word)));
-                let mut rows: Vec<u32> = sorted.iter().map(|entry| entry.row).collect();
-                rows.sort_unstable();
-                assert!(rows.iter().enumerate().all(|(i, &row)| i == row as usize));
+                let sorted = sort_rows(&hashes, |row| words[row as usize]);
+                assert_eq!((0..sorted.len()).map(|at| sorted.at(at)).collect::<Vec<_>>(), expected);
+                let ties = |tie: fn(&Entry, &Entry) -> bool| expected.windows(2).any(|pair| tie(&pair[0], &pair[1]));
+                assert_eq!(sorted.hashes_tie, ties(|a, b| a.hash == b.hash));
+                assert_eq!(sorted.words_tie, ties(|a, b| (a.hash, a.word) == (b.hash, b.word)));
             }
         }
     }

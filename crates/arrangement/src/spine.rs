@@ -9,10 +9,11 @@
 //!                        ^ fuel                              ^ insert
 //! ```
 //!
-//! Two neighbours merge when the older one is less than twice as large as the newer one. So sizes at least double from newest
-//! to oldest, there are O(log rows) runs, and every row is merged O(log rows) times. No insertion pays for a large merge: it brings
-//! fuel in proportion to its rows, to *every* unfinished merge. A merge of 2n rows started when n rows had come in, and the next merge
-//! of its level starts when n more have: with fuel 2 per row it would end just in time, with 4 (the default) in half that time.
+//! Neighbours merge, all at once, when there are [`DUE_RUNS`] of them of which each is no larger than the newer ones together. So there are O(log rows)
+//! runs, and every row is merged O(log rows) times: 2.1 times when 60 equal runs were inserted, where merging two at a time takes four. No insertion pays
+//! for a large merge: it brings fuel in proportion to its rows, to *every* unfinished merge, enough to end well before its level is needed again.
+//!
+//! The newest run waits for the next one while readers tell its times from those before: merged later, it needs no column of times.
 //!
 //! Cost, per row: `insert` amortised O(log rows) rows of work, and never more than (fuel per row) x (unfinished merges); reading
 //! the list of runs O(1), or O(chunks) after a merge made a chunk. Memory: inputs of a merge are given back chunk by chunk.
@@ -26,6 +27,7 @@
 //! are whatever sizes runs have, since consolidation may shrink a run by any factor.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 use anabranch_batch::Time;
@@ -66,10 +68,14 @@ pub struct SpineStats {
     pub runs: usize,
 }
 
-/// Neighbours closer in size than this are merged by insertions, and
-const DUE_RATIO: usize = 2;
-/// closer than this by exertion.
+/// Neighbours that insertions merge: so many at least,
+const DUE_RUNS: usize = 4;
+/// each at most so many times as large as the newer ones together.
+const DUE_RATIO: usize = 1;
+/// Neighbours that exertion merges: two at least, each less than so many times as large as the newer ones together.
 const IDLE_RATIO: usize = 8;
+/// Runs merged at once, at most.
+pub(crate) const MERGED_RUNS_MAX: usize = 16;
 
 #[derive(Debug)]
 enum Level {
@@ -154,7 +160,7 @@ impl Spine {
             }
         }
         let is_unfinished = |level: &Level| matches!(level, Level::Merging(_));
-        self.levels.iter().any(is_unfinished) || self.find_neighbours(IDLE_RATIO).or(self.find_history()).is_some()
+        self.levels.iter().any(is_unfinished) || self.find_idle().is_some() || self.find_history().is_some()
     }
 
     /// What can be read now, oldest first. A merge that is not finished is one run of two parts.
@@ -185,8 +191,9 @@ impl Spine {
         for at in (0..self.levels.len()).rev() {
             self.work(at, &mut fuel.clone());
         }
-        while let Some(at) = self.find_neighbours(DUE_RATIO) {
-            self.start(at);
+        while let Some(runs) = self.find_due() {
+            let at = runs.start;
+            self.start(runs);
             self.work(at, &mut fuel.clone());
         }
     }
@@ -207,13 +214,33 @@ impl Spine {
         }
     }
 
-    /// The newest two neighbours, neither being merged, of which the older is less than `ratio` times as large.
-    fn find_neighbours(&self, ratio: usize) -> Option<usize> {
-        let is_due = |pair: &[Level]| match pair {
-            [Level::Settled(older), Level::Settled(newer)] => older.len() < ratio * newer.len(),
-            _ => false,
-        };
-        self.levels.windows(2).rposition(is_due)
+    /// What an insertion merges. The newest run waits while its times may be asked for.
+    fn find_due(&self) -> Option<Range<usize>> {
+        let waits = |level: &Level| matches!(level, Level::Settled(run) if run.time_max() > self.since);
+        let end = self.levels.len() - usize::from(self.levels.last().is_some_and(waits));
+        self.find_neighbours(&self.levels[..end], DUE_RUNS, DUE_RATIO)
+    }
+
+    /// What exertion merges.
+    fn find_idle(&self) -> Option<Range<usize>> {
+        self.find_neighbours(&self.levels, 2, IDLE_RATIO)
+    }
+
+    /// The newest neighbours, none being merged, that are `runs` at least, of which each is at most `ratio` times as large as the newer ones together.
+    fn find_neighbours(&self, levels: &[Level], runs: usize, ratio: usize) -> Option<Range<usize>> {
+        let windows = (0..levels.len()).rev().map(|newest| {
+            let mut rows = 0;
+            let belongs = |level: &&Level| match level {
+                Level::Settled(run) if rows == 0 || run.len() <= ratio * rows => {
+                    rows += run.len();
+                    true
+                }
+                _ => false,
+            };
+            let n = levels[..=newest].iter().rev().take(MERGED_RUNS_MAX).take_while(belongs).count();
+            newest + 1 - n..newest + 1
+        });
+        windows.into_iter().find(|window| window.len() >= runs)
     }
 
     /// A run that distinguishes times which nobody can tell apart any more.
@@ -225,25 +252,25 @@ impl Spine {
 
     /// Starts what no insertion would start.
     fn start_idle(&mut self) -> Option<usize> {
-        if let Some(at) = self.find_neighbours(IDLE_RATIO) {
-            self.start(at);
+        if let Some(runs) = self.find_idle() {
+            let at = runs.start;
+            self.start(runs);
             return Some(at);
         }
         let at = self.find_history()?;
-        if let Level::Settled(run) = &self.levels[at] {
-            self.levels[at] = Level::Merging(Box::new(Merge::alone(run, self.since)));
-            self.readable.take();
-        }
+        self.start(at..at + 1);
         Some(at)
     }
 
-    /// Replaces the runs at `at` and `at + 1` by their merge.
-    fn start(&mut self, at: usize) {
-        let (Level::Settled(older), Level::Settled(newer)) = (&self.levels[at], &self.levels[at + 1]) else {
-            unreachable!("only settled runs are merged")
+    /// Replaces runs by their merge.
+    fn start(&mut self, runs: Range<usize>) {
+        let settled = |level: &Level| match level {
+            Level::Settled(run) => Rc::clone(run),
+            Level::Merging(_) => unreachable!("only settled runs are merged"),
         };
-        let merge = Merge::new(older, newer, self.since);
-        self.levels.splice(at..at + 2, [Level::Merging(Box::new(merge))]);
+        let merged: Vec<Rc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
+        let merge = Merge::new(&merged, self.since);
+        self.levels.splice(runs, [Level::Merging(Box::new(merge))]);
         self.readable.take();
     }
 }

@@ -15,6 +15,7 @@
 //! names what is shared, here it is found.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_batch::Time;
@@ -26,7 +27,7 @@ use datafusion_expr::Expr;
 use crate::cluster::{ArrangementId, DataflowId, Export, Read};
 use crate::error::Error;
 use crate::render::physical::Physical;
-use crate::render::{Found, Shares, prepare};
+use crate::render::{Found, Leaves, Shares, prepare};
 
 /// How far a query shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,8 @@ pub(crate) struct Drafter<'a> {
     pub drafts: Vec<Draft>,
     /// What the drafts will export.
     made: Registry,
+    /// What the joins of the whole query want; known from its first draft on.
+    leaves: Option<Rc<Leaves>>,
 }
 
 impl<'a> Drafter<'a> {
@@ -148,7 +151,16 @@ impl<'a> Drafter<'a> {
         as_of: Time,
         last_id: u64,
     ) -> Drafter<'a> {
-        Drafter { registry, reads, sharing, as_of, last_id, drafts: Vec::new(), made: Registry::default() }
+        Drafter {
+            registry,
+            reads,
+            sharing,
+            as_of,
+            last_id,
+            drafts: Vec::new(),
+            made: Registry::default(),
+            leaves: None,
+        }
     }
 
     fn next_id(&mut self) -> u64 {
@@ -164,7 +176,9 @@ impl<'a> Drafter<'a> {
         let dataflow = DataflowId(self.next_id());
         let exports: Vec<Export> =
             keys.iter().map(|key| Export { arrangement: ArrangementId(self.next_id()), key: key.clone() }).collect();
-        let physical = prepare(plan, self.reads, &exports, self)?;
+        // (What is shared is a part of the query: it makes arrangements that do for the other parts too.)
+        let leaves = Rc::clone(self.leaves.get_or_insert_with(|| Rc::new(Leaves::of(plan))));
+        let physical = prepare(plan, &leaves, self.reads, &exports, self)?;
         self.drafts.push(Draft { dataflow, name: name.to_string(), plan: Arc::clone(plan), exports, physical });
         Ok(())
     }

@@ -18,13 +18,27 @@ const RADIX_ROWS_MIN: usize = 32;
 /// # Panics
 /// If there are 2^32 rows or more.
 pub fn sort_by_hash(hashes: &[u64]) -> Vec<u32> {
-    assert!(u32::try_from(hashes.len()).is_ok(), "a batch has less than 2^32 rows");
-    let mut keys: Vec<u64> = hashes.iter().zip(0u32..).map(|(&hash, row)| hash >> 32 << 32 | u64::from(row)).collect();
-    let prefix_bits = sort_prefixes(&mut keys);
-    sort_misplaced(&mut keys, prefix_bits);
+    let keys = sorted_keys(hashes.iter().copied());
     let mut rows: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
     sort_second_halves(&keys, &mut rows, hashes);
     rows
+}
+
+/// The rows `0 .. hashes.len()` in order of (first half of the hash, row): enough for whoever looks at the hashes again anyway.
+///
+/// # Panics
+/// If there are 2^32 rows or more.
+pub fn sort_by_first_half(hashes: impl ExactSizeIterator<Item = u64>) -> impl ExactSizeIterator<Item = u32> {
+    sorted_keys(hashes).into_iter().map(|key| key as u32)
+}
+
+/// First halves of hashes, above the numbers of their rows, in order.
+fn sorted_keys(hashes: impl ExactSizeIterator<Item = u64>) -> Vec<u64> {
+    assert!(u32::try_from(hashes.len()).is_ok(), "a batch has less than 2^32 rows");
+    let mut keys: Vec<u64> = hashes.zip(0u32..).map(|(hash, row)| hash >> 32 << 32 | u64::from(row)).collect();
+    let prefix_bits = sort_prefixes(&mut keys);
+    sort_misplaced(&mut keys, prefix_bits);
+    keys
 }
 
 /// Brings keys in order of their first bits, and tells how many bits those are.

@@ -28,7 +28,7 @@ pub use spec::{
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
-use crate::render::{NoShares, prepare};
+use crate::render::{Leaves, NoShares, prepare};
 use threads::Threads;
 use worker::{Command, EventsPart, Local, WorkerStats};
 
@@ -142,7 +142,7 @@ impl Cluster {
     /// # Errors
     /// `Invalid` when the plan cannot be run; nothing is left behind.
     pub fn install(&mut self, spec: DataflowSpec) -> Result<(), Error> {
-        let physical = prepare(&spec.plan, &spec.reads, &spec.exports, &mut NoShares)?;
+        let physical = prepare(&spec.plan, &Leaves::of(&spec.plan), &spec.reads, &spec.exports, &mut NoShares)?;
         self.check()?;
         self.install_prepared(spec.dataflow, &spec.name, &physical, spec.as_of, spec.egress);
         Ok(())

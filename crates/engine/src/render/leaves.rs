@@ -27,7 +27,7 @@ struct Wish {
 
 /// Which columns of which rows the joins of a plan want.
 #[derive(Default)]
-pub(super) struct Leaves {
+pub(crate) struct Leaves {
     columns: HashMap<Wish, BTreeMap<usize, FieldRef>>,
 }
 
@@ -67,7 +67,7 @@ impl Leaves {
     ///
     /// # Errors
     /// `Internal` when a schema cannot be made.
-    pub fn widened(&self, side: &Plan, key: &[usize]) -> Result<Option<Widened>, Error> {
+    pub(super) fn widened(&self, side: &Plan, key: &[usize]) -> Result<Option<Widened>, Error> {
         let Some((wish, own)) = wish(side, key) else { return Ok(None) };
         let Some(all) = self.columns.get(&wish).filter(|all| all.len() > own.len()) else { return Ok(None) };
         let place = |column: &usize| all.keys().position(|known| known == column).expect("a wish was noted");

@@ -39,6 +39,7 @@ use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::operator::source;
 
 use crate::cluster::{ArrangementId, CollectionId, Egress};
+pub(crate) use leaves::Leaves;
 use physical::{Physical, Step, StepId};
 pub(crate) use prepare::{Found, NoShares, Shares, prepare};
 

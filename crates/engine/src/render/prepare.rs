@@ -84,17 +84,18 @@ impl Shares for NoShares {
     }
 }
 
-/// Decides and compiles the steps of a plan.
+/// Decides and compiles the steps of a plan, whose joins, and those of the query it is a part of, want `leaves`.
 ///
 /// # Errors
 /// `Invalid` for expressions that cannot be evaluated and joins that are not supported.
 pub(crate) fn prepare(
     plan: &Arc<Plan>,
+    leaves: &Leaves,
     reads: &BTreeMap<String, Read>,
     exports: &[Export],
     shares: &mut dyn Shares,
 ) -> Result<Physical, Error> {
-    let mut preparer = Preparer::new(plan, reads, shares);
+    let mut preparer = Preparer::new(leaves, reads, shares);
     let root = preparer.root(plan)?;
     let types = types_of(&plan.schema);
     let mut exported = Vec::new();
@@ -116,7 +117,7 @@ pub(super) struct Preparer<'a> {
     streams: HashMap<Arc<Plan>, StepId>,
     arrangements: HashMap<(StepId, Vec<usize>), StepId>,
     imports: HashMap<ArrangementId, StepId>,
-    leaves: Leaves,
+    leaves: &'a Leaves,
 }
 
 /// A side of a join: an arrangement, and where the plan's columns are in it.
@@ -133,9 +134,9 @@ impl ArrangedSide {
 }
 
 impl<'a> Preparer<'a> {
-    fn new(plan: &Plan, reads: &'a BTreeMap<String, Read>, shares: &'a mut dyn Shares) -> Preparer<'a> {
+    fn new(leaves: &'a Leaves, reads: &'a BTreeMap<String, Read>, shares: &'a mut dyn Shares) -> Preparer<'a> {
         Preparer {
-            leaves: Leaves::of(plan),
+            leaves,
             reads,
             shares,
             steps: Vec::new(),

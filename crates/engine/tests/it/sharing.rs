@@ -51,6 +51,37 @@ fn what_two_views_have_in_common_is_there_once_and_goes_with_the_last() {
 }
 
 #[test]
+fn parts_of_a_query_that_are_shared_arrange_the_columns_that_all_of_it_wants() {
+    with_workers(|session| {
+        run(
+            session,
+            "create table parts (id int not null, kind text not null);
+             create table items (part int not null, quantity int not null, price int not null);
+             insert into parts values (1, 'box'), (2, 'box'), (3, 'bag');
+             insert into items values (1, 1, 10), (1, 9, 90), (2, 5, 50), (2, 3, 30), (2, 4, 40), (3, 1, 10), (3, 7, 70)",
+        );
+        let of_items = |session: &mut Session| {
+            session.wait().unwrap();
+            session.arrangements().iter().filter(|stats| stats.rows == 7).count()
+        };
+        let before = of_items(session);
+        // The averages want quantities by part, the join around them prices too.
+        run(
+            session,
+            "create materialized view few as select sum(i.price) as price from items i, parts p
+             where p.id = i.part and p.kind = 'box'
+             and i.quantity < (select avg(quantity) from items where part = p.id)",
+        );
+        assert_eq!(of_items(session), before + 1);
+        assert_eq!(ask(session, "select * from few"), ["40"]);
+        run(session, "delete from items where part = 2 and quantity = 5");
+        assert_eq!(ask(session, "select * from few"), ["40"]);
+        run(session, "insert into items values (2, 20, 200)");
+        assert_eq!(ask(session, "select * from few"), ["80"]);
+    });
+}
+
+#[test]
 fn without_sharing_each_view_has_its_own() {
     let mut session = session(0);
     run(&mut session, TABLES);
