@@ -94,13 +94,13 @@ fn grown(rng: &mut Rng, frame: &Frame, other: &Frame) -> Frame {
         19 => {
             let keys = [vec![col("k")], vec![col("x")], vec![col("k"), col("x")], vec![]];
             let keys = rng.pick(&keys).clone();
-            frame.join(other, keys.clone(), keys, How::Inner).select(as_x(rng.pick(&["x", "x_right"])))
+            frame.join(other, keys.clone(), keys, How::Inner).select(as_x(rng.pick::<&str>(&["x", "x_right"])))
         }
         20 => {
             let strategy = *rng.pick(&[Strategy::Backward, Strategy::Forward, Strategy::Nearest]);
             let asof = Asof::strategy(strategy).tolerance(rng.between(0, 20));
             let asof = if rng.chance(50) { asof.left() } else { asof };
-            frame.join_asof(other, by(), by(), asof).select(as_x(rng.pick(&["x", "x_right"])))
+            frame.join_asof(other, by(), by(), asof).select(as_x(rng.pick::<&str>(&["x", "x_right"])))
         }
         21 => frame.where_not_exists(other, by(), by()),
         22 => frame.clip_by(other, by(), by()),
