@@ -107,6 +107,18 @@ impl Events {
                 .with_hint("Times are timestamps or integers."));
             }
         }
+        let is_integer = |column: &Option<String>| {
+            let field = column.as_ref().and_then(|column| self.schema.field_with_name(column).ok());
+            field.map(|field| field.data_type().is_integer())
+        };
+        if let (Some(time), Some(end)) = (is_integer(&self.time), is_integer(&self.end))
+            && time != end
+        {
+            return Err(Error::invalid(format!(
+                "of the time and the end of input \"{}\" one is a timestamp, the other an integer",
+                self.name
+            )));
+        }
         if let Some(field) = self.schema.fields().iter().find(|field| field.name().starts_with('@')) {
             return Err(Error::invalid(format!("column name \"{}\" begins with @", field.name()))
                 .with_detail(format!("{START} and {END_NAME} are the bounds of a row's lifetime.")));
@@ -150,10 +162,20 @@ impl Events {
         fitted.collect::<Result<Vec<_>, _>>().map(Columns::from)
     }
 
-    /// The ticks of a column.
+    /// The type of the time column, if that is a timestamp: ticks are of its unit.
+    fn unit(&self) -> Option<&DataType> {
+        let field = self.schema.field_with_name(self.time.as_ref()?).ok()?;
+        matches!(field.data_type(), DataType::Timestamp(..)).then(|| field.data_type())
+    }
+
+    /// The ticks of a column, in the unit of the time column.
     fn ticks(&self, rows: &RecordBatch, column: &str) -> Result<ArrayRef, Error> {
         let values = rows.column_by_name(column).ok_or_else(|| self.no_column(column))?;
-        cast(values, &DataType::Int64).map_err(|error| {
+        let in_ticks = |values: &ArrayRef| match self.unit() {
+            Some(unit) => cast(&cast(values, unit)?, &DataType::Int64),
+            None => cast(values, &DataType::Int64),
+        };
+        in_ticks(values).map_err(|error| {
             Error::data(format!("column \"{column}\" of input \"{}\" holds no times: {error}", self.name))
         })
     }

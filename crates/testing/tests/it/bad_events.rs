@@ -144,3 +144,49 @@ fn a_row_that_ends_before_it_begins_is_refused() {
     run.finish().expect("the input ends");
     assert!(run.lifetimes().expect("no row is in error").is_empty());
 }
+
+#[test]
+fn an_end_is_read_in_the_unit_of_the_time() {
+    use arrow::array::{ArrayRef, RecordBatch, TimestampMillisecondArray, TimestampSecondArray};
+    use arrow::datatypes::TimeUnit::{Millisecond, Second};
+    use std::sync::Arc;
+    let fields = [("t", DataType::Timestamp(Second, None)), ("e", DataType::Timestamp(Millisecond, None))];
+    let schema = Arc::new(Schema::new(fields.map(|(name, data_type)| Field::new(name, data_type, false)).to_vec()));
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(TimestampSecondArray::from(vec![1])), Arc::new(TimestampMillisecondArray::from(vec![5000]))];
+    let batch = RecordBatch::try_new(schema.clone(), columns).expect("columns fit");
+    let input = Events::input("in", schema.as_ref().clone()).time_column("t").end_column("e");
+    let mut session = Session::new(Options::default()).expect("a session starts");
+    let mut run = session.start(&input.frame().agg([count_rows()])).expect("the frame is right");
+    run.push("in", batch).expect("rows fit");
+    run.finish().expect("the input ends");
+    let out: Vec<String> = run.lifetimes().expect("no row is in error").iter().map(ToString::to_string).collect();
+    assert_eq!(out, ["[1, 5) 1"]);
+    drop(run);
+    let fields = [("t", DataType::Int64), ("e", DataType::Timestamp(Second, None))];
+    let schema = Schema::new(fields.map(|(name, data_type)| Field::new(name, data_type, false)).to_vec());
+    says(&Events::input("in", schema).time_column("t").end_column("e").frame(), &["timestamp", "integer"]);
+}
+
+#[test]
+fn events_at_the_ends_of_time_are_errors_where_a_duration_does_not_fit() {
+    let schema = Schema::new(["k", "x"].map(|name| Field::new(name, DataType::Int64, true)).to_vec());
+    let input = |duration| Events::input("in", schema.clone()).constant_duration(duration).frame();
+    let frames = [
+        (input(1).quantize(10, 10, 0), i64::MIN + 3, i64::MIN + 4),
+        (input(4).extend(-2), i64::MAX - 3, i64::MAX),
+        (input(4).clip_duration(2), i64::MAX - 3, i64::MAX),
+    ];
+    for (frame, start, end) in frames {
+        let mut session = Session::new(Options::default()).expect("a session starts");
+        let mut run = session.start(&frame.agg([count_rows()])).expect("the frame is right");
+        // (What does not fit may be refused where it comes in, or be an error of its row; the run goes on.)
+        let pushed = run.push("in", vec![Event::interval(start, end, row(1))]);
+        run.finish().expect("the run goes on");
+        if pushed.is_ok() {
+            let _ = run.lifetimes();
+        }
+        drop(run);
+        lives(&mut session);
+    }
+}

@@ -137,7 +137,7 @@ const RULES: &[(&str, &[&str])] = &[
 #[test]
 fn what_is_derived_holds_of_random_plans() {
     let (met, faults) = (Met::default(), RefCell::<BTreeMap<(String, String), String>>::default());
-    cases("derived properties", 1500, |rng| {
+    cases("derived properties", 2500, |rng| {
         let inputs = [promised(rng, "left"), promised(rng, "right")];
         let [left, right] = [0, 1].map(|at| inputs[at].events.clone().frame());
         let mut frame = left;

@@ -1,6 +1,11 @@
 //! Late rows: an error, dropped, or moved to the current time; and what that means for the end edges of late start edges.
+//!
+//! An end edge is the end of what has become of its event by the time it is let through: its start edge may come, late, while it waits.
 
-use anabranch_batch::{END, Time};
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, Diffs, END, Time, Times, Until, gather};
+use arrow::array::{ArrayRef, Int64Array};
 
 use super::stream::{Arriving, Ingress};
 use super::waiting::{Entry, Place};
@@ -55,7 +60,7 @@ impl Ingress {
         if self.policy.report {
             arriving.late.push((row as u32, Some(current.saturating_sub(arriving.times[row]))));
         }
-        let entry = Entry { place: Place::Fresh(row as u32), time: current, until };
+        let entry = Entry::fresh(row, current, until);
         let is_end = kind(arriving.times[row], arriving.untils[row]) == Some(Kind::End);
         let entry = if is_end { entry.ending(until) } else { entry };
         self.let_through(slot, current, entry, arriving);
@@ -77,6 +82,10 @@ impl Ingress {
             return Some(start);
         }
         let id = self.id_of(row, arriving);
+        self.moved_start_of(id, start)
+    }
+
+    fn moved_start_of(&mut self, id: u32, start: Time) -> Option<Time> {
         let Some(moved) = self.moved.get_mut(&(id, start)) else { return Some(start) };
         let first = moved.pop_front().expect("an entry has a start");
         if moved.is_empty() {
@@ -84,6 +93,47 @@ impl Ingress {
         }
         self.rows.release(id);
         first
+    }
+
+    /// An end edge that is to wait: its start edge may come late before it is let through.
+    pub(super) fn awaits_start(&mut self, row: usize, entry: Entry, arriving: &mut Arriving) -> Entry {
+        if self.policy.disorder == Disorder::Error || self.policy.ends == Ends::Never {
+            return entry;
+        }
+        let id = self.id_of(row, arriving);
+        self.rows.hold_again(id);
+        Entry { contents: Some(id), ..entry }
+    }
+
+    /// A row that has waited; an end edge as the end of what has become of its event, `None` if that was dropped.
+    pub(super) fn settled(&mut self, entry: Entry, arriving: &mut Arriving) -> Option<Entry> {
+        let Some(id) = entry.contents else { return Some(entry) };
+        let start = self.moved_start_of(id, entry.until);
+        self.rows.release(id);
+        if start.is_none() {
+            self.drop_waited(entry, arriving);
+        }
+        start.map(|start| entry.ending(start))
+    }
+
+    /// Drops a row that has waited.
+    fn drop_waited(&mut self, entry: Entry, arriving: &mut Arriving) {
+        match entry.place {
+            Place::Fresh(row) => self.drop_row(row as usize, arriving),
+            Place::Stored(id) => {
+                self.counts.dropped += 1;
+                if self.policy.report {
+                    let store = &self.waiting.store;
+                    let row = gather::interleave(&store.sources(), &[store.place(id)]);
+                    let dropped: ArrayRef = Arc::new(Int64Array::new_null(1));
+                    let columns = row.iter().cloned().chain([dropped]).collect();
+                    let batch = Batch::with_len(columns, 1, Times::Constant(entry.time), Diffs::Constant(1));
+                    self.report.push(batch.with_until(Until::Column(vec![entry.until].into())));
+                }
+                arriving.released.push(id);
+            }
+            Place::Gone => unreachable!("a row is let through once"),
+        }
     }
 
     /// The number of a row's contents.

@@ -32,13 +32,13 @@ pub struct Ingress {
     low: Option<Time>,
     /// Where periods count from before anything was promised: 0, or the first row if that is earlier.
     origin: Option<Time>,
-    waiting: Waiting,
+    pub(super) waiting: Waiting,
     /// Rows of late start edges.
     pub(super) rows: RowSet,
     /// By row and start: what became of late start edges, in order of arrival; `None` when dropped.
     pub(super) moved: HashMap<(u32, Time), VecDeque<Option<Time>>>,
     pub(super) counts: Counts,
-    report: Vec<Batch>,
+    pub(super) report: Vec<Batch>,
     items: Vec<Item>,
     /// Whether no row will ever come.
     is_closed: bool,
@@ -54,8 +54,8 @@ pub(super) struct Arriving {
     /// Numbers of rows in [`Ingress::rows`], once needed.
     pub(super) ids: Option<Vec<u32>>,
     emit: Emit,
-    /// Stored rows that were let through.
-    released: Vec<u32>,
+    /// Stored rows that were let through, or dropped.
+    pub(super) released: Vec<u32>,
     /// Entries made for rows of this batch.
     entered: Vec<u32>,
     /// Rows dropped or moved, with the ticks.
@@ -276,19 +276,19 @@ impl Ingress {
         if time < partition.current {
             return self.take_late(row, arriving);
         }
-        let mut entry = Entry { place: Place::Fresh(row as u32), time, until };
-        if kind(time, until) == Some(Kind::End) {
-            let Some(start) = self.moved_start(row, until, arriving) else {
-                self.drop_row(row, arriving);
-                return Ok(());
-            };
-            entry = entry.ending(start);
-        }
-        let partition = self.partition(slot);
+        let entry = Entry::fresh(row, time, until);
+        let is_end = kind(time, until) == Some(Kind::End);
         if latency == 0 || time == partition.current {
-            self.let_through(slot, time, entry, arriving);
+            let start = if is_end { self.moved_start(row, until, arriving) } else { Some(until) };
+            match start {
+                Some(start) if is_end => self.let_through(slot, time, entry.ending(start), arriving),
+                Some(_) => self.let_through(slot, time, entry, arriving),
+                None => self.drop_row(row, arriving),
+            }
             return Ok(());
         }
+        let entry = if is_end { self.awaits_start(row, entry, arriving) } else { entry };
+        let partition = self.partition(slot);
         if time > partition.high {
             partition.high = time;
             let bound = time.saturating_sub(latency).max(partition.current);
@@ -312,7 +312,9 @@ impl Ingress {
     fn release(&mut self, slot: u32, upto: Time, arriving: &mut Arriving) {
         while let Some((clock, number)) = self.partition(slot).pop_upto(upto) {
             let entry = self.waiting.leave(number);
-            self.let_through(slot, clock, entry, arriving);
+            if let Some(entry) = self.settled(entry, arriving) {
+                self.let_through(slot, clock, entry, arriving);
+            }
         }
     }
 

@@ -166,3 +166,21 @@ fn without_ends_nothing_is_remembered() {
     (0..999).for_each(|time| ingress.push(events(&[(time, END, time)])).unwrap());
     assert_eq!((ingress.moved.len(), ingress.counts().dropped), (0, 999));
 }
+
+#[test]
+fn an_end_edge_that_waits_follows_its_late_start() {
+    let input = [(20, 21, X), (25, 5, Y), (5, END, Y), (22, 40, X)];
+    check_rows(&policy(Disorder::Drop, 10), &input, &["1@20..21", "1@22..40"], (2, 0));
+    check_rows(&policy(Disorder::Adjust, 10), &input, &["2@15", "1@20..21", "1@22..40", "2@25..15"], (0, 1));
+    let mut ingress = Ingress::new(Policy { report: true, ..policy(Disorder::Drop, 10) }, &types());
+    input.iter().for_each(|event| ingress.push(events(&[*event])).unwrap());
+    ingress.finish();
+    assert_eq!((ingress.take_report().unwrap().len(), ingress.rows.len()), (2, 0));
+}
+
+#[test]
+fn the_end_of_a_dropped_start_still_tells_the_time() {
+    // The end edge at 24 raises the greatest time seen: what comes before 23 is late.
+    let input = [(10, END, X), (20, END, X), (4, END, Y), (24, 4, Y), (21, 22, Z)];
+    check_rows(&policy(Disorder::Drop, 1), &input, &["1@10", "1@20"], (3, 0));
+}

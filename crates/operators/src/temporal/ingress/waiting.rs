@@ -21,6 +21,8 @@ pub(super) struct Entry {
     pub(super) place: Place,
     pub(super) time: Time,
     pub(super) until: Time,
+    /// Of an end edge: the number of its contents, held, by which its start edge is found if that came late meanwhile.
+    pub(super) contents: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +80,11 @@ impl Waiting {
 }
 
 impl Entry {
+    /// A row of the batch at hand.
+    pub(super) fn fresh(row: usize, time: Time, until: Time) -> Entry {
+        Entry { place: Place::Fresh(row as u32), time, until, contents: None }
+    }
+
     /// The end of an event that begins at `start`, and one tick later at the earliest.
     pub(super) fn ending(self, start: Time) -> Entry {
         Entry { time: self.time.max(start.saturating_add(1)), until: start, ..self }

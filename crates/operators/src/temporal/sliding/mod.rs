@@ -15,12 +15,13 @@
 
 mod custom;
 mod fresh;
+mod lasting;
 mod pieces;
 mod spec;
 
 use std::collections::VecDeque;
 
-use anabranch_batch::{Batch, Diffs, END, Time, Until, hash};
+use anabranch_batch::{Batch, Diffs, END, Time, hash};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
@@ -49,6 +50,8 @@ pub struct Sliding {
     duration: i64,
     apart: bool,
     arrivals: Arrivals,
+    /// Of events that do not last as long as the plan says.
+    errors: Vec<Batch>,
     table: GroupTable,
     key_store: KeyStore,
     key_types: Vec<DataType>,
@@ -151,6 +154,7 @@ impl Sliding {
             duration,
             apart,
             arrivals: Arrivals::default(),
+            errors: Vec::new(),
             table: GroupTable::new(&key_types),
             key_store: KeyStore::default(),
             key_types,
@@ -439,21 +443,13 @@ impl Sliding {
 impl Timed for Sliding {
     fn push(&mut self, input: usize, batch: Batch) {
         assert_eq!(input, 0, "an aggregate has one input");
-        let lasts = |row: usize| {
-            let time = batch.times().get(row);
-            let end = if self.duration == END { END } else { time.saturating_add(self.duration) };
-            batch.until().get(row, time) == end
-        };
-        let is_known = match batch.until() {
-            Until::Duration(ticks) => *ticks == self.duration,
-            Until::Forever => self.duration == END,
-            Until::Column(_) => false,
-        };
-        assert!(is_known || (0..batch.len()).all(lasts), "every event lasts as long as the plan says");
+        let (batch, errors) = lasting::split(batch, self.duration);
+        self.errors.extend(errors);
         self.arrivals.push(batch);
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
+        out.errors.append(&mut self.errors);
         for batch in self.arrivals.take_before(upto) {
             match self.custom.is_empty() {
                 true => self.take(&batch),
