@@ -85,8 +85,13 @@ fn the_nearest_row_is_looked_for_on_both_sides() {
         rows(&[(1, Some(2), 20, 1, 1), (1, Some(5), 55, 1, 1), (1, Some(8), 80, 2, 1), (1, Some(7), 70, 3, 1)]),
     );
     // (Of two rows as near the later one is taken.)
-    let expected =
-        [(50, Some(20), 1, 1), (50, Some(20), 2, -1), (50, Some(70), 3, 1), (50, Some(80), 2, 1), (50, Some(80), 3, -1)];
+    let expected = [
+        (50, Some(20), 1, 1),
+        (50, Some(20), 2, -1),
+        (50, Some(70), 3, 1),
+        (50, Some(80), 2, 1),
+        (50, Some(80), 3, -1),
+    ];
     assert_eq!(step(&mut asof, 9), expected);
 }
 
