@@ -48,7 +48,7 @@
 //! assert_eq!(reader.stats().rows, 1);
 //! ```
 //!
-//! Reading order: [`Layout`], [`Chunk`], [`Run`], [`Builder`], `merge`, [`Spine`], [`Writer`], [`Keys`], [`probe`],
+//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`, [`Spine`], [`Writer`], [`Keys`], [`probe`],
 //! [`ValueCursor`], [`Snapshot`].
 
 mod builder;

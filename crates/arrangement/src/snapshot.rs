@@ -1,7 +1,7 @@
 //! The contents of an arrangement at one time, whole or in portions.
 //!
 //! Law: the batches, together, are the collection at `at`: each row once, with its multiplicity.
-//! Cost: one pass of merging for each doubling of the number of runs; a single run is only copied, or not even that.
+//! Cost: one pass of merging for up to sixteen runs; a single run is only copied, or not even that.
 //!
 //! A [`Snapshot`] is cut by ranges of key hashes, so that whoever reads a large arrangement can let others work in between. What it reads
 //! is immutable: it may be resumed whenever, whatever happens to the arrangement. One key is never cut.
