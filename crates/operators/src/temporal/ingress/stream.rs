@@ -348,7 +348,9 @@ impl Ingress {
     }
 
     fn pass_low_watermark(&mut self, time: Time, arriving: &mut Arriving) {
-        if self.low.is_some_and(|low| time <= low) {
+        // (That time begins no earlier need not be said.)
+        let is_known = self.policy.begin > FIRST && time <= self.policy.begin;
+        if is_known || self.low.is_some_and(|low| time <= low) {
             return;
         }
         for slot in self.slots_in_order() {

@@ -139,6 +139,14 @@ fn low_watermarks_follow_the_greatest_time() {
 }
 
 #[test]
+fn a_promise_of_what_is_known_says_nothing() {
+    let mut ingress = Ingress::new(Policy { begin: 0, ..policy(Disorder::Drop, 0) }, &types());
+    ingress.low_watermark(0);
+    ingress.low_watermark(3);
+    assert_eq!(let_through(&mut ingress), ["low 3"]);
+}
+
+#[test]
 fn partitions_that_are_passed_are_forgotten() {
     let low_watermark = Some(LowWatermark { period: 10, lag: 0 });
     let mut ingress = partitioned(Policy { low_watermark, ..policy(Disorder::Drop, 5) });
