@@ -1,7 +1,7 @@
 //! Merging the rows of one hash one by one: there are too many of them to be sorted in one piece.
 //!
-//! Law: rows come in the layout's order; those that equal the row before in all but the diff are summed. Cost: a comparison of words for each run and row; of columns where
-//! words tie. It can be stopped after every row.
+//! Law: rows come in the layout's order; those that equal the row before in all but the diff are summed. Cost: a comparison of words for
+//! each run and row; of columns where words tie. It can be stopped after every row.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -3,12 +3,12 @@
 //! Law: at every moment the rows of the runs are those of [`Merge::view`]: what is already merged, followed by the untouched rest of the oldest run;
 //! and the untouched rest of each of the others. Times before `since` are advanced to it, equal updates summed, zeros dropped.
 //!
-//! Cost: each row is moved once, whatever the number of runs. Memory of the inputs is given back chunk by chunk, so a merge needs little more than its
-//! result (when nobody else holds the inputs).
+//! Cost: each row is moved once, whatever the number of runs. Memory of the inputs is given back chunk by chunk, so a merge needs little
+//! more than its result (when nobody else holds the inputs).
 //!
-//! Hashes are uniform, so a range of them has about as many rows of each run as the run is large. Such a block, some thousand rows, is sorted by radix in the
-//! cache (`ordering`), where a tournament of the runs would wait for each comparison before the next. Only a hash whose rows are not all in
-//! one chunk of each run is merged row by row (`knot`).
+//! Hashes are uniform, so a range of them has about as many rows of each run as the run is large. Such a block, some thousand rows, is
+//! sorted by radix in the cache (`ordering`), where a tournament of the runs would wait for each comparison before the next. Only a hash
+//! whose rows are not all in one chunk of each run is merged row by row (`knot`).
 //!
 //! Source: radix sort of cache-sized pieces as in Satish et al., *Fast Sort on CPUs and GPUs* (SIGMOD 2010).
 

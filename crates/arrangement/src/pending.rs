@@ -1,7 +1,8 @@
 //! Rows chosen for the next chunks, in order, but not yet copied: where a merge or a sort meets consolidation.
 //!
-//! Law: rows come in the layout's order, blocks of whole hashes one after the other, or the rows of one hash one by one. Equal rows at equal times
-//! end up in one row, whatever the sources; rows that sum to zero vanish. Chunks are cut between hashes, but inside those that have more rows than a chunk.
+//! Law: rows come in the layout's order, blocks of whole hashes one after the other, or the rows of one hash one by one. Equal rows at equal
+//! times end up in one row, whatever the sources; rows that sum to zero vanish. Chunks are cut between hashes, but inside those that have
+//! more rows than a chunk.
 //!
 //! Cost: that of `ordering`. Each kept cell is copied once.
 

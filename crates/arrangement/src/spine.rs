@@ -9,9 +9,10 @@
 //!                        ^ fuel                              ^ insert
 //! ```
 //!
-//! Neighbours merge, all at once, when there are [`DUE_RUNS`] of them of which each is no larger than the newer ones together. So there are O(log rows)
-//! runs, and every row is merged O(log rows) times: 2.1 times when 60 equal runs were inserted, where merging two at a time takes four. No insertion pays
-//! for a large merge: it brings fuel in proportion to its rows, to *every* unfinished merge, enough to end well before its level is needed again.
+//! Neighbours merge, all at once, when there are [`DUE_RUNS`] of them of which each is no larger than the newer ones together. So there are
+//! O(log rows) runs, and every row is merged O(log rows) times: 2.1 times when 60 equal runs were inserted, where merging two at a time
+//! takes four. No insertion pays for a large merge: it brings fuel in proportion to its rows, to *every* unfinished merge, enough to end
+//! well before its level is needed again.
 //!
 //! The newest run waits for the next one while readers tell its times from those before: merged later, it needs no column of times.
 //!
@@ -226,7 +227,8 @@ impl Spine {
         self.find_neighbours(&self.levels, 2, IDLE_RATIO)
     }
 
-    /// The newest neighbours, none being merged, that are `runs` at least, of which each is at most `ratio` times as large as the newer ones together.
+    /// The newest neighbours, none being merged, that are `runs` at least, of which each is at most `ratio` times as large as the newer ones
+    /// together.
     fn find_neighbours(&self, levels: &[Level], runs: usize, ratio: usize) -> Option<Range<usize>> {
         let windows = (0..levels.len()).rev().map(|newest| {
             let mut rows = 0;

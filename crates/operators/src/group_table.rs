@@ -8,8 +8,9 @@
 //! path: a collision costs time, never an answer. Keys whose hash is exact (one integer-like column) are not stored at all;
 //! NULL, whose hash might be some integer's, has a slot of its own then.
 //!
-//! Cost: one hash table probe a row, none for a row with the hash of the row before (rows often come sorted by what they are grouped by); or, with a few thousand
-//! groups, mostly a look at two hashes beside each other that rows of the batch had; verification reads the key columns once. 16 bytes a group, and its key unless exact.
+//! Cost: one hash table probe a row, none for a row with the hash of the row before (rows often come sorted by what they are grouped by);
+//! or, with a few thousand groups, mostly a look at two hashes beside each other that rows of the batch had; verification reads the key
+//! columns once. 16 bytes a group, and its key unless exact.
 
 use anabranch_batch::{equal, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
