@@ -5,6 +5,7 @@ mod bad_events;
 mod derived;
 mod history;
 mod laws;
+mod promises;
 mod properties;
 mod questions;
 mod rewrites;
