@@ -47,6 +47,7 @@ mod progressive;
 mod query;
 mod rows;
 mod run;
+mod single;
 mod windows;
 
 pub use aggregate::{
@@ -71,4 +72,5 @@ pub use progressive::{Early, Progressive};
 pub use query::Frame;
 pub(crate) use run::RunInput;
 pub use run::{Lifetime, Run};
+pub use single::single;
 pub use windows::{Closed, Emit, window_end, window_start};

@@ -214,6 +214,7 @@ fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
         "sum_squares" => frame::sum_squares(of),
         "avg_squares" => frame::avg_squares(of),
         "product" => frame::product(of),
+        "single_or_default" => frame::single(of),
         "min" => frame::min(of),
         "max" => frame::max(of),
         "percentile_cont" => frame::percentile_cont(of, call["p"].as_f64().ok_or("a percentile needs p")?),

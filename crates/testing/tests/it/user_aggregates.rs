@@ -1,7 +1,7 @@
 //! Aggregates of users': equal to built-in ones, and what becomes of those that fail.
 
 use anabranch_engine::frame::{
-    Aggregate, Event, Expr, Frame, col, custom, custom_invertible, lit, product, start, sum, sum_squares,
+    Aggregate, Event, Expr, Frame, col, custom, custom_invertible, lit, product, single, start, sum, sum_squares,
 };
 use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
@@ -80,6 +80,24 @@ fn products_and_squares() {
         let float = factors.into_iter().product::<f64>();
         format!("{product}, {}, {squares}", datafusion_common::ScalarValue::Float64(Some(float)))
     });
+}
+
+#[test]
+fn a_single_row_is_its_value_and_several_are_an_error() {
+    let frame = input("in")
+        .group_by([col("k")])
+        .agg([single(col("x")), single(col("x")).filter(col("x").lt(lit(0))).alias("negative")]);
+    let mut session = Session::new(Options::default()).expect("a session starts");
+    let mut run = session.start(&frame).expect("the frame is right");
+    let event = |start: i64, end: i64, k: i64, x: i64| Event::interval(start, end, [k.into(), x.into()]);
+    run.push("in", vec![event(1, 9, 1, 5), event(2, 4, 2, -7), event(6, 8, 1, 6)]).expect("rows fit");
+    run.finish().expect("the run ends");
+    let error = run.lifetimes().expect_err("two rows are in force from 6 to 8");
+    assert!(error.to_string().contains("aggregate \"single\" failed: there are 2 rows"), "{error}");
+    let mut rest: Vec<String> =
+        run.lifetimes().expect("what is not in error comes out").iter().map(ToString::to_string).collect();
+    rest.sort();
+    assert_eq!(rest, ["[1, 6) 1, 5, NULL", "[2, 4) 2, -7, -7", "[8, 9) 1, 5, NULL"]);
 }
 
 #[test]
