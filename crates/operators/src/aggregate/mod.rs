@@ -76,14 +76,24 @@ pub struct Aggregate {
     n_keys: usize,
     rows: Rows,
     pending: Pending,
-    /// Complete rows that are still to be merged, keyed, each portion with a time after its last.
-    complete: VecDeque<(Batch, Time)>,
+    /// Complete rows that are still to be merged.
+    complete: VecDeque<Complete>,
     groups: GroupTable,
     /// Sum of diffs of each slot.
     multiplicities: Vec<Diff>,
     /// Start of each slot's present piece, when events are put out.
     pieces: Option<Vec<Time>>,
     calls: Vec<CallState>,
+}
+
+/// A portion of the complete rows.
+struct Complete {
+    /// Keyed by the groups' keys.
+    portion: Batch,
+    /// A time after the last.
+    upto: Time,
+    /// With the first portion: all rows up to that time, which some calls take in one piece.
+    whole: Option<Batch>,
 }
 
 /// Which groups have a row.
@@ -299,10 +309,10 @@ impl Timed for Aggregate {
         }
         let mut n_rows = 0;
         while n_rows < TURN_ROWS
-            && let Some((portion, upto)) = self.complete.pop_front()
+            && let Some(complete) = self.complete.pop_front()
         {
-            n_rows += portion.len();
-            self.step(portion, upto, out);
+            n_rows += complete.portion.len();
+            self.step(complete, out);
         }
     }
 
@@ -315,14 +325,14 @@ impl Timed for Aggregate {
             Rows::Global { from, is_out: false } => Some(from),
             _ => None,
         };
-        let complete = self.complete.iter().map(|(portion, _)| portion.times().min());
+        let complete = self.complete.iter().map(|complete| complete.portion.times().min());
         self.pending.pending_from().into_iter().chain(first_row).chain(complete).min()
     }
 
     fn size_bytes(&self) -> usize {
         let calls: usize = self.calls.iter().map(CallState::size_bytes).sum();
         let multiplicities = self.multiplicities.capacity() * size_of::<Diff>();
-        let complete: usize = self.complete.iter().map(|(portion, _)| portion.size_bytes()).sum();
+        let complete: usize = self.complete.iter().map(|complete| complete.portion.size_bytes()).sum();
         self.pending.size_bytes() + complete + self.groups.size_bytes() + multiplicities + calls
     }
 }
@@ -342,15 +352,21 @@ impl Aggregate {
         let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
         for (batch, upto) in complete {
             let batch = batch.with_key(&key);
-            let portions = if is_in_portions { portions(batch, self.groups.len()) } else { vec![batch] };
-            self.complete.extend(portions.into_iter().map(|portion| (portion, upto)));
+            let portions =
+                if is_in_portions { portions(batch.clone(), self.groups.len()) } else { vec![batch.clone()] };
+            let mut whole = Some(batch);
+            let portions = portions.into_iter();
+            self.complete.extend(portions.map(|portion| Complete { portion, upto, whole: whole.take() }));
         }
     }
 
-    /// Takes in updates before `upto`, and puts out what they change.
-    fn step(&mut self, portion: Batch, upto: Time, out: &mut Output) {
+    /// Takes a portion of the updates in, and puts out what they change.
+    fn step(&mut self, complete: Complete, out: &mut Output) {
+        let Complete { portion, upto, whole } = complete;
         let due = self.first_row_due(upto);
-        self.calls.iter_mut().for_each(|call| call.take_rows(&portion, upto));
+        if let Some(whole) = whole {
+            self.calls.iter_mut().for_each(|call| call.take_rows(&whole, upto));
+        }
         self.merge(&portion, due, upto, out);
         if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
             self.rows = Rows::Global { from, is_out: true };

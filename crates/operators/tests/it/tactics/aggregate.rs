@@ -253,3 +253,52 @@ fn a_value_owed_to_a_retraction_does_not_win() {
         assert_eq!(tactic.n_groups(), 1);
     });
 }
+
+/// More rows at one time than a turn takes on: calls that take a time's values in one piece, beside those that take portions.
+#[test]
+fn many_rows_of_one_time_take_several_turns() {
+    use anabranch_batch::{Batch, Diffs, Times};
+    use arrow::array::{ArrayRef, AsArray, Int64Array};
+    use arrow::datatypes::Int64Type;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    const N_KEYS: i64 = 1000;
+    let rows = |from: i64, to: i64, time: Time, diff: Diff| {
+        let keys: ArrayRef = Arc::new((from..to).map(|row| row % N_KEYS).collect::<Int64Array>());
+        let values: ArrayRef = Arc::new((from..to).collect::<Int64Array>());
+        Batch::new(vec![keys, values], Times::Constant(time), Diffs::Constant(diff))
+    };
+    let of_value = |function| call(function, Some(1), DataType::Int64);
+    let calls = vec![of_value(Function::Min), of_value(Function::Max), of_value(Function::Count)];
+    let input_types = vec![DataType::Int64; 2];
+    let spec = AggregateSpec { keys: vec![0], calls, input_types, effort: MergeEffort::default() };
+    let mut tactic = Aggregate::new(spec, None);
+    let (mut found, mut turns) = (BTreeMap::<Vec<i64>, Diff>::new(), 0);
+    let mut advance = |tactic: &mut Aggregate, upto: Time| loop {
+        let mut out = Output::default();
+        tactic.advance(upto, &mut out);
+        turns += 1;
+        for batch in &out.rows {
+            let columns: Vec<&Int64Array> =
+                (0..4).map(|column| batch.column(column).as_primitive::<Int64Type>()).collect();
+            for row in 0..batch.len() {
+                let row_of = columns.iter().map(|column| column.value(row)).collect();
+                *found.entry(row_of).or_default() += batch.diffs().get(row);
+            }
+        }
+        if !tactic.has_more() {
+            break;
+        }
+    };
+    // Two times complete at once, then a third that takes the least values away.
+    tactic.push(0, rows(0, 700_000, 1, 1));
+    tactic.push(0, rows(700_000, 1_400_000, 2, 1));
+    advance(&mut tactic, 3);
+    tactic.push(0, rows(0, 600_000, 5, -1));
+    advance(&mut tactic, 6);
+    assert!(turns > 4, "{turns} turns");
+    found.retain(|_, diff| *diff != 0);
+    let expected = (0..N_KEYS).map(|key| (vec![key, 600_000 + key, 1_399_000 + key, 800], 1)).collect();
+    assert_eq!(found, expected);
+}
