@@ -256,7 +256,7 @@ fn a_value_owed_to_a_retraction_does_not_win() {
 
 /// More rows at one time than a turn takes on: calls that take a time's values in one piece, beside those that take portions.
 #[test]
-fn many_rows_of_one_time_take_several_turns() {
+fn more_rows_of_one_time_than_a_turn_takes_on() {
     use anabranch_batch::{Batch, Diffs, Times};
     use arrow::array::{ArrayRef, AsArray, Int64Array};
     use arrow::datatypes::Int64Type;
@@ -274,11 +274,10 @@ fn many_rows_of_one_time_take_several_turns() {
     let input_types = vec![DataType::Int64; 2];
     let spec = AggregateSpec { keys: vec![0], calls, input_types, effort: MergeEffort::default() };
     let mut tactic = Aggregate::new(spec, None);
-    let (mut found, mut turns) = (BTreeMap::<Vec<i64>, Diff>::new(), 0);
+    let mut found = BTreeMap::<Vec<i64>, Diff>::new();
     let mut advance = |tactic: &mut Aggregate, upto: Time| loop {
         let mut out = Output::default();
         tactic.advance(upto, &mut out);
-        turns += 1;
         for batch in &out.rows {
             let columns: Vec<&Int64Array> =
                 (0..4).map(|column| batch.column(column).as_primitive::<Int64Type>()).collect();
@@ -297,7 +296,6 @@ fn many_rows_of_one_time_take_several_turns() {
     advance(&mut tactic, 3);
     tactic.push(0, rows(0, 600_000, 5, -1));
     advance(&mut tactic, 6);
-    assert!(turns > 4, "{turns} turns");
     found.retain(|_, diff| *diff != 0);
     let expected = (0..N_KEYS).map(|key| (vec![key, 600_000 + key, 1_399_000 + key, 800], 1)).collect();
     assert_eq!(found, expected);
