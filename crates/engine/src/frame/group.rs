@@ -52,7 +52,7 @@ impl Frame {
     pub fn group_apply(&self, keys: impl IntoIterator<Item = Expr>, body: impl FnOnce(Frame) -> Frame) -> Frame {
         let keys: Vec<Expr> = keys.into_iter().collect();
         match (self.grouped(&keys), self.state()) {
-            (Ok(group), Ok(outer)) => body(group).ungrouped(&outer.group),
+            (Ok(group), Ok(outer)) => body(group.clone()).ungrouped(&group, &outer.group),
             (Err(error), _) | (_, Err(error)) => Frame::failed(error),
         }
     }
@@ -67,7 +67,7 @@ impl Frame {
     ) -> Frame {
         let keys: Vec<Expr> = keys.into_iter().collect();
         match (self.grouped(&keys), other.grouped(&keys), self.state()) {
-            (Ok(left), Ok(right), Ok(outer)) => body(left, right).ungrouped(&outer.group),
+            (Ok(left), Ok(right), Ok(outer)) => body(left.clone(), right).ungrouped(&left, &outer.group),
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => Frame::failed(error),
         }
     }
@@ -80,11 +80,17 @@ impl Frame {
         Ok(Frame::regrouped(state, plan, group))
     }
 
-    /// This frame back in the outer groups.
-    fn ungrouped(&self, outer: &[String]) -> Frame {
-        match self.state() {
-            Ok(state) => Frame::regrouped(state, state.plan.clone(), outer.to_vec()),
-            Err(error) => Frame::failed(error),
+    /// This frame, made of that of a group, back in the outer groups.
+    fn ungrouped(&self, group: &Frame, outer: &[String]) -> Frame {
+        match (self.state(), group.state()) {
+            (Ok(state), Ok(given)) if state.group == given.group => {
+                Frame::regrouped(state, state.plan.clone(), outer.to_vec())
+            }
+            (Ok(_), Ok(_)) => Frame::failed(
+                Error::invalid("the query applied to the groups is not made of the group's frame")
+                    .with_hint("Begin with the frame that group_apply gives to its body."),
+            ),
+            (Err(error), _) | (_, Err(error)) => Frame::failed(error),
         }
     }
 }

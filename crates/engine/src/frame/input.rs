@@ -170,7 +170,8 @@ impl Events {
 
     /// The ticks of a column, in the unit of the time column.
     fn ticks(&self, rows: &RecordBatch, column: &str) -> Result<ArrayRef, Error> {
-        let values = rows.column_by_name(column).ok_or_else(|| self.no_column(column))?;
+        let missing = || Error::invalid(format!("the rows pushed into \"{}\" have no column \"{column}\"", self.name));
+        let values = rows.column_by_name(column).ok_or_else(missing)?;
         let in_ticks = |values: &ArrayRef| match self.unit() {
             Some(unit) => cast(&cast(values, unit)?, &DataType::Int64),
             None => cast(values, &DataType::Int64),

@@ -44,6 +44,8 @@ pub struct Run<'s> {
     future: Vec<Batch>,
     /// Rows that came out beside an error.
     undrained: Vec<Batch>,
+    /// Lifetimes that came out beside an error.
+    complete: Vec<Lifetime>,
 }
 
 /// An input of a run.
@@ -91,7 +93,8 @@ impl<'s> Run<'s> {
         let merge = Merge::new(cluster.workers());
         let goes_by_arrival = frame.state().is_ok_and(|state| goes_by_arrival(&state.plan));
         let (pairs, future, undrained) = (Pairs::default(), Vec::new(), Vec::new());
-        Run { cluster, dataflow, frame, inputs, goes_by_arrival, clock, merge, pairs, future, undrained }
+        let complete = Vec::new();
+        Run { cluster, dataflow, frame, inputs, goes_by_arrival, clock, merge, pairs, future, undrained, complete }
     }
 
     /// Gives rows to an input, in any order between two advances.
@@ -203,10 +206,14 @@ impl<'s> Run<'s> {
     /// # Errors
     /// `Data` when a row is in error, `Internal` when a worker has failed.
     pub fn lifetimes(&mut self) -> Result<Vec<Lifetime>, Error> {
-        let mut complete = Vec::new();
         for batch in self.drain_rows()? {
-            self.pairs.add(&batch, &mut complete)?;
+            self.pairs.add(&batch, &mut self.complete);
         }
+        // (An error is said once; the lifetimes that came with it are there the next time.)
+        if let Some(error) = self.pairs.error.take() {
+            return Err(error);
+        }
+        let mut complete = std::mem::take(&mut self.complete);
         if self.merge.frontier() == END {
             complete.extend(self.pairs.open());
         }
@@ -361,28 +368,48 @@ struct Pairs {
     open: HashMap<(Time, Vec<ScalarValue>), u64>,
     /// In order of arrival, for an answer that is the same each time.
     order: VecDeque<(Time, Vec<ScalarValue>)>,
+    /// The first thing that was wrong; the rows behind it were taken.
+    error: Option<Error>,
+}
+
+/// The row that stands for all that are equal to it: there is one zero.
+fn as_equal(row: &[ScalarValue]) -> Vec<ScalarValue> {
+    let value = |value: &ScalarValue| match value {
+        ScalarValue::Float64(Some(0.0)) => ScalarValue::Float64(Some(0.0)),
+        ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(0.0)),
+        other => other.clone(),
+    };
+    row.iter().map(value).collect()
 }
 
 impl Pairs {
-    fn add(&mut self, batch: &Batch, complete: &mut Vec<Lifetime>) -> Result<(), Error> {
+    fn add(&mut self, batch: &Batch, complete: &mut Vec<Lifetime>) {
         for at in 0..batch.len() {
             let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, at));
-            let row = values
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| Error::internal(format!("a cell has no value: {error}")))?;
+            let row = match values.collect::<Result<Vec<_>, _>>() {
+                Ok(row) => row,
+                Err(error) => {
+                    self.error.get_or_insert_with(|| Error::internal(format!("a cell has no value: {error}")));
+                    continue;
+                }
+            };
             match event(batch, at) {
                 ticks::Event::Start { start, end: END } => {
-                    *self.open.entry((start, row.clone())).or_default() += 1;
+                    *self.open.entry((start, as_equal(&row))).or_default() += 1;
                     self.order.push_back((start, row));
                 }
                 ticks::Event::Start { start, end } => complete.push(Lifetime { start, end, row }),
                 ticks::Event::End { start, end } => {
-                    let key = (start, row);
-                    match self.open.get_mut(&key) {
+                    match self.open.get_mut(&(start, as_equal(&row))) {
                         Some(count) if *count > 0 => *count -= 1,
-                        _ => return Err(Error::data(format!("an event that began at {start} ends without a start"))),
+                        _ => {
+                            let message =
+                                || Error::data(format!("an event that began at {start} ends without a start"));
+                            self.error.get_or_insert_with(message);
+                            continue;
+                        }
                     }
-                    complete.push(Lifetime { start, end, row: key.1 });
+                    complete.push(Lifetime { start, end, row });
                 }
                 ticks::Event::Nothing => {}
             }
@@ -390,7 +417,6 @@ impl Pairs {
         if self.order.len() > 2 * self.open.len() + 1024 {
             self.forget_closed();
         }
-        Ok(())
     }
 
     /// Drops what has ended from the order of arrival.
@@ -400,7 +426,8 @@ impl Pairs {
             self.open.iter().map(|(key, count)| (key, *count)).collect();
         let mut kept = VecDeque::new();
         for key in self.order.iter().rev() {
-            if let Some(count) = left.get_mut(key).filter(|count| **count > 0) {
+            let count = left.get_mut(&(key.0, as_equal(&key.1)));
+            if let Some(count) = count.filter(|count| **count > 0) {
                 *count -= 1;
                 kept.push_front(key.clone());
             }

@@ -172,21 +172,54 @@ fn an_end_is_read_in_the_unit_of_the_time() {
 fn events_at_the_ends_of_time_are_errors_where_a_duration_does_not_fit() {
     let schema = Schema::new(["k", "x"].map(|name| Field::new(name, DataType::Int64, true)).to_vec());
     let input = |duration| Events::input("in", schema.clone()).constant_duration(duration).frame();
-    let frames = [
-        (input(1).quantize(10, 10, 0), i64::MIN + 3, i64::MIN + 4),
-        (input(4).extend(-2), i64::MAX - 3, i64::MAX),
-        (input(4).clip_duration(2), i64::MAX - 3, i64::MAX),
-    ];
-    for (frame, start, end) in frames {
+    let outcome = |frame: &Frame, start: i64, end: i64| {
         let mut session = Session::new(Options::default()).expect("a session starts");
         let mut run = session.start(&frame.agg([count_rows()])).expect("the frame is right");
-        // (What does not fit may be refused where it comes in, or be an error of its row; the run goes on.)
-        let pushed = run.push("in", vec![Event::interval(start, end, row(1))]);
+        run.push("in", vec![Event::interval(start, end, row(1))]).map_err(|error| error.to_string())?;
         run.finish().expect("the run goes on");
-        if pushed.is_ok() {
-            let _ = run.lifetimes();
-        }
+        let out = run.lifetimes().map_err(|error| error.to_string());
         drop(run);
         lives(&mut session);
-    }
+        out.map(|lifetimes| lifetimes.iter().map(|life| (life.start, life.end)).collect::<Vec<_>>())
+    };
+    // A window that would begin before all time is shorter than the plan says.
+    let early = outcome(&input(1).quantize(10, 10, 0), i64::MIN + 3, i64::MIN + 4);
+    assert!(early.as_ref().is_err_and(|error| error.contains("too near the ends of time")), "{early:?}");
+    // An event that would end after all time does not last as promised.
+    let late = outcome(&input(4).extend(-2), i64::MAX - 3, i64::MAX);
+    assert!(late.is_err(), "{late:?}");
+    let clipped = outcome(&input(4).clip_duration(2), i64::MAX - 3, i64::MAX);
+    assert_eq!(clipped, Ok(vec![(i64::MAX - 3, i64::MAX - 1)]));
+}
+
+#[test]
+fn lifetimes_beside_an_end_without_a_start_are_not_lost() {
+    let frame = input("left");
+    let mut session = Session::new(Options::default()).expect("a session starts");
+    let mut run = session.start(&frame).expect("the frame is right");
+    let events = [Event::point(1, row(1)), Event::end(7, 2, row(9)), Event::point(8, row(2))];
+    run.push("left", events.to_vec()).expect("rows fit");
+    run.finish().expect("the input ends");
+    let error = run.lifetimes().expect_err("an end has no start");
+    assert!(error.to_string().contains("began at 2 ends without a start"), "{error}");
+    let rest: Vec<String> = run.lifetimes().expect("the rest").iter().map(ToString::to_string).collect();
+    assert_eq!(rest, ["[1, 2) 0, 1", "[8, 9) 0, 2"]);
+}
+
+#[test]
+fn an_end_edge_finds_its_start_by_equality() {
+    let schema = Schema::new(vec![Field::new("x", DataType::Float64, true)]);
+    let mut session = Session::new(Options::default()).expect("a session starts");
+    let mut run = session.start(&Events::input("in", schema).frame()).expect("the frame is right");
+    let x = |value: f64| [ScalarValue::Float64(Some(value))];
+    run.push("in", vec![Event::start(1, x(0.0)), Event::end(4, 1, x(-0.0))]).expect("rows fit");
+    run.finish().expect("the input ends");
+    let out: Vec<String> = run.lifetimes().expect("zero is zero").iter().map(ToString::to_string).collect();
+    assert_eq!(out.len(), 1, "{out:?}");
+}
+
+#[test]
+fn a_body_that_ignores_its_group_is_refused() {
+    let (left, other) = (input("left"), input("left"));
+    says(&left.group_apply([col("k")], |_| other.clone()), &["group's frame", "group_apply"]);
 }
