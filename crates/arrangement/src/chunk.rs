@@ -192,6 +192,23 @@ impl Chunk {
         })
     }
 
+    /// The same rows with times before `since` advanced to it, sharing memory. `None` if rows might become equal by that, or if
+    /// the times would have to be copied.
+    pub(crate) fn advanced(self: &Rc<Chunk>, since: Time) -> Option<Rc<Chunk>> {
+        match self.times {
+            _ if since <= self.facts.time_min => Some(Rc::clone(self)),
+            Times::Column(_) => None,
+            Times::Constant(_) => Some(Rc::new(Chunk {
+                columns: self.columns.clone(),
+                key_hashes: self.key_hashes.clone(),
+                value_words: self.value_words.clone(),
+                times: Times::Constant(since),
+                diffs: self.diffs.clone(),
+                facts: Facts { time_min: since, time_max: since, ..self.facts },
+            })),
+        }
+    }
+
     /// The rows with times up to `at`; `None` when there is none.
     pub(crate) fn until(self: &Rc<Chunk>, layout: &Layout, at: Time) -> Option<Rc<Chunk>> {
         if self.facts.time_max <= at {

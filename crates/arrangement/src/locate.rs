@@ -1,7 +1,7 @@
 //! Finding key hashes in a sorted part of a run.
 //!
-//! Hashes are uniform, so a place is guessed by interpolation: among the chunks, then in the chunk, then once more from what was
-//! found there; the last few rows are galloped, which also makes every answer right when hashes are not uniform at all.
+//! Hashes are mostly uniform between the first and the last, so a place is guessed by interpolation: among the chunks, then in the chunk, then once more from
+//! what was found there; the last few rows are galloped, which also makes every answer right when hashes are not uniform at all.
 //!
 //! Cost: for few keys, two or three cache lines a key; for about as many keys as rows, galloping from one to the next, O(log gap).
 //! Memory latency, not instructions, is what a probe pays for. So each step is made for a whole block of keys, and for all parts of all
@@ -122,8 +122,11 @@ fn find_chunk(part: &Part, from: usize, hash: u64) -> usize {
         Some(&last) if hash <= last => return from,
         Some(_) => {}
     }
-    let guess = ((u128::from(hash) * part.lasts.len() as u128) >> 64) as usize;
-    from + gallop(lasts, guess.saturating_sub(from).min(lasts.len() - 1), hash)
+    // (The chunk before ends below.)
+    let (before, last) = (lasts[0], lasts[lasts.len() - 1]);
+    let density = lasts.len() as f64 / to_float(last.saturating_sub(before)).max(1.0);
+    let guess = (to_float(hash - before) * density) as usize;
+    from + gallop(lasts, guess.min(lasts.len() - 1), hash)
 }
 
 fn guess_in_chunk(part: &Part, chunk: usize, hash: u64) -> Guess<'_> {

@@ -3,12 +3,13 @@
 //! Law: at every moment the rows of the runs are those of [`Merge::view`]: what is already merged, followed by the untouched rest of the oldest run;
 //! and the untouched rest of each of the others. Times before `since` are advanced to it, equal updates summed, zeros dropped.
 //!
-//! Cost: each row is moved once, whatever the number of runs. Memory of the inputs is given back chunk by chunk, so a merge needs little
-//! more than its result (when nobody else holds the inputs).
+//! Cost: each row is moved once, whatever the number of runs; none of a chunk between whose first and last hash the other runs have nothing, as where
+//! keys come in order: it becomes part of the result as it is. Memory of the inputs is given back chunk by chunk, so a merge needs little more than
+//! its result (when nobody else holds the inputs).
 //!
-//! Hashes are uniform, so a range of them has about as many rows of each run as the run is large. Such a block, some thousand rows, is
-//! sorted by radix in the cache (`ordering`), where a tournament of the runs would wait for each comparison before the next. Only a hash
-//! whose rows are not all in one chunk of each run is merged row by row (`knot`).
+//! Elsewhere a range of hashes that has some thousand rows in all runs, a block, is sorted by radix in the cache (`ordering`), where a tournament
+//! of the runs would wait for each comparison before the next. Only a hash whose rows are not all in one chunk of each run is
+//! merged row by row (`knot`).
 //!
 //! Source: radix sort of cache-sized pieces as in Satish et al., *Fast Sort on CPUs and GPUs* (SIGMOD 2010).
 
@@ -24,6 +25,12 @@ use crate::knot::Knot;
 use crate::ordering::{Block, Source};
 use crate::pending::Pending;
 use crate::{Layout, Run};
+
+/// A chunk with fewer rows is not moved as it is, nor are fewer rows made a chunk for that: else runs would have more and more smaller and smaller chunks.
+const CHUNK_ROWS_MIN: usize = CHUNK_ROWS / 2;
+
+/// What it costs to move a chunk as it is, in rows.
+const MOVE_FUEL: usize = 64;
 
 /// An unfinished merge of adjacent runs.
 #[derive(Debug)]
@@ -101,7 +108,8 @@ impl Merge {
                 self.settle();
                 return true;
             };
-            *fuel -= self.take_rows(first, rows).cast_signed();
+            let taken = if self.move_chunk(first) { MOVE_FUEL } else { self.take_rows(first, rows) };
+            *fuel -= taken.cast_signed();
         }
         false
     }
@@ -144,17 +152,47 @@ impl Merge {
         self.take_block(self.bound(first, rows).into_iter().chain(horizon).min())
     }
 
+    /// Makes the chunk that begins with hash `first` part of the result as it is, if nothing is to be merged with it. Returns whether it was.
+    fn move_chunk(&mut self, first: u64) -> bool {
+        let is_between = self.knot.is_none() && (self.pending.len() == 0 || self.pending.len() >= CHUNK_ROWS_MIN);
+        if !is_between {
+            return false;
+        }
+        let Some(mover) = self.sides.iter().position(|side| side.is_at(first)) else { return false };
+        let side = &self.sides[mover];
+        let Some(chunk) = side.current().filter(|chunk| side.row == 0 && chunk.len() >= CHUNK_ROWS_MIN) else {
+            return false;
+        };
+        let last = chunk.hashes().at(chunk.len() - 1);
+        let is_alone = |(number, other): (usize, &mut Side)| number == mover || other.next_hash().is_none_or(|next| last < next);
+        let Some(chunk) = chunk.advanced(self.since) else { return false };
+        if !self.sides.iter_mut().enumerate().all(is_alone) {
+            return false;
+        }
+        self.settle();
+        self.merged.push(chunk);
+        self.sides[mover].pop();
+        true
+    }
+
     /// A hash before which the current chunks have about `rows` rows, and some at least; `None` if they have not many more.
     fn bound(&self, first: u64, rows: usize) -> Option<u64> {
-        let total: usize = self.sides.iter().map(Side::rows_left).sum();
-        if total <= rows + rows / 2 {
-            return None;
+        let mut bound = None;
+        loop {
+            let counts: Vec<usize> = self.sides.iter().map(|side| side.rows_before(bound)).collect();
+            let total: usize = counts.iter().sum();
+            let largest = (0..counts.len()).max_by_key(|&side| counts[side])?;
+            if total <= rows + rows / 2 {
+                return bound;
+            }
+            let (side, count) = (&self.sides[largest], counts[largest]);
+            let ahead = (count - 1).min((count as u128 * rows as u128 / total as u128) as usize);
+            let closer = Some(side.current()?.hashes().at(side.row + ahead).max(first.checked_add(1)?));
+            if closer == bound {
+                return bound;
+            }
+            bound = closer;
         }
-        let largest = self.sides.iter().max_by_key(|side| side.rows_left())?;
-        let left = largest.rows_left();
-        let row = largest.row + (left - 1).min((left as u128 * rows as u128 / total as u128) as usize);
-        let hash = largest.current()?.hashes().at(row);
-        first.checked_add(1).map(|after| hash.max(after))
     }
 
     /// Takes the rows of the current chunks with hashes before `bound`, which are all there are. Returns how many they were.
@@ -164,7 +202,7 @@ impl Merge {
         for side in sides {
             let Some(chunk) = side.current().cloned() else { continue };
             let hashes = chunk.hashes();
-            let end = bound.map_or(chunk.len(), |bound| gallop_up(hashes.view(), side.row, bound));
+            let end = side.row + side.rows_before(bound);
             if end > side.row {
                 let source = side.source(pending);
                 hashes.append_to(&mut block.hashes, side.row..end);
@@ -221,9 +259,24 @@ impl Side {
         self.chunks.get(self.chunk + 1).map(|chunk| chunk.hashes().at(0))
     }
 
-    /// Rows left of the current chunk.
-    fn rows_left(&self) -> usize {
-        self.current().map_or(0, |chunk| chunk.len() - self.row)
+    /// Whether the next row has this hash. The chunk that the cursor is in has a next row.
+    fn is_at(&self, hash: u64) -> bool {
+        self.current().is_some_and(|chunk| chunk.hashes().at(self.row) == hash)
+    }
+
+    /// Rows left of the current chunk with hashes before `bound`.
+    fn rows_before(&self, bound: Option<u64>) -> usize {
+        let rows = |chunk: &Rc<Chunk>| match bound {
+            None => chunk.len() - self.row,
+            Some(bound) => gallop_up(chunk.hashes().view(), self.row, bound) - self.row,
+        };
+        self.current().map_or(0, rows)
+    }
+
+    /// Lets go of the current chunk, the first, of which no row was taken.
+    fn pop(&mut self) {
+        assert!(self.chunk == 0 && self.row == 0 && self.start == 0, "only a whole chunk is moved");
+        self.chunks.pop_front();
     }
 
     fn forget_consumed(&mut self) {

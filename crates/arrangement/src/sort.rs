@@ -1,12 +1,13 @@
 //! Sorting rows by two words: by the hash first, by radix; then by the second word where hashes tie.
 //!
-//! Cost: O(rows) on uniform hashes, also where they lie in a narrow range, as those of a block of a merge do: what they have in common is left out.
-//! Rows that tie are few, or come as a few sorted lists one after the other, which the standard sort notices.
+//! Cost: O(rows) on hashes that come in order, or are uniform, also in a narrow range, as those of a block of a merge are; see `order::sort_zoomed`.
+//! Rows that tie are few, or come as a few sorted lists one after the other, which the standard sort notices; or they are many, then they
+//! are sorted by radix again.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use anabranch_batch::order::sort_by_first_half;
+use anabranch_batch::order::{Zoom, sort_zoomed};
 
 /// A row and the two words that (nearly) decide its place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -21,6 +22,9 @@ pub(crate) struct Entry {
 
 /// More ties than this are left to the standard sort.
 const NETWORK_ROWS_MAX: usize = 10;
+
+/// Fewer ties than this are left to the standard sort, also where their hashes differ.
+const RADIX_ROWS_MIN: usize = 64;
 
 /// Rows in order, as parallel lists.
 pub(crate) struct Sorted {
@@ -43,13 +47,11 @@ pub(crate) enum Tie {
 
 /// The rows with these hashes, and the word that each has, in order of (hash, word, row).
 pub(crate) fn sort_rows(hashes: &[u64], word: impl Fn(u32) -> u64) -> Sorted {
-    let (least, most) = hashes.iter().fold((u64::MAX, 0), |(least, most), &hash| (hash.min(least), hash.max(most)));
-    // What hashes have in common is left out, so that the first half tells them apart.
-    let in_common = most.saturating_sub(least).leading_zeros();
-    let spread = |hash: u64| (hash - least).unbounded_shl(in_common);
-    let rows: Vec<u32> = match hashes.is_sorted() {
+    let in_order = hashes.is_sorted();
+    let zoom = Zoom::new(hashes);
+    let rows: Vec<u32> = match in_order {
         true => (0..hashes.len() as u32).collect(),
-        false => sort_by_first_half(hashes.iter().map(|&hash| spread(hash))).collect(),
+        false => sort_zoomed(hashes, zoom).collect(),
     };
     let mut sorted = Sorted {
         hashes: rows.iter().map(|&row| hashes[row as usize]).collect(),
@@ -58,7 +60,10 @@ pub(crate) fn sort_rows(hashes: &[u64], word: impl Fn(u32) -> u64) -> Sorted {
         hashes_tie: false,
         words_tie: false,
     };
-    sorted.sort_ties(|a, b| (spread(a) ^ spread(b)) >> 32 == 0);
+    match in_order {
+        true => sorted.sort_ties(0..hashes.len(), |a, b| a == b),
+        false => sorted.sort_ties(0..hashes.len(), |a, b| zoom.ties(a, b)),
+    }
     sorted
 }
 
@@ -116,12 +121,12 @@ impl Sorted {
     }
 
     /// Sorts neighbours whose hashes nearly tie, so far in order of rows.
-    fn sort_ties(&mut self, ties: impl Fn(u64, u64) -> bool) {
-        let mut start = 0;
-        while start + 1 < self.len() {
+    fn sort_ties(&mut self, range: Range<usize>, ties: impl Fn(u64, u64) -> bool) {
+        let mut start = range.start;
+        while start + 1 < range.end {
             let hash = self.hashes[start];
             let mut end = start + 1;
-            while end < self.len() && ties(hash, self.hashes[end]) {
+            while end < range.end && ties(hash, self.hashes[end]) {
                 end += 1;
             }
             if end - start > 1 {
@@ -138,11 +143,27 @@ impl Sorted {
 
     /// A stable sort by hash and word.
     fn sort_few(&mut self, range: Range<usize>) {
-        let hash = self.hashes[range.start];
-        if range.len() > NETWORK_ROWS_MAX || self.hashes[range.clone()].iter().any(|&other| other != hash) {
-            return self.sort_range(range, |a, b| (a.hash, a.word).cmp(&(b.hash, b.word)));
+        let hashes = &self.hashes[range.clone()];
+        let is_one = hashes.iter().all(|hash| *hash == hashes[0]);
+        if is_one && range.len() <= NETWORK_ROWS_MAX {
+            sort_words(&mut self.words[range.clone()], &mut self.rows[range]);
+        } else if is_one || range.len() < RADIX_ROWS_MIN {
+            self.sort_range(range, |a, b| (a.hash, a.word).cmp(&(b.hash, b.word)));
+        } else {
+            self.sort_crowd(range);
         }
-        sort_words(&mut self.words[range.clone()], &mut self.rows[range]);
+    }
+
+    /// The same of many rows whose hashes differ, but only far behind.
+    fn sort_crowd(&mut self, range: Range<usize>) {
+        let zoom = Zoom::new(&self.hashes[range.clone()]);
+        let order: Vec<u32> = sort_zoomed(&self.hashes[range.clone()], zoom).collect();
+        let entries: Vec<Entry> = order.into_iter().map(|at| self.at(range.start + at as usize)).collect();
+        for (at, entry) in range.clone().zip(entries) {
+            self.set(at, entry);
+        }
+        debug_assert!(zoom.is_exact(), "half of a hash was the same");
+        self.sort_ties(range, |a, b| a == b);
     }
 }
 
@@ -168,7 +189,7 @@ mod tests {
     #[test]
     fn entries_come_out_in_order() {
         for n in [0, 1, 5, 100, 10_000] {
-            for (mask, offset) in [(!0, 0), (0xFF, 0), (0xF << 60, 0), (0xFFFF, 7 << 50), (0xF_FFFF, !0 - 0xF_FFFF)] {
+            for (mask, offset) in [(!0, 0), (0xFF, 0), (0xF << 60, 0), (0xFFFF, 7 << 50), (0xF_FFFF, !0 - 0xF_FFFF), (0xFFFF << 48 | 0x3FF, 0)] {
                 let hash = |row: u64| (row.wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask) + offset;
                 let entries: Vec<Entry> =
                     (0..n).map(|row| Entry { hash: hash(row), word: row % 3, row: row as u32 }).collect();

@@ -190,33 +190,48 @@ fn hashes_of_this_major_release_stay() {
         hash::hash_columns(&[], 1)[0],
     ];
     let expected = [
-        0xe220_a839_7b1d_cdaf,
-        0xe4d9_7177_1b65_2c20,
-        0x9e6c_63d0_985b_6417,
-        0xd6da_b18e_1392_608a,
+        0x8000_0000_0000_0000,
+        0x7fff_ffff_ffff_ffff,
+        0x7fff_ffff_ffff_ffff,
+        0xbff8_0000_0000_0000,
         0x09c0_3fb0_e492_65d7,
         0xc475_d2b2_0394_edd5,
         0x1f85_3748_acb9_dbcc,
-        0x2a67_d755_2e03_9ea7,
-        0x68b1_8265_c2a9_ab79,
-        0x2efc_97c4_9c65_dbab,
+        0xffff_ffff_ffff_ffff,
+        0xece6_75d1_fc8f_8cbb,
+        0x8000_0001_2efc_97c4,
         0x2545_f491_4f6c_dd1d,
     ];
     assert_eq!(hashes, expected, "routing and stored runs rest on these: {hashes:#x?}");
 }
 
 #[test]
-fn hashes_spread_over_high_and_low_bits() {
-    let hashes = hash::hash_columns(&[ints(&(0..80_000).collect::<Vec<_>>())], 80_000);
-    let mut high = [0; 8];
-    let mut shards = [0; 7];
-    for &hash in &hashes {
-        high[(hash >> 61) as usize] += 1;
-        shards[hash::route(hash, 7)] += 1;
-        assert_eq!(hash::route(hash, 7), hash::route(hash & 0xffff_ffff, 7), "routing uses the low bits");
+fn spread_hashes_fill_high_and_low_bits_whatever_the_integers() {
+    for (start, step) in [(0, 1), (-40_000, 1), (0, 1 << 10), (7, 1 << 32), (0, 12_345_678_901)] {
+        let column = ints(&(0..80_000).map(|row: i64| start + step * row).collect::<Vec<_>>());
+        for columns in [vec![column.clone()], vec![column.clone(), ints(&[5; 80_000])]] {
+            let mut high = [0; 8];
+            let mut low = [0; 8];
+            let mut shards = [0; 7];
+            for hash in hash::hash_columns(&columns, 80_000) {
+                high[(hash::spread(hash) >> 61) as usize] += 1;
+                low[(hash::spread(hash) & 7) as usize] += 1;
+                shards[hash::route(hash, 7)] += 1;
+            }
+            assert!(high.iter().chain(&low).all(|&n| (9_000..11_000).contains(&n)), "{step}: {high:?} {low:?}");
+            assert!(shards.iter().all(|&n| (10_500..12_400).contains(&n)), "{step}: {shards:?}");
+        }
     }
-    assert!(high.iter().all(|&n| (9_500..10_500).contains(&n)), "{high:?}");
-    assert!(shards.iter().all(|&n| (11_000..11_900).contains(&n)), "{shards:?}");
+}
+
+#[test]
+fn integers_that_lead_keep_their_order() {
+    let values: Vec<i64> = vec![i64::from(i32::MIN), -70_000, -1, 0, 1, 2, 70_000, i64::from(i32::MAX)];
+    let rest = ints(&[3, 1, 4, 1, 5, 9, 2, 6]);
+    for columns in [vec![ints(&values)], vec![ints(&values), rest]] {
+        let hashes = hash::hash_columns(&columns, values.len());
+        assert!(hashes.is_sorted_by(|a, b| a < b), "{hashes:x?}");
+    }
 }
 
 #[test]

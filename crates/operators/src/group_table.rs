@@ -12,6 +12,7 @@
 //! or, with a few thousand groups, mostly a look at two hashes beside each other that rows of the batch had; verification reads the key
 //! columns once. 16 bytes a group, and its key unless exact.
 
+use anabranch_batch::hash::spread;
 use anabranch_batch::{equal, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
@@ -136,7 +137,7 @@ impl GroupTable {
         if self.null.is_some_and(|entry| entry.slot == slot) {
             self.null = None;
         } else {
-            let entry = self.table.find_entry(hash, |entry| entry.slot == slot);
+            let entry = self.table.find_entry(spread(hash), |entry| entry.slot == slot);
             let Ok(entry) = entry else { panic!("a released slot is in the table under its hash") };
             entry.remove();
             if !self.exact {
@@ -161,7 +162,7 @@ impl GroupTable {
         let renumbered = |entry: Entry| Entry { slot: new_of_old[entry.slot as usize], ..entry };
         let mut table = HashTable::with_capacity(old_of_new.len());
         for entry in self.table.drain().map(renumbered) {
-            table.insert_unique(entry.hash, entry, |other| other.hash);
+            table.insert_unique(spread(entry.hash), entry, |other| spread(other.hash));
         }
         self.table = table;
         self.null = self.null.map(renumbered);
@@ -215,20 +216,20 @@ impl GroupTable {
     fn warm(&self, hashes: &[u64], row: usize) {
         if row.is_multiple_of(WARM_ROWS) && self.table.len() >= WARM_GROUPS_MIN {
             let next = hashes[row..hashes.len().min(row + WARM_ROWS)].chunk_by(|a, b| a == b).map(|same| &same[0]);
-            black_box(next.filter(|&&hash| self.table.find(hash, |entry| entry.hash == hash).is_some()).count());
+            black_box(next.filter(|&&hash| self.table.find(spread(hash), |entry| entry.hash == hash).is_some()).count());
         }
     }
 
     /// Enters a row with some slot whose key has this hash; returns where that is among those touched.
     #[inline]
     fn touch_hash(&mut self, hash: u64, row: u32, touched: &mut Touched, new: &mut New) -> u32 {
-        if let Some(entry) = self.table.find_mut(hash, |entry| entry.hash == hash) {
+        if let Some(entry) = self.table.find_mut(spread(hash), |entry| entry.hash == hash) {
             entry.index = touched.enter(entry.slot, entry.index, row);
             return entry.index;
         }
         let slot = self.next_slot();
         let index = touched.enter(slot, u32::MAX, row);
-        self.table.insert_unique(hash, Entry { hash, slot, index }, |entry| entry.hash);
+        self.table.insert_unique(spread(hash), Entry { hash, slot, index }, |entry| spread(entry.hash));
         new.push(slot, row);
         index
     }
@@ -305,13 +306,13 @@ impl GroupTable {
     /// The slot of one row, comparing its key with every stored key of the same hash.
     fn find_or_insert_exactly(&mut self, columns: &[ArrayRef], row: u32, hash: u64, new: &mut New) -> u32 {
         let candidates: Vec<u32> =
-            self.table.iter_hash(hash).filter(|entry| entry.hash == hash).map(|entry| entry.slot).collect();
+            self.table.iter_hash(spread(hash)).filter(|entry| entry.hash == hash).map(|entry| entry.slot).collect();
         let equal = self.keys.equal(&candidates, columns, &vec![row; candidates.len()]);
         if let Some(index) = equal.iter().position(|&equal| equal) {
             return candidates[index];
         }
         let slot = self.next_slot();
-        self.table.insert_unique(hash, Entry { hash, slot, index: u32::MAX }, |entry| entry.hash);
+        self.table.insert_unique(spread(hash), Entry { hash, slot, index: u32::MAX }, |entry| spread(entry.hash));
         new.push(slot, row);
         slot
     }
@@ -361,7 +362,7 @@ impl Recent {
     fn find_while_known(&self, hashes: &[u64], indexes: &mut [u32]) -> usize {
         let mask = self.sets.len() - 1;
         for (at, (&hash, index)) in hashes.iter().zip(indexes).enumerate() {
-            let [first, second] = &self.sets[hash as usize & mask];
+            let [first, second] = &self.sets[spread(hash) as usize & mask];
             let (is_first, is_second) = (first.0 == hash, second.0 == hash);
             // (Which of the two it is is for no processor to guess: no branch.)
             *index = first.1 ^ ((first.1 ^ second.1) & u32::from(is_second).wrapping_neg());
@@ -378,7 +379,7 @@ impl Recent {
     }
 
     fn enter(&mut self, hash: u64, index: u32) {
-        let at = hash as usize & (self.sets.len() - 1);
+        let at = spread(hash) as usize & (self.sets.len() - 1);
         self.sets[at] = [(hash, index), self.sets[at][0]];
     }
 }

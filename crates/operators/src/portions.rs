@@ -7,6 +7,7 @@
 //! that was used before; and the part of the group table that a portion touches is a neighbourhood.
 //! Source: radix partitioning (Manegold, Boncz, Kersten, *Optimizing main-memory join on modern hardware*, TKDE 2002), here of aggregation.
 
+use anabranch_batch::hash::spread;
 use anabranch_batch::{Batch, partition_by};
 
 /// Rows that a portion aims for.
@@ -24,11 +25,11 @@ pub(crate) fn portions(batch: Batch, n_groups: usize) -> Vec<Batch> {
     if n_portions < 2 {
         return vec![batch];
     }
-    // A hash table takes the low bits of the hash for the place: the highest of these name a neighbourhood.
+    // A group table takes the low bits of the spread hash for the place: the highest of these name a neighbourhood.
     let bits = n_portions.ilog2();
     let place_bits = (n_groups + batch.len() / 2).next_power_of_two().ilog2();
     let shift = place_bits.saturating_sub(bits);
-    let mut portions = partition_by(&batch, 1 << bits, |hash| (hash >> shift) as usize & ((1 << bits) - 1));
+    let mut portions = partition_by(&batch, 1 << bits, |hash| (spread(hash) >> shift) as usize & ((1 << bits) - 1));
     portions.retain(|portion| !portion.is_empty());
     portions
 }

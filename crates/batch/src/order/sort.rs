@@ -1,12 +1,12 @@
 //! Sorting rows by their hash.
 //!
-//! A row travels as one integer: the first half of its hash, above its number. Good hashes are uniform, so their first bits say almost exactly where
-//! a row belongs: a radix sort on four times as many prefixes as there are rows, in passes small enough for the first-level cache, leaves
-//! few rows out of place. Each run of equal prefixes that holds one is then sorted. Hashes that are not uniform (a test's
-//! bad hash) leave long runs, which the standard sort takes over.
+//! A row travels as one integer: 32 bits of its hash, above its number. They are the first that differ ([`Zoom`]). Hashes are mostly uniform
+//! between the least and the greatest, so these bits say almost exactly where a row belongs: a radix sort on four times as many prefixes as there are
+//! rows, in passes small enough for the first-level cache, leaves few rows out of place. Each run of equal prefixes that holds one is then
+//! sorted. Where hashes crowd together (numbers, but for one far away) long runs tie: they are sorted by radix again, by the bits in which they differ.
 //!
-//! Cost: O(n) expected on uniform hashes, O(n log n) on any. 3 ns a row for 1,000 to 250,000 rows, where the standard sort of
-//! (hash, row) takes 9 to 50 (examples/kernels.rs).
+//! Cost: O(n) where they come in order, and expected on hashes that are uniform, or are in places; O(n log n) on any. 3 ns a row for 1,000 to 250,000
+//! rows, where the standard sort of (hash, row) takes 9 to 50 (examples/kernels.rs).
 
 /// Bits of one pass at most.
 const PASS_BITS_MAX: u32 = 11;
@@ -18,27 +18,67 @@ const RADIX_ROWS_MIN: usize = 32;
 /// # Panics
 /// If there are 2^32 rows or more.
 pub fn sort_by_hash(hashes: &[u64]) -> Vec<u32> {
-    let keys = sorted_keys(hashes.iter().copied());
-    let mut rows: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
-    sort_second_halves(&keys, &mut rows, hashes);
+    if hashes.is_sorted() {
+        return (0..hashes.len() as u32).collect();
+    }
+    let zoom = Zoom::new(hashes);
+    let mut rows: Vec<u32> = sort_zoomed(hashes, zoom).collect();
+    let mut start = 0;
+    while start < rows.len() {
+        let hash = hashes[rows[start] as usize];
+        let ties = rows[start..].iter().take_while(|&&row| zoom.ties(hash, hashes[row as usize])).count();
+        if ties > 1 {
+            sort_tied(&mut rows[start..start + ties], hashes);
+        }
+        start += ties;
+    }
     rows
 }
 
-/// The rows `0 .. hashes.len()` in order of (first half of the hash, row): enough for whoever looks at the hashes again anyway.
+/// The rows `0 .. hashes.len()` in order of (the hash through `zoom`, row): those that tie there are still in order of rows.
 ///
 /// # Panics
 /// If there are 2^32 rows or more.
-pub fn sort_by_first_half(hashes: impl ExactSizeIterator<Item = u64>) -> impl ExactSizeIterator<Item = u32> {
-    sorted_keys(hashes).into_iter().map(|key| key as u32)
-}
-
-/// First halves of hashes, above the numbers of their rows, in order.
-fn sorted_keys(hashes: impl ExactSizeIterator<Item = u64>) -> Vec<u64> {
+pub fn sort_zoomed(hashes: &[u64], zoom: Zoom) -> impl ExactSizeIterator<Item = u32> {
     assert!(u32::try_from(hashes.len()).is_ok(), "a batch has less than 2^32 rows");
-    let mut keys: Vec<u64> = hashes.zip(0u32..).map(|(hash, row)| hash >> 32 << 32 | u64::from(row)).collect();
+    let key = |(&hash, row): (&u64, u32)| zoom.spread(hash) >> 32 << 32 | u64::from(row);
+    let mut keys: Vec<u64> = hashes.iter().zip(0u32..).map(key).collect();
     let prefix_bits = sort_prefixes(&mut keys);
     sort_misplaced(&mut keys, prefix_bits);
-    keys
+    keys.into_iter().map(|key| key as u32)
+}
+
+/// The 32 bits that tell some hashes apart best: what all of them have in common is left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Zoom {
+    least: u64,
+    /// First bits in which no two differ by more than a carry.
+    in_common: u32,
+}
+
+impl Zoom {
+    /// That of these hashes. O(hashes).
+    pub fn new(hashes: &[u64]) -> Zoom {
+        let (least, most) = hashes.iter().fold((u64::MAX, 0), |(least, most), &hash| (hash.min(least), hash.max(most)));
+        Zoom { least, in_common: most.saturating_sub(least).leading_zeros() }
+    }
+
+    #[inline]
+    fn spread(self, hash: u64) -> u64 {
+        (hash - self.least).unbounded_shl(self.in_common)
+    }
+
+    /// Whether two of the hashes are equal as far as is seen.
+    #[inline]
+    pub fn ties(self, a: u64, b: u64) -> bool {
+        (self.spread(a) ^ self.spread(b)) >> 32 == 0
+    }
+
+    /// Whether hashes that tie are equal.
+    #[inline]
+    pub fn is_exact(self) -> bool {
+        self.in_common >= 32
+    }
 }
 
 /// Brings keys in order of their first bits, and tells how many bits those are.
@@ -90,16 +130,18 @@ fn sort_misplaced(keys: &mut [u64], prefix_bits: u32) {
     }
 }
 
-/// Orders rows whose hashes have the same first half by (hash, row).
-fn sort_second_halves(keys: &[u64], rows: &mut [u32], hashes: &[u64]) {
-    let mut start = 0;
-    for run in keys.chunk_by(|a, b| a >> 32 == b >> 32) {
-        let ties = &mut rows[start..start + run.len()];
-        start += run.len();
-        if ties.len() > 1 && !ties.is_sorted_by_key(|&row| hashes[row as usize]) {
-            ties.sort_unstable_by_key(|&row| (hashes[row as usize], row));
-        }
+/// Sorts a few rows, or many whose hashes lie close together, by (hash, row). They come in order of rows.
+fn sort_tied(rows: &mut [u32], hashes: &[u64]) {
+    if rows.is_sorted_by_key(|&row| hashes[row as usize]) {
+        return;
     }
+    if rows.len() < RADIX_ROWS_MIN {
+        return rows.sort_by_key(|&row| hashes[row as usize]);
+    }
+    // (They have at least one more bit in common than those around them.)
+    let tied: Vec<u64> = rows.iter().map(|&row| hashes[row as usize]).collect();
+    let sorted: Vec<u32> = sort_by_hash(&tied).into_iter().map(|at| rows[at as usize]).collect();
+    rows.copy_from_slice(&sorted);
 }
 
 #[cfg(test)]
@@ -110,7 +152,7 @@ mod tests {
     #[test]
     fn any_distribution_of_hashes_sorts_by_hash_then_row() {
         let mut rng = Rng::new(1);
-        for mask in [!0, 0, 0xff, 0xff << 56, 1 << 63, 0xf0f0, 0xffff << 24] {
+        for mask in [!0, 0, 0xff, 0xff << 56, 1 << 63, 0xf0f0, 0xffff << 24, 0x8000_0000_0000_ffff, 0x8000_0100_0000_0fff] {
             for n in [0, 1, 2, 3, 31, 32, 50, 1000, 40_000] {
                 let hashes: Vec<u64> = (0..n).map(|_| rng.next() & mask).collect();
                 let mut expected: Vec<u32> = (0..n as u32).collect();
