@@ -164,7 +164,8 @@ impl Merge {
             return false;
         };
         let last = chunk.hashes().at(chunk.len() - 1);
-        let is_alone = |(number, other): (usize, &mut Side)| number == mover || other.next_hash().is_none_or(|next| last < next);
+        let is_alone =
+            |(number, other): (usize, &mut Side)| number == mover || other.next_hash().is_none_or(|next| last < next);
         let Some(chunk) = chunk.advanced(self.since) else { return false };
         if !self.sides.iter_mut().enumerate().all(is_alone) {
             return false;

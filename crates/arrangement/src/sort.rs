@@ -189,7 +189,14 @@ mod tests {
     #[test]
     fn entries_come_out_in_order() {
         for n in [0, 1, 5, 100, 10_000] {
-            for (mask, offset) in [(!0, 0), (0xFF, 0), (0xF << 60, 0), (0xFFFF, 7 << 50), (0xF_FFFF, !0 - 0xF_FFFF), (0xFFFF << 48 | 0x3FF, 0)] {
+            for (mask, offset) in [
+                (!0, 0),
+                (0xFF, 0),
+                (0xF << 60, 0),
+                (0xFFFF, 7 << 50),
+                (0xF_FFFF, !0 - 0xF_FFFF),
+                (0xFFFF << 48 | 0x3FF, 0),
+            ] {
                 let hash = |row: u64| (row.wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask) + offset;
                 let entries: Vec<Entry> =
                     (0..n).map(|row| Entry { hash: hash(row), word: row % 3, row: row as u32 }).collect();

@@ -216,7 +216,9 @@ impl GroupTable {
     fn warm(&self, hashes: &[u64], row: usize) {
         if row.is_multiple_of(WARM_ROWS) && self.table.len() >= WARM_GROUPS_MIN {
             let next = hashes[row..hashes.len().min(row + WARM_ROWS)].chunk_by(|a, b| a == b).map(|same| &same[0]);
-            black_box(next.filter(|&&hash| self.table.find(spread(hash), |entry| entry.hash == hash).is_some()).count());
+            black_box(
+                next.filter(|&&hash| self.table.find(spread(hash), |entry| entry.hash == hash).is_some()).count(),
+            );
         }
     }
 

@@ -51,7 +51,9 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
             runs.extend(listener.drain().into_iter().map(|sealed| sealed.run));
             assert_eq!(listener.upper(), upper);
         }
-        check_reads(rng, &layout, &reader, &pushed, batch_rows);
+        let n_wanted = 1 + rng.below(1 + batch_rows / 3);
+        let wanted: Vec<Row> = (0..n_wanted).map(|_| random_row(rng, &layout.types, 12, true)).collect();
+        check_reads(rng, &layout, &reader, &pushed, &wanted);
     }
     let at = lower - 1;
     for (_, runs) in &listeners {
@@ -59,18 +61,15 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
     }
 }
 
-fn check_reads(rng: &mut Rng, layout: &Layout, reader: &Reader, pushed: &Model, batch_rows: u64) {
+/// Reads everything, and what is under the keys of the rows `wanted`, at some time.
+pub fn check_reads(rng: &mut Rng, layout: &Layout, reader: &Reader, pushed: &Model, wanted: &[Row]) {
     let at = rng.between(reader.since().max(-1), reader.upper());
     let (runs, contents) = (reader.runs(), pushed.contents(at));
     assert_eq!(runs.iter().map(|run| run.len()).sum::<usize>(), reader.stats().rows);
     assert_eq!(accumulate(&runs, at), contents, "the runs accumulate to what was pushed");
     check_snapshot(layout, &runs, at, &contents);
     check_run_keys(layout, &runs);
-    check_probe(rng, layout, &runs, at, &contents, 1 + rng_rows(batch_rows));
-}
-
-fn rng_rows(batch_rows: u64) -> u64 {
-    batch_rows / 3
+    check_probe(rng, layout, &runs, at, &contents, wanted);
 }
 
 fn accumulate(runs: &[Rc<Run>], at: Time) -> BTreeMap<Row, Diff> {
@@ -133,11 +132,9 @@ fn check_probe(
     runs: &[Rc<Run>],
     at: Time,
     contents: &BTreeMap<Row, Diff>,
-    n_keys: u64,
+    rows: &[Row],
 ) {
-    let n_keys = 1 + rng.below(n_keys);
-    let rows: Vec<Row> = (0..n_keys).map(|_| random_row(rng, &layout.types, 12, true)).collect();
-    let columns = to_columns(&layout.types, &rows);
+    let columns = to_columns(&layout.types, rows);
     let columns: Vec<ArrayRef> = layout.key.iter().map(|&column| columns[column].clone()).collect();
     let (keys, of_row) = Keys::from_columns(&columns, &hash_columns(&columns, rows.len()), NullKeys::Match);
     check_distinct(&keys);

@@ -4,4 +4,5 @@ mod history;
 mod laws;
 mod lives;
 mod model;
+mod ordered;
 mod spine;

@@ -152,7 +152,9 @@ mod tests {
     #[test]
     fn any_distribution_of_hashes_sorts_by_hash_then_row() {
         let mut rng = Rng::new(1);
-        for mask in [!0, 0, 0xff, 0xff << 56, 1 << 63, 0xf0f0, 0xffff << 24, 0x8000_0000_0000_ffff, 0x8000_0100_0000_0fff] {
+        for mask in
+            [!0, 0, 0xff, 0xff << 56, 1 << 63, 0xf0f0, 0xffff << 24, 0x8000_0000_0000_ffff, 0x8000_0100_0000_0fff]
+        {
             for n in [0, 1, 2, 3, 31, 32, 50, 1000, 40_000] {
                 let hashes: Vec<u64> = (0..n).map(|_| rng.next() & mask).collect();
                 let mut expected: Vec<u32> = (0..n as u32).collect();

@@ -1,0 +1,98 @@
+//! Keys that come in order, nearly: chunks that nothing is merged with are moved as they are.
+
+use std::rc::Rc;
+
+use anabranch_arrangement::{Builder, Layout, MergeEffort, ValueOrder, arrangement};
+use anabranch_batch::{Batch, Diffs, Time, Times};
+use arrow::datatypes::DataType;
+
+use crate::laws::check_reads;
+use crate::model::{Cell, Model, Rng, Row, for_seeds, to_columns};
+
+/// Rows whose keys rise from `base` on, but for a few that are far away or have none.
+fn rising(rng: &mut Rng, base: i64, rows: u64, is_pair: bool) -> Vec<Row> {
+    let repeats = rng.between(1, 5);
+    let has_strays = rng.chance(2);
+    let row = |row: i64| {
+        let key = match rng.below(200) {
+            0 if has_strays => Cell::Null,
+            1 if has_strays => Cell::Int([i64::MIN, i64::MAX, 1 << 40, -7][rng.below(4) as usize]),
+            _ => Cell::Int(base + row / repeats),
+        };
+        let value = Cell::Int(rng.below(3) as i64);
+        if is_pair { vec![key, value, Cell::Int(0)] } else { vec![key, value] }
+    };
+    (0..rows as i64).map(row).collect()
+}
+
+fn check_rising(seed: u64) {
+    let rng = &mut Rng::new(seed);
+    let is_pair = rng.chance(2);
+    let key = if is_pair { vec![0, 1] } else { vec![0] };
+    let types = vec![DataType::Int64; key.len() + 1];
+    let layout = Rc::new(Layout { key, values: ValueOrder::Hash, types });
+    let efforts = [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()];
+    let (mut writer, mut reader) = arrangement(Rc::clone(&layout), efforts[rng.below(3) as usize]);
+    let mut builder = Builder::new(Rc::clone(&layout));
+    let (mut pushed, mut all, mut base) = (Model::default(), Vec::<Batch>::new(), -20_000);
+    for time in 0..10 {
+        let n_rows = rng.below(30_000);
+        let rows = rising(rng, base, n_rows, is_pair);
+        base += (n_rows / 4) as i64 - rng.below(2) as i64 * rng.between(0, 4000);
+        let times = match rng.chance(2) {
+            true => Times::Constant(time),
+            false => Times::Column(rows.iter().map(|_| rng.between(time, time + 3)).collect()),
+        };
+        let mut batches = vec![Batch::new(to_columns(&layout.types, &rows), times, Diffs::Constant(1))];
+        if !all.is_empty() && rng.chance(3) {
+            let gone = &all[rng.below(all.len() as u64) as usize];
+            batches.push(gone.clone().with_times(Times::Constant(time)).negate());
+        }
+        for batch in &batches {
+            pushed.add_batch(batch);
+            builder.push(batch.clone());
+        }
+        all.extend(batches);
+        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+        if rng.chance(2) {
+            reader.set_since(rng.between(reader.since().max(-1), time + 1));
+        }
+        writer.exert(&mut (rng.below(40_000) as isize));
+        let mut wanted: Vec<Row> = rows.into_iter().filter(|_| rng.chance(50)).collect();
+        wanted.extend(rising(rng, base, 50, is_pair));
+        check_reads(rng, &layout, &reader, &pushed, &wanted);
+    }
+}
+
+#[test]
+fn arrangements_of_rising_keys_equal_the_model() {
+    for_seeds(4, check_rising);
+}
+
+#[test]
+fn chunks_of_rising_keys_are_moved_not_copied() {
+    let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+    let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::LAZY);
+    let mut builder = Builder::new(Rc::clone(&layout));
+    let addresses = |reader: &anabranch_arrangement::Reader| -> Vec<usize> {
+        let runs = reader.runs();
+        let chunks = runs.iter().flat_map(|run| run.chunks());
+        let mut addresses: Vec<usize> =
+            chunks.map(|chunk| chunk.columns()[0].to_data().buffers()[0].as_ptr() as usize).collect();
+        addresses.sort_unstable();
+        addresses
+    };
+    for time in 0..12 {
+        let rows: Vec<Row> = (0..20_000).map(|row| vec![Cell::Int(20_000 * time + row), Cell::Int(row % 7)]).collect();
+        builder.push(Batch::new(to_columns(&layout.types, &rows), Times::Constant(time), Diffs::Constant(1)));
+        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+    }
+    let before = addresses(&reader);
+    reader.set_since(11);
+    while writer.exert(&mut 10_000) {}
+    assert_eq!(reader.stats().runs, 1);
+    assert_eq!(addresses(&reader), before);
+    let runs = reader.runs();
+    let mut chunks = runs.iter().flat_map(|run| run.chunks());
+    assert!(chunks.all(|chunk| matches!(chunk.times(), Times::Constant(11))), "times are advanced all the same");
+}
