@@ -197,6 +197,13 @@ impl Reader {
         self.shared.borrow().spine.runs()
     }
 
+    /// The same, to look `keys` keys up in them: an arrangement that is asked often has fewer runs.
+    pub fn runs_for(&self, keys: usize) -> Vec<Rc<Run>> {
+        let shared = self.shared.borrow();
+        shared.spine.note_lookups(keys);
+        shared.spine.runs()
+    }
+
     /// The layout of the rows.
     pub fn layout(&self) -> &Rc<Layout> {
         &self.layout

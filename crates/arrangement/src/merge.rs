@@ -39,6 +39,8 @@ pub(crate) struct Merge {
     lower: Time,
     upper: Time,
     since: Time,
+    /// Rows of all inputs.
+    rows: usize,
     /// What remains of the inputs, oldest first.
     sides: Vec<Side>,
     /// Rows taken from the inputs, but not yet in a chunk.
@@ -86,6 +88,7 @@ impl Merge {
             lower: first.lower(),
             upper: last.upper(),
             since,
+            rows: runs.iter().map(|run| run.len()).sum(),
             sides: runs.iter().map(|run| Side::new(run)).collect(),
             block: Block::default(),
             knot: None,
@@ -112,6 +115,11 @@ impl Merge {
             *fuel -= taken.cast_signed();
         }
         false
+    }
+
+    /// Rows of all inputs.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// The result.

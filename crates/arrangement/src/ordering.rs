@@ -155,7 +155,12 @@ impl Rows<'_> {
         }
         for group in equal.chunk_by(|a, b| a + 1 == *b) {
             let range = group[0] - 1..group[0] + group.len();
-            rows.sort_range(range, |a, b| self.time(a).cmp(&self.time(b)));
+            match group {
+                // (An update and its retraction, mostly.)
+                [_] if self.time(&rows.at(range.start)) <= self.time(&rows.at(range.start + 1)) => {}
+                [_] => rows.swap(range.start, range.start + 1),
+                _ => rows.sort_range(range, |a, b| self.time(a).cmp(&self.time(b))),
+            }
         }
         equal.into_iter().filter(|&at| self.time(&rows.at(at - 1)) == self.time(&rows.at(at))).collect()
     }

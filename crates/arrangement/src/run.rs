@@ -108,6 +108,11 @@ impl Run {
         self.since
     }
 
+    /// Whether all updates have times before this one.
+    pub fn is_before(&self, time: Time) -> bool {
+        self.is_empty() || self.time_max < time
+    }
+
     /// The earliest time of an update; [`anabranch_batch::END`] when there is none.
     pub(crate) fn time_min(&self) -> Time {
         self.time_min

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use anabranch_batch::order::{Zoom, sort_zoomed};
+use anabranch_batch::order::{Zoom, sort_by_hash, sort_zoomed};
 
 /// A row and the two words that (nearly) decide its place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -114,10 +114,25 @@ impl Sorted {
         }
     }
 
+    /// Exchanges two rows.
+    pub fn swap(&mut self, a: usize, b: usize) {
+        self.hashes.swap(a, b);
+        self.words.swap(a, b);
+        self.rows.swap(a, b);
+    }
+
     fn set(&mut self, at: usize, entry: Entry) {
         self.hashes[at] = entry.hash;
         self.words[at] = entry.word;
         self.rows[at] = entry.row;
+    }
+
+    /// Puts some rows in an order of theirs.
+    fn permute(&mut self, range: Range<usize>, order: &[u32]) {
+        let entries: Vec<Entry> = order.iter().map(|&at| self.at(range.start + at as usize)).collect();
+        for (at, entry) in range.zip(entries) {
+            self.set(at, entry);
+        }
     }
 
     /// Sorts neighbours whose hashes nearly tie, so far in order of rows.
@@ -147,7 +162,10 @@ impl Sorted {
         let is_one = hashes.iter().all(|hash| *hash == hashes[0]);
         if is_one && range.len() <= NETWORK_ROWS_MAX {
             sort_words(&mut self.words[range.clone()], &mut self.rows[range]);
-        } else if is_one || range.len() < RADIX_ROWS_MIN {
+        } else if is_one {
+            let order = sort_by_hash(&self.words[range.clone()]);
+            self.permute(range, &order);
+        } else if range.len() < RADIX_ROWS_MIN {
             self.sort_range(range, |a, b| (a.hash, a.word).cmp(&(b.hash, b.word)));
         } else {
             self.sort_crowd(range);
@@ -158,10 +176,7 @@ impl Sorted {
     fn sort_crowd(&mut self, range: Range<usize>) {
         let zoom = Zoom::new(&self.hashes[range.clone()]);
         let order: Vec<u32> = sort_zoomed(&self.hashes[range.clone()], zoom).collect();
-        let entries: Vec<Entry> = order.into_iter().map(|at| self.at(range.start + at as usize)).collect();
-        for (at, entry) in range.clone().zip(entries) {
-            self.set(at, entry);
-        }
+        self.permute(range.clone(), &order);
         debug_assert!(zoom.is_exact(), "half of a hash was the same");
         self.sort_ties(range, |a, b| a == b);
     }

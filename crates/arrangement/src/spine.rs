@@ -9,10 +9,11 @@
 //!                        ^ fuel                              ^ insert
 //! ```
 //!
-//! Neighbours merge, all at once, when there are [`DUE_RUNS`] of them of which each is no larger than the newer ones together. So there are
-//! O(log rows) runs, and every row is merged O(log rows) times: 2.1 times when 60 equal runs were inserted, where merging two at a time
-//! takes four. No insertion pays for a large merge: it brings fuel in proportion to its rows, to *every* unfinished merge, enough to end
-//! well before its level is needed again.
+//! Neighbours merge, all at once, when there are enough of them of which each is no larger than the newer ones together. So there are
+//! O(log rows) runs, and every row is merged O(log rows) times. How many are enough depends on what is asked: a key that is looked up pays for every run,
+//! a row that comes in for every merge. With four, 60 equal runs cost each row 2.1 merges (merging two at a time takes four); with sixteen, which are
+//! enough where next to nothing is looked up, one ([`Demand`]). No insertion pays for a large merge: it brings fuel in proportion to its
+//! rows, to *every* unfinished merge, enough to end well before its level is needed again.
 //!
 //! The newest run waits for the next one while readers tell its times from those before: merged later, it needs no column of times.
 //!
@@ -22,12 +23,12 @@
 //! Times are advanced, and equal updates summed, only by merging: a spine into which nothing is inserted keeps what it has, until
 //! somebody offers fuel with [`Spine::exert`]. That merges what is unfinished, then neighbours up to eight times apart in size, then
 //! rewrites runs that distinguish times nobody can tell apart any more. So a trickle of insertions with an eager idler still costs
-//! at most some ten rows of work, per level, for each inserted row.
+//! at most some ten rows of work, per level, for each inserted row. What exertion began insertions go on with only once it is due for them too.
 //!
 //! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are slots of powers of two; here, levels
 //! are whatever sizes runs have, since consolidation may shrink a run by any factor.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -47,6 +48,7 @@ pub struct Spine {
     upper: Time,
     /// Nobody asks for times before this one.
     since: Time,
+    demand: Demand,
     /// What readers see, oldest first; forgotten when it changes.
     readable: OnceCell<Vec<Rc<Run>>>,
 }
@@ -69,9 +71,11 @@ pub struct SpineStats {
     pub runs: usize,
 }
 
-/// Neighbours that insertions merge: so many at least,
-const DUE_RUNS: usize = 4;
-/// each at most so many times as large as the newer ones together.
+/// Neighbours that insertions merge: so many at least where keys are looked up as often as rows come in,
+const DUE_RUNS_MIN: usize = 4;
+/// and so many where that is seldom.
+const DUE_RUNS_SELDOM: usize = 8;
+/// Each is at most so many times as large as the newer ones together.
 const DUE_RATIO: usize = 1;
 /// Neighbours that exertion merges: two at least, each less than so many times as large as the newer ones together.
 const IDLE_RATIO: usize = 8;
@@ -81,7 +85,49 @@ pub(crate) const MERGED_RUNS_MAX: usize = 16;
 #[derive(Debug)]
 enum Level {
     Settled(Rc<Run>),
-    Merging(Box<Merge>),
+    /// An unfinished merge, and whether exertion began it.
+    Merging(Box<Merge>, Begun),
+}
+
+/// Who pays for a merge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Begun {
+    ByInsertion,
+    ByExertion,
+}
+
+/// What was asked of a spine lately, beside what came in.
+#[derive(Debug, Default)]
+struct Demand {
+    /// Keys looked up, and rows inserted; the last few insertions count most.
+    lookups: Cell<usize>,
+    inserted: usize,
+    /// The last merge left much less than it was given.
+    shrinks: bool,
+}
+
+impl Demand {
+    fn insert(&mut self, rows: usize) {
+        let fade = |count: usize| count - count / 8;
+        self.inserted = fade(self.inserted) + rows;
+        self.lookups.set(fade(self.lookups.get()));
+    }
+
+    fn merged(&mut self, from: usize, to: usize) {
+        self.shrinks = to < from / 4 * 3;
+    }
+
+    /// Runs of about the same size that are worth merging. Where `c` is the cost of a look-up in a run, half that of a row merged, and there are `l` look-ups for each
+    /// row, that is the `n` with the least `(2 + l (n - 1) / 2) / ln n`.
+    fn due_runs(&self) -> usize {
+        let lookups = self.lookups.get();
+        match self.inserted {
+            _ if self.shrinks => DUE_RUNS_MIN,
+            inserted if lookups < inserted / 8 => MERGED_RUNS_MAX,
+            inserted if lookups < inserted / 2 => DUE_RUNS_SELDOM,
+            _ => DUE_RUNS_MIN,
+        }
+    }
 }
 
 impl MergeEffort {
@@ -101,7 +147,15 @@ impl Default for MergeEffort {
 impl Spine {
     /// A spine without updates, complete before no time.
     pub fn new(layout: Rc<Layout>, effort: MergeEffort) -> Spine {
-        Spine { layout, effort, levels: Vec::new(), upper: Time::MIN, since: Time::MIN, readable: OnceCell::new() }
+        Spine {
+            layout,
+            effort,
+            levels: Vec::new(),
+            upper: Time::MIN,
+            since: Time::MIN,
+            demand: Demand::default(),
+            readable: OnceCell::new(),
+        }
     }
 
     /// The layout of the rows.
@@ -124,6 +178,11 @@ impl Spine {
         self.since = self.since.max(since);
     }
 
+    /// Says that `keys` keys are looked up, in every run: the more often, the fewer runs.
+    pub fn note_lookups(&self, keys: usize) {
+        self.demand.lookups.set(self.demand.lookups.get() + keys);
+    }
+
     /// Declares that no update before `upper` will come.
     ///
     /// # Panics
@@ -144,6 +203,7 @@ impl Spine {
         if run.is_empty() {
             return;
         }
+        self.demand.insert(run.len());
         let fuel = run.len().saturating_mul(self.effort.fuel_per_row);
         let fuel = isize::try_from(fuel).unwrap_or(isize::MAX);
         self.levels.push(Level::Settled(run));
@@ -154,13 +214,13 @@ impl Spine {
     /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
         while *fuel > 0 {
-            let unfinished = self.levels.iter().rposition(|level| matches!(level, Level::Merging(_)));
+            let unfinished = self.levels.iter().rposition(|level| matches!(level, Level::Merging(..)));
             match unfinished.or_else(|| self.start_idle()) {
                 Some(at) => self.work(at, fuel),
                 None => return false,
             }
         }
-        let is_unfinished = |level: &Level| matches!(level, Level::Merging(_));
+        let is_unfinished = |level: &Level| matches!(level, Level::Merging(..));
         self.levels.iter().any(is_unfinished) || self.find_idle().is_some() || self.find_history().is_some()
     }
 
@@ -182,30 +242,41 @@ impl Spine {
     fn readable(&self) -> &[Rc<Run>] {
         let view = |level: &Level| match level {
             Level::Settled(run) => Rc::clone(run),
-            Level::Merging(merge) => merge.view(),
+            Level::Merging(merge, _) => merge.view(),
         };
         self.readable.get_or_init(|| self.levels.iter().map(view).collect())
     }
 
-    /// Gives `fuel` to every unfinished merge, those included that can start now.
+    /// Gives `fuel` to every unfinished merge that is due, those included that can start now.
     fn feed_merges(&mut self, fuel: isize) {
+        let mut newer = 0;
         for at in (0..self.levels.len()).rev() {
-            self.work(at, &mut fuel.clone());
+            let rows = match &self.levels[at] {
+                Level::Settled(run) => run.len(),
+                Level::Merging(merge, _) => merge.rows(),
+            };
+            let waits = matches!(self.levels[at], Level::Merging(_, Begun::ByExertion)) && rows > DUE_RATIO * newer;
+            if !waits {
+                self.work(at, &mut fuel.clone());
+            }
+            newer += rows;
         }
         while let Some(runs) = self.find_due() {
             let at = runs.start;
-            self.start(runs);
+            self.start(runs, Begun::ByInsertion);
             self.work(at, &mut fuel.clone());
         }
     }
 
     /// Works on a merge; a finished one becomes a run, or nothing when everything cancelled.
     fn work(&mut self, at: usize, fuel: &mut isize) {
-        let Level::Merging(merge) = &mut self.levels[at] else { return };
+        let Level::Merging(merge, _) = &mut self.levels[at] else { return };
         let progress = merge.progress();
         if merge.work(fuel) {
-            let Level::Merging(merge) = self.levels.remove(at) else { unreachable!("it was a merge") };
+            let Level::Merging(merge, _) = self.levels.remove(at) else { unreachable!("it was a merge") };
+            let rows = merge.rows();
             let run = merge.into_run();
+            self.demand.merged(rows, run.len());
             if !run.is_empty() {
                 self.levels.insert(at, Level::Settled(Rc::new(run)));
             }
@@ -219,7 +290,7 @@ impl Spine {
     fn find_due(&self) -> Option<Range<usize>> {
         let waits = |level: &Level| matches!(level, Level::Settled(run) if run.time_max() > self.since);
         let end = self.levels.len() - usize::from(self.levels.last().is_some_and(waits));
-        self.find_neighbours(&self.levels[..end], DUE_RUNS, DUE_RATIO)
+        self.find_neighbours(&self.levels[..end], self.demand.due_runs(), DUE_RATIO)
     }
 
     /// What exertion merges.
@@ -256,23 +327,23 @@ impl Spine {
     fn start_idle(&mut self) -> Option<usize> {
         if let Some(runs) = self.find_idle() {
             let at = runs.start;
-            self.start(runs);
+            self.start(runs, Begun::ByExertion);
             return Some(at);
         }
         let at = self.find_history()?;
-        self.start(at..at + 1);
+        self.start(at..at + 1, Begun::ByExertion);
         Some(at)
     }
 
     /// Replaces runs by their merge.
-    fn start(&mut self, runs: Range<usize>) {
+    fn start(&mut self, runs: Range<usize>, begun: Begun) {
         let settled = |level: &Level| match level {
             Level::Settled(run) => Rc::clone(run),
-            Level::Merging(_) => unreachable!("only settled runs are merged"),
+            Level::Merging(..) => unreachable!("only settled runs are merged"),
         };
         let merged: Vec<Rc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
         let merge = Merge::new(&merged, self.since);
-        self.levels.splice(runs, [Level::Merging(Box::new(merge))]);
+        self.levels.splice(runs, [Level::Merging(Box::new(merge), begun)]);
         self.readable.take();
     }
 }

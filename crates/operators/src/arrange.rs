@@ -7,7 +7,7 @@
 //!
 //! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow is dropped and no reader is left.
 //! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in, and goes on, a little at a time,
-//! when nothing comes in. The steps before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow only where something reads it.
+//! when nothing comes in and the worker has nothing else to do ([`crate::leisure`]). The steps before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow only where something reads it.
 //! Source: shared arrangements (VLDB 2020), section 4.
 
 use std::rc::Rc;
@@ -24,6 +24,7 @@ use timely::progress::operate::FrontierInterest;
 use crate::Stream;
 use crate::chain::Chain;
 use crate::drive::Hold;
+use crate::leisure::is_leisure;
 use crate::steps::Meter;
 
 /// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
@@ -133,7 +134,7 @@ impl<'s> Chain<'s> {
             move |frontiers| {
                 let turn = steps.turn(frontiers);
                 let _step = meter.step();
-                let is_idle = turn.out.rows.is_empty() && turn.upto <= rows.writer.upper();
+                let is_idle = is_leisure() && turn.out.rows.is_empty() && turn.upto <= rows.writer.upper();
                 let mut messages: Vec<Sealing> = Vec::new();
                 for batch in turn.out.errors {
                     if let Some(errors) = &mut errors {

@@ -28,6 +28,7 @@ pub mod import;
 mod instants;
 pub mod join;
 mod key_store;
+pub mod leisure;
 pub mod matched;
 pub mod multiplicity;
 mod ordered_trace;

@@ -12,6 +12,8 @@ use anabranch_arrangement::{Builder, Keys, Layout, MergeEffort, Spine, ValueCurs
 use anabranch_batch::{Batch, Diff, END, Time, Times};
 use arrow::array::ArrayRef;
 
+use crate::leisure::is_leisure;
+
 /// Rows of merging done in an idle turn.
 const IDLE_FUEL: isize = 4096;
 
@@ -73,6 +75,8 @@ impl OrderedTrace {
                 self.spine.set_since(self.from - 1);
             }
             let run = self.builder.seal(self.spine.upper(), self.upto);
+            // (Nearly every change looks its group up.)
+            self.spine.note_lookups(run.len());
             self.spine.insert(Rc::new(run));
         }
     }
@@ -84,7 +88,9 @@ impl OrderedTrace {
         if upper > Time::MIN && upper < END {
             self.spine.set_since((upper - 1).max(self.spine.since()));
         }
-        self.spine.exert(&mut { IDLE_FUEL });
+        if is_leisure() {
+            self.spine.exert(&mut { IDLE_FUEL });
+        }
     }
 
     /// A walk over all groups.

@@ -21,15 +21,24 @@ fn batch(rng: &mut Rng, rows: usize, time: Time) -> Batch {
 
 #[test]
 fn runs_stay_few_and_are_merged_down_by_exertion() {
+    // As many keys looked up as rows come in, half as many, hardly any.
+    for (lookups, runs_max) in [(20, 14), (8, 24), (0, 40)] {
+        check_few_runs(lookups, runs_max);
+    }
+}
+
+fn check_few_runs(lookups: usize, runs_max: usize) {
     let rng = &mut Rng::new(1);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
     let mut builder = Builder::new(layout());
+    let mut most = 0;
     for time in 0..500 {
         builder.push(batch(rng, 20, time));
         writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
         reader.set_since(time);
-        assert!(reader.runs().len() <= 16, "{} runs at {time}", reader.runs().len());
+        most = most.max(reader.runs_for(lookups).len());
     }
+    assert!((runs_max / 2..=runs_max).contains(&most), "{most} runs with {lookups} look-ups for 20 rows");
     let mut rounds = 0;
     while writer.exert(&mut 1000) {
         rounds += 1;

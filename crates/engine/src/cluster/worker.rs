@@ -9,6 +9,7 @@ use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapsh
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
 use anabranch_operators::import::{Horizon, no_horizon};
+use anabranch_operators::leisure;
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::CaptureRef;
 use anabranch_operators::steps::{Meter, StepStats, reset_steps, step_stats};
@@ -65,6 +66,8 @@ pub(super) struct WorkerState {
     waiting: Vec<Waiting>,
     /// Counts how long answering takes.
     answering: Meter,
+    /// A dataflow may be behind.
+    behind: bool,
 }
 
 struct Installed {
@@ -111,11 +114,13 @@ impl WorkerState {
             dataflows: HashMap::new(),
             waiting: Vec::new(),
             answering: Meter::new("Answer"),
+            behind: false,
         }
     }
 
     /// Obeys a command.
     pub(super) fn handle(&mut self, worker: &mut Worker, command: Command) {
+        self.behind = true;
         match command {
             Command::CreateInput { input, upper } => {
                 self.relays.insert(input, Relay::new(upper));
@@ -289,6 +294,17 @@ impl WorkerState {
         Some(complete.chain(captured).chain(events).min().unwrap_or(END))
     }
 
+    /// Before the worker runs: says whether it has time to spare.
+    pub(super) fn enter_turn(&self) {
+        leisure::set_behind(self.behind);
+    }
+
+    /// After the worker ran. Returns whether a dataflow is behind.
+    pub(super) fn leave_turn(&mut self) -> bool {
+        self.behind = self.behind && self.is_behind();
+        self.behind
+    }
+
     /// Whether a dataflow has not yet followed the inputs to their frontier. (Timely's own answer is whether there are dataflows at all.)
     fn is_behind(&self) -> bool {
         let timed = self.relays.iter().filter(|(input, _)| !self.event_inputs.contains(input));
@@ -368,9 +384,10 @@ impl Local {
 
     /// One turn; true if something was left to do.
     pub(super) fn step(&mut self) -> bool {
+        self.state.enter_turn();
         self.worker.step();
         self.state.answer();
-        self.state.is_behind()
+        self.state.leave_turn()
     }
 }
 

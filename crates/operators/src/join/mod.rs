@@ -57,6 +57,9 @@ pub struct JoinSpec {
     pub as_of: Time,
 }
 
+/// Of two sides, the one with so many times fewer rows is looked up in the other, even if it was there first.
+const SMALL_PART: usize = 8;
+
 /// Probes and pairs that one scheduling of the operator may cost: some ten milliseconds.
 const FUEL_PER_TURN: usize = 1 << 17;
 
@@ -127,6 +130,19 @@ struct JoinState {
     todo: VecDeque<Work>,
 }
 
+/// The joins of a run with what `reader` has before a time: the run's keys are looked up there, or, if there is far less, what there is is looked up in the run.
+fn begin(spec: &JoinSpec, side: Side, run: &Rc<Run>, reader: &Reader, before: Time) -> VecDeque<RunPairs> {
+    let others = reader.runs();
+    let is_small = others.iter().map(|other| other.len()).sum::<usize>() < run.len() / SMALL_PART;
+    if is_small && others.iter().all(|other| other.is_before(before)) {
+        return others
+            .iter()
+            .map(|other| RunPairs::new(spec, side.other(), other, vec![Rc::clone(run)], END))
+            .collect();
+    }
+    VecDeque::from([RunPairs::new(spec, side, run, reader.runs_for(run.len()), before)])
+}
+
 /// A run of one side to be joined with what was acknowledged of the other.
 struct Work {
     side: Side,
@@ -135,8 +151,8 @@ struct Work {
     run: Rc<Run>,
     /// Updates of the other side from this time on will meet the run from their own side.
     before: Time,
-    /// Where the join has got to; made when the work begins.
-    pairs: Option<RunPairs>,
+    /// What is left of the join; made when the work begins.
+    pairs: Option<VecDeque<RunPairs>>,
 }
 
 impl JoinState {
@@ -169,15 +185,14 @@ impl JoinState {
             let Some(work) = self.todo.front_mut() else { return };
             let reader = self.readers[work.side.other() as usize].as_ref();
             let reader = reader.expect("the other side's arrangement is held while there is work");
-            let pairs = work.pairs.get_or_insert_with(|| {
-                let runs = reader.runs();
-                match work.side {
-                    Side::Left => RunPairs::left_run(&self.spec, &work.run, runs, work.before),
-                    Side::Right => RunPairs::right_run(&self.spec, &work.run, runs, work.before),
+            let pairs = work.pairs.get_or_insert_with(|| begin(&self.spec, work.side, &work.run, reader, work.before));
+            match pairs.front_mut() {
+                None => _ = self.todo.pop_front(),
+                Some(first) => {
+                    if first.work(&self.spec.stage, &mut fuel, out) {
+                        pairs.pop_front();
+                    }
                 }
-            });
-            if pairs.work(&self.spec.stage, &mut fuel, out) {
-                self.todo.pop_front();
             }
         }
     }

@@ -42,32 +42,21 @@ struct Crossing {
 }
 
 impl RunPairs {
-    pub(super) fn left_run(spec: &JoinSpec, run: &Rc<Run>, others: Vec<Rc<Run>>, before: Time) -> RunPairs {
-        let keys = (spec.left_key.as_slice(), spec.right_key.as_slice());
-        RunPairs::new(spec, Side::Left, run, others, before, keys, (&spec.gather_left, &spec.gather_right))
-    }
-
-    pub(super) fn right_run(spec: &JoinSpec, run: &Rc<Run>, others: Vec<Rc<Run>>, before: Time) -> RunPairs {
-        let keys = (spec.right_key.as_slice(), spec.left_key.as_slice());
-        RunPairs::new(spec, Side::Right, run, others, before, keys, (&spec.gather_right, &spec.gather_left))
-    }
-
-    fn new(
-        spec: &JoinSpec,
-        side: Side,
-        run: &Rc<Run>,
-        others: Vec<Rc<Run>>,
-        before: Time,
-        (run_key, other_key): (&[usize], &[usize]),
-        (gather_run, gather_other): (&[usize], &[usize]),
-    ) -> RunPairs {
+    /// The pairs of a run of `side` with the rows of `others`, of the other side, before a time.
+    pub(super) fn new(spec: &JoinSpec, side: Side, run: &Rc<Run>, others: Vec<Rc<Run>>, before: Time) -> RunPairs {
+        let left = (&spec.left_key, &spec.gather_left);
+        let right = (&spec.right_key, &spec.gather_right);
+        let ((run_key, gather_run), (other_key, gather_other)) = match side {
+            Side::Left => (left, right),
+            Side::Right => (right, left),
+        };
         let (keys, of_row) = Keys::from_run(run, run_key, spec.nulls);
         let (starts, rows) = rows_by_key(&of_row, keys.len());
         RunPairs {
             run: Rc::clone(run),
             side,
             others,
-            other_key: other_key.to_vec(),
+            other_key: other_key.clone(),
             before,
             as_of: spec.as_of,
             keys,
@@ -75,8 +64,8 @@ impl RunPairs {
             rows,
             next_key: 0,
             crossing: None,
-            gather_run: gather_run.to_vec(),
-            gather_other: gather_other.to_vec(),
+            gather_run: gather_run.clone(),
+            gather_other: gather_other.clone(),
         }
     }
 

@@ -148,7 +148,8 @@ impl<P: Pull<Message<Time, Sealing>>> MatchedFeed<P> {
         if self.interval.is_none() && !(left.is_empty() && right.is_empty()) {
             let changes = |runs: &[Sealed]| tactic::changes(runs, self.done, upto);
             let changed = Changed { left: changes(left), right: changes(right) };
-            let runs = [self.readers.left.runs(), self.readers.right.runs()];
+            let n_changed = changed.left.iter().chain(&changed.right).map(|batch| batch.len()).sum();
+            let runs = [self.readers.left.runs_for(n_changed), self.readers.right.runs_for(n_changed)];
             self.interval = Some(self.tactic.begin(changed, runs, self.done, upto));
         }
         if let Some(interval) = &mut self.interval {
