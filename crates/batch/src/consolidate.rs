@@ -21,7 +21,7 @@
 
 use std::ops::Range;
 
-use crate::order::{Comparator, Direction, sort_by_hash};
+use crate::order::{Comparator, Direction, sort_by_hash, sort_rows_by_hash};
 use crate::{Batch, Diffs, Times, equal, hash};
 
 /// Sums the diffs of equal (row, time) and drops zeros. The result is ordered by (row hash, time); among equal updates the
@@ -44,6 +44,24 @@ pub fn consolidate(batch: Batch) -> Batch {
     let repeats = find_repeats(&mut rows, &hashes, &batch);
     let (kept, diffs) = sum_repeats(&rows, &repeats, batch.diffs());
     batch.take(&kept).with_diffs(diffs.simplify())
+}
+
+/// As [`consolidate`], but ordered by (time, row hash). O(rows) where times come in order and each has few rows.
+pub fn consolidate_in_time_order(batch: Batch) -> Batch {
+    let batch = batch.flatten();
+    let Times::Column(times) = batch.times() else { return consolidate(batch) };
+    let hashes = hash_rows(&batch);
+    let mut rows: Vec<u32> = match times.is_sorted() {
+        true => (0..batch.len() as u32).collect(),
+        false => sort_by_hash(&times.iter().map(|&time| hash::hash_word(time as u64)).collect::<Vec<u64>>()),
+    };
+    for same_time in rows.chunk_by_mut(|&a, &b| times[a as usize] == times[b as usize]) {
+        sort_rows_by_hash(same_time, &hashes);
+    }
+    let repeats = find_repeats(&mut rows, &hashes, &batch);
+    let (kept, diffs) = sum_repeats(&rows, &repeats, batch.diffs());
+    let is_as_it_was = kept.len() == batch.len() && kept.is_sorted();
+    if is_as_it_was { batch } else { batch.take(&kept).with_diffs(diffs.simplify()) }
 }
 
 /// The hash of each whole row, which is that of its key when all columns are the key.

@@ -8,8 +8,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use anabranch_batch::consolidate::consolidate;
-use anabranch_batch::{Batch, Time, Times};
+use anabranch_batch::consolidate::consolidate_in_time_order;
+use anabranch_batch::{Batch, Time};
 use timely::dataflow::operators::generic::operator::Operator;
 
 use crate::Stream;
@@ -47,25 +47,21 @@ pub fn capture(stream: Stream<'_>, n_columns: usize) -> CaptureRef {
         let mut target = target.borrow_mut();
         let upper = frontier_of(frontier);
         if upper > target.upper {
-            target.rows.extend(take_before(&mut rows, upper));
-            target.errors.extend(take_before(&mut errors, upper));
+            take_before(&mut rows, upper, &mut target.rows);
+            take_before(&mut errors, upper, &mut target.errors);
             target.upper = upper;
         }
     });
     captured
 }
 
-/// The consolidated updates before `upper`, in order of time.
-fn take_before(waiting: &mut Pending, upper: Time) -> Option<Batch> {
-    let ready = in_time_order(consolidate(waiting.take_before(upper)?.without_key()));
-    (!ready.is_empty()).then_some(ready)
-}
-
-fn in_time_order(batch: Batch) -> Batch {
-    let Times::Column(times) = batch.times() else {
-        return batch;
+/// Appends the consolidated updates before `upper`, in order of time. Batches that have no time in common are not made one.
+fn take_before(waiting: &mut Pending, upper: Time, out: &mut Vec<Batch>) {
+    let ready = waiting.take_ready(upper);
+    let ready = match ready.is_sorted_by(|a, b| a.times().max() < b.times().min()) {
+        true => ready,
+        false => Batch::concat(&ready).into_iter().collect(),
     };
-    let mut rows: Vec<u32> = (0..batch.len() as u32).collect();
-    rows.sort_by_key(|row| times[*row as usize]);
-    batch.take(&rows)
+    let consolidated = ready.into_iter().map(|batch| consolidate_in_time_order(batch.without_key()));
+    out.extend(consolidated.filter(|batch| !batch.is_empty()));
 }

@@ -27,9 +27,7 @@ pub fn sort_by_hash(hashes: &[u64]) -> Vec<u32> {
     while start < rows.len() {
         let hash = hashes[rows[start] as usize];
         let ties = rows[start..].iter().take_while(|&&row| zoom.ties(hash, hashes[row as usize])).count();
-        if ties > 1 {
-            sort_tied(&mut rows[start..start + ties], hashes);
-        }
+        sort_rows_by_hash(&mut rows[start..start + ties], hashes);
         start += ties;
     }
     rows
@@ -130,15 +128,15 @@ fn sort_misplaced(keys: &mut [u64], prefix_bits: u32) {
     }
 }
 
-/// Sorts a few rows, or many whose hashes lie close together, by (hash, row). They come in order of rows.
-fn sort_tied(rows: &mut [u32], hashes: &[u64]) {
-    if rows.is_sorted_by_key(|&row| hashes[row as usize]) {
+/// Sorts some rows, which come in ascending order, by (hash, row).
+pub fn sort_rows_by_hash(rows: &mut [u32], hashes: &[u64]) {
+    if rows.len() < 2 || rows.is_sorted_by_key(|&row| hashes[row as usize]) {
         return;
     }
     if rows.len() < RADIX_ROWS_MIN {
         return rows.sort_by_key(|&row| hashes[row as usize]);
     }
-    // (They have at least one more bit in common than those around them.)
+    // (Those that tied in a zoom have more bits in common than those around them, so this comes to an end.)
     let tied: Vec<u64> = rows.iter().map(|&row| hashes[row as usize]).collect();
     let sorted: Vec<u32> = sort_by_hash(&tied).into_iter().map(|at| rows[at as usize]).collect();
     rows.copy_from_slice(&sorted);

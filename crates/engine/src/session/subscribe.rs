@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::order::{Comparator, Direction};
 use anabranch_batch::{Batch, Diffs, Time, Times};
 use anabranch_sql::statement::{ObjectKind, Subscribe};
@@ -26,6 +25,9 @@ use crate::cluster::{self, DataflowId};
 use crate::error::{Error, ErrorKind};
 use crate::finish::record_batch;
 use crate::session::query::row_error;
+
+/// Changes that a batch of them has at least, where there are more.
+const BATCH_ROWS_MIN: usize = 1 << 16;
 
 /// Longest wait for changes between two looks at sources and interrupts.
 const NAP_MAX: Duration = Duration::from_millis(20);
@@ -192,7 +194,7 @@ impl Live {
         self.pending.extend(batches.filter(|batch| !batch.is_empty()));
         if changes.upper > self.upper {
             self.upper = changes.upper;
-            if let Some(batch) = self.take_complete() {
+            for batch in self.take_complete() {
                 self.queue.push_back(Ok(Changes::Rows(changes_batch(&self.schema, &batch)?)));
             }
             if self.progress {
@@ -203,29 +205,53 @@ impl Live {
         Ok(())
     }
 
-    /// Pending changes before `upper`, summed, ordered by time and then by their columns.
-    fn take_complete(&mut self) -> Option<Batch> {
+    /// Pending changes before `upper`, ordered by time and then by their columns, in one batch; or in several, none small but the last. Each worker has summed its own,
+    /// and equal rows are on one.
+    fn take_complete(&mut self) -> Vec<Batch> {
         let upper = self.upper;
-        let all = Batch::concat(&std::mem::take(&mut self.pending))?;
-        let later = filter_by_time(&all, |time| time >= upper);
-        if !later.is_empty() {
-            self.pending.push(later);
+        let all = std::mem::take(&mut self.pending);
+        let split = |wanted: &dyn Fn(Time) -> bool| -> Vec<Batch> {
+            all.iter().map(|batch| filter_by_time(batch, wanted)).filter(|batch| !batch.is_empty()).collect()
+        };
+        self.pending = split(&|time| time >= upper);
+        let mut complete = split(&|time| time < upper);
+        complete.sort_by_key(|batch| batch.times().min());
+        let mut given: Vec<Vec<Batch>> = Vec::new();
+        for batch in complete {
+            let joins = |last: &Vec<Batch>| {
+                let is_small = last.iter().map(Batch::len).sum::<usize>() < BATCH_ROWS_MIN;
+                is_small || last.iter().any(|other| other.times().max() >= batch.times().min())
+            };
+            match given.last_mut().filter(|last| joins(last)) {
+                Some(last) => last.push(batch),
+                None => given.push(vec![batch]),
+            }
         }
-        let complete = consolidate(filter_by_time(&all, |time| time < upper));
-        let columns = complete.columns();
-        let ascending = vec![Direction { descending: false, nulls_first: false }; columns.len()];
-        let order = Comparator::new(columns, columns, &ascending);
-        let mut rows: Vec<u32> = (0..u32::try_from(complete.len()).ok()?).collect();
-        rows.sort_by(|a, b| {
-            let (a, b) = (*a as usize, *b as usize);
-            complete.times().get(a).cmp(&complete.times().get(b)).then_with(|| order.compare(a, b))
-        });
-        (!rows.is_empty()).then(|| complete.take(&rows))
+        given.iter().filter_map(|parts| Batch::concat(parts)).map(in_order).collect()
     }
+}
+
+/// The rows by time, then by their columns.
+fn in_order(batch: Batch) -> Batch {
+    let columns = batch.columns();
+    let ascending = vec![Direction { descending: false, nulls_first: false }; columns.len()];
+    let order = Comparator::new(columns, columns, &ascending);
+    let mut rows: Vec<u32> = (0..batch.len() as u32).collect();
+    let time = |row: &u32| batch.times().get(*row as usize);
+    if !rows.is_sorted_by_key(time) {
+        rows.sort_by_key(time);
+    }
+    for same_time in rows.chunk_by_mut(|a, b| time(a) == time(b)) {
+        same_time.sort_by(|a, b| order.compare(*a as usize, *b as usize));
+    }
+    if rows.is_sorted() { batch } else { batch.take(&rows) }
 }
 
 /// The rows at whose times `keep` holds.
 fn filter_by_time(batch: &Batch, keep: impl Fn(Time) -> bool) -> Batch {
+    if let Times::Constant(time) = *batch.times() {
+        return if keep(time) { batch.clone() } else { batch.slice(0, 0) };
+    }
     let mask: BooleanArray = (0..batch.len()).map(|row| Some(keep(batch.times().get(row)))).collect();
     batch.filter(&mask).compact()
 }
