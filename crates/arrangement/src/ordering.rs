@@ -6,6 +6,7 @@
 //! Cost: a radix sort by hash, whatever the number of sources; words where hashes tie. Columns are compared only where words tie and do not
 //! say it all: all such pairs of a block at once, and one by one only among rows that turn out to be unequal.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 use anabranch_batch::order::{Comparator, Direction};
@@ -167,16 +168,16 @@ impl Rows<'_> {
 }
 
 /// The order of rows whose words tie; `None` where words say it all.
-struct RowOrder {
-    keys: Option<Tied>,
-    values: Option<Tied>,
+struct RowOrder<'a> {
+    keys: Option<Tied<'a>>,
+    values: Option<Tied<'a>>,
 }
 
-impl RowOrder {
-    fn new(rows: &Rows, sorted: &Sorted, ask_keys: bool, ask_values: bool) -> RowOrder {
+impl<'a> RowOrder<'a> {
+    fn new(rows: &'a Rows<'a>, sorted: &Sorted, ask_keys: bool, ask_values: bool) -> RowOrder<'a> {
         let layout = rows.layout;
-        let key = || Tied::new(rows, sorted, Tie::Hash, &layout.key, &vec![ASCENDING; layout.key.len()]);
-        let value = || Tied::new(rows, sorted, Tie::Words, &layout.value_columns(), &layout.value_directions());
+        let key = || Tied::new(rows, sorted, Tie::Hash, layout.key.clone(), vec![ASCENDING; layout.key.len()]);
+        let value = || Tied::new(rows, sorted, Tie::Words, layout.value_columns(), layout.value_directions());
         RowOrder { keys: ask_keys.then(key), values: ask_values.then(value) }
     }
 
@@ -200,26 +201,50 @@ impl RowOrder {
     }
 }
 
-/// Some columns of rows that tie, where they can be compared.
-struct Tied {
+/// Some columns of rows that tie.
+struct Tied<'a> {
+    rows: &'a Rows<'a>,
+    /// Positions of the columns, and the order of each.
+    columns: Vec<usize>,
+    directions: Vec<Direction>,
+    /// Rows of the block that tie with a neighbour, repeated.
+    tied: Vec<u32>,
+    /// Made when there are many, or when it turns out that some differ.
+    gathered: OnceCell<Gathered>,
+}
+
+/// Tied rows where they can be compared.
+struct Gathered {
     columns: Columns,
     comparator: Comparator,
     /// Where in the columns each row of the block is.
     place: Vec<u32>,
 }
 
-impl Tied {
-    fn new(rows: &Rows, sorted: &Sorted, tie: Tie, positions: &[usize], directions: &[Direction]) -> Tied {
-        let block = rows.block;
-        let (columns, place) = match rows.sources {
+/// With fewer pairs each is compared where its rows are.
+const GATHERED_PAIRS_MIN: usize = 16;
+
+impl<'a> Tied<'a> {
+    fn new(rows: &'a Rows<'a>, sorted: &Sorted, tie: Tie, columns: Vec<usize>, directions: Vec<Direction>) -> Tied<'a> {
+        let tied = sorted.tied(tie).flat_map(|at| [sorted.rows[at - 1], sorted.rows[at]]).collect();
+        Tied { rows, columns, directions, tied, gathered: OnceCell::new() }
+    }
+
+    fn gathered(&self) -> &Gathered {
+        self.gathered.get_or_init(|| self.gather())
+    }
+
+    fn gather(&self) -> Gathered {
+        let block = self.rows.block;
+        let (columns, place) = match self.rows.sources {
             [source] => {
                 let place = (0..block.hashes.len() as u32).map(|row| block.pick(row).1);
-                (pick_columns(&source.columns, positions), place.collect())
+                (pick_columns(&source.columns, &self.columns), place.collect())
             }
             sources => {
                 let mut place = vec![u32::MAX; block.hashes.len()];
                 let mut tied_picks: Vec<Pick> = Vec::new();
-                for row in sorted.tied(tie).flat_map(|at| [sorted.rows[at - 1], sorted.rows[at]]) {
+                for &row in &self.tied {
                     let place = &mut place[row as usize];
                     if *place == u32::MAX {
                         *place = tied_picks.len() as u32;
@@ -227,25 +252,40 @@ impl Tied {
                     }
                 }
                 let columns: Vec<Columns> =
-                    sources.iter().map(|source| pick_columns(&source.columns, positions)).collect();
+                    sources.iter().map(|source| pick_columns(&source.columns, &self.columns)).collect();
                 let columns: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
                 (gather::interleave(&columns, &tied_picks), place)
             }
         };
-        Tied { comparator: Comparator::new(&columns, &columns, directions), columns, place }
+        Gathered { comparator: Comparator::new(&columns, &columns, &self.directions), columns, place }
     }
 
     fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
-        self.comparator.compare(self.place[a.row as usize] as usize, self.place[b.row as usize] as usize)
+        let Gathered { comparator, place, .. } = self.gathered();
+        comparator.compare(place[a.row as usize] as usize, place[b.row as usize] as usize)
     }
 
     /// Positions of rows that tie with the one before and yet differ from it.
     fn unequal(&self, rows: &Sorted, tie: Tie) -> Vec<usize> {
         let tied: Vec<usize> = rows.tied(tie).collect();
-        let place = |at: usize| self.place[rows.rows[at] as usize];
+        if tied.len() < GATHERED_PAIRS_MIN {
+            return tied.into_iter().filter(|&at| !self.is_repeat(rows, at)).collect();
+        }
+        let Gathered { columns, place, .. } = self.gathered();
+        let place = |at: usize| place[rows.rows[at] as usize];
         let left: Vec<u32> = tied.iter().map(|&at| place(at - 1)).collect();
         let right: Vec<u32> = tied.iter().map(|&at| place(at)).collect();
-        let equal = equal::rows_equal(&self.columns, &left, &self.columns, &right);
+        let equal = equal::rows_equal(columns, &left, columns, &right);
         tied.into_iter().zip(equal).filter(|&(_, equal)| !equal).map(|(at, _)| at).collect()
+    }
+
+    /// Whether the row at a position equals the one before.
+    fn is_repeat(&self, rows: &Sorted, at: usize) -> bool {
+        let Rows { sources, block, .. } = self.rows;
+        let (left, right) = (block.pick(rows.rows[at - 1]), block.pick(rows.rows[at]));
+        self.columns.iter().all(|&column| {
+            let cell = |pick: Pick| std::slice::from_ref(&sources[pick.0 as usize].columns[column]);
+            equal::rows_equal(cell(left), &[left.1], cell(right), &[right.1])[0]
+        })
     }
 }

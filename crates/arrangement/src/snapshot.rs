@@ -1,16 +1,19 @@
 //! The contents of an arrangement at one time, whole or in portions.
 //!
-//! Law: the batches, together, are the collection at `at`: each row once, with its multiplicity.
-//! Cost: one pass of merging for up to sixteen runs; a single run is only copied, or not even that.
+//! Law: the batches, together, are the collection at `at`: each row once, with its multiplicity; of a snapshot that is *loose* a row may be in several updates,
+//! of which none takes another back.
+//! Cost: one pass of merging for up to sixteen runs; a single run is only copied, or not even that, nor are the runs of a loose one that only add rows.
 //!
 //! A [`Snapshot`] is cut by ranges of key hashes, so that whoever reads a large arrangement can let others work in between. What it reads
 //! is immutable: it may be resumed whenever, whatever happens to the arrangement. One key is never cut.
 
 use std::rc::Rc;
 
-use anabranch_batch::{Batch, Time, Times};
+use anabranch_batch::{Batch, Diffs, Time, Times};
 
+use crate::hashes::gallop_up;
 use crate::merge::Merge;
+use crate::run::Part;
 use crate::spine::MERGED_RUNS_MAX;
 use crate::{Chunk, Layout, Run};
 
@@ -29,6 +32,8 @@ pub struct Snapshot {
     at: Time,
     /// The key hash at which the next portion starts; `None` at the end.
     from: Option<u64>,
+    /// No update of any run takes another back, and the reader sums updates anyway.
+    as_is: bool,
 }
 
 impl Snapshot {
@@ -36,7 +41,14 @@ impl Snapshot {
     ///
     /// The caller holds a `since` at or before `at` now, and need not hold it any longer.
     pub fn new(layout: &Layout, runs: Vec<Rc<Run>>, at: Time) -> Snapshot {
-        Snapshot { layout: Rc::new(layout.clone()), runs, at, from: Some(0) }
+        Snapshot { layout: Rc::new(layout.clone()), runs, at, from: Some(0), as_is: false }
+    }
+
+    /// The same for whoever sums updates anyway: a row may come in several.
+    pub fn loose(layout: &Layout, runs: Vec<Rc<Run>>, at: Time) -> Snapshot {
+        let adds = |chunk: &Rc<Chunk>| matches!(chunk.diffs(), Diffs::Constant(diff) if *diff > 0);
+        let as_is = runs.iter().flat_map(|run| run.chunks()).all(adds);
+        Snapshot { as_is, ..Snapshot::new(layout, runs, at) }
     }
 
     /// The next portion, of about `rows` updates: sorted batches whose times are all `at`, or none if all cancels. `None` at the end.
@@ -46,8 +58,7 @@ impl Snapshot {
         let mut queue: Vec<Rc<Run>> = Vec::new();
         for run in &self.runs {
             for part in run.parts() {
-                let chunks = &run.chunks()[part.start..part.start + part.hashes.len()];
-                let inside = chunks.iter().filter_map(|chunk| between(chunk, from, to));
+                let inside = between(run, part, from, to);
                 let chunks = inside.filter_map(|chunk| chunk.until(&self.layout, self.at)).collect();
                 queue.push(Rc::new(Run::new(Rc::clone(&self.layout), self.at, self.at, Time::MIN, chunks)));
             }
@@ -55,6 +66,10 @@ impl Snapshot {
         self.from = to;
         if to.is_none() {
             self.runs.clear();
+        }
+        if self.as_is {
+            let chunks = queue.iter().flat_map(|run| run.chunks());
+            return Some(chunks.map(|chunk| to_batch(chunk, self.at)).collect());
         }
         let Some(run) = merge_all(queue, self.at) else { return Some(Vec::new()) };
         Some(run.chunks().iter().map(|chunk| to_batch(chunk, self.at)).collect())
@@ -86,12 +101,18 @@ impl Snapshot {
     }
 }
 
-/// The rows of a chunk with key hashes from `from` on and before `to`.
-fn between(chunk: &Rc<Chunk>, from: u64, to: Option<u64>) -> Option<Rc<Chunk>> {
-    let hashes = chunk.key_hashes();
-    let start = hashes.partition_point(|hash| *hash < from);
-    let end = to.map_or(hashes.len(), |to| hashes.partition_point(|hash| *hash < to));
-    (start < end).then(|| chunk.slice(start, end - start))
+/// The rows of a part with key hashes from `from` on and before `to`. Only chunks at the edges are looked into.
+fn between<'a>(run: &'a Run, part: &'a Part, from: u64, to: Option<u64>) -> impl Iterator<Item = Rc<Chunk>> + 'a {
+    let first = part.lasts.partition_point(|last| *last < from);
+    let end = to.map_or(part.firsts.len(), |to| part.firsts.partition_point(|first| *first < to));
+    (first..end.max(first)).filter_map(move |number| {
+        let chunk = &run.chunks()[part.start + number];
+        let hashes = part.hashes[number].view();
+        let before = |bound: u64| gallop_up(hashes, 0, bound);
+        let start = if part.firsts[number] < from { before(from) } else { 0 };
+        let end = to.filter(|to| *to <= part.lasts[number]).map_or(chunk.len(), before);
+        (start < end).then(|| chunk.slice(start, end - start))
+    })
 }
 
 /// Merges the smallest, several at once, until one is left.

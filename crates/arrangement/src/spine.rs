@@ -75,6 +75,8 @@ pub struct SpineStats {
 const DUE_RUNS_MIN: usize = 4;
 /// and so many where that is seldom.
 const DUE_RUNS_SELDOM: usize = 8;
+/// With fewer rows in all, memory is no reason to merge.
+const SHRUNK_ROWS_MIN: usize = 1 << 12;
 /// Each is at most so many times as large as the newer ones together.
 const DUE_RATIO: usize = 1;
 /// Neighbours that exertion merges: two at least, each less than so many times as large as the newer ones together.
@@ -87,6 +89,16 @@ enum Level {
     Settled(Rc<Run>),
     /// An unfinished merge, and whether exertion began it.
     Merging(Box<Merge>, Begun),
+}
+
+impl Level {
+    /// Rows of the run, or of the inputs of the merge.
+    fn rows(&self) -> usize {
+        match self {
+            Level::Settled(run) => run.len(),
+            Level::Merging(merge, _) => merge.rows(),
+        }
+    }
 }
 
 /// Who pays for a merge.
@@ -119,10 +131,11 @@ impl Demand {
 
     /// Runs of about the same size that are worth merging. Where `c` is the cost of a look-up in a run, half that of a row merged, and there are `l` look-ups for each
     /// row, that is the `n` with the least `(2 + l (n - 1) / 2) / ln n`.
-    fn due_runs(&self) -> usize {
+    /// But where merging gives back memory worth it, of a spine of so many rows, it is worth more.
+    fn due_runs(&self, rows: usize) -> usize {
         let lookups = self.lookups.get();
         match self.inserted {
-            _ if self.shrinks => DUE_RUNS_MIN,
+            _ if self.shrinks && rows > SHRUNK_ROWS_MIN => DUE_RUNS_MIN,
             inserted if lookups < inserted / 8 => MERGED_RUNS_MAX,
             inserted if lookups < inserted / 2 => DUE_RUNS_SELDOM,
             _ => DUE_RUNS_MIN,
@@ -251,10 +264,7 @@ impl Spine {
     fn feed_merges(&mut self, fuel: isize) {
         let mut newer = 0;
         for at in (0..self.levels.len()).rev() {
-            let rows = match &self.levels[at] {
-                Level::Settled(run) => run.len(),
-                Level::Merging(merge, _) => merge.rows(),
-            };
+            let rows = self.levels[at].rows();
             let waits = matches!(self.levels[at], Level::Merging(_, Begun::ByExertion)) && rows > DUE_RATIO * newer;
             if !waits {
                 self.work(at, &mut fuel.clone());
@@ -290,7 +300,8 @@ impl Spine {
     fn find_due(&self) -> Option<Range<usize>> {
         let waits = |level: &Level| matches!(level, Level::Settled(run) if run.time_max() > self.since);
         let end = self.levels.len() - usize::from(self.levels.last().is_some_and(waits));
-        self.find_neighbours(&self.levels[..end], self.demand.due_runs(), DUE_RATIO)
+        let rows: usize = self.levels.iter().map(Level::rows).sum();
+        self.find_neighbours(&self.levels[..end], self.demand.due_runs(rows), DUE_RATIO)
     }
 
     /// What exertion merges.

@@ -4,7 +4,9 @@
 //! slices inside; which slots are null is [`Array::logical_nulls`]' business.
 
 use arrow::array::types::*;
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, GenericByteArray, OffsetSizeTrait};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, GenericByteArray, OffsetSizeTrait, downcast_primitive_array,
+};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
     ArrowNativeType, DataType, IntervalDayTime, IntervalMonthDayNano, IntervalUnit, TimeUnit, i256,
@@ -197,8 +199,12 @@ pub(crate) fn cells(array: &dyn Array) -> Cells<'_> {
 
 /// The values of a primitive (or the views of a view) array.
 pub(crate) fn scalars<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
-    let data = array.to_data();
-    ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
+    downcast_primitive_array!(
+        array => ScalarBuffer::new(array.values().inner().clone(), 0, array.len()),
+        DataType::Utf8View => ScalarBuffer::new(array.as_string_view().views().inner().clone(), 0, array.len()),
+        DataType::BinaryView => ScalarBuffer::new(array.as_binary_view().views().inner().clone(), 0, array.len()),
+        other => unreachable!("columns of type {other} have no plain values")
+    )
 }
 
 /// Nulls of `array`, `None` when there are none at all.

@@ -67,7 +67,7 @@ impl Arithmetic {
     /// The values; `None` if some may not fit.
     fn in_words(&self, columns: &Columns, rows: usize) -> Option<Vec<i128>> {
         let mut values = Vec::with_capacity(rows);
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch { free: Vec::new(), len: BLOCK_ROWS.min(rows) };
         for start in (0..rows).step_by(BLOCK_ROWS) {
             let block = Block { columns, start, len: BLOCK_ROWS.min(rows - start) };
             let root = block.evaluate(&self.term, &mut scratch)?;
@@ -108,17 +108,19 @@ impl Term {
     }
 }
 
-type Words = Box<[i64; BLOCK_ROWS]>;
+/// One for each row of a block, the first of all.
+type Words = Vec<i64>;
 
 /// Words that are not in use.
-#[derive(Default)]
 struct Scratch {
     free: Vec<Words>,
+    /// Rows of the longest block.
+    len: usize,
 }
 
 impl Scratch {
     fn words(&mut self) -> Words {
-        self.free.pop().unwrap_or_else(|| Box::new([0; BLOCK_ROWS]))
+        self.free.pop().unwrap_or_else(|| vec![0; self.len])
     }
 }
 
@@ -202,7 +204,7 @@ fn bits_of(magnitude: u64) -> u32 {
 }
 
 /// Reads 128-bit integers; `None` if one does not fit a word. (Slots of NULLs count, whatever they hold: they cost a little speed at worst.)
-fn read_wide(slots: &[i128], words: &mut Words) -> Option<u32> {
+fn read_wide(slots: &[i128], words: &mut [i64]) -> Option<u32> {
     let (mut magnitudes, mut excess) = (0u64, 0u64);
     for (word, &slot) in words.iter_mut().zip(slots) {
         let (low, high) = (slot as i64, (slot >> 64) as i64);
@@ -215,7 +217,7 @@ fn read_wide(slots: &[i128], words: &mut Words) -> Option<u32> {
     (excess == 0).then(|| bits_of(magnitudes))
 }
 
-fn read_narrow<T: Copy + Into<i64>>(slots: &[T], words: &mut Words) -> u32 {
+fn read_narrow<T: Copy + Into<i64>>(slots: &[T], words: &mut [i64]) -> u32 {
     let mut magnitudes = 0u64;
     for (word, &slot) in words.iter_mut().zip(slots) {
         let value: i64 = slot.into();
@@ -294,7 +296,7 @@ mod tests {
             assert_eq!(bits_of(value), bits);
         }
         // -(2^61) has the bits of its complement 2^61 - 1, and its product with itself the sum of both.
-        let mut words = Box::new([0; BLOCK_ROWS]);
+        let mut words = vec![0; 1];
         assert_eq!(read_wide(&[-(1 << 61)], &mut words), Some(61));
         assert_eq!(read_wide(&[1 << 64], &mut words), None);
     }

@@ -138,7 +138,7 @@ impl ImportState {
             if history.upper() <= self.as_of {
                 return self.as_of;
             }
-            self.snapshot = Some(Snapshot::new(history.layout(), history.runs(), self.as_of));
+            self.snapshot = Some(Snapshot::loose(history.layout(), history.runs(), self.as_of));
             self.history = None;
         }
         if let Some(snapshot) = &mut self.snapshot {
