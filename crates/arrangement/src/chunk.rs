@@ -11,7 +11,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::buffer::ScalarBuffer;
 
 use crate::Layout;
-use crate::hashes::Hashes;
+use crate::hashes::{Ascending, Hashes};
 use crate::layout::pick_columns;
 
 /// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
@@ -193,12 +193,12 @@ impl Chunk {
     }
 
     /// The same rows with times before `since` advanced to it, sharing memory. `None` if rows might become equal by that, or if
-    /// the times would have to be copied.
-    pub(crate) fn advanced(self: &Rc<Chunk>, since: Time) -> Option<Rc<Chunk>> {
+    /// the times would have to be copied. O(1), or O(rows) where they have times of their own.
+    pub(crate) fn advanced(self: &Rc<Chunk>, layout: &Layout, since: Time) -> Option<Rc<Chunk>> {
         match self.times {
             _ if since <= self.facts.time_min => Some(Rc::clone(self)),
-            Times::Column(_) => None,
-            Times::Constant(_) => Some(Rc::new(Chunk {
+            Times::Column(_) if since < self.facts.time_max || self.has_ties(layout) => None,
+            Times::Column(_) | Times::Constant(_) => Some(Rc::new(Chunk {
                 columns: self.columns.clone(),
                 key_hashes: self.key_hashes.clone(),
                 value_words: self.value_words.clone(),
@@ -207,6 +207,13 @@ impl Chunk {
                 facts: Facts { time_min: since, time_max: since, ..self.facts },
             })),
         }
+    }
+
+    /// Whether two rows might differ in nothing but their times.
+    fn has_ties(&self, layout: &Layout) -> bool {
+        let words = self.value_words(layout);
+        let hashes = self.key_hashes.view();
+        (1..self.len()).any(|row| words[row - 1] == words[row] && hashes.at(row - 1) == hashes.at(row))
     }
 
     /// The rows with times up to `at`; `None` when there is none.

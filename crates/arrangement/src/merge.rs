@@ -174,10 +174,11 @@ impl Merge {
         let last = chunk.hashes().at(chunk.len() - 1);
         let is_alone =
             |(number, other): (usize, &mut Side)| number == mover || other.next_hash().is_none_or(|next| last < next);
-        let Some(chunk) = chunk.advanced(self.since) else { return false };
+        let chunk = Rc::clone(chunk);
         if !self.sides.iter_mut().enumerate().all(is_alone) {
             return false;
         }
+        let Some(chunk) = chunk.advanced(&self.layout, self.since) else { return false };
         self.settle();
         self.merged.push(chunk);
         self.sides[mover].pop();
