@@ -4,7 +4,8 @@
 //! its `upper` that no earlier run held.
 //!
 //! Cost: `push` is O(rows) (hashing, unless the batch is keyed already); `seal` is O(held rows) to split by time, then one
-//! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie.
+//! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie. Very many rows are sorted in pieces
+//! and merged: a copy more, where their keys do not come in order, but nothing as large as all of them is made on the way.
 
 use std::rc::Rc;
 
@@ -12,9 +13,16 @@ use anabranch_batch::{Batch, END, Time};
 use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
+use crate::merge::Merge;
 use crate::ordering::{Block, Source};
 use crate::pending::Pending;
+use crate::spine::MERGED_RUNS_MAX;
 use crate::{Layout, Run};
+
+/// Rows that are sorted together: what a sort goes through should stay in the second-level cache, and be memory that was used before.
+const PIECE_ROWS: usize = 1 << 16;
+/// With fewer rows, merging pieces costs more than sorting all at once.
+const PIECES_ROWS_MIN: usize = 1 << 18;
 
 /// Unsorted batches in, a sorted run out.
 #[derive(Debug)]
@@ -66,14 +74,14 @@ impl Builder {
     pub fn seal(&mut self, lower: Time, upper: Time) -> Run {
         assert!(self.min_time().is_none_or(|time| lower <= time), "no update is earlier than the last sealed upper");
         let due = self.take_before(upper);
-        let chunks = match Batch::concat(&due) {
-            None => Vec::new(),
-            Some(batch) => {
-                drop(due);
-                sort_batch(&self.layout, &batch)
-            }
-        };
-        Run::new(Rc::clone(&self.layout), lower, upper, Time::MIN, chunks)
+        let mut pieces: Vec<Rc<Run>> = Vec::new();
+        for piece in into_pieces(due) {
+            let Some(batch) = Batch::concat(&piece) else { continue };
+            drop(piece);
+            let chunks = sort_batch(&self.layout, &batch);
+            pieces.push(Rc::new(Run::new(Rc::clone(&self.layout), lower, lower, Time::MIN, chunks)));
+        }
+        Run::new(Rc::clone(&self.layout), lower, upper, Time::MIN, merge_pieces(pieces))
     }
 
     fn take_before(&mut self, upper: Time) -> Vec<Batch> {
@@ -94,6 +102,39 @@ impl Builder {
         self.rows = self.held.iter().map(|(_, batch)| batch.len()).sum();
         due
     }
+}
+
+/// Batches that are sorted together.
+fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
+    if batches.iter().map(Batch::len).sum::<usize>() < PIECES_ROWS_MIN {
+        return vec![batches];
+    }
+    let mut pieces: Vec<Vec<Batch>> = Vec::new();
+    let mut rows = PIECE_ROWS;
+    for batch in batches {
+        if rows >= PIECE_ROWS {
+            rows = 0;
+            pieces.push(Vec::new());
+        }
+        rows += batch.len();
+        pieces.last_mut().expect("the first batch begins a piece").push(batch);
+    }
+    pieces
+}
+
+/// The chunks of sorted pieces in one order.
+fn merge_pieces(mut pieces: Vec<Rc<Run>>) -> Vec<Rc<Chunk>> {
+    while pieces.len() > 1 {
+        let groups = pieces.chunks(MERGED_RUNS_MAX);
+        pieces = groups
+            .map(|group| {
+                let mut merge = Merge::new(group, Time::MIN);
+                while !merge.work(&mut isize::MAX.clone()) {}
+                Rc::new(merge.into_run())
+            })
+            .collect();
+    }
+    pieces.pop().map_or_else(Vec::new, |run| run.chunks().to_vec())
 }
 
 /// Sorts and consolidates a keyed batch.

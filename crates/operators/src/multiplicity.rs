@@ -59,7 +59,7 @@ pub struct Multiplicity {
     /// What waits of the left and the right input.
     pending: [Pending; 2],
     /// Complete rows that are still to be counted, keyed, and how many of each portion are of the left input.
-    complete: VecDeque<(Batch, usize)>,
+    complete: VecDeque<(Vec<Batch>, usize)>,
     rows: GroupTable,
     /// Left and right multiplicity of each slot.
     counts: Vec<[Diff; 2]>,
@@ -78,27 +78,19 @@ impl Multiplicity {
         self.rows.len()
     }
 
-    /// Ready rows of both inputs, left ones first, keyed by all columns, and how many are left.
-    fn take_before(&mut self, upto: Time) -> Option<(Batch, usize)> {
-        let [left, right] = [0, 1].map(|input| self.pending[input].take_before(upto));
-        let n_left = left.as_ref().map_or(0, Batch::len);
-        let both: Vec<Batch> = left.into_iter().chain(right).collect();
-        let key: Vec<usize> = (0..self.n_columns).collect();
-        Some((Batch::concat(&both)?.with_key(&key), n_left))
-    }
-
-    /// Takes what has become complete, in portions.
+    /// Takes what has become complete: in portions, or where both inputs have some, whose rows are told apart by their place, in one piece.
     fn complete_before(&mut self, upto: Time) {
-        let Some((batch, n_left)) = self.take_before(upto) else { return };
-        // (Where there are two inputs, the place of a row says which it comes from.)
-        if n_left < batch.len() {
-            return self.complete.push_back((batch, n_left));
+        let [left, right] = [0, 1].map(|input| self.pending[input].take_ready(upto));
+        let key: Vec<usize> = (0..self.n_columns).collect();
+        let rows_of = |parts: &[Batch]| parts.iter().map(Batch::len).sum::<usize>();
+        if rows_of(&right) == 0 {
+            let portions = portions(left, &key, self.rows.len()).into_iter();
+            let portions = portions.map(|parts| (rows_of(&parts), parts)).filter(|(n_rows, _)| *n_rows > 0);
+            return self.complete.extend(portions.map(|(n_left, parts)| (parts, n_left)));
         }
-        let portions = portions(batch, self.rows.len()).into_iter();
-        self.complete.extend(portions.map(|portion| {
-            let n_left = portion.len();
-            (portion, n_left)
-        }));
+        let n_left = rows_of(&left);
+        let both = left.into_iter().chain(right).map(|batch| batch.with_key(&key)).collect();
+        self.complete.push_back((both, n_left));
     }
 
     fn step(&mut self, batch: &Batch, n_left: usize, out: &mut Output) {
@@ -156,8 +148,9 @@ impl Timed for Multiplicity {
         }
         let mut n_rows = 0;
         while n_rows < TURN_ROWS
-            && let Some((portion, n_left)) = self.complete.pop_front()
+            && let Some((parts, n_left)) = self.complete.pop_front()
         {
+            let Some(portion) = Batch::concat(&parts) else { continue };
             n_rows += portion.len();
             self.step(&portion, n_left, out);
         }
@@ -168,13 +161,13 @@ impl Timed for Multiplicity {
     }
 
     fn pending_from(&self) -> Option<Time> {
-        let complete = self.complete.iter().map(|(portion, _)| portion.times().min());
+        let complete = self.complete.iter().flat_map(|(parts, _)| parts).map(|part| part.times().min());
         self.pending.iter().filter_map(Pending::pending_from).chain(complete).min()
     }
 
     fn size_bytes(&self) -> usize {
         let pending: usize = self.pending.iter().map(Pending::size_bytes).sum();
-        let complete: usize = self.complete.iter().map(|(portion, _)| portion.size_bytes()).sum();
+        let complete: usize = self.complete.iter().flat_map(|(parts, _)| parts).map(Batch::size_bytes).sum();
         pending + complete + self.rows.size_bytes() + self.counts.capacity() * size_of::<[Diff; 2]>()
     }
 }

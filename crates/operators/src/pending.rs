@@ -58,26 +58,6 @@ impl Pending {
         ready
     }
 
-    /// As [`take_before`](Pending::take_before), cut between times into portions of about so many rows, in order of time, each with a time that
-    /// is after its last and not after the first of the next. Updates that are not in order come in one piece.
-    pub(crate) fn take_portions_before(&mut self, upto: Time, rows: usize) -> Vec<(Batch, Time)> {
-        let Some(batch) = self.take_before(upto) else { return vec![] };
-        let times = match batch.times() {
-            Times::Column(times) if batch.len() > rows && times.is_sorted() => times.clone(),
-            _ => return vec![(batch, upto)],
-        };
-        let mut portions = Vec::with_capacity(batch.len() / rows + 1);
-        let mut start = 0;
-        while start < times.len() {
-            let last = times[(start + rows).min(times.len()) - 1];
-            let end = start + times[start..].partition_point(|&time| time <= last);
-            let until = times.get(end).copied().unwrap_or(upto);
-            portions.push((with_simple_times(batch.slice(start, end - start)), until));
-            start = end;
-        }
-        portions
-    }
-
     /// The least time that waits.
     pub(crate) fn pending_from(&self) -> Option<Time> {
         self.waiting.iter().map(|waiting| waiting.from).min()
@@ -117,6 +97,26 @@ fn with_simple_times(batch: Batch) -> Batch {
     batch.with_times(times)
 }
 
+/// What [`Pending::take_ready`] gave, cut between times into portions of about so many rows, in order of time, each with a time that
+/// is after its last and not after the first of the next. Updates that are not in order come in one piece.
+pub(crate) fn cut_in_time(ready: &[Batch], upto: Time, rows: usize) -> Vec<(Batch, Time)> {
+    let Some(batch) = Batch::concat(ready) else { return vec![] };
+    let times = match batch.times() {
+        Times::Column(times) if batch.len() > rows && times.is_sorted() => times.clone(),
+        _ => return vec![(batch, upto)],
+    };
+    let mut portions = Vec::with_capacity(batch.len() / rows + 1);
+    let mut start = 0;
+    while start < times.len() {
+        let last = times[(start + rows).min(times.len()) - 1];
+        let end = start + times[start..].partition_point(|&time| time <= last);
+        let until = times.get(end).copied().unwrap_or(upto);
+        portions.push((with_simple_times(batch.slice(start, end - start)), until));
+        start = end;
+    }
+    portions
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,12 +134,12 @@ mod tests {
     fn portions_are_cut_between_times() {
         let mut pending = Pending::default();
         pending.push(batch(&[(1, 5), (2, 5), (3, 6), (4, 6), (5, 6), (6, 7), (7, 9), (8, 12)]));
-        let portions = pending.take_portions_before(12, 2);
+        let portions = cut_in_time(&pending.take_ready(12), 12, 2);
         let cut: Vec<(usize, Time)> = portions.iter().map(|(batch, until)| (batch.len(), *until)).collect();
         assert_eq!(cut, [(2, 6), (3, 7), (2, 12)]);
         assert_eq!(pending.pending_from(), Some(12));
         pending.push(batch(&[(1, 14), (2, 13), (3, 13)]));
-        assert_eq!(pending.take_portions_before(20, 2).len(), 1);
+        assert_eq!(cut_in_time(&pending.take_ready(20), 20, 2).len(), 1);
     }
 
     #[test]

@@ -57,8 +57,8 @@ use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 
 use crate::group_table::{GroupTable, Touched};
-use crate::pending::Pending;
-use crate::portions::{TURN_ROWS, portions};
+use crate::pending::{Pending, cut_in_time};
+use crate::portions::{TURN_ROWS, is_one_large_time, portions};
 use crate::segments::Segments;
 use crate::tactic::{Output, Timed};
 use calls::{CallState, Turn};
@@ -88,8 +88,8 @@ pub struct Aggregate {
 
 /// A portion of the complete rows.
 struct Complete {
-    /// Keyed by the groups' keys.
-    portion: Batch,
+    /// Keyed by the groups' keys, not empty.
+    parts: Vec<Batch>,
     /// A time after the last.
     upto: Time,
     /// With the first portion: all rows up to that time, which some calls take in one piece.
@@ -311,7 +311,7 @@ impl Timed for Aggregate {
         while n_rows < TURN_ROWS
             && let Some(complete) = self.complete.pop_front()
         {
-            n_rows += complete.portion.len();
+            n_rows += complete.parts.iter().map(Batch::len).sum::<usize>();
             self.step(complete, out);
         }
     }
@@ -325,14 +325,14 @@ impl Timed for Aggregate {
             Rows::Global { from, is_out: false } => Some(from),
             _ => None,
         };
-        let complete = self.complete.iter().map(|complete| complete.portion.times().min());
+        let complete = self.complete.iter().flat_map(|complete| &complete.parts).map(|part| part.times().min());
         self.pending.pending_from().into_iter().chain(first_row).chain(complete).min()
     }
 
     fn size_bytes(&self) -> usize {
         let calls: usize = self.calls.iter().map(CallState::size_bytes).sum();
         let multiplicities = self.multiplicities.capacity() * size_of::<Diff>();
-        let complete: usize = self.complete.iter().map(|complete| complete.portion.size_bytes()).sum();
+        let complete: usize = self.complete.iter().flat_map(|complete| &complete.parts).map(Batch::size_bytes).sum();
         self.pending.size_bytes() + complete + self.groups.size_bytes() + multiplicities + calls
     }
 }
@@ -340,29 +340,42 @@ impl Timed for Aggregate {
 impl Aggregate {
     /// Takes what has become complete, in portions.
     fn complete_before(&mut self, upto: Time) {
-        let mut complete = self.pending.take_portions_before(upto, PORTION_ROWS);
+        let ready = self.pending.take_ready(upto);
+        let key: Vec<usize> = (0..self.n_keys).collect();
+        // (Ordered calls take the values of a time in one piece.)
+        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
+        if is_in_portions && is_one_large_time(&ready) {
+            let ready: Vec<Batch> = ready.into_iter().map(|batch| batch.with_key(&key)).collect();
+            for batch in &ready {
+                self.calls.iter_mut().for_each(|call| call.take_rows(batch, upto));
+            }
+            let portions = portions(ready, &key, self.groups.len()).into_iter();
+            return self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: None }));
+        }
+        let mut complete = cut_in_time(&ready, upto, PORTION_ROWS);
         if complete.is_empty() {
             match self.first_row_due(upto) {
                 Some(_) => complete.push((self.no_rows(), upto)),
                 None => self.calls.iter_mut().for_each(CallState::idle),
             }
         }
-        let key: Vec<usize> = (0..self.n_keys).collect();
-        // (Ordered calls take the values of a time in one piece.)
-        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
         for (batch, upto) in complete {
             let batch = batch.with_key(&key);
-            let portions =
-                if is_in_portions { portions(batch.clone(), self.groups.len()) } else { vec![batch.clone()] };
+            let portions = match is_in_portions {
+                true => portions(vec![batch.clone()], &key, self.groups.len()),
+                false => vec![vec![batch.clone()]],
+            };
             let mut whole = Some(batch);
             let portions = portions.into_iter();
-            self.complete.extend(portions.map(|portion| Complete { portion, upto, whole: whole.take() }));
+            self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: whole.take() }));
         }
     }
 
     /// Takes a portion of the updates in, and puts out what they change.
     fn step(&mut self, complete: Complete, out: &mut Output) {
-        let Complete { portion, upto, whole } = complete;
+        let Complete { parts, upto, whole } = complete;
+        let Some(portion) = Batch::concat(&parts) else { return };
+        drop(parts);
         let due = self.first_row_due(upto);
         if let Some(whole) = whole {
             self.calls.iter_mut().for_each(|call| call.take_rows(&whole, upto));
