@@ -9,7 +9,7 @@
 
 use std::rc::Rc;
 
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{Batch, END, Time, Times};
 use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
@@ -30,13 +30,16 @@ pub struct Builder {
     layout: Rc<Layout>,
     /// Keyed by the layout's key, without absent rows or lifetimes, not empty; each with its earliest time.
     held: Vec<(Time, Batch)>,
+    /// Rows of `held`.
     rows: usize,
+    /// What was sorted already, each piece of one time.
+    pieces: Vec<Rc<Run>>,
 }
 
 impl Builder {
     /// A builder that holds nothing.
     pub fn new(layout: Rc<Layout>) -> Builder {
-        Builder { layout, held: Vec::new(), rows: 0 }
+        Builder { layout, held: Vec::new(), rows: 0, pieces: Vec::new() }
     }
 
     /// Takes a batch of rows. Lifetimes are written out as two updates.
@@ -50,21 +53,41 @@ impl Builder {
             self.rows += batch.len();
             self.held.push((batch.times().min(), batch));
         }
+        if self.rows >= PIECES_ROWS_MIN {
+            self.sort_held();
+        }
+    }
+
+    /// Sorts what is held, if all of it has one time: a large history is sorted while it comes, not when it has come.
+    fn sort_held(&mut self) {
+        let time = |batch: &Batch| match batch.times() {
+            Times::Constant(time) => Some(*time),
+            Times::Column(_) => None,
+        };
+        let Some(one) = self.held.first().and_then(|(_, batch)| time(batch)) else { return };
+        if self.held.iter().any(|(_, batch)| time(batch) != Some(one)) {
+            return;
+        }
+        let held = std::mem::take(&mut self.held).into_iter().map(|(_, batch)| batch).collect();
+        self.rows = 0;
+        self.pieces.extend(sort_pieces(&self.layout, held));
     }
 
     /// Updates held.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.rows + self.pieces.iter().map(|piece| piece.len()).sum::<usize>()
     }
 
     /// Bytes of the batches held.
     pub fn size_bytes(&self) -> usize {
-        self.held.iter().map(|(_, batch)| batch.size_bytes()).sum()
+        let pieces: usize = self.pieces.iter().map(|piece| piece.size_bytes()).sum();
+        self.held.iter().map(|(_, batch)| batch.size_bytes()).sum::<usize>() + pieces
     }
 
     /// The earliest time among the updates held.
     pub fn min_time(&self) -> Option<Time> {
-        self.held.iter().map(|&(time, _)| time).min()
+        let pieces = self.pieces.iter().map(|piece| piece.time_min());
+        self.held.iter().map(|&(time, _)| time).chain(pieces).min()
     }
 
     /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. The run may be empty.
@@ -74,13 +97,9 @@ impl Builder {
     pub fn seal(&mut self, lower: Time, upper: Time) -> Run {
         assert!(self.min_time().is_none_or(|time| lower <= time), "no update is earlier than the last sealed upper");
         let due = self.take_before(upper);
-        let mut pieces: Vec<Rc<Run>> = Vec::new();
-        for piece in into_pieces(due) {
-            let Some(batch) = Batch::concat(&piece) else { continue };
-            drop(piece);
-            let chunks = sort_batch(&self.layout, &batch);
-            pieces.push(Rc::new(Run::new(Rc::clone(&self.layout), lower, lower, Time::MIN, chunks)));
-        }
+        let is_due = |piece: &mut Rc<Run>| upper == END || piece.time_max() < upper;
+        let mut pieces: Vec<Rc<Run>> = self.pieces.extract_if(.., is_due).collect();
+        pieces.extend(sort_pieces(&self.layout, due));
         Run::new(Rc::clone(&self.layout), lower, upper, Time::MIN, merge_pieces(pieces))
     }
 
@@ -118,6 +137,21 @@ fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
         }
         rows += batch.len();
         pieces.last_mut().expect("the first batch begins a piece").push(batch);
+    }
+    pieces
+}
+
+/// Batches sorted in pieces.
+fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>) -> Vec<Rc<Run>> {
+    let mut pieces = Vec::new();
+    for piece in into_pieces(batches) {
+        let Some(batch) = Batch::concat(&piece) else { continue };
+        drop(piece);
+        let chunks = sort_batch(layout, &batch);
+        if !chunks.is_empty() {
+            // (They are no runs of a spine yet, and cover no interval.)
+            pieces.push(Rc::new(Run::new(Rc::clone(layout), Time::MIN, Time::MIN, Time::MIN, chunks)));
+        }
     }
     pieces
 }

@@ -108,6 +108,11 @@ impl Run {
         self.since
     }
 
+    /// Whether no update has a time before this one.
+    pub fn is_from(&self, time: Time) -> bool {
+        self.is_empty() || time <= self.time_min
+    }
+
     /// Whether all updates have times before this one.
     pub fn is_before(&self, time: Time) -> bool {
         self.is_empty() || self.time_max < time

@@ -69,7 +69,8 @@ mod tests {
         let keys: Int64Array = (0..n).map(|row| row * 7919 % 100_003).collect::<Vec<_>>().into();
         let rows: Int64Array = (0..n).collect::<Vec<_>>().into();
         let batch = Batch::new(vec![Arc::new(keys), Arc::new(rows)], Times::Constant(1), Diffs::Constant(1));
-        let halves = [0, n as usize / 3, n as usize].windows(2).map(|cut| batch.slice(cut[0], cut[1] - cut[0])).collect();
+        let halves =
+            [0, n as usize / 3, n as usize].windows(2).map(|cut| batch.slice(cut[0], cut[1] - cut[0])).collect();
         let portions = portions(halves, &[0], 1000);
         assert!(portions.len() > 1);
         let portions: Vec<Batch> = portions.iter().filter_map(|parts| Batch::concat(parts)).collect();

@@ -96,3 +96,37 @@ fn chunks_of_rising_keys_are_moved_not_copied() {
     let mut chunks = runs.iter().flat_map(|run| run.chunks());
     assert!(chunks.all(|chunk| matches!(chunk.times(), Times::Constant(11))), "times are advanced all the same");
 }
+
+#[test]
+fn a_large_history_is_sorted_in_pieces_and_equals_the_model() {
+    let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+    for_seeds(3, |seed| {
+        let rng = &mut Rng::new(seed);
+        let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+        let mut builder = Builder::new(Rc::clone(&layout));
+        let mut pushed = Model::default();
+        let mut batch = |time: Time, rows: u64, diff: i64| {
+            let row = |_| vec![Cell::Int(rng.below(100_000) as i64), Cell::Int(rng.below(2) as i64)];
+            let rows: Vec<Row> = (0..rows).map(row).collect();
+            Batch::new(to_columns(&layout.types, &rows), Times::Constant(time), Diffs::Constant(diff))
+        };
+        // Enough of one time to be sorted as it comes; some of what is retracted was not there; and some of a later time.
+        let mut batches: Vec<Batch> = (0..9).map(|_| batch(3, 40_000, 1)).collect();
+        batches.push(batch(3, 50_000, -1));
+        batches.push(batch(8, 10_000, 1));
+        batches.push(batches[0].clone().with_times(Times::Constant(3)).negate());
+        for batch in batches {
+            pushed.add_batch(&batch);
+            builder.push(batch);
+        }
+        assert_eq!((builder.min_time(), builder.rows() > 0, builder.size_bytes() > 0), (Some(3), true, true));
+        writer.seal(builder.seal(Time::MIN, 5));
+        assert_eq!((builder.min_time(), builder.rows()), (Some(8), 10_000));
+        let runs = reader.runs();
+        assert_eq!((runs.len(), runs[0].lower(), runs[0].upper()), (1, Time::MIN, 5));
+        let wanted: Vec<Row> = (0..1000).map(|key| vec![Cell::Int(key * 97), Cell::Int(0)]).collect();
+        writer.seal(builder.seal(5, 9));
+        check_reads(&mut Rng::new(seed), &layout, &reader, &pushed, &wanted);
+        assert_eq!(builder.rows(), 0);
+    });
+}

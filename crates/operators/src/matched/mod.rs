@@ -147,7 +147,10 @@ impl<P: Pull<Message<Time, Sealing>>> MatchedFeed<P> {
         let [left, right] = &self.runs;
         if self.interval.is_none() && !(left.is_empty() && right.is_empty()) {
             let changes = |runs: &[Sealed]| tactic::changes(runs, self.done, upto);
-            let changed = Changed { left: changes(left), right: changes(right) };
+            // (What changes on the right concerns rows that were on the left before: of a history there are none.)
+            let is_first = self.readers.left.runs().iter().all(|run| run.is_from(self.done));
+            let right = if is_first { None } else { changes(right) };
+            let changed = Changed { left: changes(left), right };
             let n_changed = changed.left.iter().chain(&changed.right).map(|batch| batch.len()).sum();
             let runs = [self.readers.left.runs_for(n_changed), self.readers.right.runs_for(n_changed)];
             self.interval = Some(self.tactic.begin(changed, runs, self.done, upto));
