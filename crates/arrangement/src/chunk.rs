@@ -76,6 +76,8 @@ pub(crate) struct Facts {
     pub time_max: Time,
     /// Memory this chunk owns.
     pub size_bytes: usize,
+    /// Updates that take rows back.
+    pub retractions: usize,
 }
 
 impl Chunk {
@@ -89,7 +91,18 @@ impl Chunk {
         assert!(words.as_ref().is_none_or(|words| words.len() == hashes.len()), "a chunk has one value word per row");
         assert_eq!(words.is_none(), layout.are_words_cheap(exact), "value words are kept where they cost something");
         let mut chunk = Chunk {
-            facts: Facts { exact, key_unique, time_min: times.min(), time_max: times.max(), size_bytes: 0 },
+            facts: Facts {
+                exact,
+                key_unique,
+                time_min: times.min(),
+                time_max: times.max(),
+                size_bytes: 0,
+                retractions: match &diffs {
+                    Diffs::Constant(diff) if *diff < 0 => hashes.len(),
+                    Diffs::Constant(_) => 0,
+                    Diffs::Column(diffs) => diffs.iter().filter(|diff| **diff < 0).count(),
+                },
+            },
             key_hashes: hashes,
             value_words: words.map(ScalarBuffer::from),
             times,
@@ -188,7 +201,11 @@ impl Chunk {
             value_words: self.value_words.as_ref().map(|words| words.slice(start, rows)),
             times: self.times.slice(start, rows),
             diffs: self.diffs.slice(start, rows),
-            facts: Facts { size_bytes: self.facts.size_bytes * rows / self.len(), ..self.facts },
+            facts: Facts {
+                size_bytes: self.facts.size_bytes * rows / self.len(),
+                retractions: self.facts.retractions * rows / self.len(),
+                ..self.facts
+            },
         })
     }
 

@@ -27,6 +27,8 @@ pub struct Run {
     parts: Vec<Part>,
     rows: usize,
     size_bytes: usize,
+    /// Updates that take rows back.
+    retractions: usize,
     /// The earliest and the latest time of an update.
     time_min: Time,
     time_max: Time,
@@ -71,6 +73,7 @@ impl Run {
             parts: Vec::new(),
             rows: 0,
             size_bytes: 0,
+            retractions: 0,
             time_min: Time::MAX,
             time_max: Time::MIN,
         };
@@ -79,6 +82,7 @@ impl Run {
             run.rows += part.rows;
             for chunk in &list {
                 run.size_bytes += chunk.size_bytes();
+                run.retractions += chunk.facts().retractions;
                 run.time_min = run.time_min.min(chunk.facts().time_min);
                 run.time_max = run.time_max.max(chunk.facts().time_max);
             }
@@ -116,6 +120,11 @@ impl Run {
     /// Whether all updates have times before this one.
     pub fn is_before(&self, time: Time) -> bool {
         self.is_empty() || self.time_max < time
+    }
+
+    /// Updates that take rows back. (Of views of chunks, an estimate.)
+    pub(crate) fn retractions(&self) -> usize {
+        self.retractions
     }
 
     /// The earliest time of an update; [`anabranch_batch::END`] when there is none.

@@ -75,6 +75,8 @@ pub struct SpineStats {
 const DUE_RUNS_MIN: usize = 4;
 /// and so many where that is seldom.
 const DUE_RUNS_SELDOM: usize = 8;
+/// All runs are merged when retractions of newer ones are such a part of all updates.
+const LITTER_PART: usize = 4;
 /// With fewer rows in all, memory is no reason to merge.
 const SHRUNK_ROWS_MIN: usize = 1 << 12;
 /// Each is at most so many times as large as the newer ones together.
@@ -300,8 +302,23 @@ impl Spine {
     fn find_due(&self) -> Option<Range<usize>> {
         let waits = |level: &Level| matches!(level, Level::Settled(run) if run.time_max() > self.since);
         let end = self.levels.len() - usize::from(self.levels.last().is_some_and(waits));
+        if self.is_littered(&self.levels[..end]) {
+            return Some(0..end);
+        }
         let rows: usize = self.levels.iter().map(Level::rows).sum();
         self.find_neighbours(&self.levels[..end], self.demand.due_runs(rows), DUE_RATIO)
+    }
+
+    /// Whether merging all of some levels is likely to give back much: newer runs take rows of older ones back. Each retraction so pays for a few rows of merging.
+    fn is_littered(&self, levels: &[Level]) -> bool {
+        let Some((Level::Settled(oldest), newer)) = levels.split_first() else { return false };
+        let (mut rows, mut retractions) = (oldest.len(), 0);
+        for level in newer {
+            let Level::Settled(run) = level else { return false };
+            rows += run.len();
+            retractions += if run.time_max() <= self.since { run.retractions() } else { 0 };
+        }
+        levels.len() <= MERGED_RUNS_MAX && retractions > SHRUNK_ROWS_MIN && retractions >= rows / LITTER_PART
     }
 
     /// What exertion merges.

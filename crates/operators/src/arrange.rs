@@ -134,7 +134,7 @@ impl<'s> Chain<'s> {
             move |frontiers| {
                 let turn = steps.turn(frontiers);
                 let _step = meter.step();
-                let is_idle = is_leisure() && turn.out.rows.is_empty() && turn.upto <= rows.writer.upper();
+                let is_idle = turn.out.rows.is_empty() && turn.upto <= rows.writer.upper();
                 let mut messages: Vec<Sealing> = Vec::new();
                 for batch in turn.out.errors {
                     if let Some(errors) = &mut errors {
@@ -193,6 +193,10 @@ struct Idler {
 impl Idler {
     /// Merges a little in an idle turn. Returns whether to be woken after a pause, because there is more to merge.
     fn should_wait(&mut self, is_idle: bool, writer: &mut Writer) -> bool {
+        if is_idle && !is_leisure() {
+            // (Others have work: perhaps after another pause.)
+            return self.busy_turns.is_some();
+        }
         let is_over = is_idle || self.busy_turns.is_none_or(|turns| turns >= PAUSE_TURNS_MAX);
         if !is_over {
             self.busy_turns = self.busy_turns.map(|turns| turns + 1);

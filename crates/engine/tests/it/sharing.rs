@@ -252,3 +252,20 @@ fn an_index_serves_queries_with_conditions() {
         assert_eq!(ask(session, "select * from big order by id"), ["11 ann"]);
     });
 }
+
+#[test]
+fn an_idle_worker_merges_what_insertions_left() {
+    let mut session = session(2);
+    run(&mut session, "create table t (k int not null); create materialized view sums as select sum(k) from t");
+    for _ in 0..3 {
+        run(&mut session, "insert into t select k from unnest(generate_series(1, 30000)) as s(k)");
+    }
+    let start = std::time::Instant::now();
+    let rows = |session: &mut Session| session.arrangements().iter().map(|stats| stats.rows).max();
+    // (Equal rows of three commits become one, on each worker.)
+    while rows(&mut session) > Some(30_000) {
+        assert!(start.elapsed().as_secs() < 60, "{:?} rows", rows(&mut session));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(ask(&mut session, "select * from sums"), [format!("{}", 3 * 30_000 * 30_001_i64 / 2)]);
+}
