@@ -160,13 +160,7 @@ fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>) -> Vec<Rc<Run>> {
 fn merge_pieces(mut pieces: Vec<Rc<Run>>) -> Vec<Rc<Chunk>> {
     while pieces.len() > 1 {
         let groups = pieces.chunks(MERGED_RUNS_MAX);
-        pieces = groups
-            .map(|group| {
-                let mut merge = Merge::new(group, Time::MIN);
-                while !merge.work(&mut isize::MAX.clone()) {}
-                Rc::new(merge.into_run())
-            })
-            .collect();
+        pieces = groups.map(|group| Rc::new(Merge::new(group, Time::MIN).finish())).collect();
     }
     pieces.pop().map_or_else(Vec::new, |run| run.chunks().to_vec())
 }

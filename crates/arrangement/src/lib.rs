@@ -14,8 +14,8 @@
 //! Everything belongs to one worker, on one thread: reference counts are `Rc`, no lock is taken. Relies on `anabranch-batch` for the
 //! kernels over columns; leaves durability, exchange between workers and scheduling to others.
 //!
-//! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by key hash instead of by key, and keep columns
-//! instead of tries.
+//! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key, which keeps the order of
+//! integers only, and keep columns instead of tries.
 //!
 //! ```
 //! use std::rc::Rc;

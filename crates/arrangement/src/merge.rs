@@ -117,6 +117,12 @@ impl Merge {
         false
     }
 
+    /// Merges to the end.
+    pub fn finish(mut self) -> Run {
+        while !self.work(&mut isize::MAX.clone()) {}
+        self.into_run()
+    }
+
     /// Rows of all inputs.
     pub fn rows(&self) -> usize {
         self.rows

@@ -120,10 +120,10 @@ fn merge_all(mut queue: Vec<Rc<Run>>, at: Time) -> Option<Rc<Run>> {
     queue.sort_by_key(|run| std::cmp::Reverse(run.len()));
     while queue.len() > 1 {
         let smallest = queue.split_off(queue.len().saturating_sub(MERGED_RUNS_MAX));
-        queue.push(finish(Merge::new(&smallest, at)));
+        queue.push(Rc::new(Merge::new(&smallest, at).finish()));
     }
     let last = queue.pop()?;
-    Some(if is_settled(&last, at) { last } else { finish(Merge::new(&[last], at)) })
+    Some(if is_settled(&last, at) { last } else { Rc::new(Merge::new(&[last], at).finish()) })
 }
 
 /// All times are `at`, so that equal rows are summed already.
@@ -131,11 +131,6 @@ fn is_settled(run: &Run, at: Time) -> bool {
     run.chunks().iter().all(|chunk| chunk.facts().time_min == chunk.facts().time_max)
         && run.time_min() == run.time_max()
         && run.since() <= at
-}
-
-fn finish(mut merge: Merge) -> Rc<Run> {
-    while !merge.work(&mut isize::MAX.clone()) {}
-    Rc::new(merge.into_run())
 }
 
 fn to_batch(chunk: &Chunk, at: Time) -> Batch {

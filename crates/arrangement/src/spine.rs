@@ -75,8 +75,10 @@ pub struct SpineStats {
 const DUE_RUNS_MIN: usize = 4;
 /// and so many where that is seldom.
 const DUE_RUNS_SELDOM: usize = 8;
-/// All runs are merged when retractions of newer ones are such a part of all updates.
-const LITTER_PART: usize = 4;
+/// All runs are merged when retractions of newer ones are such a part of all updates: where rows are replaced, as many as are left.
+const LITTER_PART: usize = 3;
+/// Fewer retractions are no reason: they lie around for the usual merges.
+const LITTER_ROWS_MIN: usize = 1 << 18;
 /// With fewer rows in all, memory is no reason to merge.
 const SHRUNK_ROWS_MIN: usize = 1 << 12;
 /// Each is at most so many times as large as the newer ones together.
@@ -318,7 +320,7 @@ impl Spine {
             rows += run.len();
             retractions += if run.time_max() <= self.since { run.retractions() } else { 0 };
         }
-        levels.len() <= MERGED_RUNS_MAX && retractions > SHRUNK_ROWS_MIN && retractions >= rows / LITTER_PART
+        levels.len() <= MERGED_RUNS_MAX && retractions >= LITTER_ROWS_MIN.max(rows / LITTER_PART)
     }
 
     /// What exertion merges.

@@ -58,18 +58,18 @@ fn what_is_retracted_is_freed_by_later_insertions() {
     let rng = &mut Rng::new(3);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
     let mut builder = Builder::new(layout());
-    let rows = batch(rng, 60_000, 0);
+    let rows = batch(rng, 400_000, 0);
     builder.push(rows.clone());
     writer.seal(builder.seal(Time::MIN, 1));
-    builder.push(rows.slice(0, 40_000).with_times(Times::Constant(1)).negate());
+    builder.push(rows.slice(0, 300_000).with_times(Times::Constant(1)).negate());
     writer.seal(builder.seal(1, 2));
-    assert_eq!(reader.stats().rows, 100_000, "the retractions cannot be merged while a reader is before them");
+    assert_eq!(reader.stats().rows, 700_000, "the retractions cannot be merged while a reader is before them");
     for time in 2..60 {
         reader.set_since(time - 1);
-        builder.push(batch(rng, 1_000, time));
+        builder.push(batch(rng, 10_000, time));
         writer.seal(builder.seal(time, time + 1));
     }
-    assert_eq!(reader.stats().rows, 20_000 + 58 * 1_000, "what came in later paid for the merge");
+    assert_eq!(reader.stats().rows, 100_000 + 58 * 10_000, "what came in later paid for the merge");
 }
 
 #[test]
