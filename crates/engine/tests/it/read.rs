@@ -98,3 +98,29 @@ fn a_table_that_keeps_nothing_feeds_only_what_was_there_before() {
         );
     });
 }
+
+#[test]
+fn aggregates_take_a_large_history_in() {
+    with_workers(|session| {
+        run(session, "create table t (k int not null, g int not null)");
+        run(session, "insert into t select k, k % 7 from unnest(generate_series(1, 300000)) as s(k)");
+        run(
+            session,
+            "create materialized view ends as select g, min(k) as least, max(k) as most, count(*) as n, sum(k) as sum from t group by g;
+             create materialized view sums as select k % 50000 as h, count(*) as n, sum(k) as sum from t group by k % 50000;
+             create materialized view once as select distinct k % 60000 as h from t",
+        );
+        assert_eq!(
+            ask(session, "select g, least, most, n from ends where g in (0, 6) order by g"),
+            ["0 7 299999 42857", "6 6 299998 42857"]
+        );
+        assert_eq!(ask(session, "select count(*), min(n), max(n), sum(sum) from sums"), ["50000 6 6 45000150000"]);
+        assert_eq!(ask(session, "select count(*) from once"), ["60000"]);
+        run(session, "delete from t where k > 7");
+        assert_eq!(
+            ask(session, "select g, least, most, n from ends where g in (0, 6) order by g"),
+            ["0 7 7 1", "6 6 6 1"]
+        );
+        assert_eq!(ask(session, "select count(*) from once"), ["7"]);
+    });
+}

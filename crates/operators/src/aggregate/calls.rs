@@ -260,7 +260,12 @@ impl CallState {
         step_linear(&mut self.kind, &input, turn, outcome)
     }
 
-    /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys) before they are merged, in one or more portions.
+    /// Whether [`take_rows`](CallState::take_rows) does anything.
+    pub(crate) fn takes_rows(&self) -> bool {
+        self.argument.is_some() && matches!(self.kind, Kind::Extreme(_))
+    }
+
+    /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys), all of them, before they are merged, in one or more portions.
     pub(crate) fn take_rows(&mut self, batch: &Batch, upto: Time) {
         let Some(argument) = self.argument.filter(|_| matches!(self.kind, Kind::Extreme(_))) else { return };
         let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();

@@ -344,11 +344,8 @@ impl Aggregate {
         let key: Vec<usize> = (0..self.n_keys).collect();
         // (Ordered calls take the values of a time in one piece.)
         let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
-        if is_in_portions && is_one_large_time(&ready) {
-            let ready: Vec<Batch> = ready.into_iter().map(|batch| batch.with_key(&key)).collect();
-            for batch in &ready {
-                self.calls.iter_mut().for_each(|call| call.take_rows(batch, upto));
-            }
+        let takes_rows = self.calls.iter().any(CallState::takes_rows);
+        if is_in_portions && !takes_rows && is_one_large_time(&ready) {
             let portions = portions(ready, &key, self.groups.len()).into_iter();
             return self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: None }));
         }
