@@ -6,6 +6,13 @@ use std::sync::Arc;
 
 fn assert_consolidates(batch: Batch) {
     let expected = meaning(&batch);
+    let by_time = consolidate_in_time_order(batch.clone());
+    assert!(matches!(by_time.until(), Until::Forever) && by_time.present().is_none());
+    assert_eq!((by_time.len(), meaning(&by_time)), (expected.len(), expected.clone()));
+    assert!(
+        (1..by_time.len()).all(|row| by_time.times().get(row - 1) <= by_time.times().get(row)),
+        "rows are in order of time"
+    );
     let result = consolidate(batch);
     assert!(matches!(result.until(), Until::Forever) && result.present().is_none());
     assert_eq!(result.len(), expected.len(), "one update a row and time");

@@ -132,7 +132,7 @@ struct JoinState {
 
 /// The joins of a run with what `reader` has before a time: the run's keys are looked up there, or, if there is far less, what there is is looked up in the run.
 fn begin(spec: &JoinSpec, side: Side, run: &Rc<Run>, reader: &Reader, before: Time) -> VecDeque<RunPairs> {
-    let others = reader.runs();
+    let others = reader.runs_for(run.len());
     let is_small = others.iter().map(|other| other.len()).sum::<usize>() < run.len() / SMALL_PART;
     if is_small && others.iter().all(|other| other.is_before(before)) {
         return others
@@ -140,7 +140,7 @@ fn begin(spec: &JoinSpec, side: Side, run: &Rc<Run>, reader: &Reader, before: Ti
             .map(|other| RunPairs::new(spec, side.other(), other, vec![Rc::clone(run)], END))
             .collect();
     }
-    VecDeque::from([RunPairs::new(spec, side, run, reader.runs_for(run.len()), before)])
+    VecDeque::from([RunPairs::new(spec, side, run, others, before)])
 }
 
 /// A run of one side to be joined with what was acknowledged of the other.
