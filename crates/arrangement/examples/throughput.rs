@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use anabranch_arrangement::{
-    Builder, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, ValueOrder, Writer, arrangement, probe, snapshot,
+    Keys, Layout, Matches, MergeEffort, NullKeys, Reader, ValueOrder, Writer, arrangement, probe, snapshot,
 };
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
@@ -53,28 +53,27 @@ fn layout() -> Rc<Layout> {
 
 fn build(rows: usize, batch_rows: usize) -> (Writer, Reader) {
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
-    let mut builder = Builder::new(layout());
+    // (Who listens sees to it that each batch is sorted as it comes.)
+    let mut listener = reader.listen(None);
     let batches: Vec<Batch> = (0..rows / batch_rows).map(|i| random_batch(i, batch_rows, rows)).collect();
-    let (mut sealing, mut longest) = (0.0, 0.0f64);
+    let mut longest = 0.0f64;
     let start = now();
     for (time, batch) in batches.into_iter().enumerate() {
         let time = time as Time;
         let round = now();
-        builder.push(batch);
-        let run = builder.seal(writer.upper(), time + 1);
-        sealing += now() - round;
-        writer.seal(run);
+        writer.push(batch);
+        writer.complete(time + 1);
         reader.set_since(time);
         longest = longest.max(now() - round);
+        listener.drain();
     }
     let total = now() - start;
     let stats = reader.stats();
     println!("built {} rows in {} runs, {:.1} B/row", stats.rows, stats.runs, stats.bytes as f64 / stats.rows as f64);
     println!(
-        "{:.2} M updates/s; {:.0} ns a row to sort, {:.0} ns a row to merge; longest round {:.2} ms",
+        "{:.2} M updates/s; {:.0} ns a row; longest round {:.2} ms",
         rows as f64 / total / 1e6,
-        sealing / rows as f64 * 1e9,
-        (total - sealing) / rows as f64 * 1e9,
+        total / rows as f64 * 1e9,
         longest * 1e3
     );
     (writer, reader)

@@ -3,7 +3,7 @@
 //! Law: what was pushed is, at any moment, in a sealed run or still held, never both. A run holds exactly the updates with times before
 //! its `upper` that no earlier run held.
 //!
-//! Cost: `push` is O(rows) (hashing, unless the batch is keyed already); `seal` is O(held rows) to split by time, then one
+//! Cost: `push` is a pointer (unless rows have lifetimes); `seal` is O(held rows) to hash (unless batches are keyed already) and to split by time, then one
 //! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie. Very many rows are sorted in pieces
 //! and merged: a copy more, where their keys do not come in order, but nothing as large as all of them is made on the way.
 
@@ -28,18 +28,20 @@ const PIECES_ROWS_MIN: usize = 1 << 18;
 #[derive(Debug)]
 pub struct Builder {
     layout: Rc<Layout>,
-    /// Keyed by the layout's key, without absent rows or lifetimes, not empty; each with its earliest time.
+    /// Without absent rows or lifetimes, not empty; each with its earliest time.
     held: Vec<(Time, Batch)>,
     /// Rows of `held`.
     rows: usize,
     /// What was sorted already, each piece of one time.
     pieces: Vec<Rc<Run>>,
+    /// The earliest and the latest time of all updates.
+    span: Option<(Time, Time)>,
 }
 
 impl Builder {
     /// A builder that holds nothing.
     pub fn new(layout: Rc<Layout>) -> Builder {
-        Builder { layout, held: Vec::new(), rows: 0, pieces: Vec::new() }
+        Builder { layout, held: Vec::new(), rows: 0, pieces: Vec::new(), span: None }
     }
 
     /// Takes a batch of rows. Lifetimes are written out as two updates.
@@ -48,10 +50,13 @@ impl Builder {
     /// If the batch does not have the layout's columns.
     pub fn push(&mut self, batch: Batch) {
         assert_eq!(batch.columns().len(), self.layout.types.len(), "a batch has the columns of its arrangement");
-        let batch = batch.with_key(&self.layout.key).flatten();
+        let batch = batch.flatten();
         if !batch.is_empty() {
+            let (first, last) = batch.times().range();
+            let (least, greatest) = self.span.unwrap_or((first, last));
+            self.span = Some((first.min(least), last.max(greatest)));
             self.rows += batch.len();
-            self.held.push((batch.times().min(), batch));
+            self.held.push((first, batch));
         }
         if self.rows >= PIECES_ROWS_MIN {
             self.sort_held();
@@ -70,7 +75,7 @@ impl Builder {
         }
         let held = std::mem::take(&mut self.held).into_iter().map(|(_, batch)| batch).collect();
         self.rows = 0;
-        self.pieces.extend(sort_pieces(&self.layout, held));
+        self.pieces.extend(sort_pieces(&self.layout, held, Time::MIN));
     }
 
     /// Updates held.
@@ -86,21 +91,41 @@ impl Builder {
 
     /// The earliest time among the updates held.
     pub fn min_time(&self) -> Option<Time> {
-        let pieces = self.pieces.iter().map(|piece| piece.time_min());
-        self.held.iter().map(|&(time, _)| time).chain(pieces).min()
+        self.span.map(|(first, _)| first)
     }
 
-    /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. The run may be empty.
+    /// The latest time among the updates held.
+    pub fn max_time(&self) -> Option<Time> {
+        self.span.map(|(_, last)| last)
+    }
+
+    /// How many batches and sorted pieces it holds.
+    pub(crate) fn parts(&self) -> usize {
+        self.held.len() + self.pieces.len()
+    }
+
+    /// The updates held.
+    pub(crate) fn batches(&self) -> Vec<Batch> {
+        let pieces = self.pieces.iter().flat_map(|piece| piece.chunks().iter().map(|chunk| chunk.to_batch()));
+        self.held.iter().map(|(_, batch)| batch.clone()).chain(pieces).collect()
+    }
+
+    /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. Nobody will tell times before `since` apart. The run may
+    /// be empty.
     ///
     /// # Panics
-    /// If an update held is earlier than `lower`.
-    pub fn seal(&mut self, lower: Time, upper: Time) -> Run {
+    /// If an update held is earlier than `lower`, or `since` is not before `upper`.
+    pub fn seal(&mut self, lower: Time, upper: Time, since: Time) -> Run {
         assert!(self.min_time().is_none_or(|time| lower <= time), "no update is earlier than the last sealed upper");
+        assert!(since == Time::MIN || since < upper, "times are moved inside the interval only");
         let due = self.take_before(upper);
         let is_due = |piece: &mut Rc<Run>| upper == END || piece.time_max() < upper;
         let mut pieces: Vec<Rc<Run>> = self.pieces.extract_if(.., is_due).collect();
-        pieces.extend(sort_pieces(&self.layout, due));
-        Run::new(Rc::clone(&self.layout), lower, upper, Time::MIN, merge_pieces(pieces))
+        let held = self.held.iter().map(|(first, batch)| (*first, batch.times().max()));
+        let kept = self.pieces.iter().map(|piece| (piece.time_min(), piece.time_max()));
+        self.span = held.chain(kept).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
+        pieces.extend(sort_pieces(&self.layout, due, since));
+        Run::new(Rc::clone(&self.layout), lower, upper, since, merge_pieces(pieces, since))
     }
 
     fn take_before(&mut self, upper: Time) -> Vec<Batch> {
@@ -142,12 +167,12 @@ fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
 }
 
 /// Batches sorted in pieces.
-fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>) -> Vec<Rc<Run>> {
+fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> Vec<Rc<Run>> {
     let mut pieces = Vec::new();
     for piece in into_pieces(batches) {
         let Some(batch) = Batch::concat(&piece) else { continue };
         drop(piece);
-        let chunks = sort_batch(layout, &batch);
+        let chunks = sort_batch(layout, batch.with_key(&layout.key), since);
         if !chunks.is_empty() {
             // (They are no runs of a spine yet, and cover no interval.)
             pieces.push(Rc::new(Run::new(Rc::clone(layout), Time::MIN, Time::MIN, Time::MIN, chunks)));
@@ -157,20 +182,20 @@ fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>) -> Vec<Rc<Run>> {
 }
 
 /// The chunks of sorted pieces in one order.
-fn merge_pieces(mut pieces: Vec<Rc<Run>>) -> Vec<Rc<Chunk>> {
+fn merge_pieces(mut pieces: Vec<Rc<Run>>, since: Time) -> Vec<Rc<Chunk>> {
     while pieces.len() > 1 {
         let groups = pieces.chunks(MERGED_RUNS_MAX);
-        pieces = groups.map(|group| Rc::new(Merge::new(group, Time::MIN).finish())).collect();
+        pieces = groups.map(|group| Rc::new(Merge::new(group, since).finish())).collect();
     }
     pieces.pop().map_or_else(Vec::new, |run| run.chunks().to_vec())
 }
 
 /// Sorts and consolidates a keyed batch.
-fn sort_batch(layout: &Rc<Layout>, batch: &Batch) -> Vec<Rc<Chunk>> {
+fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> {
     let columns = batch.columns().clone();
     let (words, value_exact) = layout.value_words(&columns, batch.len());
     let hashes = &batch.key().expect("the builder keys what it holds").hashes;
-    let mut pending = Pending::new(Rc::clone(layout), Time::MIN);
+    let mut pending = Pending::new(Rc::clone(layout), since);
     pending.add_source(Source {
         times: batch.times().clone(),
         diffs: batch.diffs().clone(),

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use anabranch_batch::{Columns, Diffs, Time, Times, gather};
+use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::ScalarBuffer;
 
@@ -146,6 +146,11 @@ impl Chunk {
     /// Bytes of memory that this chunk owns. A view of a chunk's tail counts its rows only.
     pub fn size_bytes(&self) -> usize {
         self.facts.size_bytes
+    }
+
+    /// The rows as a batch, sharing memory.
+    pub(crate) fn to_batch(&self) -> Batch {
+        Batch::with_len(self.columns.clone(), self.len(), self.times.clone(), self.diffs.clone())
     }
 
     pub(crate) fn facts(&self) -> &Facts {

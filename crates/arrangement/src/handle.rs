@@ -1,10 +1,14 @@
-//! Sharing a spine: one writer, many readers, and listeners that are told of every new run.
+//! Sharing a spine: one writer, many readers, and those that are told what is new.
 //!
 //! Law: a reader may accumulate at any time from its own `since` to the `upper`; times that some reader still holds are never
 //! advanced past it. A listener is told every update exactly once: what exists when it starts, then each run as it is sealed,
-//! without gaps and in order.
+//! without gaps and in order. So is a follower, but of batches as they are written.
 //!
-//! Cost: attaching a listener is O(runs), nothing is copied or sorted; a cloned reader is O(log holds). Without readers the
+//! What nobody looks at is not sorted: while there is no listener, complete updates are *held* as they came until a reader asks for the runs, or until they are
+//! many. They become a run together, with the times that readers still tell apart; so an answer that is read once a second costs one small sort a second, and what
+//! came and went in between nothing but that.
+//!
+//! Cost: attaching a listener or follower is O(runs), nothing is copied, and only what is held is sorted; a cloned reader is O(log holds). Without readers the
 //! spine may forget all history up to its `upper`. When writer and readers are gone, so are the runs.
 
 use std::cell::RefCell;
@@ -12,9 +16,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::{Rc, Weak};
 
-use anabranch_batch::{END, Time};
+use anabranch_batch::{Batch, END, Time};
 
-use crate::{Layout, MergeEffort, Run, Spine};
+use crate::{Builder, Layout, MergeEffort, Run, Spine};
+
+/// Rows that are held in any case: sorting them while somebody waits takes a tenth of a millisecond.
+const HELD_ROWS: usize = 1 << 10;
+/// Where nobody has asked lately a quarter of all rows is held, but so many at most: some ten milliseconds.
+const HELD_PART: usize = 4;
+const HELD_ROWS_MAX: usize = 1 << 17;
+/// A batch is as dear to keep as so many rows; and so many batches are held in any case.
+const HELD_BATCHES: usize = 32;
 
 /// The one that appends to an arrangement.
 #[derive(Debug)]
@@ -41,7 +53,13 @@ pub struct WeakReader {
 /// Receives the existing runs of an arrangement, then each new one.
 #[derive(Debug)]
 pub struct Listener {
-    queue: Rc<RefCell<Queue>>,
+    queue: Rc<RefCell<Queue<Sealed>>>,
+}
+
+/// Receives the updates of an arrangement, then each new batch, in no order.
+#[derive(Debug)]
+pub struct Follower {
+    queue: Rc<RefCell<Queue<Batch>>>,
 }
 
 /// An interval of time that is complete, and its updates.
@@ -75,76 +93,118 @@ pub struct Stats {
 #[derive(Debug)]
 struct Shared {
     spine: Spine,
+    /// What is in no run: held, or not complete.
+    builder: Builder,
+    /// Times are complete before this one; those from the spine's `upper` on are held.
+    upper: Time,
+    /// Somebody has asked for what was held since it last became too much.
+    asked: bool,
     /// How many readers of each name hold each `since`.
     holds: BTreeMap<(Time, Rc<str>), usize>,
-    /// Where new runs go.
-    queues: Vec<Weak<RefCell<Queue>>>,
+    /// Where new runs go,
+    listeners: Vec<Weak<RefCell<Queue<Sealed>>>>,
+    /// and where new batches go.
+    followers: Vec<Weak<RefCell<Queue<Batch>>>>,
 }
 
-/// What a listener has not drained yet.
-struct Queue {
-    sealed: Vec<Sealed>,
+/// What is not drained yet.
+struct Queue<T> {
+    news: Vec<T>,
     upper: Time,
     wake: Option<Rc<dyn Fn()>>,
 }
 
 /// An arrangement without updates, and its first reader, which holds every time.
 pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
-    let spine = Spine::new(Rc::clone(&layout), effort);
     let name: Rc<str> = Rc::from("");
-    let holds = BTreeMap::from([((Time::MIN, Rc::clone(&name)), 1)]);
-    let shared = Rc::new(RefCell::new(Shared { spine, holds, queues: Vec::new() }));
+    let shared = Shared {
+        spine: Spine::new(Rc::clone(&layout), effort),
+        builder: Builder::new(Rc::clone(&layout)),
+        upper: Time::MIN,
+        asked: false,
+        holds: BTreeMap::from([((Time::MIN, Rc::clone(&name)), 1)]),
+        listeners: Vec::new(),
+        followers: Vec::new(),
+    };
+    let shared = Rc::new(RefCell::new(shared));
     (Writer { shared: Rc::clone(&shared) }, Reader { shared, layout, since: Time::MIN, name })
 }
 
 impl Writer {
-    /// Appends a run and tells every listener; merges in proportion to its rows.
+    /// Takes a batch of rows. Lifetimes are written out as two updates.
     ///
     /// # Panics
-    /// If the run does not start at `upper`.
-    pub fn seal(&mut self, run: Run) {
-        let run = Rc::new(run);
-        let sealed = Sealed { lower: run.lower(), upper: run.upper(), run: Rc::clone(&run) };
-        let mut shared = self.shared.borrow_mut();
-        // What the run brings may be compacted at once, as far as readers allow.
-        shared.settle_since(run.upper());
-        shared.spine.insert(run);
-        let queues = shared.live_queues();
-        drop(shared);
-        // Listeners may look at the arrangement when woken, so nothing is borrowed here.
-        for queue in queues {
-            Queue::push(&queue, sealed.clone());
-        }
-    }
-
-    /// Declares that no further update before `upper` will come, where there was none since the last run. Listeners hear of the time only. O(listeners).
-    pub fn advance(&mut self, upper: Time) {
-        let mut shared = self.shared.borrow_mut();
-        shared.settle_since(upper);
-        shared.spine.advance(upper);
-        if shared.queues.is_empty() {
+    /// If a time is complete already, or the batch does not have the layout's columns.
+    pub fn push(&mut self, batch: Batch) {
+        let batch = batch.flatten();
+        if batch.is_empty() {
             return;
         }
-        let queues = shared.live_queues();
+        let mut shared = self.shared.borrow_mut();
+        assert!(batch.times().min() >= shared.upper, "no update is earlier than what is complete");
+        for follower in live(&mut shared.followers) {
+            follower.borrow_mut().news.push(batch.clone());
+        }
+        shared.builder.push(batch);
+    }
+
+    /// Declares that no further update before `upper` will come, and tells all who listen or follow. Merges in proportion to the rows of a run, if one is made.
+    /// A time before the last one changes nothing.
+    pub fn complete(&mut self, upper: Time) {
+        let mut shared = self.shared.borrow_mut();
+        if upper <= shared.upper {
+            return;
+        }
+        shared.upper = upper;
+        let listeners = live(&mut shared.listeners);
+        let sealed = match listeners.is_empty() {
+            true if !shared.holds_too_much() => None,
+            true => {
+                shared.asked = false;
+                shared.seal(true)
+            }
+            false => shared.seal(false),
+        };
+        let followers = live(&mut shared.followers);
         drop(shared);
-        queues.iter().for_each(|queue| Queue::advance(queue, upper));
+        // Those who are told may look at the arrangement when woken, so nothing is borrowed here.
+        for queue in listeners {
+            match &sealed {
+                Some(sealed) => {
+                    assert_eq!(queue.borrow().upper, sealed.lower, "a listener is told every interval");
+                    Queue::tell(&queue, Some(sealed.clone()), upper);
+                }
+                None => Queue::tell(&queue, None, upper),
+            }
+        }
+        followers.iter().for_each(|queue| Queue::tell(queue, None, upper));
     }
 
     /// Times are complete before this one.
     pub fn upper(&self) -> Time {
-        self.shared.borrow().spine.upper()
+        self.shared.borrow().upper
+    }
+
+    /// Whether updates wait for their time to be complete.
+    pub fn is_waiting(&self) -> bool {
+        let shared = self.shared.borrow();
+        shared.builder.max_time().is_some_and(|last| last >= shared.upper)
     }
 
     /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
-        self.shared.borrow_mut().spine.exert(fuel)
+        let mut shared = self.shared.borrow_mut();
+        let holds_much = shared.builder.rows() >= HELD_ROWS && shared.has_held();
+        if holds_much && *fuel > 0 {
+            shared.settle();
+            return shared.spine.exert(fuel);
+        }
+        shared.spine.exert(fuel) || holds_much
     }
 
     /// Declares the arrangement complete for ever. Closing twice is fine.
     pub fn close(&mut self) {
-        if self.upper() < END {
-            self.advance(END);
-        }
+        self.complete(END);
     }
 
     /// Whether anybody reads.
@@ -189,19 +249,21 @@ impl Reader {
 
     /// Times are complete before this one.
     pub fn upper(&self) -> Time {
-        self.shared.borrow().spine.upper()
+        self.shared.borrow().upper
     }
 
-    /// All updates, as sorted runs, oldest first. O(runs).
+    /// All updates, as sorted runs, oldest first. O(runs), and what is held is sorted.
     pub fn runs(&self) -> Vec<Rc<Run>> {
-        self.shared.borrow().spine.runs()
+        let mut shared = self.shared.borrow_mut();
+        shared.asked |= shared.settle();
+        shared.spine.runs()
     }
 
     /// The same, to look `keys` keys up in them: an arrangement that is asked often has fewer runs.
     pub fn runs_for(&self, keys: usize) -> Vec<Rc<Run>> {
-        let shared = self.shared.borrow();
-        shared.spine.note_lookups(keys);
-        shared.spine.runs()
+        let runs = self.runs();
+        self.shared.borrow().spine.note_lookups(keys);
+        runs
     }
 
     /// The layout of the rows.
@@ -209,9 +271,10 @@ impl Reader {
         &self.layout
     }
 
-    /// Sizes and frontiers. O(runs + holds).
+    /// Sizes and frontiers. O(runs + holds), and what is held is sorted.
     pub fn stats(&self) -> Stats {
-        let shared = self.shared.borrow();
+        let mut shared = self.shared.borrow_mut();
+        shared.settle();
         let spine = shared.spine.stats();
         Stats {
             rows: spine.rows,
@@ -219,7 +282,7 @@ impl Reader {
             runs: spine.runs,
             readers: shared.holds.values().sum(),
             since: shared.spine.since(),
-            upper: shared.spine.upper(),
+            upper: shared.upper,
         }
     }
 
@@ -227,11 +290,23 @@ impl Reader {
     /// something new was queued (not for what exists).
     pub fn listen(&self, wake: Option<Box<dyn Fn()>>) -> Listener {
         let mut shared = self.shared.borrow_mut();
-        let upper = shared.spine.upper();
-        let sealed = sealed_so_far(&shared.spine);
-        let queue = Rc::new(RefCell::new(Queue { sealed, upper, wake: wake.map(Rc::from) }));
-        shared.queues.push(Rc::downgrade(&queue));
+        shared.settle();
+        let queue = Queue::new(sealed_so_far(&shared.spine), shared.upper, wake);
+        shared.listeners.push(Rc::downgrade(&queue));
         Listener { queue }
+    }
+
+    /// Starts to follow: updates that exist are in the queue at once, as far as their batches have times after `after`; each new batch follows. `wake` is called
+    /// when a time has become complete.
+    pub fn follow(&self, after: Time, wake: Option<Box<dyn Fn()>>) -> Follower {
+        let mut shared = self.shared.borrow_mut();
+        shared.settle();
+        let runs = shared.spine.runs();
+        let chunks = runs.iter().flat_map(|run| run.chunks()).filter(|chunk| chunk.facts().time_max > after);
+        let batches = chunks.map(|chunk| chunk.to_batch()).chain(shared.builder.batches()).collect();
+        let queue = Queue::new(batches, shared.upper, wake);
+        shared.followers.push(Rc::downgrade(&queue));
+        Follower { queue }
     }
 
     /// A way to a reader that neither holds times nor keeps the arrangement alive.
@@ -276,7 +351,7 @@ impl WeakReader {
 impl Listener {
     /// What was sealed since the last call, in order. Between two intervals, and up to [`Listener::upper`], there is no update.
     pub fn drain(&mut self) -> Vec<Sealed> {
-        std::mem::take(&mut self.queue.borrow_mut().sealed)
+        std::mem::take(&mut self.queue.borrow_mut().news)
     }
 
     /// Complete before this time: the end of the last interval drained or queued, or later.
@@ -285,13 +360,15 @@ impl Listener {
     }
 }
 
-impl Shared {
-    /// The queues of listeners that still listen.
-    fn live_queues(&mut self) -> Vec<Rc<RefCell<Queue>>> {
-        self.queues.retain(|queue| queue.strong_count() > 0);
-        self.queues.iter().filter_map(Weak::upgrade).collect()
+impl Follower {
+    /// The batches that came since the last call, and the time before which all have come.
+    pub fn drain(&mut self) -> (Vec<Batch>, Time) {
+        let mut queue = self.queue.borrow_mut();
+        (std::mem::take(&mut queue.news), queue.upper)
     }
+}
 
+impl Shared {
     fn hold(&mut self, since: Time, name: &Rc<str>) {
         *self.holds.entry((since, Rc::clone(name))).or_insert(0) += 1;
     }
@@ -313,26 +390,53 @@ impl Shared {
         let slowest = self.holds.keys().next().map_or(latest, |(since, _)| *since);
         self.spine.set_since(slowest.min(latest));
     }
-}
 
-impl Queue {
-    fn push(queue: &RefCell<Queue>, sealed: Sealed) {
-        let wake = {
-            let mut queue = queue.borrow_mut();
-            assert_eq!(queue.upper, sealed.lower, "a listener is told every interval");
-            queue.upper = sealed.upper;
-            queue.sealed.push(sealed);
-            queue.wake.clone()
-        };
-        if let Some(wake) = wake {
-            wake();
-        }
+    fn has_held(&self) -> bool {
+        self.builder.min_time().is_some_and(|first| first < self.upper)
     }
 
-    fn advance(queue: &RefCell<Queue>, upper: Time) {
+    fn holds_too_much(&self) -> bool {
+        let (rows, batches) = (self.builder.rows(), self.builder.parts());
+        if rows < HELD_ROWS && batches < HELD_BATCHES || !self.has_held() {
+            return false;
+        }
+        let held_max = match self.asked {
+            true => HELD_ROWS,
+            false => (self.spine.rows() / HELD_PART).clamp(HELD_ROWS, HELD_ROWS_MAX),
+        };
+        rows >= held_max || batches >= HELD_BATCHES.max(rows / HELD_BATCHES)
+    }
+
+    /// Puts what is held where readers see it. Returns whether there was anything.
+    fn settle(&mut self) -> bool {
+        self.spine.upper() < self.upper && self.seal(true).is_some()
+    }
+
+    /// Makes a run of what is complete, if there is anything. What the run brings may be compacted at once, as far as readers allow, if `compact`.
+    fn seal(&mut self, compact: bool) -> Option<Sealed> {
+        if !self.has_held() {
+            self.settle_since(self.upper);
+            self.spine.advance(self.upper);
+            return None;
+        }
+        self.settle_since(self.upper);
+        let since = if compact { self.spine.since() } else { Time::MIN };
+        let run = Rc::new(self.builder.seal(self.spine.upper(), self.upper, since));
+        self.spine.insert(Rc::clone(&run));
+        Some(Sealed { lower: run.lower(), upper: run.upper(), run })
+    }
+}
+
+impl<T> Queue<T> {
+    fn new(news: Vec<T>, upper: Time, wake: Option<Box<dyn Fn()>>) -> Rc<RefCell<Queue<T>>> {
+        Rc::new(RefCell::new(Queue { news, upper, wake: wake.map(Rc::from) }))
+    }
+
+    fn tell(queue: &RefCell<Queue<T>>, news: Option<T>, upper: Time) {
         let wake = {
             let mut queue = queue.borrow_mut();
             queue.upper = upper;
+            queue.news.extend(news);
             queue.wake.clone()
         };
         if let Some(wake) = wake {
@@ -341,10 +445,19 @@ impl Queue {
     }
 }
 
-impl fmt::Debug for Queue {
+impl<T> fmt::Debug for Queue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("sealed", &self.sealed.len()).field("upper", &self.upper).finish_non_exhaustive()
+        f.debug_struct("Queue").field("news", &self.news.len()).field("upper", &self.upper).finish_non_exhaustive()
     }
+}
+
+/// The queues that somebody still drains.
+fn live<T>(queues: &mut Vec<Weak<RefCell<Queue<T>>>>) -> Vec<Rc<RefCell<Queue<T>>>> {
+    if queues.is_empty() {
+        return Vec::new();
+    }
+    queues.retain(|queue| queue.strong_count() > 0);
+    queues.iter().filter_map(Weak::upgrade).collect()
 }
 
 /// The readable runs, and after them the time for which nothing was inserted.

@@ -7,8 +7,7 @@
 //! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers; [`probe`] looks many keys up at once,
 //! [`ValueCursor`] walks one key's values in order, [`snapshot`] and [`Snapshot`] read everything.
 //!
-//! The legal order of calls: `push` to a [`Builder`], `seal` it up to a frontier, hand the run to [`Writer::seal`] (runs follow each
-//! other without gaps: `lower` is the arrangement's `upper`). Readers read [`Reader::runs`] as of any time in `since .. upper`,
+//! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over. Readers read [`Reader::runs`] as of any time in `since .. upper`,
 //! and move their `since` forward when they will not ask for earlier times again; the slowest reader bounds compaction.
 //!
 //! Everything belongs to one worker, on one thread: reference counts are `Rc`, no lock is taken. Relies on `anabranch-batch` for the
@@ -20,21 +19,19 @@
 //! ```
 //! use std::rc::Rc;
 //! use std::sync::Arc;
-//! use anabranch_arrangement::{Builder, Keys, Layout, Matches, MergeEffort, NullKeys, ValueOrder, arrangement, probe};
-//! use anabranch_batch::{Batch, Diffs, Time, Times, hash};
+//! use anabranch_arrangement::{Keys, Layout, Matches, MergeEffort, NullKeys, ValueOrder, arrangement, probe};
+//! use anabranch_batch::{Batch, Diffs, Times, hash};
 //! use arrow::array::{ArrayRef, Int64Array};
 //! use arrow::datatypes::DataType;
 //!
 //! let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
-//! let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
-//! let mut builder = Builder::new(layout);
+//! let (mut writer, mut reader) = arrangement(layout, MergeEffort::default());
 //!
 //! // Orders 7 and 8 of customer 1 at time 0; order 7 is withdrawn at time 5.
 //! let column = |values: &[i64]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
-//! builder.push(Batch::new(vec![column(&[1, 1]), column(&[7, 8])], Times::Constant(0), Diffs::Constant(1)));
-//! builder.push(Batch::new(vec![column(&[1]), column(&[7])], Times::Constant(5), Diffs::Constant(-1)));
-//! writer.seal(builder.seal(Time::MIN, 3));
-//! writer.seal(builder.seal(3, 6));
+//! writer.push(Batch::new(vec![column(&[1, 1]), column(&[7, 8])], Times::Constant(0), Diffs::Constant(1)));
+//! writer.push(Batch::new(vec![column(&[1]), column(&[7])], Times::Constant(5), Diffs::Constant(-1)));
+//! writer.complete(6);
 //!
 //! let wanted = [column(&[1, 2])];
 //! let (keys, _) = Keys::from_columns(&wanted, &hash::hash_columns(&wanted, 2), NullKeys::Skip);
@@ -73,7 +70,7 @@ mod spine;
 pub use builder::Builder;
 pub use chunk::Chunk;
 pub use cursor::ValueCursor;
-pub use handle::{Listener, Reader, Sealed, Stats, WeakReader, Writer, arrangement};
+pub use handle::{Follower, Listener, Reader, Sealed, Stats, WeakReader, Writer, arrangement};
 pub use keys::{Keys, NullKeys};
 pub use layout::{Layout, ValueOrder};
 pub use probe::{Matches, probe};

@@ -256,6 +256,11 @@ impl Spine {
         }
     }
 
+    /// Rows of all runs, or of what is being merged to them. O(runs).
+    pub(crate) fn rows(&self) -> usize {
+        self.levels.iter().map(Level::rows).sum()
+    }
+
     fn readable(&self) -> &[Rc<Run>] {
         let view = |level: &Level| match level {
             Level::Settled(run) => Rc::clone(run),
@@ -307,8 +312,7 @@ impl Spine {
         if self.is_littered(&self.levels[..end]) {
             return Some(0..end);
         }
-        let rows: usize = self.levels.iter().map(Level::rows).sum();
-        self.find_neighbours(&self.levels[..end], self.demand.due_runs(rows), DUE_RATIO)
+        self.find_neighbours(&self.levels[..end], self.demand.due_runs(self.rows()), DUE_RATIO)
     }
 
     /// Whether merging all of some levels is likely to give back much: newer runs take rows of older ones back. Each retraction so pays for a few rows of merging.

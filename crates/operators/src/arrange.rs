@@ -13,7 +13,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use anabranch_arrangement::{Builder, Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
+use anabranch_arrangement::{Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
 use anabranch_batch::{Batch, Time, Times};
 use arrow::datatypes::DataType;
 use timely::Accountable;
@@ -145,7 +145,7 @@ impl<'s> Chain<'s> {
                     }
                 }
                 turn.out.rows.into_iter().for_each(|batch| rows.push(batch));
-                rows.seal_before(turn.upto);
+                rows.writer.complete(turn.upto);
                 if let Some(listener) = &mut listener {
                     messages.extend(sealing(listener));
                 }
@@ -155,10 +155,10 @@ impl<'s> Chain<'s> {
                     let mut session = output.session_with_builder(capability);
                     messages.iter_mut().for_each(|message| session.give_container(message));
                 }
-                let mut is_waiting = rows.is_waiting();
+                let mut is_waiting = rows.writer.is_waiting();
                 if let Some(errors) = &mut errors {
-                    errors.seal_before(turn.upto);
-                    is_waiting |= errors.is_waiting();
+                    errors.writer.complete(turn.upto);
+                    is_waiting |= errors.writer.is_waiting();
                 }
                 let waiting = is_waiting.then_some(turn.upto);
                 steps.release(waiting.into_iter().chain(turn.pending).min());
@@ -208,38 +208,20 @@ impl Idler {
     }
 }
 
-/// Collects rows until the frontier has passed them, then seals a run.
+/// Writes rows, from a time on.
 struct Sealer {
-    builder: Builder,
     writer: Writer,
     as_of: Time,
 }
 
 impl Sealer {
     fn new(layout: Rc<Layout>, effort: MergeEffort, as_of: Time) -> (Sealer, Reader) {
-        let (writer, reader) = arrangement(Rc::clone(&layout), effort);
-        (Sealer { builder: Builder::new(layout), writer, as_of }, reader)
+        let (writer, reader) = arrangement(layout, effort);
+        (Sealer { writer, as_of }, reader)
     }
 
     fn push(&mut self, batch: Batch) {
-        self.builder.push(advanced_to(batch.flatten(), self.as_of));
-    }
-
-    /// Seals everything before `upper`, if that is later than before.
-    fn seal_before(&mut self, upper: Time) {
-        let lower = self.writer.upper();
-        if upper <= lower {
-            return;
-        }
-        match self.builder.min_time() {
-            Some(earliest) if earliest < upper => self.writer.seal(self.builder.seal(lower, upper)),
-            _ => self.writer.advance(upper),
-        }
-    }
-
-    /// Whether rows wait for the frontier.
-    fn is_waiting(&self) -> bool {
-        self.builder.rows() > 0
+        self.writer.push(advanced_to(batch.flatten(), self.as_of));
     }
 }
 

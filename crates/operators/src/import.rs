@@ -14,8 +14,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use anabranch_arrangement::{Listener, Reader, Sealed, Snapshot};
-use anabranch_batch::{Batch, Columns, END, Time, Times};
+use anabranch_arrangement::{Follower, Reader, Snapshot};
+use anabranch_batch::{Batch, END, Time, Times};
 use arrow::array::BooleanArray;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::Capability;
@@ -103,7 +103,7 @@ struct ImportState {
     /// While it is being read.
     snapshot: Option<Snapshot>,
     /// Wakes us when the history is complete, and feeds us afterwards unless there is a relay.
-    listener: Option<Listener>,
+    follower: Option<Follower>,
     relay: Option<Subscriber>,
     horizon: Horizon,
     columns: Vec<usize>,
@@ -112,9 +112,9 @@ struct ImportState {
 
 impl ImportState {
     fn new(import: StreamImport, activator: &dyn Fn() -> Activator) -> ImportState {
-        let listener = import.history.as_ref().map(|history| {
+        let follower = import.history.as_ref().map(|history| {
             let activator = activator();
-            history.listen(Some(Box::new(move || activator.activate())))
+            history.follow(import.as_of, Some(Box::new(move || activator.activate())))
         });
         if let Some(relay) = &import.live {
             relay.wake_with(activator());
@@ -123,7 +123,7 @@ impl ImportState {
             as_of: import.as_of,
             history: import.history,
             snapshot: None,
-            listener,
+            follower,
             relay: import.live,
             horizon: import.horizon,
             columns: import.columns,
@@ -150,21 +150,15 @@ impl ImportState {
             self.snapshot = None;
             batches = portion;
         }
-        let upper = match (&mut self.relay, &mut self.listener) {
+        let (live, upper) = match (&mut self.relay, &mut self.follower) {
             (Some(relay), _) => {
-                self.listener = None;
-                let (live, upper) = relay.drain();
-                batches.extend(live.into_iter().map(|batch| after(batch, self.as_of)));
-                upper
+                self.follower = None;
+                relay.drain()
             }
-            (None, Some(listener)) => {
-                for sealed in listener.drain() {
-                    batches.extend(changes_after(&sealed, self.as_of));
-                }
-                listener.upper()
-            }
-            (None, None) => END,
+            (None, Some(follower)) => follower.drain(),
+            (None, None) => (vec![], END),
         };
+        batches.extend(live.into_iter().map(|batch| after(batch, self.as_of)));
         self.give(batches, out);
         upper
     }
@@ -194,21 +188,6 @@ fn moved(batch: Batch, (after, until): (Time, Time)) -> Batch {
             batch.with_times(moved)
         }
     }
-}
-
-/// The updates of a sealed run after a time, as batches.
-pub(crate) fn changes_after(sealed: &Sealed, as_of: Time) -> Vec<Batch> {
-    if sealed.upper <= as_of.saturating_add(1) {
-        return vec![];
-    }
-    let chunks = sealed.run.chunks().iter();
-    chunks
-        .map(|chunk| {
-            let columns = Columns::from(chunk.columns().to_vec());
-            let batch = Batch::with_len(columns, chunk.len(), chunk.times().clone(), chunk.diffs().clone());
-            after(batch, as_of)
-        })
-        .collect()
 }
 
 /// The updates of a batch with times after `as_of`.

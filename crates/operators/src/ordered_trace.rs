@@ -74,7 +74,7 @@ impl OrderedTrace {
             if self.from > Time::MIN {
                 self.spine.set_since(self.from - 1);
             }
-            let run = self.builder.seal(self.spine.upper(), self.upto);
+            let run = self.builder.seal(self.spine.upper(), self.upto, self.spine.since());
             // (Nearly every change looks its group up.)
             self.spine.note_lookups(run.len());
             self.spine.insert(Rc::new(run));

@@ -4,8 +4,8 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use anabranch_arrangement::{
-    Builder, Chunk, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement,
-    probe, snapshot,
+    Chunk, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement, probe,
+    snapshot,
 };
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::order::Direction;
@@ -68,11 +68,10 @@ fn check_deep_history(effort: MergeEffort, batch_times: Time, n_times: Time) {
     let layout = layout(ValueOrder::Hash);
     let (mut writer, mut ahead) = arrangement(Rc::clone(&layout), effort);
     let slow = ahead.clone();
-    let mut builder = Builder::new(Rc::clone(&layout));
     for lower in (0..n_times).step_by(batch_times as usize) {
         let upper = lower + batch_times;
-        builder.push(changes(lower..upper));
-        writer.seal(builder.seal(if lower == 0 { Time::MIN } else { lower }, upper));
+        writer.push(changes(lower..upper));
+        writer.complete(upper);
         ahead.set_since(upper - 1);
     }
     assert_eq!(slow.stats().rows as Time, 2 * n_times, "a reader that reads nothing holds every time");
@@ -107,12 +106,11 @@ fn a_key_with_a_million_values_is_found_walked_and_given_back() {
         let is_sorted = values != ValueOrder::Hash;
         let layout = layout(values);
         let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
-        let mut builder = Builder::new(Rc::clone(&layout));
         for part in 0..10 {
             let time = part as Time;
             let rows = (0..VALUES / 10).map(|value| (7, value * 10 + part));
-            builder.push(batch(rows.chain([(8, part)]), Times::Constant(time), Diffs::Constant(1)));
-            writer.seal(builder.seal(if part == 0 { Time::MIN } else { time }, time + 1));
+            writer.push(batch(rows.chain([(8, part)]), Times::Constant(time), Diffs::Constant(1)));
+            writer.complete(time + 1);
         }
         assert_eq!((count(&reader, 7, 4), count(&reader, 7, 9), count(&reader, 8, 9)), (VALUES / 2, VALUES, 10));
         if is_sorted {
@@ -126,8 +124,8 @@ fn a_key_with_a_million_values_is_found_walked_and_given_back() {
             }
         }
         let rows = (1..VALUES).map(|value| (7, value));
-        builder.push(batch(rows, Times::Constant(10), Diffs::Constant(-1)));
-        writer.seal(builder.seal(10, 11));
+        writer.push(batch(rows, Times::Constant(10), Diffs::Constant(-1)));
+        writer.complete(11);
         assert_eq!((count(&reader, 7, 9), count(&reader, 7, 10)), (VALUES, 1));
         reader.set_since(10);
         while writer.exert(&mut 100_000) {}
@@ -140,13 +138,10 @@ fn a_key_with_a_million_values_is_found_walked_and_given_back() {
 fn the_chunks_of_an_arrangement_go_with_its_last_reader() {
     let layout = layout(ValueOrder::Hash);
     let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
-    let mut builder = Builder::new(Rc::clone(&layout));
-    let mut lower = Time::MIN;
     for time in 0..20 {
         let rows = (0..1_000).map(|value| (value * 31 % 977, value + time));
-        builder.push(batch(rows, Times::Constant(time), Diffs::Constant(1)));
-        writer.seal(builder.seal(lower, time + 1));
-        lower = time + 1;
+        writer.push(batch(rows, Times::Constant(time), Diffs::Constant(1)));
+        writer.complete(time + 1);
     }
     let chunks: Vec<Weak<Chunk>> =
         reader.runs().iter().flat_map(|run| run.chunks().iter().map(Rc::downgrade).collect::<Vec<_>>()).collect();

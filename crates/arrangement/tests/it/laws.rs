@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anabranch_arrangement::{
-    Builder, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement,
-    probe, snapshot,
+    Follower, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder,
+    arrangement, probe, snapshot,
 };
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Diff, Time, Until};
@@ -21,9 +21,11 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
     let rng = &mut Rng::new(seed);
     let layout = Rc::new(random_layout(rng));
     let (mut writer, mut reader) = arrangement(Rc::clone(&layout), EFFORTS[rng.below(4) as usize]);
-    let mut builder = Builder::new(Rc::clone(&layout));
     let (mut pushed, mut lower) = (Model::default(), Time::MIN);
     let mut listeners: Vec<(Listener, Vec<Rc<Run>>)> = Vec::new();
+    let mut followers: Vec<(Follower, Time, Model)> = Vec::new();
+    // (Without listeners what is not read is held.)
+    let (listens, reads) = (rng.chance(2), 1 + rng.below(4));
     let mut next_time = 0;
     for _ in 0..rounds {
         for _ in 0..rng.below(4) {
@@ -33,32 +35,60 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
                 batch = batch.with_until(Until::Duration(rng.between(1, 9)));
             }
             pushed.add_batch(&batch.clone().flatten());
-            builder.push(batch);
+            writer.push(batch);
         }
         next_time += rng.between(0, 5);
         let upper = next_time.max(lower.saturating_add(1));
         next_time = upper;
-        writer.seal(builder.seal(lower, upper));
+        writer.complete(upper);
         lower = upper;
         reader.set_since(rng.between(reader.since().max(-1), upper.max(reader.since().max(-1) + 1)));
         if rng.chance(2) {
             writer.exert(&mut (rng.below(2 * batch_rows) as isize));
         }
-        if rng.chance(4) {
+        if listens && rng.chance(4) {
             listeners.push((reader.listen(None), Vec::new()));
+        }
+        if rng.chance(4) {
+            let after = rng.between(reader.since().max(-1), upper);
+            followers.push((reader.follow(after, None), after, Model::default()));
+        }
+        for (follower, _, heard) in &mut followers {
+            let (batches, complete) = follower.drain();
+            batches.iter().for_each(|batch| heard.add_batch(batch));
+            assert_eq!(complete, upper);
         }
         for (listener, runs) in &mut listeners {
             runs.extend(listener.drain().into_iter().map(|sealed| sealed.run));
             assert_eq!(listener.upper(), upper);
         }
-        let n_wanted = 1 + rng.below(1 + batch_rows / 3);
-        let wanted: Vec<Row> = (0..n_wanted).map(|_| random_row(rng, &layout.types, 12, true)).collect();
-        check_reads(rng, &layout, &reader, &pushed, &wanted);
+        if rng.chance(reads) {
+            let n_wanted = 1 + rng.below(1 + batch_rows / 3);
+            let wanted: Vec<Row> = (0..n_wanted).map(|_| random_row(rng, &layout.types, 12, true)).collect();
+            check_reads(rng, &layout, &reader, &pushed, &wanted);
+        }
     }
+    check_reads(rng, &layout, &reader, &pushed, &[]);
     let at = lower - 1;
+    for (_, after, heard) in &followers {
+        for time in [*after, (*after + at) / 2, at].into_iter().filter(|time| time >= after) {
+            let change = |model: &Model| difference(&model.contents(time), &model.contents(*after));
+            assert_eq!(change(heard), change(&pushed), "a follower hears everything after a time");
+        }
+    }
     for (_, runs) in &listeners {
         assert_eq!(accumulate(runs, at), pushed.contents(at), "a listener hears everything");
     }
+}
+
+/// What is to be added to `before` to get `after`.
+fn difference(after: &BTreeMap<Row, Diff>, before: &BTreeMap<Row, Diff>) -> BTreeMap<Row, Diff> {
+    let mut difference = after.clone();
+    for (row, diff) in before {
+        *difference.entry(row.clone()).or_default() -= diff;
+    }
+    difference.retain(|_, diff| *diff != 0);
+    difference
 }
 
 /// Reads everything, and what is under the keys of the rows `wanted`, at some time.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use anabranch_arrangement::{Builder, Layout, MergeEffort, ValueOrder, arrangement};
+use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement};
 use anabranch_batch::{Batch, Diffs, Time, Times};
 use arrow::datatypes::DataType;
 
@@ -33,7 +33,6 @@ fn check_rising(seed: u64) {
     let layout = Rc::new(Layout { key, values: ValueOrder::Hash, types });
     let efforts = [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()];
     let (mut writer, mut reader) = arrangement(Rc::clone(&layout), efforts[rng.below(3) as usize]);
-    let mut builder = Builder::new(Rc::clone(&layout));
     let (mut pushed, mut all, mut base) = (Model::default(), Vec::<Batch>::new(), -20_000);
     for time in 0..10 {
         let n_rows = rng.below(30_000);
@@ -50,10 +49,10 @@ fn check_rising(seed: u64) {
         }
         for batch in &batches {
             pushed.add_batch(batch);
-            builder.push(batch.clone());
+            writer.push(batch.clone());
         }
         all.extend(batches);
-        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+        writer.complete(time + 1);
         if rng.chance(2) {
             reader.set_since(rng.between(reader.since().max(-1), time + 1));
         }
@@ -73,7 +72,6 @@ fn arrangements_of_rising_keys_equal_the_model() {
 fn chunks_of_rising_keys_are_moved_not_copied() {
     let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
     let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::LAZY);
-    let mut builder = Builder::new(Rc::clone(&layout));
     let addresses = |reader: &anabranch_arrangement::Reader| -> Vec<usize> {
         let runs = reader.runs();
         let chunks = runs.iter().flat_map(|run| run.chunks());
@@ -84,8 +82,8 @@ fn chunks_of_rising_keys_are_moved_not_copied() {
     };
     for time in 0..12 {
         let rows: Vec<Row> = (0..20_000).map(|row| vec![Cell::Int(20_000 * time + row), Cell::Int(row % 7)]).collect();
-        builder.push(Batch::new(to_columns(&layout.types, &rows), Times::Constant(time), Diffs::Constant(1)));
-        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+        writer.push(Batch::new(to_columns(&layout.types, &rows), Times::Constant(time), Diffs::Constant(1)));
+        writer.complete(time + 1);
     }
     let before = addresses(&reader);
     reader.set_since(11);
@@ -103,7 +101,6 @@ fn a_large_history_is_sorted_in_pieces_and_equals_the_model() {
     for_seeds(3, |seed| {
         let rng = &mut Rng::new(seed);
         let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
-        let mut builder = Builder::new(Rc::clone(&layout));
         let mut pushed = Model::default();
         let mut batch = |time: Time, rows: u64, diff: i64| {
             let row = |_| vec![Cell::Int(rng.below(100_000) as i64), Cell::Int(rng.below(2) as i64)];
@@ -117,16 +114,16 @@ fn a_large_history_is_sorted_in_pieces_and_equals_the_model() {
         batches.push(batches[0].clone().with_times(Times::Constant(3)).negate());
         for batch in batches {
             pushed.add_batch(&batch);
-            builder.push(batch);
+            writer.push(batch);
         }
-        assert_eq!((builder.min_time(), builder.rows() > 0, builder.size_bytes() > 0), (Some(3), true, true));
-        writer.seal(builder.seal(Time::MIN, 5));
-        assert_eq!((builder.min_time(), builder.rows()), (Some(8), 10_000));
+        assert!(writer.is_waiting());
+        writer.complete(5);
+        assert!(writer.is_waiting(), "10,000 rows of a later time");
         let runs = reader.runs();
         assert_eq!((runs.len(), runs[0].lower(), runs[0].upper()), (1, Time::MIN, 5));
         let wanted: Vec<Row> = (0..1000).map(|key| vec![Cell::Int(key * 97), Cell::Int(0)]).collect();
-        writer.seal(builder.seal(5, 9));
+        writer.complete(9);
         check_reads(&mut Rng::new(seed), &layout, &reader, &pushed, &wanted);
-        assert_eq!(builder.rows(), 0);
+        assert!(!writer.is_waiting());
     });
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use anabranch_arrangement::{Builder, Layout, MergeEffort, ValueOrder, arrangement};
+use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement};
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::datatypes::DataType;
 
@@ -30,11 +30,10 @@ fn runs_stay_few_and_are_merged_down_by_exertion() {
 fn check_few_runs(lookups: usize, runs_max: usize) {
     let rng = &mut Rng::new(1);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
-    let mut builder = Builder::new(layout());
     let mut most = 0;
     for time in 0..500 {
-        builder.push(batch(rng, 20, time));
-        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+        writer.push(batch(rng, 20, time));
+        writer.complete(time + 1);
         reader.set_since(time);
         most = most.max(reader.runs_for(lookups).len());
     }
@@ -57,17 +56,17 @@ fn check_few_runs(lookups: usize, runs_max: usize) {
 fn what_is_retracted_is_freed_by_later_insertions() {
     let rng = &mut Rng::new(3);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
-    let mut builder = Builder::new(layout());
     let rows = batch(rng, 400_000, 0);
-    builder.push(rows.clone());
-    writer.seal(builder.seal(Time::MIN, 1));
-    builder.push(rows.slice(0, 300_000).with_times(Times::Constant(1)).negate());
-    writer.seal(builder.seal(1, 2));
+    writer.push(rows.clone());
+    writer.complete(1);
+    assert_eq!(reader.stats().runs, 1);
+    writer.push(rows.slice(0, 300_000).with_times(Times::Constant(1)).negate());
+    writer.complete(2);
     assert_eq!(reader.stats().rows, 700_000, "the retractions cannot be merged while a reader is before them");
     for time in 2..60 {
         reader.set_since(time - 1);
-        builder.push(batch(rng, 10_000, time));
-        writer.seal(builder.seal(time, time + 1));
+        writer.push(batch(rng, 10_000, time));
+        writer.complete(time + 1);
     }
     assert_eq!(reader.stats().rows, 100_000 + 58 * 10_000, "what came in later paid for the merge");
 }
@@ -76,12 +75,11 @@ fn what_is_retracted_is_freed_by_later_insertions() {
 fn what_is_retracted_is_freed_once_no_reader_holds_it() {
     let rng = &mut Rng::new(2);
     let (mut writer, reader) = arrangement(layout(), MergeEffort::default());
-    let mut builder = Builder::new(layout());
     let rows = batch(rng, 20_000, 0);
-    builder.push(rows.clone());
-    writer.seal(builder.seal(Time::MIN, 1));
-    builder.push(rows.with_times(Times::Constant(5)).negate());
-    writer.seal(builder.seal(1, 6));
+    writer.push(rows.clone());
+    writer.complete(1);
+    writer.push(rows.with_times(Times::Constant(5)).negate());
+    writer.complete(6);
     while writer.exert(&mut 10_000) {}
     assert_eq!(reader.stats().rows, 40_000, "a reader holds the past");
     let mut late = reader.clone();
@@ -95,13 +93,12 @@ fn what_is_retracted_is_freed_once_no_reader_holds_it() {
 fn an_idle_trickle_does_not_merge_all_over_again() {
     let rng = &mut Rng::new(6);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
-    let mut builder = Builder::new(layout());
-    builder.push(batch(rng, 100_000, 0));
-    writer.seal(builder.seal(Time::MIN, 1));
+    writer.push(batch(rng, 100_000, 0));
+    writer.complete(1);
     let mut work = 0;
     for time in 1..100 {
-        builder.push(batch(rng, 10, time));
-        writer.seal(builder.seal(time, time + 1));
+        writer.push(batch(rng, 10, time));
+        writer.complete(time + 1);
         reader.set_since(time);
         let mut fuel = 1 << 20;
         while writer.exert(&mut fuel) {}
@@ -114,13 +111,13 @@ fn an_idle_trickle_does_not_merge_all_over_again() {
 fn what_cancels_in_a_long_merge_is_given_back() {
     let rng = &mut Rng::new(7);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::LAZY);
-    let mut builder = Builder::new(layout());
     let rows = batch(rng, 200_000, 0);
-    builder.push(rows.clone());
-    writer.seal(builder.seal(Time::MIN, 1));
-    builder.push(rows.with_times(Times::Constant(1)).negate());
+    writer.push(rows.clone());
+    writer.complete(1);
+    assert_eq!(reader.stats().runs, 1);
+    writer.push(rows.with_times(Times::Constant(1)).negate());
     reader.set_since(1);
-    writer.seal(builder.seal(1, 2));
+    writer.complete(2);
     writer.exert(&mut 200_000);
     assert!((150_000..250_000).contains(&reader.stats().rows), "{} rows", reader.stats().rows);
     writer.exert(&mut 300_000);
@@ -131,7 +128,7 @@ fn what_cancels_in_a_long_merge_is_given_back() {
 fn the_slowest_reader_bounds_compaction() {
     let (mut writer, mut first) = arrangement(layout(), MergeEffort::EAGER);
     let mut second = first.clone();
-    writer.seal(Builder::new(layout()).seal(Time::MIN, 100));
+    writer.complete(100);
     first.set_since(50);
     assert_eq!(first.stats().since, Time::MIN);
     second.set_since(20);
@@ -152,10 +149,8 @@ fn the_slowest_reader_bounds_compaction() {
 fn closing_completes_every_time_and_loses_nothing() {
     let rng = &mut Rng::new(3);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::EAGER);
-    let mut builder = Builder::new(layout());
-    builder.push(batch(rng, 10, 7));
-    assert_eq!((builder.rows(), builder.min_time()), (10, Some(7)));
-    writer.seal(builder.seal(Time::MIN, 8));
+    writer.push(batch(rng, 10, 7));
+    writer.complete(8);
     writer.close();
     writer.close();
     assert_eq!(reader.upper(), END);
@@ -169,34 +164,33 @@ fn closing_completes_every_time_and_loses_nothing() {
 fn listeners_are_woken_and_may_read_when_woken() {
     let rng = &mut Rng::new(4);
     let (mut writer, reader) = arrangement(layout(), MergeEffort::EAGER);
-    let mut builder = Builder::new(layout());
-    builder.push(batch(rng, 10, 0));
-    writer.seal(builder.seal(Time::MIN, 1));
+    writer.push(batch(rng, 10, 0));
+    writer.complete(1);
     let seen = Rc::new(Cell::new(0));
     let (weak, count) = (reader.downgrade(), Rc::clone(&seen));
     let wake = move || count.set(weak.upgrade().map_or(0, |reader| reader.stats().rows));
     let mut listener = reader.listen(Some(Box::new(wake)));
     assert_eq!(seen.get(), 0);
     assert_eq!(listener.drain().len(), 1);
-    builder.push(batch(rng, 5, 1));
-    writer.seal(builder.seal(1, 4));
+    writer.push(batch(rng, 5, 1));
+    writer.complete(4);
     assert_eq!(seen.get(), 15);
-    writer.seal(builder.seal(4, 9));
+    writer.complete(9);
     let intervals: Vec<(Time, Time, usize)> =
         listener.drain().iter().map(|sealed| (sealed.lower, sealed.upper, sealed.run.len())).collect();
-    assert_eq!(intervals, [(1, 4, 5), (4, 9, 0)]);
+    assert_eq!(intervals, [(1, 4, 5)]);
+    assert_eq!(listener.upper(), 9);
 }
 
 #[test]
 fn a_listener_that_comes_late_hears_intervals_without_gaps() {
     let rng = &mut Rng::new(5);
     let (mut writer, reader) = arrangement(layout(), MergeEffort { fuel_per_row: 1 });
-    let mut builder = Builder::new(layout());
     for time in 0..40 {
         if time % 3 != 0 {
-            builder.push(batch(rng, 500, time));
+            writer.push(batch(rng, 500, time));
         }
-        writer.seal(builder.seal(if time == 0 { Time::MIN } else { time }, time + 1));
+        writer.complete(time + 1);
         let sealed = reader.listen(None).drain();
         assert!(
             sealed.first().is_some_and(|first| first.lower == Time::MIN)
@@ -205,4 +199,66 @@ fn a_listener_that_comes_late_hears_intervals_without_gaps() {
         assert!(sealed.windows(2).all(|pair| pair[0].upper == pair[1].lower));
         assert_eq!(sealed.iter().map(|sealed| sealed.run.len()).sum::<usize>(), reader.stats().rows);
     }
+}
+
+/// How many pieces there are after so many one-row batches. With `asks`, somebody reads after each.
+fn pieces_after(batches: i64, asks: bool) -> usize {
+    let rng = &mut Rng::new(8);
+    let (mut writer, mut reader) = arrangement(layout(), MergeEffort::LAZY);
+    for time in 0..batches {
+        writer.push(batch(rng, 1, time));
+        writer.complete(time + 1);
+        reader.set_since(time);
+        if asks {
+            let rows: usize = reader.runs().iter().map(|run| run.len()).sum();
+            assert_eq!(rows as i64, time + 1, "it is all there");
+        }
+    }
+    let stats = reader.stats();
+    assert_eq!((stats.rows as i64, stats.upper, reader.upper()), (batches, batches, batches));
+    let runs = reader.runs();
+    let chunks = runs.iter().flat_map(|run| run.chunks());
+    // (The newest time is not given up yet when rows are sorted.)
+    let is_told_apart = |times: &Times| times.max() - times.min() > 1;
+    chunks.inspect(|chunk| assert!(!is_told_apart(chunk.times()), "nobody tells times apart")).count()
+}
+
+#[test]
+fn what_nobody_asks_for_is_not_sorted_batch_by_batch() {
+    assert_eq!(pieces_after(100, true), 100);
+    assert_eq!(pieces_after(100, false), 4, "32 batches are a run");
+}
+
+#[test]
+fn times_that_a_reader_holds_are_kept_apart_in_what_was_held() {
+    let rng = &mut Rng::new(9);
+    let (mut writer, reader) = arrangement(layout(), MergeEffort::LAZY);
+    for time in 0..10 {
+        writer.push(batch(rng, 1, time));
+        writer.complete(time + 1);
+    }
+    let runs = reader.runs();
+    let times: Vec<Time> = runs
+        .iter()
+        .flat_map(|run| run.chunks())
+        .flat_map(|chunk| (0..chunk.len()).map(|row| chunk.times().get(row)))
+        .collect();
+    assert_eq!((runs.len(), times.len(), times.iter().max()), (1, 10, Some(&9)));
+    assert_eq!(times.iter().collect::<std::collections::BTreeSet<_>>().len(), 10);
+}
+
+#[test]
+fn idle_time_sorts_what_is_held_if_it_is_much() {
+    let rng = &mut Rng::new(10);
+    let (mut writer, mut reader) = arrangement(layout(), MergeEffort::LAZY);
+    let rows = batch(rng, 100_000, 0);
+    writer.push(rows.clone());
+    writer.complete(1);
+    assert_eq!(reader.stats().rows, 100_000);
+    writer.push(rows.slice(0, 20_000).with_times(Times::Constant(1)).negate());
+    writer.complete(2);
+    reader.set_since(1);
+    assert!(writer.exert(&mut 0), "what is held is work to do");
+    while writer.exert(&mut 100_000) {}
+    assert_eq!(reader.stats().rows, 80_000);
 }
