@@ -2,7 +2,8 @@
 //!
 //! Law of the measurement: the relations of TPC-H are loaded round-robin, every round the same share of each, as one commit. Before each round
 //! one view is retired and one is installed (until ten are there, only installed), drawn from the 22 queries. The seed decides all of it, so
-//! with and without sharing the same statements run over the same rows, each in a process of its own.
+//! with and without sharing the same statements run over the same rows, each in a process of its own. The two take turns, and change who is first; a run before
+//! is thrown away: whoever comes first on a machine that gives memory to others meanwhile pays for getting it back.
 //! *Install* is the time from the statement until the view is complete, and everything else too. *Update* is the time of a round: rows in, all views complete.
 //! Memory is resident memory after each round; generated rows are made as they are needed and not kept.
 //!
@@ -41,6 +42,9 @@ pub struct Options {
     /// Worker threads; 0 works on the caller's thread.
     #[arg(long, default_value_t = 0)]
     workers: usize,
+    /// Runs with sharing, and without, after one that is thrown away.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
     /// One-row views of the case that counts them.
     #[arg(long, default_value_t = 1000)]
     small_views: usize,
@@ -73,19 +77,26 @@ pub struct Case {
 /// # Errors
 /// When a run fails or the results cannot be kept.
 pub fn run(options: &Options) -> Result<(), String> {
-    let on = start_case(options, "on")?;
-    let off = start_case(options, "off")?;
+    start_case(options, "on")?;
+    let mut runs: [Vec<Value>; 2] = Default::default();
+    for run in 0..options.runs {
+        for case in [run % 2, 1 - run % 2] {
+            runs[case].push(start_case(options, ["on", "off"][case])?);
+        }
+    }
     let small = start_case(options, "small-views")?;
-    let lines = vec![on, off, small];
-    let ratio =
-        |field: &str| lines[1][field].as_f64().unwrap_or(f64::NAN) / lines[0][field].as_f64().unwrap_or(f64::NAN);
+    let spread = |case: usize, field: &str| quantiles(&runs[case], field);
+    let ratio = |field: &str| spread(1, field)[1] / spread(0, field)[1];
     let summary = json!({
-        "bench": "dashboard", "case": "sharing on against off", "scale": options.scale,
+        "bench": "dashboard", "case": "sharing on against off, medians", "scale": options.scale, "runs": options.runs,
         "median_install_times_faster": ratio("install_ms_median"),
         "median_update_times_faster": ratio("update_ms_median"),
-        "memory_share": 1.0 / ratio("resident_mb_mean"),
+        "cpu_share": 1.0 / ratio("cpu_s"), "memory_share": 1.0 / ratio("resident_mb_mean"),
+        "on": spreads(&runs[0]), "off": spreads(&runs[1]),
     });
-    for line in lines.iter().chain([&summary]) {
+    let drawn = runs.each_ref().map(|runs| runs.get(options.runs / 2).cloned().unwrap_or_default());
+    let lines: Vec<Value> = runs.into_iter().flatten().chain([small, summary]).collect();
+    for line in &lines {
         if options.json {
             println!("{line}");
         } else {
@@ -98,7 +109,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         ("memory", "resident memory, MB", "resident_mb", Kind::Course),
     ];
     for (name, label, field, kind) in pictures {
-        let lines = [("sharing on", &lines[0]), ("sharing off", &lines[1])];
+        let lines = [("sharing on", &drawn[0]), ("sharing off", &drawn[1])];
         let lines = lines.map(|(name, line)| Line { name, points: kind.points(&numbers(&line[field])) });
         let picture = match kind {
             Kind::Distribution => {
@@ -108,12 +119,25 @@ pub fn run(options: &Options) -> Result<(), String> {
         };
         report::keep_picture(&format!("dashboard-{name}"), &picture)?;
     }
-    let kept: Vec<Value> = lines.into_iter().chain([summary]).collect();
-    let path = report::keep("dashboard", &kept)?;
+    let path = report::keep("dashboard", &lines)?;
     if !options.json {
         println!("kept in {}", path.display());
     }
     Ok(())
+}
+
+/// The figures of which the spread over runs is shown.
+const SPREAD: [&str; 6] =
+    ["cpu_s", "install_ms_median", "install_ms_p90", "update_ms_median", "resident_mb_mean", "longest_step_ms"];
+
+/// The least, the median and the greatest of a figure over some runs.
+fn quantiles(runs: &[Value], field: &str) -> [f64; 3] {
+    let values: Vec<f64> = runs.iter().filter_map(|run| run[field].as_f64()).collect();
+    [0.0, 0.5, 1.0].map(|share| quantile(&values, share))
+}
+
+fn spreads(runs: &[Value]) -> Value {
+    SPREAD.iter().map(|field| (field.to_string(), json!(quantiles(runs, field)))).collect()
 }
 
 #[derive(Clone, Copy)]
@@ -147,7 +171,7 @@ fn print_case(line: &Value) {
     for (name, value) in line.as_object().into_iter().flatten().filter(|(_, value)| !value.is_array()) {
         fields.push(match value.as_f64() {
             Some(number) => format!("{name} {number:.3}"),
-            None => format!("{name} {}", value.as_str().unwrap_or_default()),
+            None => format!("{name} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
         });
     }
     println!("{}", fields.join("  "));
