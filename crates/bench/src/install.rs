@@ -11,12 +11,15 @@ use std::collections::BTreeMap;
 
 use anabranch_arrangement::{NullKeys, Reader};
 use anabranch_batch::{END, Time};
-use anabranch_operators::arrange::Arranged;
-use anabranch_operators::import::{Content, StreamImport, import, import_runs, no_horizon};
+use anabranch_operators::Scope;
+use anabranch_operators::import::{Content, StreamImport, import, no_horizon};
 use anabranch_operators::join::{JoinSpec, join};
+use anabranch_operators::runs::{Arranged, Runs, RunsImport};
 use anabranch_operators::stage::Stage;
 use clap::Args;
-use timely::dataflow::operators::probe::Probe;
+use timely::container::NoopBuilder;
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::operators::probe::{Handle, Probe};
 use timely::worker::Worker;
 
 use crate::compare::{self, Common, Figures, Side};
@@ -133,6 +136,22 @@ fn run_ours(case: &Case) -> Figures {
     })
 }
 
+/// An operator that is handed the runs of an arrangement, and does nothing with them.
+fn import_runs(scope: Scope<'_>, reader: &Reader) -> Handle<Time> {
+    let mut listener = reader.listen(None);
+    let runs = source::<_, NoopBuilder<Vec<()>>, _, _>(scope, "Import", move |capability, _| {
+        let mut capability = Some(capability);
+        move |_| {
+            if let Some(mut held) = capability.take() {
+                let rows: usize = listener.drain().iter().map(|sealed| sealed.run.len()).sum();
+                assert!(rows > 0, "the arrangement holds rows");
+                held.downgrade(&listener.upper());
+            }
+        }
+    });
+    runs.probe().0
+}
+
 /// Installs, and steps until all is out.
 fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut Numbers, upper: Time) -> usize {
     let as_of = upper - 1;
@@ -144,38 +163,36 @@ fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut 
     if rows > 0 {
         input.advance(as_of);
     }
-    let (probe, counted) = worker.dataflow::<Time, _, _>(|scope| {
-        let imported = || import_runs(scope, "rows", reader, None, as_of);
-        match install {
-            Install::Import => (imported().probe().0, None),
-            Install::Join(_) => {
-                let changed = ours::arrange_by_key(input.open(scope, as_of - 1));
-                let arranged = Arranged { reader: reader.clone(), sealed: imported() };
-                let spec = JoinSpec {
-                    left_key: vec![0],
-                    right_key: vec![0],
-                    nulls: NullKeys::Skip,
-                    gather_left: vec![0, 1],
-                    gather_right: vec![1],
-                    stage: Stage { filter: Vec::new(), kept: None, project: None },
-                    as_of,
-                };
-                let (probe, rows) = ours::count_rows(join(changed, arranged, spec));
-                (probe, Some(rows))
-            }
-            Install::Scan => {
-                let rows = StreamImport {
-                    name: "rows".to_owned(),
-                    as_of,
-                    history: Some(reader.clone()),
-                    live: None,
-                    horizon: no_horizon(),
-                    columns: vec![0, 1],
-                    content: Content::Rows,
-                };
-                let (probe, rows) = ours::count_rows(import(scope, vec![rows]));
-                (probe, Some(rows))
-            }
+    let (probe, counted) = worker.dataflow::<Time, _, _>(|scope| match install {
+        Install::Import => (import_runs(scope, reader), None),
+        Install::Join(_) => {
+            let changed = ours::arrange_by_key(input.open(scope, as_of - 1));
+            let runs = RunsImport { scope, name: "rows".to_owned(), errors: None, as_of, horizon: no_horizon() };
+            let arranged = Arranged { reader: reader.clone(), runs: Runs::Import(runs) };
+            let spec = JoinSpec {
+                left_key: vec![0],
+                right_key: vec![0],
+                nulls: NullKeys::Skip,
+                gather_left: vec![0, 1],
+                gather_right: vec![1],
+                stage: Stage { filter: Vec::new(), kept: None, project: None },
+                as_of,
+            };
+            let (probe, rows) = ours::count_rows(join(changed, arranged, spec));
+            (probe, Some(rows))
+        }
+        Install::Scan => {
+            let rows = StreamImport {
+                name: "rows".to_owned(),
+                as_of,
+                history: Some(reader.clone()),
+                live: None,
+                horizon: no_horizon(),
+                columns: vec![0, 1],
+                content: Content::Rows,
+            };
+            let (probe, rows) = ours::count_rows(import(scope, vec![rows]));
+            (probe, Some(rows))
         }
     });
     if rows > 0 {

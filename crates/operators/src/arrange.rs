@@ -14,17 +14,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anabranch_arrangement::{Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
-use anabranch_batch::{Batch, Time, Times};
+use anabranch_batch::{Batch, END, Time, Times};
 use arrow::datatypes::DataType;
 use timely::Accountable;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::progress::operate::FrontierInterest;
+use timely::scheduling::Activator;
 
 use crate::Stream;
-use crate::chain::Chain;
+use crate::chain::{Chain, Turn};
 use crate::drive::Hold;
 use crate::leisure::is_leisure;
+use crate::runs::{Arranged, Runs};
 use crate::steps::Meter;
 
 /// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
@@ -61,20 +63,6 @@ impl Accountable for Sealing {
 /// First the runs that exist, then each new one.
 pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Sealing>;
 
-/// An arrangement inside a dataflow.
-pub struct Arranged<'s> {
-    /// Reads what is arranged so far.
-    pub reader: Reader,
-    /// Its runs, and the row errors of its collection.
-    pub sealed: SealedStream<'s>,
-}
-
-impl Clone for Arranged<'_> {
-    fn clone(&self) -> Self {
-        Arranged { reader: self.reader.clone(), sealed: self.sealed.clone() }
-    }
-}
-
 /// Arranges a stream of rows; times before `as_of` are advanced to it.
 pub fn arrange<'s>(
     stream: Stream<'s>,
@@ -97,77 +85,132 @@ pub enum Readers {
     Everywhere,
 }
 
+/// What was made of a chain.
+pub struct Made<'s> {
+    /// Reads the arrangement.
+    pub rows: Reader,
+    /// Its runs, for operators of its dataflow, if it is for them.
+    pub sealed: Option<SealedStream<'s>>,
+    /// Reads the row errors, if it is for others.
+    pub errors: Option<Reader>,
+}
+
 impl<'s> Chain<'s> {
     /// Arranges the rows for operators of the same dataflow; times before the chain's `as_of` are advanced to it.
     pub fn arrange(self, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Arranged<'s> {
-        self.arrange_for(Readers::Inside, name, layout, effort).0
+        let made = self.arrange_for(Readers::Inside, name, layout, effort);
+        Arranged { reader: made.rows, runs: Runs::Edge(made.sealed.expect("it is for operators of its dataflow")) }
     }
 
-    /// As [`arrange`](Chain::arrange), for whoever reads it. The second reader is that of the row errors.
-    pub fn arrange_for(
-        self,
-        readers: Readers,
-        name: &str,
-        layout: Rc<Layout>,
-        effort: MergeEffort,
-    ) -> (Arranged<'s>, Option<Reader>) {
+    /// As [`arrange`](Chain::arrange), for whoever reads it.
+    pub fn arrange_for(self, readers: Readers, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Made<'s> {
         let chain = self.by_key(layout.key.clone());
-        let as_of = chain.as_of();
-        let scope = chain.scope();
-        let (mut operator, mut steps) = chain.open(format!("Arrange {name}"), FrontierInterest::Always);
-        let (output, sealed) = operator.new_output::<Sealing>();
-        let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
-        let activator = scope.activator_for(operator.operator_info().address);
-        let (mut rows, reader) = Sealer::new(layout, effort, as_of);
-        let mut listener = (readers != Readers::Outside).then(|| reader.listen(None));
-        let (mut errors, errors_reader) = match readers {
-            Readers::Inside => (None, None),
-            Readers::Outside | Readers::Everywhere => {
-                let (sealer, reader) = Sealer::new(messages(), effort, as_of);
-                (Some(sealer), Some(reader))
+        let (rows, reader) = Sealer::new(layout, effort, chain.as_of());
+        let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort };
+        let mut errors_reader = None;
+        if readers != Readers::Inside {
+            let (errors, reader) = Sealer::new(messages(), effort, chain.as_of());
+            (arranging.errors, errors_reader) = (Some(errors), Some(reader));
+        }
+        let name = format!("Arrange {name}");
+        let sealed = match readers {
+            Readers::Outside => {
+                chain.into_arrangement(name, arranging);
+                None
+            }
+            Readers::Inside | Readers::Everywhere => {
+                arranging.listener = Some(reader.listen(None));
+                Some(chain.into_sealed_stream(name, arranging))
             }
         };
-        operator.build(move |mut capabilities| {
-            steps.start_with(Hold::new(capabilities.pop().expect("one output")));
+        Made { rows: reader, sealed, errors: errors_reader }
+    }
+
+    /// Arranges in an operator without an output: the runtime tracks no progress for it.
+    fn into_arrangement(self, name: String, mut arranging: Arranging) {
+        let scope = self.scope();
+        let (operator, mut steps) = self.open(name, FrontierInterest::Always);
+        let again = scope.activator_for(operator.operator_info().address);
+        operator.build_reschedule(move |_| {
             let meter = Meter::new("Arrange");
-            let mut idler = Idler::default();
             move |frontiers| {
                 let turn = steps.turn(frontiers);
                 let _step = meter.step();
-                let is_idle = turn.out.rows.is_empty() && turn.upto <= rows.writer.upper();
-                let mut messages: Vec<Sealing> = Vec::new();
-                for batch in turn.out.errors {
-                    if let Some(errors) = &mut errors {
-                        errors.push(batch.clone());
-                    }
-                    if listener.is_some() {
-                        messages.push(Sealing::Errors(batch));
-                    }
-                }
-                turn.out.rows.into_iter().for_each(|batch| rows.push(batch));
-                rows.writer.complete(turn.upto);
-                if let Some(listener) = &mut listener {
-                    messages.extend(sealing(listener));
-                }
+                let goes_on = turn.upto < END;
+                arranging.turn(turn, &again);
+                goes_on
+            }
+        });
+    }
+
+    fn into_sealed_stream(self, name: String, mut arranging: Arranging) -> SealedStream<'s> {
+        let scope = self.scope();
+        let (mut operator, mut steps) = self.open(name, FrontierInterest::Always);
+        let (output, sealed) = operator.new_output::<Sealing>();
+        let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
+        let again = scope.activator_for(operator.operator_info().address);
+        operator.build(move |mut capabilities| {
+            steps.start_with(Hold::new(capabilities.pop().expect("one output")));
+            let meter = Meter::new("Arrange");
+            move |frontiers| {
+                let turn = steps.turn(frontiers);
+                let _step = meter.step();
+                let (upto, pending) = (turn.upto, turn.pending);
+                let mut messages = arranging.turn(turn, &again);
                 if !messages.is_empty() {
                     let capability = steps.hold.capability().expect("what is sealed came with a capability");
                     let mut output = output.activate();
                     let mut session = output.session_with_builder(capability);
                     messages.iter_mut().for_each(|message| session.give_container(message));
                 }
-                let mut is_waiting = rows.writer.is_waiting();
-                if let Some(errors) = &mut errors {
-                    errors.writer.complete(turn.upto);
-                    is_waiting |= errors.writer.is_waiting();
-                }
-                let waiting = is_waiting.then_some(turn.upto);
-                steps.release(waiting.into_iter().chain(turn.pending).min());
-                if effort != MergeEffort::LAZY && idler.should_wait(is_idle, &mut rows.writer) {
-                    activator.activate_after(IDLE_PAUSE);
-                }
+                let waiting = arranging.is_waiting().then_some(upto);
+                steps.release(waiting.into_iter().chain(pending).min());
             }
         });
-        (Arranged { reader, sealed }, errors_reader)
+        sealed
+    }
+}
+
+/// An arrangement at work.
+struct Arranging {
+    rows: Sealer,
+    /// Row errors, for others.
+    errors: Option<Sealer>,
+    /// For operators of the same dataflow.
+    listener: Option<Listener>,
+    idler: Idler,
+    effort: MergeEffort,
+}
+
+impl Arranging {
+    /// Arranges what a turn has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
+    /// spare time.
+    fn turn(&mut self, turn: Turn, again: &Activator) -> Vec<Sealing> {
+        let is_idle = turn.out.rows.is_empty() && turn.upto <= self.rows.writer.upper();
+        let mut messages: Vec<Sealing> = Vec::new();
+        for batch in turn.out.errors {
+            if let Some(errors) = &mut self.errors {
+                errors.push(batch.clone());
+            }
+            if self.listener.is_some() {
+                messages.push(Sealing::Errors(batch));
+            }
+        }
+        turn.out.rows.into_iter().for_each(|batch| self.rows.push(batch));
+        self.rows.writer.complete(turn.upto);
+        messages.extend(self.listener.as_mut().and_then(sealing));
+        if let Some(errors) = &mut self.errors {
+            errors.writer.complete(turn.upto);
+        }
+        if self.effort != MergeEffort::LAZY && self.idler.should_wait(is_idle, &mut self.rows.writer) {
+            again.activate_after(IDLE_PAUSE);
+        }
+        messages
+    }
+
+    /// Whether something waits for its time to be complete.
+    fn is_waiting(&self) -> bool {
+        self.rows.writer.is_waiting() || self.errors.as_ref().is_some_and(|errors| errors.writer.is_waiting())
     }
 }
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A *feed* brings rows from outside of the operator and says how far time has come; a *link* is a function of batches, or a [`Timed`] tactic; the end
-//! is an edge to other operators, or an arrangement (see [`crate::arrange`]). With several workers a step that wants equal keys on one worker begins a new chain.
+//! is an edge to other operators, an arrangement (see [`crate::arrange`]), or where changes leave (see [`crate::sink`]). With several workers a step that wants equal keys on one worker begins a new chain.
 //!
 //! Why: a round of one row costs what its operators cost the runtime: each is scheduled, and each of its edges has messages to count and frontiers to move
 //! (some seven thousand instructions an operator and round, half of what a commit of one row to a filter and a sum took).
@@ -36,7 +36,7 @@ use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
 use crate::{Scope, Stream};
 
-/// Steps under construction. They become an operator with [`into_stream`](Chain::into_stream), [`arrange`](Chain::arrange) or [`export`](Chain::export).
+/// Steps under construction. They become an operator with [`into_stream`](Chain::into_stream), [`arrange_for`](Chain::arrange_for) or [`capture`](crate::sink::capture).
 pub struct Chain<'s> {
     scope: Scope<'s>,
     /// The kind of operator: that of the feed, or of the last link when that is an edge.
@@ -188,6 +188,19 @@ impl<'s> Chain<'s> {
         stream
     }
 
+    /// The end of the chain as a function of what each turn brings, in an operator without an output: the runtime tracks no progress for it.
+    pub(crate) fn into_sink(self, name: String, mut sink: impl FnMut(Turn) + 'static) {
+        let (operator, mut steps) = self.open(name, FrontierInterest::Always);
+        operator.build_reschedule(move |_| {
+            move |frontiers| {
+                let turn = steps.turn(frontiers);
+                let goes_on = turn.upto < END;
+                sink(turn);
+                goes_on
+            }
+        });
+    }
+
     pub(crate) fn scope(&self) -> Scope<'s> {
         self.scope
     }
@@ -226,6 +239,8 @@ impl<'s> Chain<'s> {
             });
         }
         let (again, meter) = (activator(), Meter::new(kind));
+        // (An operator without inputs is not scheduled by what comes in.)
+        again.activate();
         let steps = Steps { feeds, links, as_of, hold: Hold::none(), again, meter };
         (operator, steps)
     }
@@ -342,8 +357,8 @@ struct Edge<P: Pull<Message<Time, Parcel>>> {
 
 impl<P: Pull<Message<Time, Parcel>>> Feed for Edge<P> {
     fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
-        self.input.for_each(|capability, parcel| {
-            hold.lower_to(capability.retain_least(0).expect("a message has a time"));
+        self.input.for_each(|message, parcel| {
+            hold.lower_to(&message);
             match std::mem::take(parcel) {
                 Parcel::Empty => {}
                 Parcel::Rows(batch) => pulled.out.give_rows(batch),
@@ -365,8 +380,8 @@ struct TimedEdges<P: Pull<Message<Time, Parcel>>> {
 impl<P: Pull<Message<Time, Parcel>>> Feed for TimedEdges<P> {
     fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
         for (index, input) in self.inputs.iter_mut().enumerate() {
-            input.for_each(|capability, parcel| {
-                hold.lower_to(capability.retain_least(0).expect("a message has a time"));
+            input.for_each(|message, parcel| {
+                hold.lower_to(&message);
                 match std::mem::take(parcel) {
                     Parcel::Empty => {}
                     Parcel::Rows(batch) => self.tactic.push(index, batch.flatten()),

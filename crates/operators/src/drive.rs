@@ -5,7 +5,7 @@
 
 use anabranch_batch::{Batch, END, Time};
 use timely::container::NoopBuilder;
-use timely::dataflow::operators::{Capability, CapabilityTrait};
+use timely::dataflow::operators::{Capability, CapabilityTrait, InputCapability};
 use timely::progress::frontier::MutableAntichain;
 
 use crate::Stream;
@@ -45,33 +45,38 @@ pub fn stateless<'s>(
     Chain::of_stream(stream, Time::MIN).then(kind, apply).into_stream()
 }
 
-/// The capability that pending work is to be sent at.
-pub(crate) struct Hold(Option<Capability<Time>>);
+/// The capability that pending work is to be sent at, in operators that send.
+pub(crate) struct Hold {
+    capability: Option<Capability<Time>>,
+    sends: bool,
+}
 
 impl Hold {
     pub(crate) fn new(capability: Capability<Time>) -> Hold {
-        Hold(Some(capability))
+        Hold { capability: Some(capability), sends: true }
     }
 
-    /// Nothing held.
+    /// That of an operator without an output: nothing is ever held.
     pub(crate) fn none() -> Hold {
-        Hold(None)
+        Hold { capability: None, sends: false }
     }
 
     pub(crate) fn capability(&self) -> Option<&Capability<Time>> {
-        self.0.as_ref()
+        self.capability.as_ref()
     }
 
-    /// Keeps the earlier of what is held and `capability`.
-    pub(crate) fn lower_to(&mut self, capability: Capability<Time>) {
-        if self.0.as_ref().is_none_or(|held| capability.time() < held.time()) {
-            self.0 = Some(capability);
+    /// Keeps the earlier of what is held and what a message allows. Returns the time of the message.
+    pub(crate) fn lower_to(&mut self, message: &InputCapability<Time>) -> Time {
+        let time = *message.least().expect("a message has a time");
+        if self.sends && self.capability.as_ref().is_none_or(|held| time < *held.time()) {
+            self.capability = Some(message.retain_least(0).expect("a message has a time"));
         }
+        time
     }
 
     /// Keeps what is held from `pending` on, or nothing.
     pub(crate) fn release(&mut self, pending: Option<Time>) {
-        match (pending, &mut self.0) {
+        match (pending, &mut self.capability) {
             (Some(time), Some(held)) if time > *held.time() => held.downgrade(&time),
             (Some(_), _) => {}
             (None, held) => *held = None,

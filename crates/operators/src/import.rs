@@ -4,8 +4,8 @@
 //! least `t`. History comes consolidated, as one snapshot at `t`, and everything after `t` follows once.
 //!
 //! A *stream* import is for operators that look at each change. It reads a large history in portions, one each time it is scheduled, so that
-//! other dataflows go on; the frontier waits meanwhile, and changes are queued. An *arranged* import shares the runs themselves: nothing is copied or sorted,
-//! the cost is one pointer a run (shared arrangements, section 5). Both hold the arrangement's compaction only until the history is read.
+//! other dataflows go on; the frontier waits meanwhile, and changes are queued. It holds the arrangement's compaction only until the history is read.
+//! (Operators that look keys up share the runs themselves: [`crate::runs`].)
 //!
 //! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred thousand times of which nobody will see but the last is then a batch
 //! of one time for every operator behind. Operators answer at every time from what came until then, so the answers from the horizon on are
@@ -17,14 +17,11 @@ use std::rc::Rc;
 use anabranch_arrangement::{Follower, Reader, Snapshot};
 use anabranch_batch::{Batch, END, Time, Times};
 use arrow::array::BooleanArray;
-use timely::container::NoopBuilder;
-use timely::dataflow::operators::Capability;
-use timely::dataflow::operators::generic::operator::source;
 use timely::progress::frontier::MutableAntichain;
 use timely::scheduling::Activator;
 
 use crate::Scope;
-use crate::arrange::{SealedStream, Sealing, advanced_to};
+use crate::arrange::advanced_to;
 use crate::chain::{Chain, Feed, Open, Pulled};
 use crate::drive::Hold;
 use crate::relay::Subscriber;
@@ -91,12 +88,13 @@ impl Feed for Imports {
         for import in &mut self.0 {
             let upper = import.pull(&mut pulled.out);
             pulled.reach(upper, (upper < END).then_some(upper));
-            pulled.has_more |= import.snapshot.is_some();
+            pulled.has_more |= import.has_more();
         }
     }
 }
 
-struct ImportState {
+/// An import at work.
+pub(crate) struct ImportState {
     as_of: Time,
     /// Until it begins to be read.
     history: Option<Reader>,
@@ -111,7 +109,7 @@ struct ImportState {
 }
 
 impl ImportState {
-    fn new(import: StreamImport, activator: &dyn Fn() -> Activator) -> ImportState {
+    pub fn new(import: StreamImport, activator: &dyn Fn() -> Activator) -> ImportState {
         let follower = import.history.as_ref().map(|history| {
             let activator = activator();
             history.follow(import.as_of, Some(Box::new(move || activator.activate())))
@@ -131,8 +129,13 @@ impl ImportState {
         }
     }
 
+    /// Whether history is being read: to be called again.
+    pub fn has_more(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
     /// Brings what has come, and returns the frontier behind it.
-    fn pull(&mut self, out: &mut Output) -> Time {
+    pub fn pull(&mut self, out: &mut Output) -> Time {
         let mut batches = Vec::new();
         if let Some(history) = &self.history {
             if history.upper() <= self.as_of {
@@ -202,61 +205,4 @@ fn after(batch: Batch, as_of: Time) -> Batch {
             batch.filter(&keep)
         }
     }
-}
-
-/// Brings the runs of an arrangement into a dataflow, without copying them, and with them the row errors of the collection, if they are imported too.
-pub fn import_runs<'s>(
-    scope: Scope<'s>,
-    name: &str,
-    reader: &Reader,
-    errors: Option<StreamImport>,
-    as_of: Time,
-) -> SealedStream<'s> {
-    let name = format!("Import {name}");
-    let reader = reader.clone();
-    source::<_, NoopBuilder<Sealing>, _, _>(scope, &name, move |mut capability, info| {
-        capability.downgrade(&as_of);
-        let activator = || scope.activator_for(Rc::clone(&info.address));
-        let (again, on_run) = (activator(), activator());
-        let mut listener = reader.listen(Some(Box::new(move || on_run.activate())));
-        drop(reader);
-        let mut errors = errors.map(|errors| ImportState::new(errors, &activator));
-        let mut capability = Some(capability);
-        move |output| {
-            // Until the whole history up to `as_of` is there it is not shown: readers acknowledge it in one piece, because
-            // compaction may have moved its times up to `as_of`.
-            if listener.upper() <= as_of {
-                return;
-            }
-            let Some(held) = capability.take() else { return };
-            let mut session = output.session_with_builder(&held);
-            let mut sealed = listener.drain();
-            sealed.retain(|sealed| !sealed.run.is_empty());
-            if !sealed.is_empty() {
-                session.give_container(&mut Sealing::Runs(sealed));
-            }
-            let mut upper = listener.upper();
-            if let Some(errors) = &mut errors {
-                let mut out = Output::default();
-                upper = errors.pull(&mut out).min(upper);
-                out.errors.into_iter().for_each(|batch| session.give_container(&mut Sealing::Errors(batch)));
-                if errors.snapshot.is_some() {
-                    again.activate();
-                }
-            }
-            drop(session);
-            capability = downgraded(held, upper);
-        }
-    })
-}
-
-/// `None` once nothing more can come.
-fn downgraded(mut capability: Capability<Time>, upper: Time) -> Option<Capability<Time>> {
-    if upper == END {
-        return None;
-    }
-    if upper > *capability.time() {
-        capability.downgrade(&upper);
-    }
-    Some(capability)
 }

@@ -37,6 +37,7 @@ mod pending;
 mod portions;
 pub mod recognize;
 pub mod relay;
+pub mod runs;
 mod segments;
 pub mod sink;
 pub mod stage;

@@ -10,12 +10,8 @@ use std::rc::Rc;
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
 use anabranch_batch::{Batch, Time};
-use timely::dataflow::operators::generic::operator::Operator;
 
-use crate::Stream;
-use crate::drive::frontier_of;
-use crate::exchange::by_key;
-use crate::parcel::Parcel;
+use crate::chain::Chain;
 use crate::pending::Pending;
 
 /// What a capture has collected and nobody has fetched.
@@ -32,24 +28,20 @@ pub struct Captured {
 /// Shared between the dataflow and the worker.
 pub type CaptureRef = Rc<RefCell<Captured>>;
 
-/// Collects the changes of a stream of `n_columns` columns.
-pub fn capture(stream: Stream<'_>, n_columns: usize) -> CaptureRef {
+/// Collects the changes of a chain's rows, of `n_columns` columns.
+pub fn capture(chain: Chain<'_>, n_columns: usize) -> CaptureRef {
     let captured = Rc::new(RefCell::new(Captured { rows: vec![], errors: vec![], upper: Time::MIN }));
     let target = Rc::clone(&captured);
     let mut rows = Pending::default();
     let mut errors = Pending::default();
-    stream.sink(by_key((0..n_columns).collect()), "Capture", move |(input, frontier)| {
-        input.for_each(|_capability, parcel| match std::mem::take(parcel) {
-            Parcel::Empty => {}
-            Parcel::Rows(batch) => rows.push(batch),
-            Parcel::Errors(batch) => errors.push(batch),
-        });
+    chain.by_key((0..n_columns).collect()).into_sink("Capture".to_owned(), move |turn| {
+        turn.out.rows.into_iter().for_each(|batch| rows.push(batch));
+        turn.out.errors.into_iter().for_each(|batch| errors.push(batch));
         let mut target = target.borrow_mut();
-        let upper = frontier_of(frontier);
-        if upper > target.upper {
-            take_before(&mut rows, upper, &mut target.rows);
-            take_before(&mut errors, upper, &mut target.errors);
-            target.upper = upper;
+        if turn.upto > target.upper {
+            take_before(&mut rows, turn.upto, &mut target.rows);
+            take_before(&mut errors, turn.upto, &mut target.errors);
+            target.upper = turn.upto;
         }
     });
     captured

@@ -20,15 +20,16 @@ use std::rc::Rc;
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Time, Times, hash};
 use anabranch_operators::aggregate::Aggregate;
-use anabranch_operators::arrange::{Arranged, Readers};
+use anabranch_operators::arrange::{Made, Readers};
 use anabranch_operators::asof::{Asof, AsofSpec};
 use anabranch_operators::chain::{Chain, timed};
-use anabranch_operators::import::{Content, Horizon, StreamImport, import, import_runs};
+use anabranch_operators::import::{Content, Horizon, StreamImport, import};
 use anabranch_operators::join::{JoinSpec, join};
 use anabranch_operators::matched::{MatchedSpec, matched};
 use anabranch_operators::multiplicity::Multiplicity;
 use anabranch_operators::recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::relay::Relay;
+use anabranch_operators::runs::{Arranged, Runs, RunsImport};
 use anabranch_operators::sink::{CaptureRef, capture};
 use anabranch_operators::temporal::egress::{EgressRef, egress};
 use anabranch_operators::threshold::Threshold;
@@ -92,7 +93,7 @@ pub(crate) fn render<'s>(
         renderer.built.push(built);
     }
     let exports = renderer.exports();
-    let capture = (wanted == Egress::Changes).then(|| capture(renderer.stream(physical.root), physical.types.len()));
+    let capture = (wanted == Egress::Changes).then(|| capture(renderer.chain(physical.root), physical.types.len()));
     let events = (wanted == Egress::Events).then(|| egress(renderer.stream(physical.root)));
     Rendered { exports, capture, events }
 }
@@ -103,7 +104,8 @@ enum Built<'s> {
     Chain(Chain<'s>),
     /// Of several users.
     Stream(Stream<'s>),
-    Arranged(Arranged<'s>),
+    /// An arrangement, and its runs if operators of this dataflow read them.
+    Arranged(Reader, Option<Runs<'s>>),
     /// Its user continued it.
     Used,
 }
@@ -140,7 +142,7 @@ impl<'s> Renderer<'s, '_, '_> {
 
     fn arranged(&self, step: StepId) -> Arranged<'s> {
         match &self.built[step.0] {
-            Built::Arranged(arranged) => arranged.clone(),
+            Built::Arranged(reader, Some(runs)) => Arranged { reader: reader.clone(), runs: runs.clone() },
             _ => unreachable!("an arrangement was prepared here"),
         }
     }
@@ -148,9 +150,10 @@ impl<'s> Renderer<'s, '_, '_> {
     fn step(&mut self, id: StepId) -> Built<'s> {
         let physical = self.physical;
         let chain = match &physical.steps[id.0] {
-            Step::ImportArranged { name, arrangement } => return Built::Arranged(self.import(name, *arrangement)),
+            Step::ImportArranged { name, arrangement } => return self.import(name, *arrangement),
             Step::Arrange { input, key, types } => {
-                return Built::Arranged(self.arrange(id, *input, layout(key, types)));
+                let (reader, runs) = self.arrange(id, *input, layout(key, types));
+                return Built::Arranged(reader, runs);
             }
             step => self.chain_of(step),
         };
@@ -249,16 +252,16 @@ impl<'s> Renderer<'s, '_, '_> {
     }
 
     /// Rows by key: for operators of this dataflow, for others, or for both.
-    fn arrange(&mut self, id: StepId, input: StepId, layout: Rc<Layout>) -> Arranged<'s> {
+    fn arrange(&mut self, id: StepId, input: StepId, layout: Rc<Layout>) -> (Reader, Option<Runs<'s>>) {
         let readers = match (self.physical.is_exported(id), self.users[id.0]) {
             (false, _) => Readers::Inside,
             (true, 0) => Readers::Outside,
             (true, _) => Readers::Everywhere,
         };
-        let chain = self.chain(input);
-        let (arranged, errors) = chain.arrange_for(readers, self.name, layout, self.options.effort);
+        let made = self.chain(input).arrange_for(readers, self.name, layout, self.options.effort);
+        let Made { rows, sealed, errors } = made;
         self.errors = self.errors.take().or(errors);
-        Arranged { reader: arranged.reader.named(self.name), ..arranged }
+        (rows.named(self.name), sealed.map(Runs::Edge))
     }
 
     /// Whether rows without a key come to this worker.
@@ -277,11 +280,16 @@ impl<'s> Renderer<'s, '_, '_> {
         Exported { rows: rows.named(self.name), errors: errors.named(self.name) }
     }
 
-    fn import(&mut self, name: &str, arrangement: ArrangementId) -> Arranged<'s> {
+    fn import(&self, name: &str, arrangement: ArrangementId) -> Built<'s> {
         let exported = self.read(arrangement);
-        let errors = Some(self.errors_of(name, &exported));
-        let sealed = import_runs(self.scope, name, &exported.rows, errors, self.options.as_of);
-        Arranged { sealed, reader: exported.rows }
+        let runs = RunsImport {
+            scope: self.scope,
+            name: name.to_owned(),
+            errors: Some(exported.errors),
+            as_of: self.options.as_of,
+            horizon: Rc::clone(&self.options.horizon),
+        };
+        Built::Arranged(exported.rows, Some(Runs::Import(runs)))
     }
 
     fn import_changes(
@@ -342,7 +350,10 @@ impl<'s> Renderer<'s, '_, '_> {
     fn exports(&self) -> Vec<(ArrangementId, Exported)> {
         let exported = self.physical.exports.iter().map(|(arrangement, step)| {
             let errors = self.errors.clone().expect("row errors are arranged beside what is exported");
-            (*arrangement, Exported { rows: self.arranged(*step).reader, errors })
+            let Built::Arranged(rows, _) = &self.built[step.0] else {
+                unreachable!("an arrangement was prepared here")
+            };
+            (*arrangement, Exported { rows: rows.clone(), errors })
         });
         exported.collect()
     }

@@ -24,15 +24,11 @@ use std::rc::Rc;
 
 use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
 use anabranch_batch::{END, Time};
-use timely::communication::Pull;
-use timely::dataflow::channels::Message;
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::generic::InputHandleCore;
 use timely::progress::frontier::MutableAntichain;
 
-use crate::arrange::{Arranged, Sealing};
 use crate::chain::{Chain, Feed, Open, Pulled};
-use crate::drive::{Hold, frontier_of};
+use crate::drive::Hold;
+use crate::runs::{Arranged, RunsFeed};
 use crate::stage::Stage;
 use crate::tactic::Output;
 use pairs::RunPairs;
@@ -63,41 +59,31 @@ const SMALL_PART: usize = 8;
 /// Probes and pairs that one scheduling of the operator may cost: some ten milliseconds.
 const FUEL_PER_TURN: usize = 1 << 17;
 
-/// Joins two arrangements of one dataflow.
+/// Joins two arrangements.
 pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec) -> Chain<'s> {
-    let (scope, as_of) = (left.sealed.scope(), spec.as_of);
-    let open: Open<'s> = Box::new(move |operator, _| {
-        let first = operator.shape().inputs();
-        let inputs = [operator.new_input(left.sealed, Pipeline), operator.new_input(right.sealed, Pipeline)];
-        Box::new(JoinFeed { inputs, first, state: JoinState::new(spec, [left.reader, right.reader]) })
+    let (scope, as_of) = (left.scope(), spec.as_of);
+    let open: Open<'s> = Box::new(move |operator, activator| {
+        let (left_reader, left) = left.open(operator, activator);
+        let (right_reader, right) = right.open(operator, activator);
+        Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]) })
     });
     Chain::of_feed(scope, "Join", as_of, open)
 }
 
 /// A join as a feed: its work is cut by fuel, and time goes no further than what is left to do.
-struct JoinFeed<P: Pull<Message<Time, Sealing>>> {
-    inputs: [InputHandleCore<Time, Sealing, P>; 2],
-    /// Number of the first among the operator's inputs.
-    first: usize,
+struct JoinFeed {
+    sides: [Box<dyn RunsFeed>; 2],
     state: JoinState,
 }
 
-impl<P: Pull<Message<Time, Sealing>>> Feed for JoinFeed<P> {
+impl Feed for JoinFeed {
     fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
-        for (input, side) in self.inputs.iter_mut().zip([Side::Left, Side::Right]) {
-            input.for_each(|capability, sealing| {
-                let capability = capability.retain_least(0).expect("a message has a time");
-                let time = *capability.time();
-                hold.lower_to(capability);
-                match std::mem::take(sealing) {
-                    Sealing::Empty => {}
-                    Sealing::Runs(runs) => self.state.accept(side, runs, time),
-                    Sealing::Errors(batch) => pulled.out.give_errors(batch),
-                }
-            });
-        }
+        let JoinFeed { sides: [left, right], state } = self;
+        let mut pull = |feed: &mut Box<dyn RunsFeed>, side| {
+            feed.pull(frontiers, hold, pulled, &mut |runs, time| state.accept(side, runs, time))
+        };
+        let frontiers = [pull(left, Side::Left), pull(right, Side::Right)];
         self.state.work(FUEL_PER_TURN, &mut pulled.out);
-        let frontiers = [frontier_of(&frontiers[self.first]), frontier_of(&frontiers[self.first + 1])];
         self.state.follow(frontiers);
         let pending = self.state.todo.iter().map(|work| work.time).min();
         pulled.has_more |= pending.is_some();

@@ -27,16 +27,12 @@ mod transitions;
 
 use anabranch_arrangement::{NullKeys, Reader, Sealed};
 use anabranch_batch::Time;
-use timely::communication::Pull;
-use timely::dataflow::channels::Message;
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::generic::InputHandleCore;
 use timely::progress::frontier::MutableAntichain;
 
-use crate::arrange::{Arranged, Sealing};
 use crate::chain::{Chain, Feed, Open, Pulled};
-use crate::drive::{Hold, frontier_of};
+use crate::drive::Hold;
 use crate::expression::ExpressionRef;
+use crate::runs::{Arranged, RunsFeed};
 use crate::stage::Stage;
 use crate::tactic::Output;
 pub use tactic::Matched;
@@ -85,25 +81,23 @@ pub struct MatchedSpec {
     pub as_of: Time,
 }
 
-/// Runs a [`Matched`] over two arrangements of one dataflow.
+/// Runs a [`Matched`] over two arrangements.
 pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: MatchedSpec) -> Chain<'s> {
-    let (scope, as_of) = (left.sealed.scope(), spec.as_of);
-    let open: Open<'s> = Box::new(move |operator, _| {
-        let first = operator.shape().inputs();
-        let inputs = [operator.new_input(left.sealed, Pipeline), operator.new_input(right.sealed, Pipeline)];
-        let readers = Readers { left: left.reader, right: right.reader };
+    let (scope, as_of) = (left.scope(), spec.as_of);
+    let open: Open<'s> = Box::new(move |operator, activator| {
+        let (left_reader, left) = left.open(operator, activator);
+        let (right_reader, right) = right.open(operator, activator);
+        let readers = Readers { left: left_reader, right: right_reader };
         let tactic = Matched::new(spec);
         let (runs, interval) = ([vec![], vec![]], None);
-        Box::new(MatchedFeed { inputs, first, tactic, readers, runs, interval, as_of, done: Time::MIN })
+        Box::new(MatchedFeed { sides: [left, right], tactic, readers, runs, interval, as_of, done: Time::MIN })
     });
     Chain::of_feed(scope, "Match", as_of, open)
 }
 
 /// The tactic as a feed: runs wait until both sides are complete.
-struct MatchedFeed<P: Pull<Message<Time, Sealing>>> {
-    inputs: [InputHandleCore<Time, Sealing, P>; 2],
-    /// Number of the first among the operator's inputs.
-    first: usize,
+struct MatchedFeed {
+    sides: [Box<dyn RunsFeed>; 2],
     tactic: Matched,
     readers: Readers,
     /// Runs of each side that are not complete on both.
@@ -114,19 +108,12 @@ struct MatchedFeed<P: Pull<Message<Time, Sealing>>> {
     done: Time,
 }
 
-impl<P: Pull<Message<Time, Sealing>>> Feed for MatchedFeed<P> {
+impl Feed for MatchedFeed {
     fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
-        for (input, runs) in self.inputs.iter_mut().zip(&mut self.runs) {
-            input.for_each(|capability, sealing| {
-                hold.lower_to(capability.retain_least(0).expect("a message has a time"));
-                match std::mem::take(sealing) {
-                    Sealing::Empty => {}
-                    Sealing::Runs(sealed) => runs.extend(sealed),
-                    Sealing::Errors(batch) => pulled.out.give_errors(batch),
-                }
-            });
-        }
-        let upto = frontier_of(&frontiers[self.first]).min(frontier_of(&frontiers[self.first + 1]));
+        let sides = self.sides.iter_mut().zip(&mut self.runs);
+        let reached =
+            sides.map(|(feed, runs)| feed.pull(frontiers, hold, pulled, &mut |sealed, _time| runs.extend(sealed)));
+        let upto = reached.min().expect("there are two sides");
         let aim = self.interval.as_ref().map_or(upto, |interval| interval.upto);
         if aim > self.done.max(self.as_of) {
             self.work(aim, &mut pulled.out);
@@ -141,7 +128,7 @@ impl<P: Pull<Message<Time, Sealing>>> Feed for MatchedFeed<P> {
     }
 }
 
-impl<P: Pull<Message<Time, Sealing>>> MatchedFeed<P> {
+impl MatchedFeed {
     /// A turn's work on the changes before `upto`.
     fn work(&mut self, upto: Time, out: &mut Output) {
         let [left, right] = &self.runs;
