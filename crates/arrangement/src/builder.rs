@@ -124,6 +124,10 @@ impl Builder {
         let held = self.held.iter().map(|(first, batch)| (*first, batch.times().max()));
         let kept = self.pieces.iter().map(|piece| (piece.time_min(), piece.time_max()));
         self.span = held.chain(kept).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
+        if pieces.is_empty() && due.iter().map(Batch::len).sum::<usize>() < PIECES_ROWS_MIN {
+            let chunks = Batch::concat(&due).map_or_else(Vec::new, |batch| sort_batch(&self.layout, batch, since));
+            return Run::new(Rc::clone(&self.layout), lower, upper, since, chunks);
+        }
         pieces.extend(sort_pieces(&self.layout, due, since));
         Run::new(Rc::clone(&self.layout), lower, upper, since, merge_pieces(pieces, since))
     }
@@ -172,7 +176,7 @@ fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> Vec<Rc<
     for piece in into_pieces(batches) {
         let Some(batch) = Batch::concat(&piece) else { continue };
         drop(piece);
-        let chunks = sort_batch(layout, batch.with_key(&layout.key), since);
+        let chunks = sort_batch(layout, batch, since);
         if !chunks.is_empty() {
             // (They are no runs of a spine yet, and cover no interval.)
             pieces.push(Rc::new(Run::new(Rc::clone(layout), Time::MIN, Time::MIN, Time::MIN, chunks)));
@@ -190,11 +194,12 @@ fn merge_pieces(mut pieces: Vec<Rc<Run>>, since: Time) -> Vec<Rc<Chunk>> {
     pieces.pop().map_or_else(Vec::new, |run| run.chunks().to_vec())
 }
 
-/// Sorts and consolidates a keyed batch.
+/// Sorts and consolidates a batch.
 fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> {
+    let batch = batch.with_key(&layout.key);
     let columns = batch.columns().clone();
     let (words, value_exact) = layout.value_words(&columns, batch.len());
-    let hashes = &batch.key().expect("the builder keys what it holds").hashes;
+    let hashes = &batch.key().expect("it was just keyed").hashes;
     let mut pending = Pending::new(Rc::clone(layout), since);
     pending.add_source(Source {
         times: batch.times().clone(),

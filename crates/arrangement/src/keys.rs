@@ -79,9 +79,16 @@ impl Keys {
             previous = Some((number as u32, chunk));
         }
         let columns = key_columns(run, key);
-        let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
         let exact = run.chunks().iter().all(|chunk| chunk.facts().exact.key);
-        (Keys { hashes: walk.hashes, columns: gather::interleave(&sources, &walk.picks), exact }, of_row)
+        let columns = match &columns[..] {
+            // (Every row has a key of its own.)
+            [columns] if walk.picks.len() == run.len() => columns.clone(),
+            _ => {
+                let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
+                gather::interleave(&sources, &walk.picks)
+            }
+        };
+        (Keys { hashes: walk.hashes, columns, exact }, of_row)
     }
 
     /// Number of keys.

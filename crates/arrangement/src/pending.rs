@@ -22,6 +22,11 @@ use crate::ordering::{Block, Pick, Source, common_exact, order};
 /// With more sources than this, chunks are made of however few rows there are, so that sources can go.
 const SOURCES_MAX: usize = 32;
 
+/// With so few rows, copying costs more than it can save.
+const KEPT_ROWS_MAX: usize = 4;
+/// What a row of a column may take.
+const KEPT_BYTES_PER_ROW: usize = 64;
+
 /// Rows chosen for the next chunks.
 #[derive(Debug)]
 pub(crate) struct Pending {
@@ -218,12 +223,24 @@ impl Pending {
 
     fn copy_columns(&self, picks: &[Pick]) -> Columns {
         if let [source] = &self.sources[..] {
+            if are_kept_as_they_are(source, picks) {
+                return source.columns.clone();
+            }
             let rows: Vec<u32> = picks.iter().map(|pick| pick.1).collect();
             return gather::take(&source.columns, &rows);
         }
         let columns: Vec<&[ArrayRef]> = self.sources.iter().map(|source| &*source.columns).collect();
         gather::interleave(&columns, picks)
     }
+}
+
+/// Whether the picks are the few rows of a source as they come, in columns that keep nothing else alive: then they need not be copied.
+fn are_kept_as_they_are(source: &Source, picks: &[Pick]) -> bool {
+    picks.len() <= KEPT_ROWS_MAX
+        && picks.iter().enumerate().all(|(at, pick)| pick.1 as usize == at)
+        && source.columns.iter().all(|column| {
+            column.len() == picks.len() && column.get_buffer_memory_size() <= KEPT_BYTES_PER_ROW * KEPT_ROWS_MAX
+        })
 }
 
 /// Appends to a list, which mostly is empty.

@@ -71,6 +71,8 @@ pub struct SpineStats {
     pub runs: usize,
 }
 
+/// What any insertion brings to a merge: some ten microseconds of work.
+const FUEL_MIN: usize = 512;
 /// Neighbours that insertions merge: so many at least where keys are looked up as often as rows come in,
 const DUE_RUNS_MIN: usize = 4;
 /// and so many where that is seldom.
@@ -148,6 +150,12 @@ impl Demand {
 }
 
 impl MergeEffort {
+    /// Rows of work, for every unfinished merge, that so many inserted rows pay for. Work in smaller pieces would cost more to take up than to do.
+    fn fuel_for(self, rows: usize) -> isize {
+        let least = if self.fuel_per_row == 0 { 0 } else { FUEL_MIN };
+        isize::try_from(rows.saturating_mul(self.fuel_per_row).max(least)).unwrap_or(isize::MAX)
+    }
+
     /// Every merge is done by the insertion that starts it: fewest runs, longest pauses.
     pub const EAGER: MergeEffort = MergeEffort { fuel_per_row: usize::MAX };
     /// Nothing is merged but by [`Spine::exert`]: no pauses, runs without bound.
@@ -221,8 +229,7 @@ impl Spine {
             return;
         }
         self.demand.insert(run.len());
-        let fuel = run.len().saturating_mul(self.effort.fuel_per_row);
-        let fuel = isize::try_from(fuel).unwrap_or(isize::MAX);
+        let fuel = self.effort.fuel_for(run.len());
         self.levels.push(Level::Settled(run));
         self.readable.take();
         self.feed_merges(fuel);

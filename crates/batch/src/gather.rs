@@ -197,6 +197,9 @@ fn assemble_views(
 
 /// The picked cells of fixed-width arrays, seen as plain integers of their width.
 fn pick_scalars<T: ArrowNativeType>(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Buffer {
+    if picks.len() <= arrays.len() {
+        return picks.iter().map(|&(source, row)| scalars::<T>(arrays[source as usize])[row as usize]).collect();
+    }
     let sources: Vec<ScalarBuffer<T>> = arrays.iter().map(|array| scalars(array)).collect();
     let sources: Vec<&[T]> = sources.iter().map(|source| &source[..]).collect();
     let values: Vec<T> = picks.iter().map(|&(source, row)| sources[source as usize][row as usize]).collect();
