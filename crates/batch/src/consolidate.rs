@@ -21,8 +21,11 @@
 
 use std::ops::Range;
 
-use crate::order::{Comparator, Direction, sort_by_hash, sort_rows_by_hash};
-use crate::{Batch, Diffs, Times, equal, hash};
+use crate::order::{Comparator, sort_by_hash, sort_rows_by_hash};
+use crate::{Batch, Diff, Diffs, Times, equal, hash};
+
+/// So few rows of a time are compared with each other; hashing more is cheaper.
+const COMPARED_ROWS_MAX: usize = 16;
 
 /// Sums the diffs of equal (row, time) and drops zeros. The result is ordered by (row hash, time); among equal updates the
 /// first stands for all. A key stays.
@@ -42,26 +45,42 @@ pub fn consolidate(batch: Batch) -> Batch {
     let mut rows = sort_by_hash(&hashes);
     sort_ties_by_time(&mut rows, &hashes, batch.times());
     let repeats = find_repeats(&mut rows, &hashes, &batch);
-    let (kept, diffs) = sum_repeats(&rows, &repeats, batch.diffs());
-    batch.take(&kept).with_diffs(diffs.simplify())
+    let (kept, diffs): (Vec<u32>, Vec<Diff>) = sum_repeats(&rows, &repeats, batch.diffs()).into_iter().unzip();
+    batch.take(&kept).with_diffs(Diffs::Column(diffs.into()).simplify())
 }
 
-/// As [`consolidate`], but ordered by (time, row hash). O(rows) where times come in order and each has few rows.
+/// As [`consolidate`], but ordered by time, then by the columns, ascending. O(rows) where times come in order and each has few rows.
 pub fn consolidate_in_time_order(batch: Batch) -> Batch {
     let batch = batch.flatten();
-    let Times::Column(times) = batch.times() else { return consolidate(batch) };
-    let hashes = hash_rows(&batch);
-    let mut rows: Vec<u32> = match times.is_sorted() {
-        true => (0..batch.len() as u32).collect(),
-        false => sort_by_hash(&times.iter().map(|&time| hash::hash_word(time as u64)).collect::<Vec<u64>>()),
+    let mut rows: Vec<u32> = match batch.times() {
+        Times::Column(times) if !times.is_sorted() => {
+            sort_by_hash(&times.iter().map(|&time| hash::hash_word(time as u64)).collect::<Vec<u64>>())
+        }
+        _ => (0..batch.len() as u32).collect(),
     };
-    for same_time in rows.chunk_by_mut(|&a, &b| times[a as usize] == times[b as usize]) {
-        sort_rows_by_hash(same_time, &hashes);
-    }
-    let repeats = find_repeats(&mut rows, &hashes, &batch);
-    let (kept, diffs) = sum_repeats(&rows, &repeats, batch.diffs());
+    let same_time = |a: &u32, b: &u32| batch.times().get(*a as usize) == batch.times().get(*b as usize);
+    let order = Comparator::ascending(batch.columns());
+    let order = |a: &u32, b: &u32| order.compare(*a as usize, *b as usize);
+    let kept = match rows.chunk_by(same_time).all(|rows| rows.len() <= COMPARED_ROWS_MAX) {
+        true => {
+            rows.chunk_by_mut(same_time).filter(|rows| rows.len() > 1).for_each(|rows| rows.sort_by(order));
+            let is_repeat = |pair: &[u32]| same_time(&pair[0], &pair[1]) && order(&pair[0], &pair[1]).is_eq();
+            let repeats: Vec<bool> = std::iter::once(false).chain(rows.windows(2).map(is_repeat)).collect();
+            sum_repeats(&rows, &repeats, batch.diffs())
+        }
+        false => {
+            let hashes = hash_rows(&batch);
+            rows.chunk_by_mut(same_time).for_each(|rows| sort_rows_by_hash(rows, &hashes));
+            let repeats = find_repeats(&mut rows, &hashes, &batch);
+            let mut kept = sum_repeats(&rows, &repeats, batch.diffs());
+            let groups = kept.chunk_by_mut(|a, b| same_time(&a.0, &b.0)).filter(|rows| rows.len() > 1);
+            groups.for_each(|rows| rows.sort_unstable_by(|a, b| order(&a.0, &b.0)));
+            kept
+        }
+    };
+    let (kept, sums): (Vec<u32>, Vec<Diff>) = kept.into_iter().unzip();
     let is_as_it_was = kept.len() == batch.len() && kept.is_sorted();
-    if is_as_it_was { batch } else { batch.take(&kept).with_diffs(diffs.simplify()) }
+    if is_as_it_was { batch } else { batch.take(&kept).with_diffs(Diffs::Column(sums.into()).simplify()) }
 }
 
 /// The hash of each whole row, which is that of its key when all columns are the key.
@@ -119,17 +138,16 @@ fn ties_equal(ties: &[u32], rows: &[u32], batch: &Batch) -> Vec<bool> {
 
 /// Sorts each run of ties by (row value, row), so that equal rows become neighbours.
 fn separate_collisions(ties: &[u32], rows: &mut [u32], batch: &Batch) {
-    let directions = vec![Direction::ASCENDING; batch.columns().len()];
-    let order = Comparator::new(batch.columns(), batch.columns(), &directions);
+    let order = Comparator::ascending(batch.columns());
     for run in ties.chunk_by(|&a, &b| a + 1 == b) {
         let run: Range<usize> = run[0] as usize - 1..run[run.len() - 1] as usize + 1;
         rows[run].sort_unstable_by(|&a, &b| order.compare(a as usize, b as usize).then(a.cmp(&b)));
     }
 }
 
-/// The first row of each run of repeats whose diffs do not cancel, and the sums of those diffs.
-fn sum_repeats(rows: &[u32], repeats: &[bool], diffs: &Diffs) -> (Vec<u32>, Diffs) {
-    let (mut kept, mut sums) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+/// The first row of each run of repeats whose diffs do not cancel, and the sum of those diffs.
+fn sum_repeats(rows: &[u32], repeats: &[bool], diffs: &Diffs) -> Vec<(u32, Diff)> {
+    let mut kept = Vec::with_capacity(rows.len());
     let mut at = 0;
     while at < rows.len() {
         let (first, mut sum) = (rows[at], diffs.get(rows[at] as usize));
@@ -139,11 +157,10 @@ fn sum_repeats(rows: &[u32], repeats: &[bool], diffs: &Diffs) -> (Vec<u32>, Diff
             at += 1;
         }
         if sum != 0 {
-            kept.push(first);
-            sums.push(sum);
+            kept.push((first, sum));
         }
     }
-    (kept, Diffs::Column(sums.into()))
+    kept
 }
 
 #[cfg(test)]

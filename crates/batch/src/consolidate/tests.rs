@@ -9,10 +9,12 @@ fn assert_consolidates(batch: Batch) {
     let by_time = consolidate_in_time_order(batch.clone());
     assert!(matches!(by_time.until(), Until::Forever) && by_time.present().is_none());
     assert_eq!((by_time.len(), meaning(&by_time)), (expected.len(), expected.clone()));
-    assert!(
-        (1..by_time.len()).all(|row| by_time.times().get(row - 1) <= by_time.times().get(row)),
-        "rows are in order of time"
-    );
+    let order = Comparator::ascending(by_time.columns());
+    let is_after = |row: usize| {
+        let time = |row: usize| by_time.times().get(row);
+        time(row - 1).cmp(&time(row)).then_with(|| order.compare(row - 1, row)).is_lt()
+    };
+    assert!((1..by_time.len()).all(is_after), "rows are in order of time, then of their columns");
     let result = consolidate(batch);
     assert!(matches!(result.until(), Until::Forever) && result.present().is_none());
     assert_eq!(result.len(), expected.len(), "one update a row and time");

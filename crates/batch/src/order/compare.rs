@@ -34,6 +34,14 @@ impl Comparator {
         }
     }
 
+    /// Compares rows with each other: every column ascending, nulls last.
+    ///
+    /// # Panics
+    /// If a column's type cannot be compared.
+    pub fn ascending(columns: &[ArrayRef]) -> Comparator {
+        Comparator::new(columns, columns, &vec![Direction::ASCENDING; columns.len()])
+    }
+
     /// Order of row `i` of the left against row `j` of the right.
     ///
     /// # Panics

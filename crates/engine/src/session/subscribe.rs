@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_batch::order::{Comparator, Direction};
+use anabranch_batch::order::Comparator;
 use anabranch_batch::{Batch, Diffs, Time, Times};
 use anabranch_sql::statement::{ObjectKind, Subscribe};
 use arrow::array::{ArrayRef, BooleanArray, Int64Array};
@@ -233,15 +233,13 @@ impl Live {
 
 /// The rows by time, then by their columns.
 fn in_order(batch: Batch) -> Batch {
-    let columns = batch.columns();
-    let ascending = vec![Direction { descending: false, nulls_first: false }; columns.len()];
-    let order = Comparator::new(columns, columns, &ascending);
+    let order = Comparator::ascending(batch.columns());
     let mut rows: Vec<u32> = (0..batch.len() as u32).collect();
     let time = |row: &u32| batch.times().get(*row as usize);
     if !rows.is_sorted_by_key(time) {
         rows.sort_by_key(time);
     }
-    for same_time in rows.chunk_by_mut(|a, b| time(a) == time(b)) {
+    for same_time in rows.chunk_by_mut(|a, b| time(a) == time(b)).filter(|rows| rows.len() > 1) {
         same_time.sort_by(|a, b| order.compare(*a as usize, *b as usize));
     }
     if rows.is_sorted() { batch } else { batch.take(&rows) }

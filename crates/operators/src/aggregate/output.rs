@@ -90,6 +90,12 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
         before: Value<T::Native>,
         after: Value<T::Native>,
     ) {
+        if let (Ok(Some(before)), Ok(Some(after))) = (&before, &after) {
+            outcome.mark_if(segment, before.is_ne(*after));
+            self.values.push(*before);
+            self.values.push(*after);
+            return self.nulls.append_n_non_nulls(2);
+        }
         let is_same_kind = before.is_ok() == after.is_ok();
         let before = outcome.note_error(2 * segment, before);
         let after = outcome.note_error(2 * segment + 1, after);

@@ -124,18 +124,25 @@ impl<K: Kernel> Walk<'_, K> {
         self.slot_of_segment.len()
     }
 
-    /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before and after it.
+    /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before and after it. (What a slot is after a segment it is before
+    /// its next one, which follows.)
     #[inline]
-    pub(crate) fn each<V>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
+    pub(crate) fn each<V: Clone>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
         let chunks = self.slot_of_segment.chunks(WARM_SEGMENTS).zip(self.deltas.chunks(WARM_SEGMENTS)).enumerate();
+        let mut last: Option<(u32, V)> = None;
         for (chunk, (slots, deltas)) in chunks {
             // Slots lie anywhere: a tight loop waits for all their cache lines at once, the long one below for each in turn.
             black_box(slots.iter().fold(0, |words, &slot| words ^ self.slots[slot as usize].word()));
             for (index, (&slot, delta)) in slots.iter().zip(deltas).enumerate() {
                 let state = &mut self.slots[slot as usize];
-                let before = value(state);
+                let before = match last.take() {
+                    Some((other, after)) if other == slot => after,
+                    _ => value(state),
+                };
                 K::merge(state, delta);
-                pair(chunk * WARM_SEGMENTS + index, before, value(state));
+                let after = value(state);
+                last = Some((slot, after.clone()));
+                pair(chunk * WARM_SEGMENTS + index, before, after);
             }
         }
     }

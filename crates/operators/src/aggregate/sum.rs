@@ -84,11 +84,13 @@ impl<const N: usize> Kernel for ExactSum<N> {
             DataType::Float64 => self.pairs::<Float64Type>(walk, outcome, |total| Ok(self.float(total))),
             DataType::Decimal128(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
-                self.pairs::<Decimal128Type>(walk, outcome, |total| self.decimal(total, &rescale, precision))
+                let limit = 10u128.pow(u32::from(precision.min(38)));
+                self.pairs::<Decimal128Type>(walk, outcome, |total| self.decimal(total, &rescale, limit))
             }
             DataType::Decimal256(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
-                self.pairs::<Decimal256Type>(walk, outcome, |total| self.decimal_wide(total, &rescale, precision))
+                let limit = i256::from_i128(10).checked_pow(u32::from(precision.min(76))).expect("10^76 fits 256 bits");
+                self.pairs::<Decimal256Type>(walk, outcome, |total| self.decimal_wide(total, &rescale, limit))
             }
             DataType::Duration(_) => {
                 let value = |total: &Total<N>| self.duration(total);
@@ -147,7 +149,7 @@ impl<const N: usize> ExactSum<N> {
     }
 
     #[inline]
-    fn decimal(&self, total: &Total<N>, rescale: &Rescale, precision: u8) -> Value<i128> {
+    fn decimal(&self, total: &Total<N>, rescale: &Rescale, limit: u128) -> Value<i128> {
         if total.count <= 0 {
             return Ok(None);
         }
@@ -156,15 +158,14 @@ impl<const N: usize> ExactSum<N> {
             Some(value) => Some(value),
             None => total.sum.to_i256().and_then(|sum| rescale.apply_wide(sum, self.divisor(total))?.to_i128()),
         };
-        let fits = |value: &i128| value.unsigned_abs() < 10u128.pow(u32::from(precision.min(38)));
+        let fits = |value: &i128| value.unsigned_abs() < limit;
         value.filter(fits).map(Some).ok_or_else(|| self.out_of_range())
     }
 
-    fn decimal_wide(&self, total: &Total<N>, rescale: &Rescale, precision: u8) -> Value<i256> {
+    fn decimal_wide(&self, total: &Total<N>, rescale: &Rescale, limit: i256) -> Value<i256> {
         if total.count <= 0 {
             return Ok(None);
         }
-        let limit = i256::from_i128(10).checked_pow(u32::from(precision.min(76))).expect("10^76 fits 256 bits");
         let value = total.sum.to_i256().and_then(|sum| rescale.apply_wide(sum, self.divisor(total)));
         let fits = |value: &i256| *value < limit && *value > -limit;
         value.filter(fits).map(Some).ok_or_else(|| self.out_of_range())
