@@ -4,8 +4,8 @@
 //! its `upper` that no earlier run held.
 //!
 //! Cost: `push` is a pointer (unless rows have lifetimes); `seal` is O(held rows) to hash (unless batches are keyed already) and to split by time, then one
-//! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie. Very many rows are sorted in pieces
-//! and merged: a copy more, where their keys do not come in order, but nothing as large as all of them is made on the way.
+//! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie. Very many rows are sorted in pieces, which become
+//! the parts of a run that the spine merges: a copy more, where their keys do not come in order, but by fuel, and nothing as large as all of them is made on the way.
 
 use std::rc::Rc;
 
@@ -13,10 +13,8 @@ use anabranch_batch::{Batch, END, Time, Times};
 use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
-use crate::merge::Merge;
 use crate::ordering::{Block, Source};
 use crate::pending::Pending;
-use crate::spine::MERGED_RUNS_MAX;
 use crate::{Layout, Run};
 
 /// Rows that are sorted together: what a sort goes through should stay in the second-level cache, and be memory that was used before.
@@ -111,7 +109,7 @@ impl Builder {
     }
 
     /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. Nobody will tell times before `since` apart. The run may
-    /// be empty.
+    /// be empty; one of very many rows has several parts.
     ///
     /// # Panics
     /// If an update held is earlier than `lower`, or `since` is not before `upper`.
@@ -124,12 +122,9 @@ impl Builder {
         let held = self.held.iter().map(|(first, batch)| (*first, batch.times().max()));
         let kept = self.pieces.iter().map(|piece| (piece.time_min(), piece.time_max()));
         self.span = held.chain(kept).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
-        if pieces.is_empty() && due.iter().map(Batch::len).sum::<usize>() < PIECES_ROWS_MIN {
-            let chunks = Batch::concat(&due).map_or_else(Vec::new, |batch| sort_batch(&self.layout, batch, since));
-            return Run::new(Rc::clone(&self.layout), lower, upper, since, chunks);
-        }
         pieces.extend(sort_pieces(&self.layout, due, since));
-        Run::new(Rc::clone(&self.layout), lower, upper, since, merge_pieces(pieces, since))
+        let parts = pieces.iter().map(|piece| piece.chunks().to_vec()).collect();
+        Run::from_parts(Rc::clone(&self.layout), lower, upper, since, parts)
     }
 
     fn take_before(&mut self, upper: Time) -> Vec<Batch> {
@@ -172,26 +167,14 @@ fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
 
 /// Batches sorted in pieces.
 fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> Vec<Rc<Run>> {
-    let mut pieces = Vec::new();
-    for piece in into_pieces(batches) {
-        let Some(batch) = Batch::concat(&piece) else { continue };
+    let sorted = into_pieces(batches).into_iter().filter_map(|piece| {
+        let batch = Batch::concat(&piece)?;
         drop(piece);
         let chunks = sort_batch(layout, batch, since);
-        if !chunks.is_empty() {
-            // (They are no runs of a spine yet, and cover no interval.)
-            pieces.push(Rc::new(Run::new(Rc::clone(layout), Time::MIN, Time::MIN, Time::MIN, chunks)));
-        }
-    }
-    pieces
-}
-
-/// The chunks of sorted pieces in one order.
-fn merge_pieces(mut pieces: Vec<Rc<Run>>, since: Time) -> Vec<Rc<Chunk>> {
-    while pieces.len() > 1 {
-        let groups = pieces.chunks(MERGED_RUNS_MAX);
-        pieces = groups.map(|group| Rc::new(Merge::new(group, since).finish())).collect();
-    }
-    pieces.pop().map_or_else(Vec::new, |run| run.chunks().to_vec())
+        // (They are no runs of a spine yet, and cover no interval.)
+        (!chunks.is_empty()).then(|| Rc::new(Run::new(Rc::clone(layout), Time::MIN, Time::MIN, Time::MIN, chunks)))
+    });
+    sorted.collect()
 }
 
 /// Sorts and consolidates a batch.

@@ -202,6 +202,11 @@ impl Writer {
         shared.spine.exert(fuel) || holds_much
     }
 
+    /// Merges the parts of a very large run, using up `fuel` rows of work at most. Returns whether there is more to do.
+    pub fn merge_parts(&mut self, fuel: &mut isize) -> bool {
+        self.shared.borrow_mut().spine.merge_parts(fuel)
+    }
+
     /// Declares the arrangement complete for ever. Closing twice is fine.
     pub fn close(&mut self) {
         self.complete(END);

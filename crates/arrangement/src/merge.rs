@@ -80,16 +80,26 @@ impl Merge {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else { panic!("some run is merged") };
         assert!(runs.windows(2).all(|pair| pair[0].upper() <= pair[1].lower()), "runs are merged in order");
         assert!(runs.iter().all(|run| run.parts().len() <= 1), "runs that are being merged are not merged again");
-        let layout = Rc::clone(first.layout());
         let since = runs.iter().map(|run| run.since()).fold(since, Time::max);
+        let sides = runs.iter().map(|run| Side::new(run.chunks())).collect();
+        Merge::of_sides(first.layout(), (first.lower(), last.upper()), since, sides)
+    }
+
+    /// Starts merging the parts of a run.
+    pub fn of_parts(run: &Run, since: Time) -> Merge {
+        let sides = run.chunks_by_part().map(Side::new).collect();
+        Merge::of_sides(run.layout(), (run.lower(), run.upper()), since.max(run.since()), sides)
+    }
+
+    fn of_sides(layout: &Rc<Layout>, (lower, upper): (Time, Time), since: Time, sides: Vec<Side>) -> Merge {
         Merge {
-            pending: Pending::new(Rc::clone(&layout), since),
-            layout,
-            lower: first.lower(),
-            upper: last.upper(),
+            pending: Pending::new(Rc::clone(layout), since),
+            layout: Rc::clone(layout),
+            lower,
+            upper,
             since,
-            rows: runs.iter().map(|run| run.len()).sum(),
-            sides: runs.iter().map(|run| Side::new(run)).collect(),
+            rows: sides.iter().flat_map(|side| &side.chunks).map(|chunk| chunk.len()).sum(),
+            sides,
             block: Block::default(),
             knot: None,
             merged: Vec::new(),
@@ -247,8 +257,8 @@ impl Merge {
 }
 
 impl Side {
-    fn new(run: &Run) -> Side {
-        Side { chunks: run.chunks().iter().cloned().collect(), start: 0, chunk: 0, row: 0, source: None }
+    fn new(chunks: &[Rc<Chunk>]) -> Side {
+        Side { chunks: chunks.iter().cloned().collect(), start: 0, chunk: 0, row: 0, source: None }
     }
 
     /// The chunk that the cursor is in; `None` at the end.

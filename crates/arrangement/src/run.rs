@@ -1,7 +1,7 @@
 //! A run: the sorted updates of an interval of time, as a list of chunks.
 //!
 //! Law: all updates lie in `[lower, upper)`, except that times before `since` may have been advanced to `since`. A run is sorted and
-//! consolidated, with one exception: a run that is *still being merged* is two sorted parts, of which the first holds what is
+//! consolidated, with one exception: a run that is *still being merged* is several sorted parts, of which the first holds what is
 //! already merged (see [`crate::Spine`]). Readers that look keys up never notice; readers that walk [`Run::chunks`] from end to
 //! end see the parts one after the other.
 //!
@@ -23,7 +23,7 @@ pub struct Run {
     since: Time,
     /// Chunks of all parts, in order; none is empty.
     chunks: Vec<Rc<Chunk>>,
-    /// Sorted parts: one, or two while being merged, or none when there are no rows.
+    /// Sorted parts: one, or several while being merged, or none when there are no rows.
     parts: Vec<Part>,
     rows: usize,
     size_bytes: usize,
@@ -159,6 +159,22 @@ impl Run {
 
     pub(crate) fn parts(&self) -> &[Part] {
         &self.parts
+    }
+
+    /// The chunks of each part.
+    pub(crate) fn chunks_by_part(&self) -> impl Iterator<Item = &[Rc<Chunk>]> {
+        self.parts.iter().map(|part| &self.chunks[part.start..part.start + part.hashes.len()])
+    }
+
+    /// The parts as runs of the same interval, each of which is sorted. O(chunks), if there are several.
+    pub fn sorted_parts(self: &Rc<Run>) -> Vec<Rc<Run>> {
+        if self.parts.len() <= 1 {
+            return vec![Rc::clone(self)];
+        }
+        let run = |chunks: &[Rc<Chunk>]| {
+            Rc::new(Run::new(Rc::clone(&self.layout), self.lower, self.upper, self.since, chunks.to_vec()))
+        };
+        self.chunks_by_part().map(run).collect()
     }
 }
 

@@ -15,6 +15,9 @@
 //! enough where next to nothing is looked up, one ([`Demand`]). No insertion pays for a large merge: it brings fuel in proportion to its
 //! rows, to *every* unfinished merge, enough to end well before its level is needed again.
 //!
+//! A very large run comes in parts. It is a merge from the start, which whoever inserted it goes on with, a little at a time ([`Spine::merge_parts`]): until then a
+//! look-up pays for every part.
+//!
 //! The newest run waits for the next one while readers tell its times from those before: merged later, it needs no column of times.
 //!
 //! Cost, per row: `insert` amortised O(log rows) rows of work, and never more than (fuel per row) x (unfinished merges); reading
@@ -111,6 +114,8 @@ impl Level {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Begun {
     ByInsertion,
+    /// It came in parts, which are merged soon: see [`Spine::merge_parts`].
+    BySealing,
     ByExertion,
 }
 
@@ -230,7 +235,10 @@ impl Spine {
         }
         self.demand.insert(run.len());
         let fuel = self.effort.fuel_for(run.len());
-        self.levels.push(Level::Settled(run));
+        self.levels.push(match run.parts().len() {
+            0 | 1 => Level::Settled(run),
+            _ => Level::Merging(Box::new(Merge::of_parts(&run, self.since)), Begun::BySealing),
+        });
         self.readable.take();
         self.feed_merges(fuel);
     }
@@ -248,7 +256,19 @@ impl Spine {
         self.levels.iter().any(is_unfinished) || self.find_idle().is_some() || self.find_history().is_some()
     }
 
-    /// What can be read now, oldest first. A merge that is not finished is one run of two parts.
+    /// Merges the parts of runs that came in parts, using up `fuel` rows of work at most. Returns whether there is more to do.
+    pub fn merge_parts(&mut self, fuel: &mut isize) -> bool {
+        let came_in_parts = |level: &Level| matches!(level, Level::Merging(_, Begun::BySealing));
+        while let Some(at) = self.levels.iter().position(came_in_parts) {
+            if *fuel <= 0 {
+                return true;
+            }
+            self.work(at, fuel);
+        }
+        false
+    }
+
+    /// What can be read now, oldest first. A merge that is not finished is one run of several parts.
     pub fn runs(&self) -> Vec<Rc<Run>> {
         self.readable().to_vec()
     }
@@ -281,7 +301,11 @@ impl Spine {
         let mut newer = 0;
         for at in (0..self.levels.len()).rev() {
             let rows = self.levels[at].rows();
-            let waits = matches!(self.levels[at], Level::Merging(_, Begun::ByExertion)) && rows > DUE_RATIO * newer;
+            let waits = match self.levels[at] {
+                Level::Merging(_, Begun::ByExertion) => rows > DUE_RATIO * newer,
+                Level::Merging(_, Begun::BySealing) => self.effort != MergeEffort::EAGER,
+                _ => false,
+            };
             if !waits {
                 self.work(at, &mut fuel.clone());
             }

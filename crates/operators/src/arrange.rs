@@ -35,6 +35,9 @@ const IDLE_FUEL: isize = 4096;
 /// and how long other operators have the worker in between.
 const IDLE_PAUSE: Duration = Duration::from_millis(2);
 
+/// Rows of merging done in a turn while a very large run is still in parts: some milliseconds.
+const PARTS_FUEL: isize = 1 << 16;
+
 /// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
 const PAUSE_TURNS_MAX: u32 = 1000;
 
@@ -202,7 +205,11 @@ impl Arranging {
         if let Some(errors) = &mut self.errors {
             errors.writer.complete(turn.upto);
         }
-        if self.effort != MergeEffort::LAZY && self.idler.should_wait(is_idle, &mut self.rows.writer) {
+        let merges = self.effort != MergeEffort::LAZY;
+        if merges && self.rows.writer.merge_parts(&mut { PARTS_FUEL }) {
+            again.activate();
+        }
+        if merges && self.idler.should_wait(is_idle, &mut self.rows.writer) {
             again.activate_after(IDLE_PAUSE);
         }
         messages

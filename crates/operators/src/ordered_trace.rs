@@ -78,6 +78,8 @@ impl OrderedTrace {
             // (Nearly every change looks its group up.)
             self.spine.note_lookups(run.len());
             self.spine.insert(Rc::new(run));
+            // (Groups are walked in order: of parts, that costs each of them.)
+            while self.spine.merge_parts(&mut isize::MAX.clone()) {}
         }
     }
 

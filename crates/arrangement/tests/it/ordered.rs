@@ -123,6 +123,16 @@ fn a_large_history_is_sorted_in_pieces_and_equals_the_model() {
         assert_eq!((runs.len(), runs[0].lower(), runs[0].upper()), (1, Time::MIN, 5));
         let wanted: Vec<Row> = (0..1000).map(|key| vec![Cell::Int(key * 97), Cell::Int(0)]).collect();
         writer.complete(9);
+        let parts = || reader.runs().iter().map(|run| run.sorted_parts().len()).max();
+        assert!(parts() > Some(3), "{:?} parts", parts());
+        let mut rounds = 0;
+        while writer.merge_parts(&mut 10_000) {
+            if rounds % 10 == 0 {
+                check_reads(&mut Rng::new(seed), &layout, &reader, &pushed, &wanted);
+            }
+            rounds += 1;
+        }
+        assert!(rounds > 20 && parts() == Some(1), "{rounds} rounds, {:?} parts", parts());
         check_reads(&mut Rng::new(seed), &layout, &reader, &pushed, &wanted);
         assert!(!writer.is_waiting());
     });

@@ -159,7 +159,8 @@ impl JoinState {
             // What comes first is the whole history, whose times compaction may have moved up to `as_of`.
             *acknowledged = upper.max(self.spec.as_of + 1).max(*acknowledged);
             if before > Time::MIN {
-                self.todo.push_back(Work { side, time, run, before, pairs: None });
+                let parts = run.sorted_parts().into_iter();
+                self.todo.extend(parts.map(|run| Work { side, time, run, before, pairs: None }));
             }
         }
     }
