@@ -80,24 +80,71 @@ impl Snapshot {
         self.from.is_none()
     }
 
-    /// The hash before which a portion that starts at `from` ends: where a chunk of the largest part begins, since that is cheap to find.
+    /// The hash before which a portion of about `rows` rows ends that starts at `from`; `None` if there are not many more.
     fn end_of_portion(&self, from: u64, rows: usize) -> Option<u64> {
-        let parts = self.runs.iter().flat_map(|run| run.parts());
-        let total: usize = parts.clone().map(|part| part.rows).sum();
-        let largest = parts.max_by_key(|part| part.rows)?;
-        if total <= rows {
-            return None;
-        }
-        let wanted = (rows as f64 * largest.rows as f64 / total as f64) as usize;
-        let first = largest.lasts.partition_point(|last| *last < from);
-        let mut taken = 0;
-        for chunk in first..largest.hashes.len() {
-            if taken >= wanted && largest.firsts[chunk] > from {
-                return Some(largest.firsts[chunk]);
+        let mut parts: Vec<Ahead> =
+            self.runs.iter().flat_map(|run| run.parts()).map(|part| Ahead::new(part, from)).collect();
+        let mut to = None;
+        loop {
+            // (Parts may lie anywhere: beside each other, where keys came in order.)
+            let total: usize = parts.iter().map(|ahead| ahead.rows).sum();
+            let largest = parts.iter().max_by_key(|ahead| ahead.rows)?;
+            if total <= rows + rows / 2 {
+                return to;
             }
-            taken += largest.hashes[chunk].len();
+            let wanted = (largest.rows as u128 * rows as u128 / total as u128) as usize;
+            let closer = Some(largest.hash_at(wanted.min(largest.rows - 1)).max(from.checked_add(1)?));
+            if closer == to {
+                return to;
+            }
+            to = closer;
+            parts.iter_mut().for_each(|ahead| ahead.end_before(to));
         }
-        None
+    }
+}
+
+/// The rows of a part from a hash on.
+struct Ahead<'a> {
+    part: &'a Part,
+    /// The first chunk, and the first row of it.
+    chunk: usize,
+    row: usize,
+    /// How many rows there are.
+    rows: usize,
+}
+
+impl Ahead<'_> {
+    fn new(part: &Part, from: u64) -> Ahead<'_> {
+        let chunk = part.lasts.partition_point(|last| *last < from);
+        let row = part.hashes.get(chunk).map_or(0, |hashes| gallop_up(hashes.view(), 0, from));
+        let rows = part.hashes[chunk..].iter().map(|hashes| hashes.len()).sum::<usize>() - row;
+        Ahead { part, chunk, row, rows }
+    }
+
+    /// Leaves the rows with hashes before `to`.
+    fn end_before(&mut self, to: Option<u64>) {
+        let Some(to) = to else { return };
+        let end = self.part.firsts.partition_point(|first| *first < to).max(self.chunk);
+        let whole: usize = self.part.hashes[self.chunk..end].iter().map(|hashes| hashes.len()).sum();
+        let (Some(last), true) = (end.checked_sub(1), end > self.chunk) else {
+            self.rows = 0;
+            return;
+        };
+        let hashes = &self.part.hashes[last];
+        let beyond = if self.part.lasts[last] < to { 0 } else { hashes.len() - gallop_up(hashes.view(), 0, to) };
+        self.rows = whole - beyond - self.row;
+    }
+
+    /// The hash of a row, counted from the first.
+    fn hash_at(&self, row: usize) -> u64 {
+        let mut row = self.row + row;
+        for hashes in &self.part.hashes[self.chunk..] {
+            if row < hashes.len() {
+                return hashes.at(row);
+            }
+            row -= hashes.len();
+        }
+        unreachable!("the row is one of those ahead")
     }
 }
 

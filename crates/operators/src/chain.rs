@@ -344,6 +344,7 @@ impl Advancing {
             }
             self.done = aim;
         }
+        self.tactic.fold(aim.max(self.as_of), out);
         Reached { upto: aim, pending: self.tactic.pending_from().map(|_| aim) }
     }
 }

@@ -1,7 +1,7 @@
 //! Batches that wait for their times to be complete.
 //!
 //! Law: every row pushed comes out of [`Pending::take_before`] (or [`Pending::take_ready`]) exactly once, at the first call whose bound is after its
-//! time. Cost: `push` looks at the times once; rows are copied only when a batch out of order straddles the bound, or several are made one.
+//! time, unless [`Pending::take_at`] took it before. Cost: `push` looks at the times once; rows are copied only when a batch out of order straddles the bound, or several are made one.
 
 use anabranch_batch::{Batch, Time, Times};
 
@@ -17,6 +17,12 @@ struct Waiting {
     batch: Batch,
     from: Time,
     to: Time,
+}
+
+impl Waiting {
+    fn is_at(&self, time: Time) -> bool {
+        self.from == time && self.to == time
+    }
 }
 
 impl Pending {
@@ -56,6 +62,16 @@ impl Pending {
             }
         }
         ready
+    }
+
+    /// How many rows wait in batches of this time alone.
+    pub(crate) fn rows_at(&self, time: Time) -> usize {
+        self.waiting.iter().filter(|waiting| waiting.is_at(time)).map(|waiting| waiting.batch.len()).sum()
+    }
+
+    /// The batches of this time alone. The others stay.
+    pub(crate) fn take_at(&mut self, time: Time) -> Vec<Batch> {
+        self.waiting.extract_if(.., |waiting| waiting.is_at(time)).map(|waiting| waiting.batch).collect()
     }
 
     /// The least time that waits.

@@ -49,6 +49,10 @@ pub trait Timed {
     /// or after `upto` stay pending.
     fn advance(&mut self, upto: Time, out: &mut Output);
 
+    /// Updates at `time` may still come, but none before it, and all before it is put out: the tactic may take in what is there of that time, and put out, at
+    /// that time, what it changes. What comes later corrects it. So a large history need not be kept until it is complete.
+    fn fold(&mut self, _time: Time, _out: &mut Output) {}
+
     /// Whether the last `advance` put out only a part, so that others have their turn: it is to be called again before it has done what it says.
     /// The time is not looked at then.
     fn has_more(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement};
+use anabranch_arrangement::{Layout, MergeEffort, Snapshot, ValueOrder, arrangement};
 use anabranch_batch::{Batch, Diffs, Time, Times};
 use arrow::datatypes::DataType;
 
@@ -93,6 +93,30 @@ fn chunks_of_rising_keys_are_moved_not_copied() {
     let runs = reader.runs();
     let mut chunks = runs.iter().flat_map(|run| run.chunks());
     assert!(chunks.all(|chunk| matches!(chunk.times(), Times::Constant(11))), "times are advanced all the same");
+}
+
+/// Runs beside each other, as of keys that rise, once came in one portion.
+#[test]
+fn a_snapshot_is_read_in_portions_wherever_its_runs_lie() {
+    let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+    for (stride, step) in [(20_000, 1), (1, 30), (0, 1), (7_000, 1)] {
+        let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::LAZY);
+        for time in 0..30 {
+            let rows: Vec<Row> =
+                (0..20_000).map(|row| vec![Cell::Int(stride * time + step * row), Cell::Int(time)]).collect();
+            writer.push(Batch::new(to_columns(&layout.types, &rows), Times::Constant(time), Diffs::Constant(1)));
+            writer.complete(time + 1);
+        }
+        for mut snapshot in [Snapshot::new(&layout, reader.runs(), 29), Snapshot::loose(&layout, reader.runs(), 29)] {
+            let mut portions = Vec::new();
+            while let Some(portion) = snapshot.next_portion(10_000) {
+                portions.push(portion.iter().map(Batch::len).sum::<usize>());
+            }
+            assert_eq!(portions.iter().sum::<usize>(), 600_000);
+            assert!(portions.iter().all(|rows| *rows <= 15_000), "{portions:?}");
+            assert!(portions.len() < 120, "{} portions", portions.len());
+        }
+    }
 }
 
 #[test]

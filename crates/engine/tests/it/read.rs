@@ -99,6 +99,45 @@ fn a_table_that_keeps_nothing_feeds_only_what_was_there_before() {
     });
 }
 
+/// Sums over few groups, or none, take in what there is of a time before all of it is: also pairs of a join.
+#[test]
+fn sums_over_few_groups_take_a_large_history_in_as_it_comes() {
+    with_workers(|session| {
+        run(session, "create table t (k int not null, g int not null)");
+        run(session, "insert into t select k, k % 3 from unnest(generate_series(1, 400000)) as s(k)");
+        run(
+            session,
+            "create materialized view groups as
+               select g, count(*) as n, sum(k) as sum, avg(k) as mean, count(distinct k % 5) as kinds,
+                      count(*) filter (where k > 399000) as late from t group by g;
+             create materialized view whole as select count(*) as n, sum(k) as sum from t;
+             create materialized view none as select count(*) as n, sum(k) as sum from t where k < 0;
+             create materialized view pairs as
+               select count(*) as n, sum(a.k) as sum from t as a join t as b on a.k / 1000 = b.k / 1000",
+        );
+        let groups = "select g, n, sum, mean, kinds, late from groups order by g";
+        assert_eq!(
+            ask(session, groups),
+            [
+                "0 133333 26666733333 200001.0 5 333",
+                "1 133334 26666866667 200000.5 5 334",
+                "2 133333 26666600000 200000.0 5 333"
+            ]
+        );
+        assert_eq!(ask(session, "select n, sum from whole"), ["400000 80000200000"]);
+        assert_eq!(ask(session, "select n, sum from none"), ["0 null"]);
+        // (399 thousands, the first without 0, and 400000 alone.)
+        assert_eq!(ask(session, "select n from pairs"), ["399998002"]);
+        run(session, "delete from t where k > 5");
+        assert_eq!(
+            ask(session, "select g, n, sum, kinds, late from groups order by g"),
+            ["0 1 3 1 0", "1 2 5 2 0", "2 2 7 2 0"]
+        );
+        assert_eq!(ask(session, "select n, sum from whole"), ["5 15"]);
+        assert_eq!(ask(session, "select n, sum from pairs"), ["25 75"]);
+    });
+}
+
 #[test]
 fn aggregates_take_a_large_history_in() {
     with_workers(|session| {

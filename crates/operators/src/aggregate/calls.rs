@@ -187,6 +187,11 @@ impl CallState {
         }
     }
 
+    /// Whether the state is a sum over rows, which may come in any pieces, also those of one time.
+    pub(crate) fn is_sum(&self) -> bool {
+        matches!(self.kind, Kind::Rows(_) | Kind::Linear(_))
+    }
+
     pub(crate) fn is_ordered(&self) -> bool {
         match &self.kind {
             Kind::Ordered(_) => true,

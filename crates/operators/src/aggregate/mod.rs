@@ -51,7 +51,7 @@ pub use spec::{AggregateSpec, Call, Function, Unsupported};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use anabranch_arrangement::{Keys, NullKeys};
+use anabranch_arrangement::{Keys, MergeEffort, NullKeys};
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
@@ -66,6 +66,11 @@ use output::{Outcome, assemble, assemble_pieces};
 
 /// Rows of many times that are worked on together: what they put out, twice as many rows of results, is passed on while it is in the cache.
 const PORTION_ROWS: usize = 1 << 12;
+
+/// So many rows of a time that is not complete are taken in before it is, if they are
+const FOLDED_ROWS_MIN: usize = 1 << 16;
+/// so many for each group there is: what they put out is then little beside them.
+const FOLDED_PER_GROUP: usize = 8;
 
 /// The tactic. See the module's page.
 pub struct Aggregate {
@@ -84,6 +89,8 @@ pub struct Aggregate {
     /// Start of each slot's present piece, when events are put out.
     pieces: Option<Vec<Time>>,
     calls: Vec<CallState>,
+    /// How many rows of a time, in all and for each group, are taken in before it is complete.
+    folded: Option<(usize, usize)>,
 }
 
 /// A portion of the complete rows.
@@ -125,7 +132,13 @@ impl Aggregate {
             Some(from) => Rows::Global { from, is_out: false },
             None => Rows::Elsewhere,
         };
+        // (What is eager does at once what can be done.)
+        let folded = match spec.effort {
+            MergeEffort::EAGER => (1, 0),
+            _ => (FOLDED_ROWS_MIN, FOLDED_PER_GROUP),
+        };
         Aggregate {
+            folded: calls.iter().all(CallState::is_sum).then_some(folded),
             calls,
             groups: GroupTable::new(&types[..n_keys]),
             pending: Pending::default(),
@@ -145,6 +158,7 @@ impl Aggregate {
     /// If [`AggregateSpec::check`] refuses `spec`.
     pub fn snapshots(spec: AggregateSpec) -> Aggregate {
         let mut aggregate = Aggregate::new(spec, None);
+        aggregate.folded = None;
         if aggregate.n_keys == 0 {
             aggregate.rows = Rows::Single;
         }
@@ -207,9 +221,9 @@ impl Aggregate {
             Rows::Grouped | Rows::Single => {
                 before.iter().zip(deltas).map(|(&before, delta)| [before > 0, before + delta > 0]).collect()
             }
-            Rows::Global { from, .. } => {
+            Rows::Global { from, is_out } => {
                 let times = (0..segments.len()).map(|segment| segments.times.get(segment));
-                times.map(|time| [time > from, time >= from]).collect()
+                times.map(|time| [is_out || time > from, time >= from]).collect()
             }
             Rows::Elsewhere => vec![[false, false]; segments.len()],
         }
@@ -313,6 +327,18 @@ impl Timed for Aggregate {
         {
             n_rows += complete.parts.iter().map(Batch::len).sum::<usize>();
             self.step(complete, out);
+        }
+    }
+
+    fn fold(&mut self, time: Time, out: &mut Output) {
+        let Some((rows_min, per_group)) = self.folded else { return };
+        if self.rows == Rows::Elsewhere || !self.complete.is_empty() {
+            return;
+        }
+        if self.pending.rows_at(time) >= rows_min.max(per_group * self.groups.len()) {
+            let key: Vec<usize> = (0..self.n_keys).collect();
+            let parts = self.pending.take_at(time).into_iter().map(|batch| batch.with_key(&key)).collect();
+            self.step(Complete { parts, upto: time.saturating_add(1), whole: None }, out);
         }
     }
 

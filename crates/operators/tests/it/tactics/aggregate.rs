@@ -31,7 +31,10 @@ fn check(calls: impl Fn() -> Vec<Call>) {
             let from = random.pick(&[0, 4, TIMES - 1]);
             let mut tactic = Aggregate::new(spec.clone(), keys.is_empty().then_some(from));
             let inputs = [updates(random, 80)];
-            let collected = run(&mut tactic, &inputs, random);
+            let collected = match random.pick(&[true, false]) {
+                true => run_with(&mut tactic, &inputs, random, true),
+                false => run(&mut tactic, &inputs, random),
+            };
             let mut n_groups = 0;
             for at in 0..=TIMES {
                 let (mut rows, mut errors) = expected(&spec, &inputs[0], at);

@@ -218,6 +218,13 @@ fn bag_at(updates: &[(Vec<String>, Time, Diff)], at: Time) -> Bag {
 
 /// Pushes all updates (of each input), shuffled and cut at random, and advances at random, to the end.
 pub fn run(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random) -> Collected {
+    let collected = run_with(tactic, inputs, random, false);
+    collected.assert_minimal();
+    collected
+}
+
+/// As [`run`]. If it `folds`, the tactic is asked to take in what there is of a time that is not complete.
+pub fn run_with(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random, folds: bool) -> Collected {
     let mut collected = Collected::default();
     let mut frontier = 0;
     while frontier < TIMES {
@@ -225,7 +232,17 @@ pub fn run(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random) 
         for (input, updates) in inputs.iter().enumerate() {
             let due: Vec<Update> =
                 updates.iter().filter(|&&(_, time, _)| (frontier..next).contains(&time)).cloned().collect();
-            push_shuffled(tactic, input, due, random);
+            let (early, late): (Vec<Update>, Vec<Update>) =
+                due.into_iter().partition(|&(_, time, _)| folds && time == frontier && random.below(2) == 0);
+            push_shuffled(tactic, input, early, random);
+            if folds {
+                let mut output = Output::default();
+                tactic.fold(frontier, &mut output);
+                let batches = output.rows.iter().chain(&output.errors);
+                batches.for_each(|batch| assert_eq!((batch.times().min(), batch.times().max()), (frontier, frontier)));
+                collected.take(&mut output);
+            }
+            push_shuffled(tactic, input, late, random);
         }
         assert!(tactic.pending_from().is_none_or(|time| time >= frontier));
         // Perhaps in two steps: some updates are ahead of the frontier then.
@@ -240,7 +257,6 @@ pub fn run(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random) 
         frontier = next;
     }
     assert_eq!(tactic.pending_from(), None);
-    collected.assert_minimal();
     collected
 }
 
