@@ -4,7 +4,7 @@
 //! runs, the merge schedule, and the hash function (a collision costs time, never an answer).
 //!
 //! A [`Run`] is an immutable sorted list of [`Chunk`]s; the [`Builder`] makes runs of unsorted batches; the [`Spine`] merges them
-//! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers; [`probe`] looks many keys up at once,
+//! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers, a [`Listener`] hears of its runs, a [`Follower`] of what is written; [`probe`] looks many keys up at once,
 //! [`ValueCursor`] walks one key's values in order, [`snapshot`] and [`Snapshot`] read everything.
 //!
 //! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over. Readers read [`Reader::runs`] as of any time in `since .. upper`,

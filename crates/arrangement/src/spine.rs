@@ -97,7 +97,7 @@ pub(crate) const MERGED_RUNS_MAX: usize = 16;
 enum Level {
     Settled(Rc<Run>),
     /// An unfinished merge, and whether exertion began it.
-    Merging(Box<Merge>, Begun),
+    Merging(Box<Merge>, Cause),
 }
 
 impl Level {
@@ -112,11 +112,11 @@ impl Level {
 
 /// Who pays for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Begun {
-    ByInsertion,
+enum Cause {
+    Insertion,
     /// It came in parts, which are merged soon: see [`Spine::merge_parts`].
-    BySealing,
-    ByExertion,
+    Sealing,
+    Exertion,
 }
 
 /// What was asked of a spine lately, beside what came in.
@@ -237,7 +237,7 @@ impl Spine {
         let fuel = self.effort.fuel_for(run.len());
         self.levels.push(match run.parts().len() {
             0 | 1 => Level::Settled(run),
-            _ => Level::Merging(Box::new(Merge::of_parts(&run, self.since)), Begun::BySealing),
+            _ => Level::Merging(Box::new(Merge::of_parts(&run, self.since)), Cause::Sealing),
         });
         self.readable.take();
         self.feed_merges(fuel);
@@ -258,7 +258,7 @@ impl Spine {
 
     /// Merges the parts of runs that came in parts, using up `fuel` rows of work at most. Returns whether there is more to do.
     pub fn merge_parts(&mut self, fuel: &mut isize) -> bool {
-        let came_in_parts = |level: &Level| matches!(level, Level::Merging(_, Begun::BySealing));
+        let came_in_parts = |level: &Level| matches!(level, Level::Merging(_, Cause::Sealing));
         while let Some(at) = self.levels.iter().position(came_in_parts) {
             if *fuel <= 0 {
                 return true;
@@ -302,8 +302,8 @@ impl Spine {
         for at in (0..self.levels.len()).rev() {
             let rows = self.levels[at].rows();
             let waits = match self.levels[at] {
-                Level::Merging(_, Begun::ByExertion) => rows > DUE_RATIO * newer,
-                Level::Merging(_, Begun::BySealing) => self.effort != MergeEffort::EAGER,
+                Level::Merging(_, Cause::Exertion) => rows > DUE_RATIO * newer,
+                Level::Merging(_, Cause::Sealing) => self.effort != MergeEffort::EAGER,
                 _ => false,
             };
             if !waits {
@@ -313,7 +313,7 @@ impl Spine {
         }
         while let Some(runs) = self.find_due() {
             let at = runs.start;
-            self.start(runs, Begun::ByInsertion);
+            self.start(runs, Cause::Insertion);
             self.work(at, &mut fuel.clone());
         }
     }
@@ -392,23 +392,23 @@ impl Spine {
     fn start_idle(&mut self) -> Option<usize> {
         if let Some(runs) = self.find_idle() {
             let at = runs.start;
-            self.start(runs, Begun::ByExertion);
+            self.start(runs, Cause::Exertion);
             return Some(at);
         }
         let at = self.find_history()?;
-        self.start(at..at + 1, Begun::ByExertion);
+        self.start(at..at + 1, Cause::Exertion);
         Some(at)
     }
 
     /// Replaces runs by their merge.
-    fn start(&mut self, runs: Range<usize>, begun: Begun) {
+    fn start(&mut self, runs: Range<usize>, cause: Cause) {
         let settled = |level: &Level| match level {
             Level::Settled(run) => Rc::clone(run),
             Level::Merging(..) => unreachable!("only settled runs are merged"),
         };
         let merged: Vec<Rc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
         let merge = Merge::new(&merged, self.since);
-        self.levels.splice(runs, [Level::Merging(Box::new(merge), begun)]);
+        self.levels.splice(runs, [Level::Merging(Box::new(merge), cause)]);
         self.readable.take();
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! Times are totally ordered here (`i64` ticks), so an aggregate needs its present state only, not its history.
 //!
-//! Reading order: [`parcel`], [`exchange`], [`relay`] and [`import`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
+//! Reading order: [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
 //! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`recognize`], [`drive`] (drivers), [`sink`] (how changes leave),
 //! [`temporal`] (verbs on events), [`chain`] (steps that are one operator of the runtime), [`steps`] (how long they run).
 #![forbid(unsafe_code)]
