@@ -129,6 +129,11 @@ impl GroupTable {
         touched.of_row = of_row;
     }
 
+    /// Makes room for so many more groups: a table that grows by doubling touches twice the memory.
+    pub(crate) fn reserve(&mut self, groups: usize) {
+        self.table.reserve(groups, |entry| spread(entry.hash));
+    }
+
     /// Gives back `slot`, whose key has this hash.
     ///
     /// # Panics

@@ -152,7 +152,12 @@ impl Timed for Multiplicity {
         {
             let Some(portion) = Batch::concat(&parts) else { continue };
             n_rows += portion.len();
+            let n_known = self.rows.len();
             self.step(&portion, n_left, out);
+            // (The portions behind have about as many rows, and others.)
+            let expected = self.complete.len() * self.rows.len().saturating_sub(n_known);
+            self.rows.reserve(expected);
+            self.counts.reserve(expected);
         }
     }
 

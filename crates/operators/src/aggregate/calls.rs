@@ -177,6 +177,13 @@ impl CallState {
         }
     }
 
+    /// Says that so many more groups are likely to come.
+    pub(crate) fn reserve(&mut self, groups: usize) {
+        if let Kind::Linear(state) = &mut self.kind {
+            state.reserve(groups);
+        }
+    }
+
     /// A turn without input.
     pub(crate) fn idle(&mut self) {
         match &mut self.kind {

@@ -101,6 +101,8 @@ struct Complete {
     upto: Time,
     /// With the first portion: all rows up to that time, which some calls take in one piece.
     whole: Option<Batch>,
+    /// Portions behind this one that have about as many rows, and groups of their own.
+    behind: usize,
 }
 
 /// Which groups have a row.
@@ -338,7 +340,7 @@ impl Timed for Aggregate {
         if self.pending.rows_at(time) >= rows_min.max(per_group * self.groups.len()) {
             let key: Vec<usize> = (0..self.n_keys).collect();
             let parts = self.pending.take_at(time).into_iter().map(|batch| batch.with_key(&key)).collect();
-            self.step(Complete { parts, upto: time.saturating_add(1), whole: None }, out);
+            self.step(Complete { parts, upto: time.saturating_add(1), whole: None, behind: 0 }, out);
         }
     }
 
@@ -372,8 +374,10 @@ impl Aggregate {
         let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
         let takes_rows = self.calls.iter().any(CallState::takes_rows);
         if is_in_portions && !takes_rows && is_one_large_time(&ready) {
-            let portions = portions(ready, &key, self.groups.len()).into_iter();
-            return self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: None }));
+            let portions = portions(ready, &key, self.groups.len());
+            let behind = (0..portions.len()).rev();
+            let portions = portions.into_iter().zip(behind);
+            return self.complete.extend(portions.map(|(parts, behind)| Complete { parts, upto, whole: None, behind }));
         }
         let mut complete = cut_in_time(&ready, upto, PORTION_ROWS);
         if complete.is_empty() {
@@ -390,13 +394,23 @@ impl Aggregate {
             };
             let mut whole = Some(batch);
             let portions = portions.into_iter();
-            self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: whole.take() }));
+            self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: whole.take(), behind: 0 }));
+        }
+    }
+
+    /// Makes room for so many more groups.
+    fn expect(&mut self, groups: usize) {
+        if groups > 0 {
+            self.groups.reserve(groups);
+            self.multiplicities.reserve(groups);
+            self.calls.iter_mut().for_each(|call| call.reserve(groups));
         }
     }
 
     /// Takes a portion of the updates in, and puts out what they change.
     fn step(&mut self, complete: Complete, out: &mut Output) {
-        let Complete { parts, upto, whole } = complete;
+        let Complete { parts, upto, whole, behind } = complete;
+        let n_groups = self.groups.len();
         let Some(portion) = Batch::concat(&parts) else { return };
         drop(parts);
         let due = self.first_row_due(upto);
@@ -404,6 +418,7 @@ impl Aggregate {
             self.calls.iter_mut().for_each(|call| call.take_rows(&whole, upto));
         }
         self.merge(&portion, due, upto, out);
+        self.expect(behind * self.groups.len().saturating_sub(n_groups));
         if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
             self.rows = Rows::Global { from, is_out: true };
         }

@@ -73,6 +73,8 @@ pub(crate) trait State {
     fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef;
     /// Makes room for slots below `n_slots`.
     fn resize(&mut self, n_slots: usize);
+    /// Says that so many more slots are likely to come.
+    fn reserve(&mut self, slots: usize);
     /// Leaves in `slots` only those whose state is that of nothing.
     fn retain_zero(&self, slots: &mut Vec<u32>);
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
@@ -175,6 +177,10 @@ impl<K: Kernel> State for Linear<K> {
         if self.slots.len() < n_slots {
             self.slots.resize(n_slots, K::Slot::default());
         }
+    }
+
+    fn reserve(&mut self, slots: usize) {
+        self.slots.reserve(slots);
     }
 
     fn retain_zero(&self, slots: &mut Vec<u32>) {
