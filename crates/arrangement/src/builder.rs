@@ -9,7 +9,7 @@
 
 use std::rc::Rc;
 
-use anabranch_batch::{Batch, END, Time, Times};
+use anabranch_batch::{Batch, Diffs, END, Time, Times, equal};
 use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
@@ -21,6 +21,9 @@ use crate::{Layout, Run};
 const PIECE_ROWS: usize = 1 << 16;
 /// With fewer rows, merging pieces costs more than sorting all at once.
 const PIECES_ROWS_MIN: usize = 1 << 18;
+
+/// Rows that neighbours take back are left out before sorting if they are at least such a part.
+const CANCELLED_PART: usize = 16;
 
 /// Unsorted batches in, a sorted run out.
 #[derive(Debug)]
@@ -180,18 +183,54 @@ fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> Vec<Rc<
 /// Sorts and consolidates a batch.
 fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> {
     let batch = batch.with_key(&layout.key);
-    let columns = batch.columns().clone();
-    let (words, value_exact) = layout.value_words(&columns, batch.len());
+    let (words, value_exact) = layout.value_words(batch.columns(), batch.len());
+    let exact = Exact { key: layout.is_key_exact(batch.columns()), value: value_exact };
+    let (batch, words) = match uncancelled(&batch, &words, exact, since) {
+        Some(rows) => (batch.take(&rows), rows.iter().map(|&row| words[row as usize]).collect()),
+        None => (batch, words),
+    };
     let hashes = &batch.key().expect("it was just keyed").hashes;
     let mut pending = Pending::new(Rc::clone(layout), since);
     pending.add_source(Source {
         times: batch.times().clone(),
         diffs: batch.diffs().clone(),
-        exact: Exact { key: layout.is_key_exact(&columns), value: value_exact },
+        exact,
         time_max: batch.times().max(),
         key_unique: false,
-        columns,
+        columns: batch.columns().clone(),
     });
     pending.take(&Block { hashes: hashes.to_vec(), words, picks: Vec::new() }, false);
     pending.make_chunks()
+}
+
+/// Rows without those that the row beside them takes back, as where something was replaced again and again, at times that nobody tells apart. `None` if that
+/// are few.
+fn uncancelled(batch: &Batch, words: &[u64], exact: Exact, since: Time) -> Option<Vec<u32>> {
+    let Diffs::Column(diffs) = batch.diffs() else { return None };
+    if !matches!(batch.times(), Times::Constant(_)) && batch.times().max() > since {
+        return None;
+    }
+    let hashes = &batch.key()?.hashes;
+    let cancels = |left: u32, right: u32| {
+        let (left, right) = (left as usize, right as usize);
+        hashes[left] == hashes[right] && words[left] == words[right] && diffs[left] == diffs[right].wrapping_neg()
+    };
+    let mut kept: Vec<u32> = Vec::with_capacity(batch.len());
+    let (mut given, mut taken) = (Vec::new(), Vec::new());
+    for row in 0..batch.len() as u32 {
+        match kept.last() {
+            Some(&last) if cancels(last, row) => {
+                given.extend(kept.pop());
+                taken.push(row);
+            }
+            _ => kept.push(row),
+        }
+    }
+    if given.len() < batch.len() / CANCELLED_PART {
+        return None;
+    }
+    let columns = batch.columns();
+    let is_so =
+        exact.key && exact.value || equal::rows_equal(columns, &given, columns, &taken).iter().all(|equal| *equal);
+    is_so.then_some(kept)
 }

@@ -3,9 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement};
+use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement, snapshot};
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
-use arrow::datatypes::DataType;
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Int64Type};
 
 use crate::model::{Cell as Value, Rng, Row, to_columns};
 
@@ -261,4 +262,37 @@ fn idle_time_sorts_what_is_held_if_it_is_much() {
     assert!(writer.exert(&mut 0), "what is held is work to do");
     while writer.exert(&mut 100_000) {}
     assert_eq!(reader.stats().rows, 80_000);
+}
+
+/// Values that are replaced again and again: what was there in between is never sorted in, and what is left is right, also where neighbours have one hash
+/// but are not equal, and where times are told apart.
+#[test]
+fn what_is_replaced_leaves_the_last_value() {
+    for holds_times in [false, true] {
+        let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
+        let mut rows: Vec<Row> = Vec::new();
+        let (mut times, mut diffs) = (Vec::new(), Vec::new());
+        for key in 0..500 {
+            for time in 0..10 {
+                let row = |value| vec![Value::Int(key), Value::Int(value)];
+                if time > 0 {
+                    rows.push(row(time - 1));
+                    (times.push(time), diffs.push(-1));
+                }
+                rows.push(row(time));
+                (times.push(time), diffs.push(1));
+            }
+        }
+        let columns = to_columns(&layout().types, &rows);
+        writer.push(Batch::new(columns, Times::Column(times.into()), Diffs::Column(diffs.into())));
+        if !holds_times {
+            reader.set_since(9);
+        }
+        writer.complete(10);
+        let updates = if holds_times { 500 * 19 } else { 500 };
+        assert_eq!(reader.stats().rows, updates);
+        let batches = snapshot(&layout(), &reader.runs(), 9);
+        let values = batches.iter().flat_map(|batch| batch.column(1).as_primitive::<Int64Type>().values().to_vec());
+        assert_eq!(values.collect::<Vec<i64>>(), vec![9; 500]);
+    }
 }
