@@ -202,9 +202,9 @@ impl Writer {
         shared.spine.exert(fuel) || holds_much
     }
 
-    /// Merges the parts of a very large run, using up `fuel` rows of work at most. Returns whether there is more to do.
-    pub fn merge_parts(&mut self, fuel: &mut isize) -> bool {
-        self.shared.borrow_mut().spine.merge_parts(fuel)
+    /// Merges the parts of very large runs, and what much was taken back of, using up `fuel` rows of work at most. Returns whether there is more to do.
+    pub fn tidy(&mut self, fuel: &mut isize) -> bool {
+        self.shared.borrow_mut().spine.tidy(fuel)
     }
 
     /// Declares the arrangement complete for ever. Closing twice is fine.

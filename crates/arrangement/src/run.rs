@@ -161,6 +161,11 @@ impl Run {
         &self.parts
     }
 
+    /// Whether it has several parts, which are still to be merged.
+    pub fn is_in_parts(&self) -> bool {
+        self.parts.len() > 1
+    }
+
     /// The chunks of each part.
     pub(crate) fn chunks_by_part(&self) -> impl Iterator<Item = &[Rc<Chunk>]> {
         self.parts.iter().map(|part| &self.chunks[part.start..part.start + part.hashes.len()])

@@ -15,8 +15,8 @@
 //! enough where next to nothing is looked up, one ([`Demand`]). No insertion pays for a large merge: it brings fuel in proportion to its
 //! rows, to *every* unfinished merge, enough to end well before its level is needed again.
 //!
-//! A very large run comes in parts. It is a merge from the start, which whoever inserted it goes on with, a little at a time ([`Spine::merge_parts`]): until then a
-//! look-up pays for every part.
+//! A very large run comes in parts. It is a merge from the start, which whoever inserted it goes on with, a little at a time ([`Spine::tidy`]): until then a
+//! look-up pays for every part. So it is with all runs once retractions of newer ones are a third of all updates: no insertion could pay for that.
 //!
 //! The newest run waits for the next one while readers tell its times from those before: merged later, it needs no column of times.
 //!
@@ -114,8 +114,10 @@ impl Level {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cause {
     Insertion,
-    /// It came in parts, which are merged soon: see [`Spine::merge_parts`].
+    /// A run came in parts. Whoever owns the spine goes on with it: see [`Spine::tidy`].
     Sealing,
+    /// Newer runs take much of older ones back; likewise.
+    Litter,
     Exertion,
 }
 
@@ -256,10 +258,13 @@ impl Spine {
         self.levels.iter().any(is_unfinished) || self.find_idle().is_some() || self.find_history().is_some()
     }
 
-    /// Merges the parts of runs that came in parts, using up `fuel` rows of work at most. Returns whether there is more to do.
-    pub fn merge_parts(&mut self, fuel: &mut isize) -> bool {
-        let came_in_parts = |level: &Level| matches!(level, Level::Merging(_, Cause::Sealing));
-        while let Some(at) = self.levels.iter().position(came_in_parts) {
+    /// Merges runs that came in parts, and what newer runs take back of older ones, using up `fuel` rows of work at most. Returns whether there is more to do.
+    pub fn tidy(&mut self, fuel: &mut isize) -> bool {
+        if let Some(runs) = self.find_litter() {
+            self.start(runs, Cause::Litter);
+        }
+        let is_untidy = |level: &Level| matches!(level, Level::Merging(_, Cause::Sealing | Cause::Litter));
+        while let Some(at) = self.levels.iter().position(is_untidy) {
             if *fuel <= 0 {
                 return true;
             }
@@ -303,7 +308,7 @@ impl Spine {
             let rows = self.levels[at].rows();
             let waits = match self.levels[at] {
                 Level::Merging(_, Cause::Exertion) => rows > DUE_RATIO * newer,
-                Level::Merging(_, Cause::Sealing) => self.effort != MergeEffort::EAGER,
+                Level::Merging(_, Cause::Sealing | Cause::Litter) => self.effort != MergeEffort::EAGER,
                 _ => false,
             };
             if !waits {
@@ -311,10 +316,12 @@ impl Spine {
             }
             newer += rows;
         }
-        while let Some(runs) = self.find_due() {
+        while let Some((runs, cause)) = self.find_due() {
             let at = runs.start;
-            self.start(runs, Cause::Insertion);
-            self.work(at, &mut fuel.clone());
+            self.start(runs, cause);
+            if cause == Cause::Insertion || self.effort == MergeEffort::EAGER {
+                self.work(at, &mut fuel.clone());
+            }
         }
     }
 
@@ -336,14 +343,25 @@ impl Spine {
         }
     }
 
-    /// What an insertion merges. The newest run waits while its times may be asked for.
-    fn find_due(&self) -> Option<Range<usize>> {
+    /// The runs that may be merged: the newest waits while its times may be asked for.
+    fn mergeable(&self) -> &[Level] {
         let waits = |level: &Level| matches!(level, Level::Settled(run) if run.time_max() > self.since);
-        let end = self.levels.len() - usize::from(self.levels.last().is_some_and(waits));
-        if self.is_littered(&self.levels[..end]) {
-            return Some(0..end);
+        &self.levels[..self.levels.len() - usize::from(self.levels.last().is_some_and(waits))]
+    }
+
+    /// All runs, if much of them is taken back.
+    fn find_litter(&self) -> Option<Range<usize>> {
+        let levels = self.mergeable();
+        self.is_littered(levels).then_some(0..levels.len())
+    }
+
+    /// What an insertion merges, or begins to.
+    fn find_due(&self) -> Option<(Range<usize>, Cause)> {
+        if let Some(runs) = self.find_litter() {
+            return Some((runs, Cause::Litter));
         }
-        self.find_neighbours(&self.levels[..end], self.demand.due_runs(self.rows()), DUE_RATIO)
+        let due = self.find_neighbours(self.mergeable(), self.demand.due_runs(self.rows()), DUE_RATIO);
+        Some((due?, Cause::Insertion))
     }
 
     /// Whether merging all of some levels is likely to give back much: newer runs take rows of older ones back. Each retraction so pays for a few rows of merging.

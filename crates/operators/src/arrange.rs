@@ -35,8 +35,8 @@ const IDLE_FUEL: isize = 4096;
 /// and how long other operators have the worker in between.
 const IDLE_PAUSE: Duration = Duration::from_millis(2);
 
-/// Rows of merging done in a turn while a very large run is still in parts: some milliseconds.
-const PARTS_FUEL: isize = 1 << 16;
+/// Rows of merging done in a turn while a very large run is still in parts, or much was taken back: some milliseconds.
+const TIDY_FUEL: isize = 1 << 16;
 
 /// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
 const PAUSE_TURNS_MAX: u32 = 1000;
@@ -206,7 +206,7 @@ impl Arranging {
             errors.writer.complete(turn.upto);
         }
         let merges = self.effort != MergeEffort::LAZY;
-        if merges && self.rows.writer.merge_parts(&mut { PARTS_FUEL }) {
+        if merges && self.rows.writer.tidy(&mut { TIDY_FUEL }) {
             again.activate();
         }
         if merges && self.idler.should_wait(is_idle, &mut self.rows.writer) {

@@ -17,6 +17,9 @@ use crate::leisure::is_leisure;
 /// Rows of merging done in an idle turn.
 const IDLE_FUEL: isize = 4096;
 
+/// Rows of merging done with an interval while much was taken back.
+const TIDY_FUEL: isize = 1 << 16;
+
 /// Rows that are sorted at the latest when there are so many.
 const DEFERRED_ROWS_MAX: usize = 1 << 16;
 
@@ -77,9 +80,10 @@ impl OrderedTrace {
             let run = self.builder.seal(self.spine.upper(), self.upto, self.spine.since());
             // (Nearly every change looks its group up.)
             self.spine.note_lookups(run.len());
-            self.spine.insert(Rc::new(run));
             // (Groups are walked in order: of parts, that costs each of them.)
-            while self.spine.merge_parts(&mut isize::MAX.clone()) {}
+            let mut fuel = if run.is_in_parts() { isize::MAX } else { TIDY_FUEL };
+            self.spine.insert(Rc::new(run));
+            self.spine.tidy(&mut fuel);
         }
     }
 

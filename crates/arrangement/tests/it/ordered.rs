@@ -150,7 +150,7 @@ fn a_large_history_is_sorted_in_pieces_and_equals_the_model() {
         let parts = || reader.runs().iter().map(|run| run.sorted_parts().len()).max();
         assert!(parts() > Some(3), "{:?} parts", parts());
         let mut rounds = 0;
-        while writer.merge_parts(&mut 10_000) {
+        while writer.tidy(&mut 10_000) {
             if rounds % 10 == 0 {
                 check_reads(&mut Rng::new(seed), &layout, &reader, &pushed, &wanted);
             }
