@@ -226,7 +226,7 @@ fn uncancelled(batch: &Batch, words: &[u64], exact: Exact, since: Time) -> Optio
             _ => kept.push(row),
         }
     }
-    if given.len() < batch.len() / CANCELLED_PART {
+    if given.is_empty() || given.len() < batch.len() / CANCELLED_PART {
         return None;
     }
     let columns = batch.columns();

@@ -1,7 +1,8 @@
 //! Batches that wait for their times to be complete.
 //!
 //! Law: every row pushed comes out of [`Pending::take_before`] (or [`Pending::take_ready`]) exactly once, at the first call whose bound is after its
-//! time, unless [`Pending::take_at`] took it before. Cost: `push` looks at the times once; rows are copied only when a batch out of order straddles the bound, or several are made one.
+//! time, unless [`Pending::take_at`] took it before. Cost: `push` looks at the times once; rows are copied only when a batch out of order straddles the
+//! bound, or several are made one.
 
 use anabranch_batch::{Batch, Time, Times};
 
