@@ -64,6 +64,19 @@ impl<const N: usize> Fixed<N> {
         self.0 == [0; N]
     }
 
+    /// Zero if and only if the value fits `bits` bits and a sign.
+    #[inline]
+    pub(crate) fn beyond(&self, bits: u32) -> u64 {
+        let sign = ((self.0[0] as i64) >> 63) as u64;
+        self.0[1..].iter().fold((self.0[0] ^ sign) >> bits, |beyond, &limb| beyond | (limb ^ sign))
+    }
+
+    /// The 64 lowest bits: the value, where [`beyond`](Fixed::beyond) 63 bits there is nothing.
+    #[inline]
+    pub(crate) fn low(&self) -> i64 {
+        self.0[0] as i64
+    }
+
     /// The value, if it fits.
     #[inline]
     pub(crate) fn to_i128(self) -> Option<i128> {
@@ -115,6 +128,20 @@ mod tests {
         sum.add(&Fixed::from(-5i128));
         assert_eq!(sum.to_i128(), Some(-5));
         assert_eq!((sum.times(-7).to_i128(), sum.to_f64()), (Some(35), -5.0));
+    }
+
+    #[test]
+    fn narrow_values_are_told_from_wide_ones() {
+        for (value, bits) in
+            [(0i128, 0), (-1, 0), (1, 1), (-2, 1), (255, 8), (-256, 8), (i64::MAX.into(), 63), (i64::MIN.into(), 63)]
+        {
+            let fixed = Fixed::<3>::from(value);
+            assert_eq!((fixed.beyond(bits), fixed.low()), (0, value as i64), "{value}");
+            assert!(bits == 0 || fixed.beyond(bits - 1) != 0, "{value}");
+        }
+        for value in [1i128 << 63, -(1 << 63) - 1, 1 << 64, i128::MIN] {
+            assert!(Fixed::<3>::from(value).beyond(63) != 0, "{value}");
+        }
     }
 
     #[test]

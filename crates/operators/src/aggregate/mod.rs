@@ -19,7 +19,7 @@
 //! Cost: one pass over a batch for the slots, one per call, column by column; then work by touched group and time. Nothing is
 //! sorted when all rows have one time.
 //!
-//! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed`), `float` (on
+//! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed` and `narrow`), `float` (on
 //! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); [`custom`]
 //! (and `custom_call`): aggregates of the user's own; `calls`, which puts them together.
 
@@ -36,6 +36,7 @@ mod float;
 mod float_sum;
 mod lanes;
 mod limbs;
+mod narrow;
 mod ordered;
 mod output;
 mod percentiles;

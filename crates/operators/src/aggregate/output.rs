@@ -36,6 +36,12 @@ impl Outcome {
         Outcome { changed: vec![false; n_segments], errors: BTreeMap::new() }
     }
 
+    /// For each segment, whether something differs between before and after.
+    #[cfg(test)]
+    pub(crate) fn changed(&self) -> &[bool] {
+        &self.changed
+    }
+
     /// Says that before and after differ in `segment`.
     #[inline]
     pub(crate) fn mark_if(&mut self, segment: usize, differs: bool) {
@@ -81,6 +87,15 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
         Pairs { values: Vec::with_capacity(2 * n_segments), nulls: NullBufferBuilder::new(2 * n_segments) }
     }
 
+    /// Adds the pair of the next segment, two values.
+    #[inline]
+    pub(crate) fn push_values(&mut self, outcome: &mut Outcome, segment: usize, before: T::Native, after: T::Native) {
+        outcome.mark_if(segment, before.is_ne(after));
+        self.values.push(before);
+        self.values.push(after);
+        self.nulls.append_n_non_nulls(2);
+    }
+
     /// Adds the pair of the next segment.
     #[inline]
     pub(crate) fn push(
@@ -91,10 +106,7 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
         after: Value<T::Native>,
     ) {
         if let (Ok(Some(before)), Ok(Some(after))) = (&before, &after) {
-            outcome.mark_if(segment, before.is_ne(*after));
-            self.values.push(*before);
-            self.values.push(*after);
-            return self.nulls.append_n_non_nulls(2);
+            return self.push_values(outcome, segment, *before, *after);
         }
         let is_same_kind = before.is_ok() == after.is_ok();
         let before = outcome.note_error(2 * segment, before);

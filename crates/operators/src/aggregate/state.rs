@@ -20,7 +20,7 @@ use crate::aggregate::output::Outcome;
 use crate::segments::Segments;
 
 /// Segments whose slots are fetched together: they fit the first-level cache.
-const WARM_SEGMENTS: usize = 128;
+pub(crate) const WARM_SEGMENTS: usize = 128;
 
 /// The rows of a batch that a call sees.
 pub(crate) struct Input<'a> {
@@ -120,32 +120,54 @@ pub(crate) struct Walk<'a, K: Kernel> {
     deltas: &'a [K::Delta],
 }
 
+/// Neighbours among them whose slots are fetched together.
+pub(crate) struct Chunk<'a, K: Kernel> {
+    /// Number of the first.
+    pub(crate) first: usize,
+    pub(crate) slots: &'a mut [K::Slot],
+    pub(crate) slot_of_segment: &'a [u32],
+    pub(crate) deltas: &'a [K::Delta],
+}
+
 impl<K: Kernel> Walk<'_, K> {
     /// Number of segments.
     pub(crate) fn len(&self) -> usize {
         self.slot_of_segment.len()
     }
 
-    /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before and after it. (What a slot is after a segment it is before
-    /// its next one, which follows.)
+    /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before and after it.
     #[inline]
     pub(crate) fn each<V: Clone>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
+        self.each_chunk(|chunk| chunk.each(&value, &mut pair));
+    }
+
+    /// Calls `take` for each chunk of segments, in order.
+    #[inline]
+    pub(crate) fn each_chunk(self, mut take: impl FnMut(Chunk<'_, K>)) {
         let chunks = self.slot_of_segment.chunks(WARM_SEGMENTS).zip(self.deltas.chunks(WARM_SEGMENTS)).enumerate();
+        for (chunk, (slot_of_segment, deltas)) in chunks {
+            // Slots lie anywhere: a tight loop waits for all their cache lines at once, a long one for each in turn.
+            black_box(slot_of_segment.iter().fold(0, |words, &slot| words ^ self.slots[slot as usize].word()));
+            take(Chunk { first: chunk * WARM_SEGMENTS, slots: self.slots, slot_of_segment, deltas });
+        }
+    }
+}
+
+impl<K: Kernel> Chunk<'_, K> {
+    /// As [`Walk::each`]. (What a slot is after a segment it is before its next one, which follows.)
+    #[inline]
+    pub(crate) fn each<V: Clone>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
         let mut last: Option<(u32, V)> = None;
-        for (chunk, (slots, deltas)) in chunks {
-            // Slots lie anywhere: a tight loop waits for all their cache lines at once, the long one below for each in turn.
-            black_box(slots.iter().fold(0, |words, &slot| words ^ self.slots[slot as usize].word()));
-            for (index, (&slot, delta)) in slots.iter().zip(deltas).enumerate() {
-                let state = &mut self.slots[slot as usize];
-                let before = match last.take() {
-                    Some((other, after)) if other == slot => after,
-                    _ => value(state),
-                };
-                K::merge(state, delta);
-                let after = value(state);
-                last = Some((slot, after.clone()));
-                pair(chunk * WARM_SEGMENTS + index, before, after);
-            }
+        for (segment, (&slot, delta)) in (self.first..).zip(self.slot_of_segment.iter().zip(self.deltas)) {
+            let state = &mut self.slots[slot as usize];
+            let before = match last.take() {
+                Some((other, after)) if other == slot => after,
+                _ => value(state),
+            };
+            K::merge(state, delta);
+            let after = value(state);
+            last = Some((slot, after.clone()));
+            pair(segment, before, after);
         }
     }
 }

@@ -16,6 +16,7 @@ use arrow::datatypes::{
 
 use super::fixed::Fixed;
 use super::lanes;
+use super::narrow::Narrow;
 use super::output::{Outcome, Pairs, Value};
 use super::state::{Accumulator, Input, Kernel, Walk};
 
@@ -38,10 +39,10 @@ pub(crate) enum SumVerb {
 }
 
 /// A sum and how many arguments are in it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Total<const N: usize> {
-    sum: Fixed<N>,
-    count: Diff,
+    pub(crate) sum: Fixed<N>,
+    pub(crate) count: Diff,
 }
 
 impl<const N: usize> Accumulator for Total<N> {
@@ -81,11 +82,16 @@ impl<const N: usize> Kernel for ExactSum<N> {
     fn walk(&self, walk: Walk<'_, Self>, outcome: &mut Outcome) -> ArrayRef {
         match self.output_type {
             DataType::UInt64 => self.pairs::<UInt64Type>(walk, outcome, |total| self.integer(total)),
-            DataType::Float64 => self.pairs::<Float64Type>(walk, outcome, |total| Ok(self.float(total))),
+            DataType::Float64 => {
+                let scale = 10f64.powi(self.input_scale.into());
+                let narrow = Narrow::new(1, |sum, count| self.quotient(sum as f64, count) / scale);
+                self.pairs_by::<Float64Type, _>(walk, outcome, |total| Ok(self.float(total)), narrow)
+            }
             DataType::Decimal128(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
                 let limit = 10u128.pow(u32::from(precision.min(38)));
-                self.pairs::<Decimal128Type>(walk, outcome, |total| self.decimal(total, &rescale, limit))
+                let narrow = rescale.narrow(self.verb, limit);
+                self.pairs_by::<Decimal128Type, _>(walk, outcome, |total| self.decimal(total, &rescale, limit), narrow)
             }
             DataType::Decimal256(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
@@ -93,35 +99,45 @@ impl<const N: usize> Kernel for ExactSum<N> {
                 self.pairs::<Decimal256Type>(walk, outcome, |total| self.decimal_wide(total, &rescale, limit))
             }
             DataType::Duration(_) => {
-                let value = |total: &Total<N>| self.duration(total);
-                let pairs = self.pairs_as::<Int64Type>(walk, outcome, value, &DataType::Int64);
+                let pairs = self.pairs::<Int64Type>(walk, outcome, |total| self.duration(total));
                 cast(&pairs, &self.output_type).expect("durations are 64-bit integers")
             }
-            _ => self.pairs::<Int64Type>(walk, outcome, |total| self.integer(total)),
+            _ => {
+                let narrow = Narrow::new(1, |sum, _| sum);
+                self.pairs_by::<Int64Type, _>(walk, outcome, |total| self.integer(total), narrow)
+            }
         }
     }
 }
 
 impl<const N: usize> ExactSum<N> {
+    /// The results before and after each segment, by `value`.
     fn pairs<T: ArrowPrimitiveType>(
         &self,
         walk: Walk<'_, Self>,
         outcome: &mut Outcome,
         value: impl Fn(&Total<N>) -> Value<T::Native>,
     ) -> ArrayRef {
-        self.pairs_as::<T>(walk, outcome, value, &self.output_type)
+        self.pairs_by::<T, fn(i64, Diff) -> T::Native>(walk, outcome, value, None)
     }
 
-    fn pairs_as<T: ArrowPrimitiveType>(
+    /// The same, and by `narrow` wherever sums are small enough.
+    fn pairs_by<T: ArrowPrimitiveType, F: Fn(i64, Diff) -> T::Native>(
         &self,
         walk: Walk<'_, Self>,
         outcome: &mut Outcome,
         value: impl Fn(&Total<N>) -> Value<T::Native>,
-        data_type: &DataType,
+        narrow: Option<Narrow<F>>,
     ) -> ArrayRef {
         let mut pairs = Pairs::<T>::with_capacity(walk.len());
-        walk.each(value, |segment, before, after| pairs.push(outcome, segment, before, after));
-        pairs.finish(data_type)
+        walk.each_chunk(|chunk| match &narrow {
+            Some(narrow) if narrow.fits(&chunk) => narrow.step(chunk, &mut pairs, outcome),
+            _ => chunk.each(&value, |segment, before, after| pairs.push(outcome, segment, before, after)),
+        });
+        match self.output_type {
+            DataType::Duration(_) => pairs.finish(&DataType::Int64),
+            _ => pairs.finish(&self.output_type),
+        }
     }
 
     #[inline]
@@ -144,8 +160,13 @@ impl<const N: usize> ExactSum<N> {
     }
 
     fn float(&self, total: &Total<N>) -> Option<f64> {
-        let divisor = if self.verb == SumVerb::Avg { total.count as f64 } else { 1.0 };
-        (total.count > 0).then(|| total.sum.to_f64() / divisor / 10f64.powi(self.input_scale.into()))
+        let scale = 10f64.powi(self.input_scale.into());
+        (total.count > 0).then(|| self.quotient(total.sum.to_f64(), total.count) / scale)
+    }
+
+    #[inline]
+    fn quotient(&self, sum: f64, count: Diff) -> f64 {
+        if self.verb == SumVerb::Avg { sum / count as f64 } else { sum }
     }
 
     #[inline]
@@ -203,13 +224,20 @@ impl Rescale {
             return Some(numerator);
         }
         let (quotient, remainder) = match (i64::try_from(numerator), i64::try_from(divisor)) {
-            (Ok(numerator), Ok(divisor)) if divisor > 0 => {
-                (i128::from(numerator / divisor), i128::from(numerator % divisor))
-            }
+            (Ok(numerator), Ok(divisor)) if divisor > 0 => return Some(divide_rounded(numerator, divisor).into()),
             _ => (numerator / divisor, numerator % divisor),
         };
         let is_up = remainder.unsigned_abs() >= divisor.unsigned_abs().div_ceil(2);
         Some(if is_up { quotient + numerator.signum() } else { quotient })
+    }
+
+    /// The same of sums that fit 64 bits, if it cannot fail for them: absolute values below `limit` are in range.
+    fn narrow(&self, verb: SumVerb, limit: u128) -> Option<Narrow<impl Fn(i64, Diff) -> i128>> {
+        let factor = i64::try_from(self.factor).ok().filter(|_| self.divisor == 1 && limit > 1 << 62)?;
+        Narrow::new(self.factor, move |sum, count| {
+            let numerator = sum * factor;
+            i128::from(if verb == SumVerb::Avg { divide_rounded(numerator, count) } else { numerator })
+        })
     }
 
     fn apply_wide(&self, sum: i256, divisor: i128) -> Option<i256> {
@@ -220,6 +248,14 @@ impl Rescale {
         let is_up = remainder >= divisor.wrapping_sub(remainder);
         Some(if is_up { quotient.wrapping_add(numerator.signum()) } else { quotient })
     }
+}
+
+/// Rounded half away from zero; the divisor is positive.
+#[inline]
+fn divide_rounded(numerator: i64, divisor: i64) -> i64 {
+    let (quotient, remainder) = (numerator / divisor, numerator % divisor);
+    let is_up = remainder.unsigned_abs() >= divisor.unsigned_abs().div_ceil(2) && divisor > 1;
+    if is_up { quotient + numerator.signum() } else { quotient }
 }
 
 /// The least `n` for which the absolute values are at most two to the power of `n`, or one more.
@@ -281,6 +317,8 @@ fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aggregate::state::{Chunk, WARM_SEGMENTS};
+    use anabranch_batch::hash::spread;
 
     #[test]
     fn averages_round_half_away_from_zero() {
@@ -297,5 +335,75 @@ mod tests {
             assert_eq!(wide(sum, divisor), rescale.apply(sum, divisor), "{sum} / {divisor}");
         }
         assert_eq!(Rescale::new(4, 2).apply(150, 1), Some(2)); // 0.0150
+    }
+
+    /// A chunk's pairs and which segments changed, by narrow sums where they fit, else by wide ones.
+    fn pairs_of_chunk(
+        is_narrow: bool,
+        sum: &ExactSum<3>,
+        slots: &mut [Total<3>],
+        of: &[u32],
+        deltas: &[Total<3>],
+    ) -> (ArrayRef, Outcome) {
+        let DataType::Decimal128(precision, scale) = sum.output_type else { panic!("the test is of decimals") };
+        let (rescale, limit) = (Rescale::new(sum.input_scale, scale), 10u128.pow(precision.into()));
+        let chunk: Chunk<'_, ExactSum<3>> = Chunk { first: 0, slots, slot_of_segment: of, deltas };
+        let mut pairs = Pairs::<Decimal128Type>::with_capacity(of.len());
+        let mut outcome = Outcome::new(of.len());
+        match rescale.narrow(sum.verb, limit).filter(|narrow| is_narrow && narrow.fits(&chunk)) {
+            Some(narrow) => narrow.step(chunk, &mut pairs, &mut outcome),
+            None => {
+                assert!(!is_narrow, "the test's sums fit");
+                let value = |total: &Total<3>| sum.decimal(total, &rescale, limit);
+                chunk.each(value, |segment, before, after| pairs.push(&mut outcome, segment, before, after));
+            }
+        }
+        (pairs.finish(&sum.output_type), outcome)
+    }
+
+    #[test]
+    fn narrow_sums_have_the_results_of_wide_ones() {
+        let mut state = 7u64;
+        for (round, (verb, digits)) in
+            (0..200).zip([(SumVerb::Sum, 0), (SumVerb::Avg, 4), (SumVerb::Sum, 3)].into_iter().cycle())
+        {
+            let output_type = DataType::Decimal128(38, 2 + digits);
+            let sum = ExactSum::<3> { verb, input_scale: 2, output_type };
+            // As large as they may be in some rounds: 10^4 has 14 bits, a chunk 128 segments.
+            let bits = [8, 30, 62 - 14 - 1][round % 3];
+            let mut next = || {
+                state += 1;
+                spread(state)
+            };
+            let mut total = |bits: u32, counts: u64| {
+                let value = (next() >> (64 - bits)) as i128 * if next() % 2 == 0 { 1 } else { -1 };
+                Total { sum: value.into(), count: (next() % counts) as Diff - 2 }
+            };
+            let slots: Vec<Total<3>> = (0..20).map(|_| total(bits, 30)).collect();
+            let deltas: Vec<Total<3>> = (0..WARM_SEGMENTS).map(|_| total(bits - 7, 5)).collect();
+            let of: Vec<u32> = (0..deltas.len() as u32).map(|segment| (segment / 9 * 7) % 20).collect();
+            let (mut narrow, mut wide) = (slots.clone(), slots);
+            let (narrow_pairs, narrow_outcome) = pairs_of_chunk(true, &sum, &mut narrow, &of, &deltas);
+            let (wide_pairs, wide_outcome) = pairs_of_chunk(false, &sum, &mut wide, &of, &deltas);
+            assert_eq!(&narrow_pairs, &wide_pairs, "{verb:?}, {bits} bits");
+            assert_eq!(narrow_outcome.changed(), wide_outcome.changed());
+            assert_eq!(narrow, wide);
+        }
+    }
+
+    #[test]
+    fn sums_that_may_leave_64_bits_are_wide() {
+        let rescale = Rescale::new(2, 6);
+        let narrow = rescale.narrow(SumVerb::Avg, 10u128.pow(38)).expect("there are sums that fit");
+        for (slot, delta, fits) in
+            [(1i128 << 46, 1i128 << 39, true), (1 << 47, 0, false), (0, 1 << 40, false), (i128::MIN, 0, false)]
+        {
+            let of = |sum: i128| [Total::<3> { sum: sum.into(), count: 1 }];
+            let chunk: Chunk<'_, ExactSum<3>> =
+                Chunk { first: 0, slots: &mut of(slot), slot_of_segment: &[0], deltas: &of(delta) };
+            assert_eq!(narrow.fits(&chunk), fits, "{slot} and {delta}");
+        }
+        assert!(Rescale::new(2, 6).narrow(SumVerb::Avg, 10u128.pow(18)).is_none(), "results may be out of range");
+        assert!(Rescale::new(6, 2).narrow(SumVerb::Avg, 10u128.pow(38)).is_none(), "the divisor is not the count");
     }
 }
