@@ -113,11 +113,15 @@ impl Fixed<'_> {
 }
 
 impl Views<'_> {
-    /// Order of row `i` here against row `j` there, by bytes; the first four decide without leaving the view.
+    /// Order of row `i` here against row `j` there, by bytes; the first four decide without leaving the view, and so does equality of short ones.
     #[inline]
     pub fn compare(&self, i: usize, other: Views<'_>, j: usize) -> Ordering {
+        let (left, right) = (self.views[i], other.views[j]);
+        if left == right && left as u32 as usize <= INLINE_BYTES_MAX {
+            return Ordering::Equal;
+        }
         let prefix = |view: u128| ((view >> 32) as u32).swap_bytes();
-        let prefixes = prefix(self.views[i]).cmp(&prefix(other.views[j]));
+        let prefixes = prefix(left).cmp(&prefix(right));
         prefixes.then_with(|| self.bytes(i).cmp(other.bytes(j)))
     }
 }

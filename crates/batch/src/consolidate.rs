@@ -19,6 +19,7 @@
 //! Cost: one hash, one radix sort, one comparison of the neighbours with equal hashes, and one gather: about 9 ns per row
 //! of one integer column on uniform hashes (examples/kernels.rs). Sums wrap.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::order::{Comparator, sort_by_hash, sort_rows_by_hash};
@@ -58,29 +59,46 @@ pub fn consolidate_in_time_order(batch: Batch) -> Batch {
         }
         _ => (0..batch.len() as u32).collect(),
     };
-    let same_time = |a: &u32, b: &u32| batch.times().get(*a as usize) == batch.times().get(*b as usize);
     let order = Comparator::ascending(batch.columns());
-    let order = |a: &u32, b: &u32| order.compare(*a as usize, *b as usize);
-    let kept = match rows.chunk_by(same_time).all(|rows| rows.len() <= COMPARED_ROWS_MAX) {
-        true => {
-            rows.chunk_by_mut(same_time).filter(|rows| rows.len() > 1).for_each(|rows| rows.sort_by(order));
-            let is_repeat = |pair: &[u32]| same_time(&pair[0], &pair[1]) && order(&pair[0], &pair[1]).is_eq();
-            let repeats: Vec<bool> = std::iter::once(false).chain(rows.windows(2).map(is_repeat)).collect();
-            sum_repeats(&rows, &repeats, batch.diffs())
+    let order = |a: u32, b: u32| order.compare(a as usize, b as usize);
+    let mut hashes = None;
+    let mut kept = Vec::with_capacity(rows.len());
+    for rows in rows.chunk_by_mut(|&a, &b| batch.times().get(a as usize) == batch.times().get(b as usize)) {
+        match rows.len() {
+            ..=COMPARED_ROWS_MAX => sum_compared(rows, batch.diffs(), order, &mut kept),
+            _ => {
+                let hashes = hashes.get_or_insert_with(|| hash_rows(&batch));
+                sort_rows_by_hash(rows, hashes);
+                let repeats = find_repeats(rows, hashes, &batch);
+                let start = kept.len();
+                kept.extend(sum_repeats(rows, &repeats, batch.diffs()));
+                kept[start..].sort_unstable_by(|a: &(u32, Diff), b| order(a.0, b.0));
+            }
         }
-        false => {
-            let hashes = hash_rows(&batch);
-            rows.chunk_by_mut(same_time).for_each(|rows| sort_rows_by_hash(rows, &hashes));
-            let repeats = find_repeats(&mut rows, &hashes, &batch);
-            let mut kept = sum_repeats(&rows, &repeats, batch.diffs());
-            let groups = kept.chunk_by_mut(|a, b| same_time(&a.0, &b.0)).filter(|rows| rows.len() > 1);
-            groups.for_each(|rows| rows.sort_unstable_by(|a, b| order(&a.0, &b.0)));
-            kept
-        }
-    };
+    }
     let (kept, sums): (Vec<u32>, Vec<Diff>) = kept.into_iter().unzip();
     let is_as_it_was = kept.len() == batch.len() && kept.is_sorted();
     if is_as_it_was { batch } else { batch.take(&kept).with_diffs(Diffs::Column(sums.into()).simplify()) }
+}
+
+/// Appends the few rows of one time with the sums of their diffs, in order and without those that cancel. Mostly they are one row, or two: what it was and
+/// what it is.
+fn sum_compared(rows: &mut [u32], diffs: &Diffs, order: impl Fn(u32, u32) -> Ordering, kept: &mut Vec<(u32, Diff)>) {
+    let diff = |row: u32| diffs.get(row as usize);
+    let mut keep = |row: u32, sum: Diff| kept.extend((sum != 0).then_some((row, sum)));
+    match *rows {
+        [row] => keep(row, diff(row)),
+        [a, b] => match order(a, b) {
+            Ordering::Equal => keep(a, diff(a).wrapping_add(diff(b))),
+            Ordering::Less => [a, b].into_iter().for_each(|row| keep(row, diff(row))),
+            Ordering::Greater => [b, a].into_iter().for_each(|row| keep(row, diff(row))),
+        },
+        _ => {
+            rows.sort_by(|&a, &b| order(a, b));
+            let equal = rows.chunk_by(|&a, &b| order(a, b).is_eq());
+            equal.for_each(|rows| keep(rows[0], rows.iter().fold(0, |sum: Diff, &row| sum.wrapping_add(diff(row)))));
+        }
+    }
 }
 
 /// The hash of each whole row, which is that of its key when all columns are the key.

@@ -23,7 +23,7 @@ pub fn sort_by_hash(hashes: &[u64]) -> Vec<u32> {
     }
     let zoom = Zoom::new(hashes);
     let mut rows: Vec<u32> = sort_zoomed(hashes, zoom).collect();
-    let mut start = 0;
+    let mut start = if zoom.is_exact() { rows.len() } else { 0 };
     while start < rows.len() {
         let hash = hashes[rows[start] as usize];
         let ties = rows[start..].iter().take_while(|&&row| zoom.ties(hash, hashes[row as usize])).count();

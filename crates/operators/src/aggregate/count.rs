@@ -22,7 +22,7 @@ impl Kernel for Count {
     type Delta = Diff;
 
     fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Diff> {
-        input.counts(n_segments)
+        input.counts(n_segments).into_owned()
     }
 
     fn merge(slot: &mut Diff, delta: &Diff) {

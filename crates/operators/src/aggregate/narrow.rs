@@ -52,30 +52,36 @@ impl<F> Narrow<F> {
         K: Kernel<Slot = Total<N>, Delta = Total<N>>,
         F: Fn(i64, Diff) -> T::Native,
     {
-        let mut last = None;
-        let mut after = (0, 0, T::Native::default());
-        for (segment, (&slot, delta)) in (chunk.first..).zip(chunk.slot_of_segment.iter().zip(chunk.deltas)) {
-            let state = &mut chunk.slots[slot as usize];
-            if last != Some(slot) {
-                after = self.result(state.sum.low(), state.count);
-                last = Some(slot);
-            }
-            let before = after;
-            after = self.result(before.0 + delta.sum.low(), before.1 + delta.count);
-            *state = Total { sum: i128::from(after.0).into(), count: after.1 };
-            match (before.1 > 0, after.1 > 0) {
-                (true, true) => pairs.push_values(outcome, segment, before.2, after.2),
-                (had, has) => pairs.push(outcome, segment, Ok(had.then_some(before.2)), Ok(has.then_some(after.2))),
-            }
+        let mut first = 0;
+        for run in chunk.slot_of_segment.chunk_by(|a, b| a == b) {
+            let state = &mut chunk.slots[run[0] as usize];
+            let deltas = &chunk.deltas[first..first + run.len()];
+            let (mut sum, mut count) = (state.sum.low(), state.count);
+            let mut after = self.result(sum, count);
+            let results = deltas.iter().map(|delta| {
+                let before = after;
+                sum += delta.sum.low();
+                count += delta.count;
+                after = self.result(sum, count);
+                [before, after]
+            });
+            let counts = deltas.iter().scan(state.count, |count, delta| {
+                let before = *count;
+                *count += delta.count;
+                Some([before > 0, *count > 0])
+            });
+            pairs.extend(outcome, chunk.first + first, results, counts);
+            *state = Total { sum: i128::from(sum).into(), count };
+            first += run.len();
         }
     }
 
-    /// The sum, the count, and what is made of them, if there is something.
+    /// What is made of a sum and a number of arguments, if there is something.
     #[inline]
-    fn result<V: Default>(&self, sum: i64, count: Diff) -> (i64, Diff, V)
+    fn result<V: Default>(&self, sum: i64, count: Diff) -> V
     where
         F: Fn(i64, Diff) -> V,
     {
-        (sum, count, if count > 0 { (self.value)(sum, count) } else { V::default() })
+        if count > 0 { (self.value)(sum, count) } else { V::default() }
     }
 }

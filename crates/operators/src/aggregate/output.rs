@@ -77,23 +77,38 @@ impl Outcome {
 
 /// Collects pairs of a primitive type.
 pub(crate) struct Pairs<T: ArrowPrimitiveType> {
-    values: Vec<T::Native>,
+    values: Vec<[T::Native; 2]>,
     nulls: NullBufferBuilder,
 }
 
 impl<T: ArrowPrimitiveType> Pairs<T> {
     /// Room for the pairs of `n_segments`.
     pub(crate) fn with_capacity(n_segments: usize) -> Pairs<T> {
-        Pairs { values: Vec::with_capacity(2 * n_segments), nulls: NullBufferBuilder::new(2 * n_segments) }
+        Pairs { values: Vec::with_capacity(n_segments), nulls: NullBufferBuilder::new(2 * n_segments) }
     }
 
-    /// Adds the pair of the next segment, two values.
+    /// Adds the pairs of the next segments, from `first` on, with whether they are values and not NULL. (In place of NULL is the default.)
     #[inline]
-    pub(crate) fn push_values(&mut self, outcome: &mut Outcome, segment: usize, before: T::Native, after: T::Native) {
-        outcome.mark_if(segment, before.is_ne(after));
-        self.values.push(before);
-        self.values.push(after);
-        self.nulls.append_n_non_nulls(2);
+    pub(crate) fn extend(
+        &mut self,
+        outcome: &mut Outcome,
+        first: usize,
+        pairs: impl Iterator<Item = [T::Native; 2]>,
+        exist: impl Iterator<Item = [bool; 2]> + Clone,
+    ) {
+        let start = self.values.len();
+        self.values.extend(pairs);
+        let pairs = &self.values[start..];
+        let changed = &mut outcome.changed[first..first + pairs.len()];
+        changed.iter_mut().zip(pairs).for_each(|(changed, [before, after])| *changed |= before.is_ne(*after));
+        if exist.clone().fold(true, |all, [had, has]| all & had & has) {
+            return self.nulls.append_n_non_nulls(2 * pairs.len());
+        }
+        for (changed, [had, has]) in changed.iter_mut().zip(exist) {
+            *changed |= had != has;
+            self.nulls.append(had);
+            self.nulls.append(has);
+        }
     }
 
     /// Adds the pair of the next segment.
@@ -106,7 +121,9 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
         after: Value<T::Native>,
     ) {
         if let (Ok(Some(before)), Ok(Some(after))) = (&before, &after) {
-            return self.push_values(outcome, segment, *before, *after);
+            outcome.mark_if(segment, before.is_ne(*after));
+            self.values.push([*before, *after]);
+            return self.nulls.append_n_non_nulls(2);
         }
         let is_same_kind = before.is_ok() == after.is_ok();
         let before = outcome.note_error(2 * segment, before);
@@ -117,15 +134,15 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
             _ => false,
         };
         outcome.mark_if(segment, !is_same);
-        for value in [before, after] {
-            self.values.push(value.unwrap_or_default());
-            self.nulls.append(value.is_some());
-        }
+        self.values.push([before, after].map(Option::unwrap_or_default));
+        self.nulls.append(before.is_some());
+        self.nulls.append(after.is_some());
     }
 
     /// The pairs, as this type.
     pub(crate) fn finish(mut self, data_type: &DataType) -> ArrayRef {
-        Arc::new(PrimitiveArray::<T>::new(self.values.into(), self.nulls.finish()).with_data_type(data_type.clone()))
+        let values = self.values.into_flattened();
+        Arc::new(PrimitiveArray::<T>::new(values.into(), self.nulls.finish()).with_data_type(data_type.clone()))
     }
 }
 

@@ -8,6 +8,7 @@
 //! each delta into its slot and yields the result before and after. Dispatch is once per call and batch.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
@@ -241,13 +242,13 @@ impl Input<'_> {
     }
 
     /// For each segment the number of rows whose argument is not NULL.
-    pub(crate) fn counts(&self, n_segments: usize) -> Vec<Diff> {
+    pub(crate) fn counts(&self, n_segments: usize) -> Cow<'_, [Diff]> {
         if let (None, Some(multiplicities)) = (self.nulls(), self.multiplicities) {
-            return multiplicities.to_vec();
+            return multiplicities.into();
         }
         let mut counts = vec![0; n_segments];
         self.each_valid(|_, segment, diff| counts[segment] += diff);
-        counts
+        counts.into()
     }
 }
 

@@ -63,14 +63,13 @@ impl<const N: usize> Kernel for ExactSum<N> {
 
     fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Total<N>> {
         let argument = input.argument.as_ref().expect("a sum has an argument");
-        let sums = match argument.data_type() {
+        match argument.data_type() {
             DataType::Int32 => scatter_values::<Int32Type, N>(argument, input, n_segments, i128::from),
             DataType::UInt64 => scatter_values::<UInt64Type, N>(argument, input, n_segments, i128::from),
             DataType::Decimal128(..) => scatter_values::<Decimal128Type, N>(argument, input, n_segments, |value| value),
             DataType::Decimal256(..) => scatter_wide(argument, input, n_segments),
             _ => scatter_values::<Int64Type, N>(argument, input, n_segments, i128::from),
-        };
-        sums.into_iter().zip(input.counts(n_segments)).map(|(sum, count)| Total { sum, count }).collect()
+        }
     }
 
     #[inline]
@@ -280,7 +279,7 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
     input: &Input,
     n_segments: usize,
     widen: impl Fn(T::Native) -> i128 + Copy,
-) -> Vec<Fixed<N>> {
+) -> Vec<Total<N>> {
     let values = argument.as_primitive::<T>().values();
     let terms = u128::from(diff_max(input.diffs)).saturating_mul(argument.len() as u128);
     let bits = magnitude_bits(values, widen) + (u128::BITS - terms.leading_zeros());
@@ -288,30 +287,35 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
     match bits {
         ..=62 if is_plain => {
             let sums = lanes::sums(input.segment, n_segments, |row| widen(values[row]) as i64);
-            sums.into_iter().map(|sum| Fixed::from(i128::from(sum))).collect()
+            totals(sums, input, |sum| i128::from(sum).into())
         }
         ..=126 if is_plain => {
-            let sums = lanes::sums(input.segment, n_segments, |row| widen(values[row]));
-            sums.into_iter().map(Fixed::from).collect()
+            totals(lanes::sums(input.segment, n_segments, |row| widen(values[row])), input, Fixed::from)
         }
         ..=126 => {
             let mut sums = vec![0i128; n_segments];
             input.each_valid(|row, segment, diff| sums[segment] += widen(values[row]) * i128::from(diff));
-            sums.into_iter().map(Fixed::from).collect()
+            totals(sums, input, Fixed::from)
         }
         _ => {
             let mut sums = vec![Fixed::<N>::default(); n_segments];
             input.each_valid(|row, segment, diff| sums[segment].add(&Fixed::from(widen(values[row])).times(diff)));
-            sums
+            totals(sums, input, |sum| sum)
         }
     }
 }
 
-fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: usize) -> Vec<Fixed<N>> {
+fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: usize) -> Vec<Total<N>> {
     let values = argument.as_primitive::<Decimal256Type>().values();
     let mut sums = vec![Fixed::<N>::default(); n_segments];
     input.each_valid(|row, segment, diff| sums[segment].add(&Fixed::from(values[row]).times(diff)));
-    sums
+    totals(sums, input, |sum| sum)
+}
+
+/// The sums, and how many arguments are in each.
+fn totals<S, const N: usize>(sums: Vec<S>, input: &Input, widen: impl Fn(S) -> Fixed<N>) -> Vec<Total<N>> {
+    let counts = input.counts(sums.len());
+    sums.into_iter().zip(counts.iter()).map(|(sum, &count)| Total { sum: widen(sum), count }).collect()
 }
 
 #[cfg(test)]
