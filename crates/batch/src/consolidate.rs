@@ -85,7 +85,11 @@ pub fn consolidate_in_time_order(batch: Batch) -> Batch {
 /// what it is.
 fn sum_compared(rows: &mut [u32], diffs: &Diffs, order: impl Fn(u32, u32) -> Ordering, kept: &mut Vec<(u32, Diff)>) {
     let diff = |row: u32| diffs.get(row as usize);
-    let mut keep = |row: u32, sum: Diff| kept.extend((sum != 0).then_some((row, sum)));
+    let mut keep = |row: u32, sum: Diff| {
+        if sum != 0 {
+            kept.push((row, sum));
+        }
+    };
     match *rows {
         [row] => keep(row, diff(row)),
         [a, b] => match order(a, b) {

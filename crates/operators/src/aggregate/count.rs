@@ -49,11 +49,11 @@ impl Kernel for Count {
 
 /// Pairs of `count(*)`: the multiplicities of the groups.
 pub(crate) fn count_rows(turn: &Turn, output_type: &DataType, outcome: &mut Outcome) -> ArrayRef {
-    let mut counts = Vec::with_capacity(2 * turn.multiplicities.len());
-    for (segment, (&before, &delta)) in turn.multiplicities_before.iter().zip(turn.multiplicities).enumerate() {
-        counts.extend([before, before + delta]);
+    for (segment, &delta) in turn.multiplicities.iter().enumerate() {
         outcome.mark_if(segment, delta != 0);
     }
+    let pairs = turn.multiplicities_before.iter().zip(turn.multiplicities);
+    let counts = pairs.map(|(&before, delta)| [before, before + delta]).collect::<Vec<[Diff; 2]>>().into_flattened();
     match output_type {
         DataType::UInt64 => Arc::new(counts.into_iter().map(|count| count.max(0) as u64).collect::<UInt64Array>()),
         _ => Arc::new(Int64Array::from(counts)),

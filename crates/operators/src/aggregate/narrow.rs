@@ -39,7 +39,8 @@ impl<F> Narrow<F> {
         K: Kernel<Slot = Total<N>, Delta = Total<N>>,
     {
         let Some(delta_bits) = self.bits.checked_sub(WARM_SEGMENTS.ilog2()) else { return false };
-        let slots = chunk.slot_of_segment.iter().map(|&slot| chunk.slots[slot as usize].sum.beyond(self.bits));
+        let runs = chunk.slot_of_segment.chunk_by(|a, b| a == b);
+        let slots = runs.map(|run| chunk.slots[run[0] as usize].sum.beyond(self.bits));
         let deltas = chunk.deltas.iter().map(|delta| delta.sum.beyond(delta_bits));
         slots.fold(0, |beyond, slot| beyond | slot) | deltas.fold(0, |beyond, delta| beyond | delta) == 0
     }
@@ -58,19 +59,22 @@ impl<F> Narrow<F> {
             let deltas = &chunk.deltas[first..first + run.len()];
             let (mut sum, mut count) = (state.sum.low(), state.count);
             let mut after = self.result(sum, count);
+            let mut is_full = count > 0;
             let results = deltas.iter().map(|delta| {
                 let before = after;
                 sum += delta.sum.low();
                 count += delta.count;
+                is_full &= count > 0;
                 after = self.result(sum, count);
                 [before, after]
             });
-            let counts = deltas.iter().scan(state.count, |count, delta| {
+            pairs.extend(outcome, chunk.first + first, results);
+            let exist = deltas.iter().scan(state.count, |count, delta| {
                 let before = *count;
                 *count += delta.count;
                 Some([before > 0, *count > 0])
             });
-            pairs.extend(outcome, chunk.first + first, results, counts);
+            pairs.extend_validity(outcome, chunk.first + first, deltas.len(), (!is_full).then_some(exist));
             *state = Total { sum: i128::from(sum).into(), count };
             first += run.len();
         }

@@ -87,25 +87,33 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
         Pairs { values: Vec::with_capacity(n_segments), nulls: NullBufferBuilder::new(2 * n_segments) }
     }
 
-    /// Adds the pairs of the next segments, from `first` on, with whether they are values and not NULL. (In place of NULL is the default.)
+    /// Adds values of the next segments, from `first` on, and the default in place of NULL; [`extend_validity`](Pairs::extend_validity) follows.
     #[inline]
     pub(crate) fn extend(
         &mut self,
         outcome: &mut Outcome,
         first: usize,
-        pairs: impl Iterator<Item = [T::Native; 2]>,
-        exist: impl Iterator<Item = [bool; 2]> + Clone,
+        pairs: impl ExactSizeIterator<Item = [T::Native; 2]>,
     ) {
+        let changed = &mut outcome.changed[first..first + pairs.len()];
         let start = self.values.len();
         self.values.extend(pairs);
         let pairs = &self.values[start..];
-        let changed = &mut outcome.changed[first..first + pairs.len()];
         changed.iter_mut().zip(pairs).for_each(|(changed, [before, after])| *changed |= before.is_ne(*after));
-        if exist.clone().fold(true, |all, [had, has]| all & had & has) {
-            return self.nulls.append_n_non_nulls(2 * pairs.len());
-        }
-        for (changed, [had, has]) in changed.iter_mut().zip(exist) {
-            *changed |= had != has;
+    }
+
+    /// Says which values of the next `n_segments`, from `first` on, are not NULL, if not all.
+    #[inline]
+    pub(crate) fn extend_validity(
+        &mut self,
+        outcome: &mut Outcome,
+        first: usize,
+        n_segments: usize,
+        exist: Option<impl Iterator<Item = [bool; 2]>>,
+    ) {
+        let Some(exist) = exist else { return self.nulls.append_n_non_nulls(2 * n_segments) };
+        for (segment, [had, has]) in (first..).zip(exist) {
+            outcome.mark_if(segment, had != has);
             self.nulls.append(had);
             self.nulls.append(has);
         }
@@ -243,13 +251,19 @@ impl Pieces {
 /// Entries of pairs that are put out.
 struct Kept {
     entries: Vec<u32>,
-    mask: BooleanArray,
+    /// Which they are, unless all.
+    mask: Option<BooleanArray>,
 }
 
 impl Kept {
     fn new(alive: &[[bool; 2]], outcome: &Outcome) -> Kept {
-        let mut mask = BooleanBufferBuilder::new(2 * alive.len());
-        let mut entries = Vec::with_capacity(2 * alive.len());
+        let n_entries = 2 * alive.len();
+        let mut differing = alive.iter().zip(&outcome.changed);
+        if !outcome.has_errors() && differing.all(|(&alive, &changed)| alive == [true, true] && changed) {
+            return Kept { entries: (0..n_entries as u32).collect(), mask: None };
+        }
+        let mut mask = BooleanBufferBuilder::new(n_entries);
+        let mut entries = Vec::with_capacity(n_entries);
         for (segment, &[before, after]) in alive.iter().enumerate() {
             let differs = before != after || outcome.changed[segment];
             for (entry, is_alive) in [(2 * segment, before), (2 * segment + 1, after)] {
@@ -260,14 +274,12 @@ impl Kept {
                 }
             }
         }
-        Kept { entries, mask: BooleanArray::new(mask.finish(), None) }
+        Kept { entries, mask: Some(BooleanArray::new(mask.finish(), None)) }
     }
 
     fn filter(&self, results: Vec<ArrayRef>) -> Vec<ArrayRef> {
-        if self.entries.len() == self.mask.len() {
-            return results;
-        }
-        let filter = FilterBuilder::new(&self.mask).optimize().build();
+        let Some(mask) = &self.mask else { return results };
+        let filter = FilterBuilder::new(mask).optimize().build();
         let filtered =
             results.iter().map(|result| filter.filter(result).expect("a result has two entries per segment"));
         filtered.collect()
