@@ -27,7 +27,7 @@ use crate::finish::record_batch;
 use crate::session::query::row_error;
 
 /// Changes that a batch of them has at least, where there are more.
-const BATCH_ROWS_MIN: usize = 1 << 16;
+const BATCH_ROWS_MIN: usize = 1 << 13;
 
 /// Longest wait for changes between two looks at sources and interrupts.
 const NAP_MAX: Duration = Duration::from_millis(20);
@@ -209,12 +209,13 @@ impl Live {
     /// and equal rows are on one.
     fn take_complete(&mut self) -> Vec<Batch> {
         let upper = self.upper;
-        let all = std::mem::take(&mut self.pending);
-        let split = |wanted: &dyn Fn(Time) -> bool| -> Vec<Batch> {
-            all.iter().map(|batch| filter_by_time(batch, wanted)).filter(|batch| !batch.is_empty()).collect()
-        };
-        self.pending = split(&|time| time >= upper);
-        let mut complete = split(&|time| time < upper);
+        let mut complete = Vec::new();
+        for batch in std::mem::take(&mut self.pending) {
+            let parts = [filter_by_time(&batch, |time| time < upper), filter_by_time(&batch, |time| time >= upper)];
+            let [before, after] = parts.map(|part| (!part.is_empty()).then_some(part));
+            complete.extend(before);
+            self.pending.extend(after);
+        }
         complete.sort_by_key(|batch| batch.times().min());
         let mut given: Vec<Vec<Batch>> = Vec::new();
         for batch in complete {
@@ -227,7 +228,13 @@ impl Live {
                 None => given.push(vec![batch]),
             }
         }
-        given.iter().filter_map(|parts| Batch::concat(parts)).map(in_order).collect()
+        let give = |parts: Vec<Batch>| {
+            // (Each is in order, as its worker gave it.)
+            let is_in_order = parts.windows(2).all(|pair| pair[0].times().max() < pair[1].times().min());
+            let batch = Batch::concat(&parts)?;
+            Some(if is_in_order { batch } else { in_order(batch) })
+        };
+        given.into_iter().filter_map(give).collect()
     }
 }
 
@@ -245,10 +252,14 @@ fn in_order(batch: Batch) -> Batch {
     if rows.is_sorted() { batch } else { batch.take(&rows) }
 }
 
-/// The rows at whose times `keep` holds.
+/// The rows at whose times `keep` holds: an interval.
 fn filter_by_time(batch: &Batch, keep: impl Fn(Time) -> bool) -> Batch {
-    if let Times::Constant(time) = *batch.times() {
-        return if keep(time) { batch.clone() } else { batch.slice(0, 0) };
+    let (first, last) = batch.times().range();
+    if batch.is_empty() || (keep(first) && keep(last)) {
+        return batch.clone();
+    }
+    if first == last {
+        return batch.slice(0, 0);
     }
     let mask: BooleanArray = (0..batch.len()).map(|row| Some(keep(batch.times().get(row)))).collect();
     batch.filter(&mask).compact()
