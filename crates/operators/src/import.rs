@@ -96,6 +96,8 @@ impl Feed for Imports {
 /// An import at work.
 pub(crate) struct ImportState {
     as_of: Time,
+    /// What comes has no time before this.
+    upper: Time,
     /// Until it begins to be read.
     history: Option<Reader>,
     /// While it is being read.
@@ -119,6 +121,7 @@ impl ImportState {
         }
         ImportState {
             as_of: import.as_of,
+            upper: Time::MIN,
             history: import.history,
             snapshot: None,
             follower,
@@ -161,7 +164,11 @@ impl ImportState {
             (None, Some(follower)) => follower.drain(),
             (None, None) => (vec![], END),
         };
-        batches.extend(live.into_iter().map(|batch| after(batch, self.as_of)));
+        match self.upper > self.as_of {
+            true => batches.extend(live),
+            false => batches.extend(live.into_iter().map(|batch| after(batch, self.as_of))),
+        }
+        self.upper = upper;
         self.give(batches, out);
         upper
     }

@@ -131,7 +131,7 @@ impl Session {
             self.keep_workers_near()?;
         }
         let (least, greatest) = match &times {
-            Some(times) => (times.min(), times.max()),
+            Some(times) => times.range(),
             None => (self.begin_commit(), self.begin_commit()),
         };
         if least <= self.timeline.last || greatest == END {

@@ -104,12 +104,16 @@ struct Relation<D: ExchangeData> {
 
 impl<D: ExchangeData> Feed for Relation<D> {
     fn give(&mut self, n: usize, from: Time, logical: usize) -> usize {
-        let mut given = 0;
+        let n_left = self.rows.len();
+        let (mut time, mut of_time) = (from, 0);
         for row in self.rows.by_ref().take(n) {
-            self.session.update_at(row, from + (given / logical) as Time, 1);
-            given += 1;
+            if of_time == logical {
+                (time, of_time) = (time + 1, 0);
+            }
+            self.session.update_at(row, time, 1);
+            of_time += 1;
         }
-        given
+        n_left - self.rows.len()
     }
 
     fn advance(&mut self, time: Time) {
