@@ -15,6 +15,7 @@ use arrow::compute;
 use std::sync::Arc;
 
 use crate::control::{Diffs, END, Key, Times, Until};
+use crate::order::sort_by_time;
 use crate::{gather, hash};
 
 /// The columns of a batch, one array a column, all of the same length.
@@ -315,6 +316,14 @@ impl Batch {
             [] => batches.first().cloned(),
             [one] => Some((*one).clone()),
             many => Some(Batch::concat_full(many)),
+        }
+    }
+
+    /// The rows in order of time, rows of one time as they were.
+    pub fn in_time_order(self) -> Batch {
+        match &self.times {
+            Times::Column(times) if !times.is_sorted() => self.take(&sort_by_time(times)),
+            _ => self,
         }
     }
 

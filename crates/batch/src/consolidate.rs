@@ -22,7 +22,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::order::{Comparator, sort_by_hash, sort_rows_by_hash};
+use crate::order::{Comparator, sort_by_hash, sort_by_time, sort_rows_by_hash};
 use crate::{Batch, Diff, Diffs, Times, equal, hash};
 
 /// So few rows of a time are compared with each other; hashing more is cheaper.
@@ -54,10 +54,8 @@ pub fn consolidate(batch: Batch) -> Batch {
 pub fn consolidate_in_time_order(batch: Batch) -> Batch {
     let batch = batch.flatten();
     let mut rows: Vec<u32> = match batch.times() {
-        Times::Column(times) if !times.is_sorted() => {
-            sort_by_hash(&times.iter().map(|&time| hash::hash_word(time as u64)).collect::<Vec<u64>>())
-        }
-        _ => (0..batch.len() as u32).collect(),
+        Times::Column(times) => sort_by_time(times),
+        Times::Constant(_) => (0..batch.len() as u32).collect(),
     };
     let order = Comparator::ascending(batch.columns());
     let order = |a: u32, b: u32| order.compare(a as usize, b as usize);

@@ -4,6 +4,7 @@
 //! neighbours, in order of time; slots are in order of their first row. Cost: nothing when all rows have one time; O(rows)
 //! when rows come in order of time; a sort by time otherwise.
 
+use anabranch_batch::order::sort_by_time;
 use anabranch_batch::{Time, Times};
 
 use crate::group_table::Touched;
@@ -61,7 +62,7 @@ impl Segments {
     }
 
     fn new_timed(touched: Touched, times: &[Time]) -> Segments {
-        let rows = rows_by_slot(&touched, &rows_by_time(times));
+        let rows = rows_by_slot(&touched, &sort_by_time(times));
         let mut of_row = vec![0; times.len()];
         let mut segment_times = Vec::with_capacity(touched.slot.len());
         let (mut slot, mut first_row) =
@@ -79,15 +80,6 @@ impl Segments {
         }
         Segments { of_row, slot, first_row, times: Times::Column(segment_times.into()) }
     }
-}
-
-fn rows_by_time(times: &[Time]) -> Vec<u32> {
-    if times.is_sorted() {
-        return (0..times.len() as u32).collect();
-    }
-    let mut rows: Vec<(Time, u32)> = times.iter().copied().zip(0..).collect();
-    rows.sort_unstable();
-    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// Rows sorted by the index of their slot; rows of one slot stay in the order given (a counting sort).

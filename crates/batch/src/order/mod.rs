@@ -13,7 +13,7 @@ mod sort;
 
 pub use compare::Comparator;
 pub use prefix::{prefix_of_whole, prefixes};
-pub use sort::{Zoom, sort_by_hash, sort_rows_by_hash, sort_zoomed};
+pub use sort::{Zoom, sort_by_hash, sort_by_time, sort_rows_by_hash, sort_zoomed};
 
 /// How one column orders.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

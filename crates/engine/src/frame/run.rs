@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
-use anabranch_operators::temporal::egress::{Item, in_order, release};
+use anabranch_operators::temporal::egress::{Item, release};
 use anabranch_operators::temporal::ingress::{Ingress, Item as Arrived};
 use anabranch_operators::temporal::ticks::{self, FIRST, event};
 use anabranch_plan::pattern::Simultaneous;
@@ -196,7 +196,7 @@ impl<'s> Run<'s> {
             _ => None,
         });
         let Some(batch) = Batch::concat(&batches.collect::<Vec<_>>()) else { return Ok(vec![]) };
-        let batch = in_order(consolidate(batch));
+        let batch = consolidate(batch).in_time_order();
         Ok(if batch.is_empty() { vec![] } else { vec![batch] })
     }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_batch::order::Comparator;
+use anabranch_batch::consolidate::consolidate_in_time_order;
 use anabranch_batch::{Batch, Diffs, Time, Times};
 use anabranch_sql::statement::{ObjectKind, Subscribe};
 use arrow::array::{ArrayRef, BooleanArray, Int64Array};
@@ -232,24 +232,10 @@ impl Live {
             // (Each is in order, as its worker gave it.)
             let is_in_order = parts.windows(2).all(|pair| pair[0].times().max() < pair[1].times().min());
             let batch = Batch::concat(&parts)?;
-            Some(if is_in_order { batch } else { in_order(batch) })
+            Some(if is_in_order { batch } else { consolidate_in_time_order(batch) })
         };
         given.into_iter().filter_map(give).collect()
     }
-}
-
-/// The rows by time, then by their columns.
-fn in_order(batch: Batch) -> Batch {
-    let order = Comparator::ascending(batch.columns());
-    let mut rows: Vec<u32> = (0..batch.len() as u32).collect();
-    let time = |row: &u32| batch.times().get(*row as usize);
-    if !rows.is_sorted_by_key(time) {
-        rows.sort_by_key(time);
-    }
-    for same_time in rows.chunk_by_mut(|a, b| time(a) == time(b)).filter(|rows| rows.len() > 1) {
-        same_time.sort_by(|a, b| order.compare(*a as usize, *b as usize));
-    }
-    if rows.is_sorted() { batch } else { batch.take(&rows) }
 }
 
 /// The rows at whose times `keep` holds: an interval.

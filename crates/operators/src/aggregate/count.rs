@@ -4,7 +4,7 @@
 
 use anabranch_batch::Diff;
 use arrow::array::{ArrayRef, Int64Array, UInt64Array};
-use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Int64Type, UInt64Type};
 use std::sync::Arc;
 
 use super::calls::Turn;
@@ -31,19 +31,30 @@ impl Kernel for Count {
 
     fn walk(&self, walk: Walk<'_, Count>, outcome: &mut Outcome) -> ArrayRef {
         match self.output_type {
-            DataType::UInt64 => {
-                let mut pairs = Pairs::<UInt64Type>::with_capacity(walk.len());
-                let value = |&count: &Diff| Ok(Some(count.max(0) as u64));
-                walk.each(value, |segment, before, after| pairs.push(outcome, segment, before, after));
-                pairs.finish(&self.output_type)
-            }
-            _ => {
-                let mut pairs = Pairs::<Int64Type>::with_capacity(walk.len());
-                let value = |&count: &Diff| Ok(Some(count));
-                walk.each(value, |segment, before, after| pairs.push(outcome, segment, before, after));
-                pairs.finish(&self.output_type)
-            }
+            DataType::UInt64 => self.pairs::<UInt64Type>(walk, outcome, |count| count.max(0) as u64),
+            _ => self.pairs::<Int64Type>(walk, outcome, |count| count),
         }
+    }
+}
+
+impl Count {
+    fn pairs<T: ArrowPrimitiveType>(
+        &self,
+        walk: Walk<'_, Count>,
+        outcome: &mut Outcome,
+        value: impl Fn(Diff) -> T::Native,
+    ) -> ArrayRef {
+        let mut pairs = Pairs::<T>::with_capacity(walk.len());
+        walk.each_chunk(|chunk| {
+            let counts = chunk.slot_of_segment.iter().zip(chunk.deltas).map(|(&slot, delta)| {
+                let count = &mut chunk.slots[slot as usize];
+                let before = *count;
+                *count += delta;
+                [value(before), value(*count)]
+            });
+            pairs.extend_full(outcome, chunk.first, counts);
+        });
+        pairs.finish(&self.output_type)
     }
 }
 

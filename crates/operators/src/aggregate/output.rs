@@ -87,6 +87,19 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
         Pairs { values: Vec::with_capacity(n_segments), nulls: NullBufferBuilder::new(2 * n_segments) }
     }
 
+    /// Adds the pairs of the next segments, from `first` on, all of them values.
+    #[inline]
+    pub(crate) fn extend_full(
+        &mut self,
+        outcome: &mut Outcome,
+        first: usize,
+        pairs: impl ExactSizeIterator<Item = [T::Native; 2]>,
+    ) {
+        let n_segments = pairs.len();
+        self.extend(outcome, first, pairs);
+        self.nulls.append_n_non_nulls(2 * n_segments);
+    }
+
     /// Adds values of the next segments, from `first` on, and the default in place of NULL; [`extend_validity`](Pairs::extend_validity) follows.
     #[inline]
     pub(crate) fn extend(

@@ -3,7 +3,7 @@
 //! Law: every row pushed comes out of [`Arrivals::take_before`] once, at the first call whose bound is after its time, in order of time; rows of one time
 //! in order of arrival. Cost: a look at the times of each batch when it comes; batches in order are cut, others are sorted.
 
-use anabranch_batch::{Batch, Time, Times};
+use anabranch_batch::{Batch, Time};
 
 use crate::pending::Pending;
 
@@ -16,7 +16,7 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     /// Keeps a batch until its times are complete.
     pub(crate) fn push(&mut self, batch: Batch) {
-        self.waiting.keep(in_order(batch));
+        self.waiting.keep(batch.in_time_order());
     }
 
     /// The rows with times before `upto`, in order of time across batches.
@@ -26,7 +26,7 @@ impl Arrivals {
         if batches.windows(2).all(|pair| last(&pair[0]) <= pair[1].times().get(0)) {
             return batches;
         }
-        Batch::concat(&batches).map(in_order).into_iter().collect()
+        Batch::concat(&batches).map(Batch::in_time_order).into_iter().collect()
     }
 
     /// The least time that waits.
@@ -37,16 +37,4 @@ impl Arrivals {
     pub(crate) fn size_bytes(&self) -> usize {
         self.waiting.size_bytes()
     }
-}
-
-/// The rows in order of time, rows of one time as they were.
-pub(crate) fn in_order(batch: Batch) -> Batch {
-    let Times::Column(times) = batch.times() else { return batch };
-    if times.is_sorted() {
-        return batch;
-    }
-    let mut rows: Vec<(Time, u32)> = times.iter().copied().zip(0..).collect();
-    rows.sort_unstable();
-    let rows: Vec<u32> = rows.into_iter().map(|(_, row)| row).collect();
-    batch.take(&rows)
 }

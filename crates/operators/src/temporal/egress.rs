@@ -80,7 +80,7 @@ pub fn release(waiting: &mut Vec<Batch>, upto: Time, items: &mut Vec<Item>) {
     if is_in_order(&ready) {
         items.extend(ready.into_iter().filter(|batch| !batch.is_empty()).map(Item::Rows));
     } else if let Some(batch) = Batch::concat(&ready) {
-        items.push(Item::Rows(in_order(batch)));
+        items.push(Item::Rows(batch.in_time_order()));
     }
 }
 
@@ -95,11 +95,4 @@ fn is_in_order(batches: &[Batch]) -> bool {
         last = if batch.is_empty() { last } else { batch.times().get(batch.len() - 1) };
         is_sorted && follows
     })
-}
-
-/// The rows in order of time, rows of one time as they were.
-pub fn in_order(batch: Batch) -> Batch {
-    let mut rows: Vec<u32> = (0..batch.len() as u32).collect();
-    rows.sort_by_key(|row| batch.times().get(*row as usize));
-    batch.take(&rows)
 }

@@ -82,7 +82,7 @@ impl EventQueue {
 
     /// All events with a sync time before `upto`, in order; `None` if there are none.
     pub(crate) fn take_before(&mut self, upto: Time) -> Option<Ready> {
-        Some(Ready::new(in_order(self.waiting.take_before(upto)?)))
+        Some(Ready::new(self.waiting.take_before(upto)?.in_time_order()))
     }
 
     /// The least sync time that waits.
@@ -150,17 +150,6 @@ pub(crate) fn one_each(batch: Batch) -> Batch {
         rows.extend(std::iter::repeat_n(row as u32, n));
     }
     batch.take(&rows).with_diffs(Diffs::Constant(1))
-}
-
-fn in_order(batch: Batch) -> Batch {
-    let Times::Column(times) = batch.times() else { return batch };
-    if times.is_sorted() {
-        return batch;
-    }
-    let mut rows: Vec<(Time, u32)> = times.iter().copied().zip(0..).collect();
-    rows.sort_unstable();
-    let rows: Vec<u32> = rows.into_iter().map(|(_, row)| row).collect();
-    batch.take(&rows)
 }
 
 /// Output events under construction: rows of the batch at hand, or rows remembered.
