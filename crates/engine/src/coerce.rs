@@ -65,6 +65,15 @@ pub(crate) fn coerce(
     Ok(columns)
 }
 
+/// Whether [`coerce`] leaves columns of this schema as they are, unless there is a NULL too many.
+pub(crate) fn fits_as_it_is(target: Target<'_>, given: &Schema) -> bool {
+    let (given, wanted) = (given.fields(), target.schema.fields());
+    let fits = |(given, wanted): (&Arc<Field>, &Arc<Field>)| {
+        given.name() == wanted.name() && given.data_type() == wanted.data_type() && TextLimit::of(wanted).is_none()
+    };
+    given.len() == wanted.len() && given.iter().zip(wanted).all(fits)
+}
+
 /// For each column of the target, the batch's column.
 fn places(target: Target<'_>, given: &Schema) -> Result<Vec<Option<usize>>, Error> {
     let wanted = target.schema.fields();
@@ -205,6 +214,19 @@ mod tests {
             ("y", Arc::new(StringArray::from(vec!["x"]))),
         ]);
         assert!(columns.is_ok());
+    }
+
+    #[test]
+    fn what_fits_as_it_is_has_the_same_names_and_types() {
+        let schema = table();
+        let fits = |fields: Vec<Field>| {
+            fits_as_it_is(Target { kind: "table", name: "t", schema: &schema }, &Schema::new(fields))
+        };
+        let (a, b) = (Field::new("a", DataType::Int32, true), Field::new("b", DataType::Utf8View, true));
+        assert!(fits(vec![a.clone(), b.clone()]));
+        assert!(!fits(vec![b.clone(), a.clone()]) && !fits(vec![a.clone()]));
+        assert!(!fits(vec![a.clone().with_data_type(DataType::Int64), b.clone()]));
+        assert!(!fits(vec![a, b.with_name("c")]));
     }
 
     #[test]

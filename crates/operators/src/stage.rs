@@ -77,9 +77,9 @@ impl Stage {
         for (number, predicate) in self.filter.iter().enumerate() {
             let mask = evaluate(predicate, &passed)?;
             if number + 1 == self.filter.len() {
-                return Ok(filtered(self.narrow(passed), mask.as_boolean()));
+                return Ok(filtered(mask.as_boolean(), || self.narrow(passed)));
             }
-            passed = filtered(passed, mask.as_boolean());
+            passed = filtered(mask.as_boolean(), || passed);
             if passed.is_empty() {
                 return Ok(passed);
             }
@@ -95,11 +95,12 @@ impl Stage {
     }
 }
 
-fn filtered(batch: Batch, keep: &BooleanArray) -> Batch {
+/// Those of the rows that are kept; if there are none, the rows are not made.
+fn filtered(keep: &BooleanArray, rows: impl FnOnce() -> Batch) -> Batch {
     match keep.true_count() {
         0 => Batch::default(),
-        n if n == keep.len() => batch,
-        _ => batch.filter(keep),
+        n if n == keep.len() => rows(),
+        _ => rows().filter(keep),
     }
 }
 

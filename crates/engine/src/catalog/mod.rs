@@ -27,6 +27,8 @@ pub(crate) use watermark::{Arrival, Watermark};
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     objects: BTreeMap<String, Object>,
+    /// Those that have watermarks.
+    watermarked: BTreeSet<String>,
     indexes: BTreeMap<String, Index>,
 }
 
@@ -80,11 +82,12 @@ impl Catalog {
 
     /// What the relations that hold watermarks become, and their collections.
     pub fn watermark_changes(&mut self) -> Vec<(CollectionId, Batch)> {
-        let changes = |object: &mut Object| {
+        let changes = |name: &String| {
+            let object = self.objects.get_mut(name)?;
             let batch = object.watermark.as_mut()?.changes(&object.schema)?;
             Some((Watermark::relation_of(&object.name), batch))
         };
-        let changes: Vec<(String, Batch)> = self.objects.values_mut().filter_map(changes).collect();
+        let changes: Vec<(String, Batch)> = self.watermarked.iter().filter_map(changes).collect();
         let collection = |name: &String| Some(self.objects.get(name)?.maintained.as_ref()?.collection);
         changes.into_iter().filter_map(|(name, batch)| Some((collection(&name)?, batch))).collect()
     }
@@ -105,6 +108,9 @@ impl Catalog {
     /// When the name is taken: callers check first.
     pub fn add(&mut self, object: Object) {
         assert!(!self.contains(&object.name), "name \"{}\" is free", object.name);
+        if object.watermark.is_some() {
+            self.watermarked.insert(object.name.clone());
+        }
         self.objects.insert(object.name.clone(), object);
     }
 
@@ -119,6 +125,7 @@ impl Catalog {
 
     /// Takes a relation out.
     pub fn remove(&mut self, name: &str) -> Option<Object> {
+        self.watermarked.remove(name);
         self.objects.remove(name)
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Object {
     pub watermark: Option<Watermark>,
     /// What a source was opened with.
     pub source: Option<SourceOptions>,
+    /// The schema of rows that came last and fitted as they were.
+    pub accepts: Option<SchemaRef>,
     /// Whether the session made it for itself: it is not listed, and nobody else writes to it.
     pub is_hidden: bool,
 }

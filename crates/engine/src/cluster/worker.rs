@@ -1,6 +1,6 @@
 //! One worker: its inputs, arrangements and dataflows, and the questions that wait for an answer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,11 +58,11 @@ pub(super) struct WorkerStats(pub Vec<ArrangementStats>);
 /// The state of a worker, beside timely's.
 pub(super) struct WorkerState {
     effort: MergeEffort,
-    relays: HashMap<CollectionId, Relay>,
+    relays: BTreeMap<CollectionId, Relay>,
     /// Those of `relays` that have a time of their own.
-    event_inputs: HashSet<CollectionId>,
-    arrangements: HashMap<ArrangementId, Exported>,
-    dataflows: HashMap<DataflowId, Installed>,
+    event_inputs: BTreeSet<CollectionId>,
+    arrangements: BTreeMap<ArrangementId, Exported>,
+    dataflows: BTreeMap<DataflowId, Installed>,
     waiting: Vec<Waiting>,
     /// Counts how long answering takes.
     answering: Meter,
@@ -108,10 +108,10 @@ impl WorkerState {
     pub(super) fn new(effort: MergeEffort) -> WorkerState {
         WorkerState {
             effort,
-            relays: HashMap::new(),
-            event_inputs: HashSet::new(),
-            arrangements: HashMap::new(),
-            dataflows: HashMap::new(),
+            relays: BTreeMap::new(),
+            event_inputs: BTreeSet::new(),
+            arrangements: BTreeMap::new(),
+            dataflows: BTreeMap::new(),
             waiting: Vec::new(),
             answering: Meter::new("Answer"),
             behind: false,
@@ -342,7 +342,7 @@ impl WorkerState {
     pub(super) fn shut_down(&mut self, worker: &mut Worker) {
         self.waiting.clear();
         self.arrangements.clear();
-        for (_, installed) in self.dataflows.drain() {
+        for (_, installed) in std::mem::take(&mut self.dataflows) {
             worker.drop_dataflow(installed.index);
         }
         self.relays.clear();

@@ -14,7 +14,7 @@ mod recognize;
 pub mod temporal;
 mod threshold;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
@@ -46,8 +46,8 @@ pub(crate) use prepare::{Found, NoShares, Shares, prepare};
 
 /// What a worker has that dataflows may read.
 pub(crate) struct Shared<'a> {
-    pub relays: &'a mut HashMap<CollectionId, Relay>,
-    pub arrangements: &'a HashMap<ArrangementId, Exported>,
+    pub relays: &'a mut BTreeMap<CollectionId, Relay>,
+    pub arrangements: &'a BTreeMap<ArrangementId, Exported>,
 }
 
 /// An arrangement of a worker, as others see it: its rows, and the row errors of its collection (by message).

@@ -7,6 +7,7 @@
 //! go at once, and tells dataflows which of the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::array::{ArrayRef, RecordBatch};
@@ -14,7 +15,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use super::Session;
 use crate::catalog::{Arrival, Object, Retain, kind_name};
 use crate::cluster::CollectionId;
-use crate::coerce::{Target, coerce};
+use crate::coerce::{Target, check_not_null, coerce, fits_as_it_is};
 use crate::error::Error;
 
 /// Commits the session may be ahead of the workers.
@@ -132,7 +133,10 @@ impl Session {
         }
         let (least, greatest) = match &times {
             Some(times) => times.range(),
-            None => (self.begin_commit(), self.begin_commit()),
+            None => {
+                let time = self.begin_commit();
+                (time, time)
+            }
         };
         if least <= self.timeline.last || greatest == END {
             return Err(Error::invalid(format!(
@@ -168,19 +172,31 @@ impl Session {
     }
 
     /// The rows' columns as the relation's.
-    fn fit_to_table(&self, relation: &str, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Error> {
+    fn fit_to_table(&mut self, relation: &str, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Error> {
         let object = self.catalog.get(relation)?;
         if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
             return Err(Error::invalid(format!("rows cannot be written to {} \"{relation}\"", kind_name(object.kind))));
         }
-        coerce(target(object), batch, |idx, n_rows| self.default_column(object, idx, n_rows))
+        if object.accepts.as_ref().is_some_and(|schema| Arc::ptr_eq(schema, batch.schema_ref())) {
+            check_not_null(target(object), batch.columns())?;
+            return Ok(batch.columns().to_vec());
+        }
+        let columns = coerce(target(object), batch, |idx, n_rows| self.default_column(object, idx, n_rows))?;
+        let accepts = fits_as_it_is(target(object), batch.schema_ref()).then(|| batch.schema());
+        if let Some(object) = self.catalog.find_mut(relation) {
+            object.accepts = accepts;
+        }
+        Ok(columns)
     }
 
     /// Least time of the open commit, which is opened if none is.
     pub(super) fn begin_commit(&mut self) -> Time {
+        if let Some((least, _)) = self.timeline.open {
+            return least;
+        }
         let now = self.options.clock.now_micros();
         let next = now.clamp(0, END / 2).max(self.timeline.last + 1);
-        self.timeline.open.get_or_insert((next, next)).0
+        self.timeline.open.insert((next, next)).0
     }
 
     fn extend_commit(&mut self, least: Time, greatest: Time) {

@@ -56,6 +56,7 @@ impl Session {
             retain,
             watermark,
             source: None,
+            accepts: None,
             is_hidden: false,
         };
         self.check_defaults(&object)?;
@@ -139,6 +140,7 @@ impl Session {
             retain,
             watermark,
             source: Some(SourceOptions { connector }),
+            accepts: None,
             is_hidden: false,
         };
         self.add_timed_input(object)?;
@@ -176,6 +178,7 @@ impl Session {
             retain: Retain::All,
             watermark: None,
             source: None,
+            accepts: None,
             is_hidden: false,
         };
         if create.materialized {

@@ -99,6 +99,9 @@ impl Condition {
 
     /// Which rows pass.
     fn mask(&self, columns: &Columns, rows: usize) -> BooleanBuffer {
+        if rows <= BLOCK_ROWS {
+            return BooleanBuffer::new(vec![self.verdict(columns, rows)].into(), 0, rows);
+        }
         let bound: Vec<Bound> = self.tests.iter().map(|test| Bound::new(test, columns)).collect();
         let mut words: Vec<u64> = Vec::with_capacity(rows.div_ceil(BLOCK_ROWS));
         for start in (0..rows).step_by(BLOCK_ROWS) {
@@ -113,6 +116,20 @@ impl Condition {
             words.push(left);
         }
         BooleanBuffer::new(words.into(), 0, rows)
+    }
+}
+
+impl Condition {
+    /// Which rows of a block, the only one, pass. Tests after the last row has failed are not even prepared.
+    fn verdict(&self, columns: &Columns, rows: usize) -> u64 {
+        let mut left = u64::MAX.unbounded_shr((BLOCK_ROWS - rows) as u32);
+        for test in &self.tests {
+            if left == 0 {
+                break;
+            }
+            left &= Bound::new(test, columns).verdict(0, rows, left);
+        }
+        left
     }
 }
 
