@@ -5,9 +5,10 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
-use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawWindowExpr};
+use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast, lit};
 
@@ -133,7 +134,14 @@ impl ExprPlanner for PostgresPlanner {
         }
     }
 
-    fn plan_window(&self, raw: RawWindowExpr) -> DfResult<PlannerResult<RawWindowExpr>> {
+    /// DataFusion tells the results of two calls apart by a name in which casts do not appear, so that `sum(a)` and `sum(a::numeric)` would be one column.
+    fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> DfResult<PlannerResult<RawAggregateExpr>> {
+        name_casts(&mut raw.args)?;
+        Ok(PlannerResult::Original(raw))
+    }
+
+    fn plan_window(&self, mut raw: RawWindowExpr) -> DfResult<PlannerResult<RawWindowExpr>> {
+        name_casts(&mut raw.args)?;
         let wanted = match raw.func_def.name() {
             "row_number" | "rank" | "dense_rank" => DataType::Int64,
             "ntile" => DataType::Int32,
@@ -153,6 +161,16 @@ impl ExprPlanner for PostgresPlanner {
         });
         Ok(PlannerResult::Planned(cast(function, wanted)))
     }
+}
+
+/// Gives arguments with a cast in them a name in which it appears.
+fn name_casts(args: &mut [Expr]) -> DfResult<()> {
+    for arg in args {
+        if arg.exists(|part| Ok(matches!(part, Expr::Cast(_) | Expr::TryCast(_))))? {
+            *arg = arg.clone().alias(arg.to_string());
+        }
+    }
+    Ok(())
 }
 
 /// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the difference of two

@@ -12,6 +12,7 @@ use anabranch_plan::Plan;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
+use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion_expr::sqlparser::ast;
 
 use super::Session;
@@ -58,8 +59,9 @@ impl Session {
     fn unreadable(&self, object: &Object, at: Time, since: Time) -> Error {
         let last = self.timeline.last();
         let (kind, name) = (kind_name(object.kind), &object.name);
-        let error = Error::invalid(format!("{kind} \"{name}\" cannot be read as of {at}"));
-        let error = error.with_detail(format!("It can be read as of {since} to {last}, the last commit."));
+        let error = Error::invalid(format!("{kind} \"{name}\" cannot be read as of {}", moment(at)));
+        let range = format!("It can be read as of {} to {}, the last commit.", moment(since), moment(last));
+        let error = error.with_detail(range);
         match at > last {
             true => error.with_hint("SHOW TIME tells the time of the last commit."),
             false => error.with_hint("SET retain_history = '1 hour' keeps that much history from now on."),
@@ -95,6 +97,14 @@ pub(super) fn readable<'a>(object: &'a Object, past: Option<&Past>) -> Vec<&'a A
 fn earliest(object: &Object, past: &Past) -> Option<Time> {
     let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
     arrangements.filter_map(|arranged| past.readable.get(&arranged.arrangement).copied()).min()
+}
+
+/// A time as SHOW TIME tells it, and as a timestamp if it is one.
+fn moment(time: Time) -> String {
+    match timestamp_us_to_datetime(time) {
+        Some(timestamp) => format!("{time} ({})", timestamp.format("%F %T%.6f")),
+        None => time.to_string(),
+    }
 }
 
 /// A number of microseconds, a timestamp, or a text of one, as a time.

@@ -1,5 +1,6 @@
 //! SHOW and DESCRIBE: the catalog and the cluster as rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,16 +151,10 @@ impl Session {
     fn show_arrangements(&mut self) -> Result<Rows, Error> {
         self.await_dataflows(self.timeline.last())?;
         let stats = self.arrangements();
-        let named = stats.iter().map(|stats| {
-            self.catalog.objects().find_map(|object| {
-                let mut arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-                let arranged = arrangements.find(|arranged| arranged.arrangement == stats.arrangement)?;
-                let owners: Vec<String> = arranged.owners.iter().cloned().collect();
-                Some((object.name.clone(), object.column_list(&arranged.key), owners.join(", ")))
-            })
-        });
-        let named: Vec<Option<(String, String, String)>> =
-            named.zip(&stats).map(|(named, stats)| named.or_else(|| self.shared_name(stats.arrangement))).collect();
+        let name = |stats: &ArrangementStats| {
+            self.owned_name(stats.arrangement).or_else(|| self.shared_name(stats.arrangement))
+        };
+        let named: Vec<Option<(String, String, String)>> = stats.iter().map(name).collect();
         rows(vec![
             ("relation", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.0.clone())).collect())),
             ("key", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.1.clone())).collect())),
@@ -173,6 +168,20 @@ impl Session {
             ("compacted_to", numbers(stats.iter().map(|stats| stats.since))),
             ("slowest_reader", texts(stats.iter().map(|stats| stats.slowest_reader.clone()))),
         ])
+    }
+
+    /// The relations that an arrangement is of (several views, if their queries are equal), its key, and its owners.
+    fn owned_name(&self, arrangement: ArrangementId) -> Option<(String, String, String)> {
+        let of = |object: &'_ Object| {
+            let mut arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+            let arranged = arrangements.find(|arranged| arranged.arrangement == arrangement)?;
+            Some((object.name.clone(), object.column_list(&arranged.key), arranged.owners.clone()))
+        };
+        let all: Vec<(String, String, BTreeSet<String>)> = self.catalog.objects().filter_map(of).collect();
+        let key = all.first()?.1.clone();
+        let relations: Vec<String> = all.iter().map(|(name, ..)| name.clone()).collect();
+        let owners: BTreeSet<String> = all.into_iter().flat_map(|(.., owners)| owners).collect();
+        Some((relations.join(", "), key, Vec::from_iter(owners).join(", ")))
     }
 
     /// What an arrangement without a name is of, its key, and no owner.

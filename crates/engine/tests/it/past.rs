@@ -66,13 +66,16 @@ fn the_error_tells_the_range_that_can_be_read() {
     let text = "select * from t as of 2000";
     let error = fail(&mut session, text).render(text);
     assert!(error.contains("table \"t\" cannot be read as of 2000"), "{error}");
-    assert!(error.contains("as of 3000 to 3000, the last commit") && error.contains("retain_history"), "{error}");
+    let range = "as of 3000 (1970-01-01 00:00:00.003000) to 3000 (1970-01-01 00:00:00.003000), the last commit";
+    assert!(error.contains(range) && error.contains("retain_history"), "{error}");
     let text = "select * from t as of 3001";
     assert!(fail(&mut session, text).render(text).contains("SHOW TIME"));
     for text in ["select * from t as of k", "select * from t as of interval '1 day'", "select * from t as of null"] {
         fail(&mut session, text);
     }
     assert!(fail(&mut session, "create view v as select * from t as of 3000").render("").contains("AS OF"));
+    let text = "select * from t as of 3000 where k > 1";
+    assert!(fail(&mut session, text).render(text).contains("AS OF comes last"));
     assert_eq!(ask(&mut session, "show time"), ["3000 1970-01-01T00:00:00.003"]);
     assert_eq!(ask(&mut session, "select count(*) as of from t"), ["2"]);
 }

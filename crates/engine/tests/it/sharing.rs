@@ -152,6 +152,9 @@ fn show_arrangements_names_what_is_shared_and_the_slowest_reader() {
     assert!(rows.iter().any(|row| row.starts_with("orders id orders 4 ")), "{rows:#?}");
     assert!(rows.iter().any(|row| row.starts_with("Stage")), "{rows:#?}");
     assert!(rows.iter().all(|row| !row.ends_with(' ')), "every arrangement has a slowest reader: {rows:#?}");
+    run(&mut session, &format!("create materialized view again as {SUMS}"));
+    let rows = ask(&mut session, "show arrangements");
+    assert!(rows.iter().any(|row| row.starts_with("again, sums ") && row.contains(" again, sums ")), "{rows:#?}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn named(place: &TokenWithSpan, word: &str) -> TokenWithSpan {
     TokenWithSpan { token: Token::make_word(word, None), span: place.span }
 }
 
-fn placed(error: SqlError, token: &TokenWithSpan, text: &str) -> SqlError {
+pub(super) fn placed(error: SqlError, token: &TokenWithSpan, text: &str) -> SqlError {
     let start = token.span.start;
     SqlError { position: Some(offset_of(text, start.line, start.column)), ..error }
 }

@@ -368,7 +368,13 @@ impl Input<'_> {
         let dialect = Postgres;
         let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
         let expr = parser.parse_expr()?;
-        parser.expect_token(&Token::EOF)?;
+        let rest = parser.peek_token_ref();
+        if rest.token != Token::EOF {
+            let error = SqlError::new(ErrorKind::Syntax, format!("syntax error at or near \"{}\"", rest.token))
+                .with_detail("AS OF comes last in a query: its time is that of all tables.")
+                .with_hint("Write SELECT .. FROM .. WHERE .. AS OF time.");
+            return Err(asof::placed(error, rest, self.text));
+        }
         Ok(Some(Box::new(expr)))
     }
 
