@@ -4,6 +4,8 @@
 //! passed. With a snapshot, what was there at the start comes first, at the time of the start. Within one time, each row
 //! appears once.
 //!
+//! Rows that cannot be computed are an error, told after the changes of all times before.
+//!
 //! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are gone or are
 //! sources that are read to their end. A table is never at its end.
 
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
-use anabranch_batch::{Batch, Diffs, Time, Times};
+use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use anabranch_sql::statement::{ObjectKind, Subscribe};
 use arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -50,6 +52,8 @@ struct Live {
     queue: VecDeque<Result<Changes, Error>>,
     /// What was taken from the cluster and is not complete yet.
     pending: Vec<Batch>,
+    /// Row errors, likewise: time, message, diff.
+    pending_errors: Vec<(Time, String, Diff)>,
     /// Changes before this time are left out.
     from: Time,
     up_to: Option<Time>,
@@ -75,6 +79,7 @@ impl Session {
             schema: schema.clone(),
             queue: VecDeque::new(),
             pending: Vec::new(),
+            pending_errors: Vec::new(),
             from: if subscribe.snapshot { Time::MIN } else { as_of + 1 },
             up_to: subscribe.up_to,
             progress: subscribe.progress,
@@ -185,17 +190,21 @@ impl Live {
     fn absorb(&mut self, changes: cluster::Changes) -> Result<(), Error> {
         let before = self.up_to.unwrap_or(Time::MAX);
         let wanted = |time: Time| self.from <= time && time < before;
-        if let Some(error) = row_error(
-            changes.errors.iter().filter(|(time, _, _)| wanted(*time)).map(|(_, text, diff)| (text.as_str(), *diff)),
-        ) {
-            self.queue.push_back(Err(error));
-        }
+        self.pending_errors.extend(changes.errors.into_iter().filter(|(time, _, _)| wanted(*time)));
         let batches = changes.batches.into_iter().map(|batch| filter_by_time(&batch.flatten(), wanted));
         self.pending.extend(batches.filter(|batch| !batch.is_empty()));
         if changes.upper > self.upper {
             self.upper = changes.upper;
-            for batch in self.take_complete() {
-                self.queue.push_back(Ok(Changes::Rows(changes_batch(&self.schema, &batch)?)));
+            match (self.take_complete(), self.take_error()) {
+                (rows, None) => self.give(&rows)?,
+                (rows, Some((failed, error))) => {
+                    let part = |keep: &dyn Fn(Time) -> bool| -> Vec<Batch> {
+                        rows.iter().map(|batch| filter_by_time(batch, keep)).collect()
+                    };
+                    self.give(&part(&|time| time < failed))?;
+                    self.queue.push_back(Err(error));
+                    self.give(&part(&|time| time >= failed))?;
+                }
             }
             if self.progress {
                 self.queue.push_back(Ok(Changes::Progress(self.upper.min(before))));
@@ -203,6 +212,28 @@ impl Live {
         }
         self.ended |= self.upper >= before;
         Ok(())
+    }
+
+    fn give(&mut self, rows: &[Batch]) -> Result<(), Error> {
+        for batch in rows.iter().filter(|batch| !batch.is_empty()) {
+            self.queue.push_back(Ok(Changes::Rows(changes_batch(&self.schema, batch)?)));
+        }
+        Ok(())
+    }
+
+    /// The first time before `upper` at which rows cannot be computed, and what is said of them. What comes later is not told: reading goes on as if there were
+    /// no such rows.
+    fn take_error(&mut self) -> Option<(Time, Error)> {
+        let upper = self.upper;
+        let mut complete: Vec<(Time, String, Diff)> =
+            self.pending_errors.extract_if(.., |(time, ..)| *time < upper).collect();
+        complete.sort_by_key(|(time, ..)| *time);
+        let of_a_time = complete.chunk_by(|a, b| a.0 == b.0);
+        let told = |errors: &[(Time, String, Diff)]| {
+            let error = row_error(errors.iter().map(|(_, text, diff)| (text.as_str(), *diff)))?;
+            Some((errors[0].0, error))
+        };
+        of_a_time.into_iter().find_map(told)
     }
 
     /// Pending changes before `upper`, ordered by time and then by their columns, in one batch; or in several, none small but the last. Each worker has summed its own,

@@ -120,6 +120,44 @@ fn row_errors_are_told_once() {
     });
 }
 
+/// A reader was told of an error before, and often in place of, what had been right until then; and of errors of several times as if they were in force together.
+#[test]
+fn changes_before_an_error_come_before_it() {
+    with_workers(|session| {
+        run(session, "SET retain_history = '1 hour'");
+        run(session, "CREATE TABLE t (k int, x bigint)");
+        run(session, "CREATE MATERIALIZED VIEW sums AS SELECT k, sum(x) AS s FROM t GROUP BY k");
+        run(session, "INSERT INTO t VALUES (1, 1)");
+        let start = session.time();
+        run(session, "INSERT INTO t VALUES (2, 5)");
+        for k in [3, 4] {
+            run(session, &format!("INSERT INTO t VALUES ({k}, 9223372036854775807), ({k}, 1)"));
+            run(session, &format!("DELETE FROM t WHERE k = {k}"));
+        }
+        run(session, "INSERT INTO t VALUES (5, 7)");
+        let end = session.time() + 1;
+        let all = subscribe(session, &format!("SUBSCRIBE sums AS OF {start} UP TO {end}"));
+        let (mut rows, mut after_error) = (vec![], vec![]);
+        let mut errors = 0;
+        loop {
+            match session.next_changes(&all, LONG) {
+                Err(error) => {
+                    assert!(error.message.contains("group 3") && error.detail.is_none(), "{error:?}");
+                    errors += 1;
+                }
+                Ok(Changes::Rows(batch)) => {
+                    let columns: Vec<usize> = (1..batch.num_columns()).collect();
+                    let lines = batch_lines(&batch.project(&columns).unwrap());
+                    if errors == 0 { &mut rows } else { &mut after_error }.extend(lines);
+                }
+                Ok(Changes::End) => break,
+                Ok(other) => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((rows, errors, after_error), (vec!["1 1 1".into(), "1 2 5".into()], 1, vec!["1 5 7".to_string()]));
+    });
+}
+
 #[test]
 fn an_interrupt_ends_the_wait() {
     with_workers(|session| {
