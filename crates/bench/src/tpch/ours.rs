@@ -78,6 +78,9 @@ fn take_changes(session: &mut Session, subscription: &Subscription) -> Result<()
 
 /// Row `i` has time `from + i / logical`.
 fn times(from: i64, n: usize, logical: usize) -> Times {
+    if logical == 1 {
+        return Times::Column((from..from + n as i64).collect());
+    }
     let mut times = Vec::with_capacity(n + logical);
     (from..).take(n.div_ceil(logical)).for_each(|time| times.extend(std::iter::repeat_n(time, logical)));
     times.truncate(n);
