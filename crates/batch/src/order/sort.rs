@@ -24,6 +24,7 @@ const DENSE_RANGE_MAX: usize = 1 << 17;
 /// # Panics
 /// If there are 2^32 rows or more.
 pub fn sort_by_hash(hashes: &[u64]) -> Vec<u32> {
+    assert!(u32::try_from(hashes.len()).is_ok(), "a batch has less than 2^32 rows");
     if hashes.is_sorted() {
         return (0..hashes.len() as u32).collect();
     }

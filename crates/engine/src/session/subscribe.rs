@@ -4,7 +4,7 @@
 //! passed. With a snapshot, what was there at the start comes first, at the time of the start. Within one time, each row
 //! appears once.
 //!
-//! Rows that cannot be computed are an error, told after the changes of all times before.
+//! Rows that cannot be computed are an error for each time at which some come, told after the changes of all times before.
 //!
 //! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are gone or are
 //! sources that are read to their end. A table is never at its end.
@@ -96,7 +96,7 @@ impl Session {
     /// Returns as soon as there is something, or [`Changes::Nothing`] after `timeout`.
     ///
     /// # Errors
-    /// `Data` for a row that cannot be computed, once; reading may go on. `Cancelled` when interrupted. `Closed` for a
+    /// `Data` for rows that cannot be computed, once for each time at which some come; reading may go on. `Cancelled` when interrupted. `Closed` for a
     /// subscription that was taken back.
     pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
         let now = Instant::now();
@@ -195,17 +195,8 @@ impl Live {
         self.pending.extend(batches.filter(|batch| !batch.is_empty()));
         if changes.upper > self.upper {
             self.upper = changes.upper;
-            match (self.take_complete(), self.take_error()) {
-                (rows, None) => self.give(&rows)?,
-                (rows, Some((failed, error))) => {
-                    let part = |keep: &dyn Fn(Time) -> bool| -> Vec<Batch> {
-                        rows.iter().map(|batch| filter_by_time(batch, keep)).collect()
-                    };
-                    self.give(&part(&|time| time < failed))?;
-                    self.queue.push_back(Err(error));
-                    self.give(&part(&|time| time >= failed))?;
-                }
-            }
+            let (rows, errors) = (self.take_complete(), self.take_errors());
+            self.give(rows, errors)?;
             if self.progress {
                 self.queue.push_back(Ok(Changes::Progress(self.upper.min(before))));
             }
@@ -214,26 +205,37 @@ impl Live {
         Ok(())
     }
 
-    fn give(&mut self, rows: &[Batch]) -> Result<(), Error> {
-        for batch in rows.iter().filter(|batch| !batch.is_empty()) {
-            self.queue.push_back(Ok(Changes::Rows(changes_batch(&self.schema, batch)?)));
+    /// Queues changes and errors, both in order of time: an error before the changes of its own time.
+    fn give(&mut self, rows: Vec<Batch>, errors: Vec<(Time, Error)>) -> Result<(), Error> {
+        let mut errors = errors.into_iter().peekable();
+        for mut rest in rows {
+            while !rest.is_empty() {
+                let last = rest.times().get(rest.len() - 1);
+                let error = errors.next_if(|(time, _)| *time <= last);
+                let n_before = error.as_ref().map_or(rest.len(), |(time, _)| n_before(&rest, *time));
+                if n_before > 0 {
+                    let batch = changes_batch(&self.schema, &rest.slice(0, n_before))?;
+                    self.queue.push_back(Ok(Changes::Rows(batch)));
+                }
+                self.queue.extend(error.map(|(_, error)| Err(error)));
+                rest = rest.slice(n_before, rest.len() - n_before);
+            }
         }
+        self.queue.extend(errors.map(|(_, error)| Err(error)));
         Ok(())
     }
 
-    /// The first time before `upper` at which rows cannot be computed, and what is said of them. What comes later is not told: reading goes on as if there were
-    /// no such rows.
-    fn take_error(&mut self) -> Option<(Time, Error)> {
+    /// The times before `upper` at which rows come that cannot be computed, and what is said of those of each.
+    fn take_errors(&mut self) -> Vec<(Time, Error)> {
         let upper = self.upper;
         let mut complete: Vec<(Time, String, Diff)> =
             self.pending_errors.extract_if(.., |(time, ..)| *time < upper).collect();
         complete.sort_by_key(|(time, ..)| *time);
-        let of_a_time = complete.chunk_by(|a, b| a.0 == b.0);
         let told = |errors: &[(Time, String, Diff)]| {
             let error = row_error(errors.iter().map(|(_, text, diff)| (text.as_str(), *diff)))?;
             Some((errors[0].0, error))
         };
-        of_a_time.into_iter().find_map(told)
+        complete.chunk_by(|a, b| a.0 == b.0).filter_map(told).collect()
     }
 
     /// Pending changes before `upper`, ordered by time and then by their columns, in one batch; or in several, none small but the last. Each worker has summed its own,
@@ -266,6 +268,20 @@ impl Live {
             Some(if is_in_order { batch } else { consolidate_in_time_order(batch) })
         };
         given.into_iter().filter_map(give).collect()
+    }
+}
+
+/// How many rows, which are in order of time, come before `time`.
+fn n_before(batch: &Batch, time: Time) -> usize {
+    match batch.times() {
+        Times::Constant(of_all) => {
+            if *of_all < time {
+                batch.len()
+            } else {
+                0
+            }
+        }
+        Times::Column(times) => times.partition_point(|of_row| *of_row < time),
     }
 }
 

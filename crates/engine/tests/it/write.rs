@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anabranch_engine::{Error, ErrorKind, Options, Poll, Session, Times};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
 
 use crate::support::{Scripted, ask, fail, pairs, run, tag, with_workers};
 
@@ -37,6 +38,29 @@ fn a_duplicate_key_leaves_nothing() {
         // Keys may change places within one statement.
         run(session, "UPDATE t SET a = 3 - a");
         assert_eq!(ask(session, "SELECT a FROM t ORDER BY a"), ["1", "2"]);
+    });
+}
+
+/// Rows of a schema that fitted before are not looked at again, but for NULLs; a table of the same name is another table.
+#[test]
+fn what_fitted_before_may_still_have_nulls_or_come_to_another_table() {
+    with_workers(|session| {
+        let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true)]));
+        let rows = |values: Vec<Option<i64>>| {
+            let column: ArrayRef = Arc::new(Int64Array::from(values));
+            RecordBatch::try_new(schema.clone(), vec![column]).unwrap()
+        };
+        run(session, "CREATE TABLE t (k bigint NOT NULL)");
+        for value in [1, 2, 3] {
+            session.insert("t", &rows(vec![Some(value)])).unwrap();
+        }
+        let error = session.insert("t", &rows(vec![Some(4), None])).unwrap_err();
+        assert!(error.message.contains("NOT NULL"), "{error}");
+        assert_eq!(ask(session, "SELECT * FROM t ORDER BY k"), ["1", "2", "3"]);
+        run(session, "DROP TABLE t; CREATE TABLE t (k int)");
+        assert!(session.insert("t", &rows(vec![Some(1 << 40)])).is_err());
+        session.insert("t", &rows(vec![Some(7)])).unwrap();
+        assert_eq!(ask(session, "SELECT k, pg_typeof(k) FROM t"), ["7 integer"]);
     });
 }
 

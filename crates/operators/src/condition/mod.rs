@@ -117,9 +117,7 @@ impl Condition {
         }
         BooleanBuffer::new(words.into(), 0, rows)
     }
-}
 
-impl Condition {
     /// Which rows of a block, the only one, pass. Tests after the last row has failed are not even prepared.
     fn verdict(&self, columns: &Columns, rows: usize) -> u64 {
         let mut left = u64::MAX.unbounded_shr((BLOCK_ROWS - rows) as u32);
