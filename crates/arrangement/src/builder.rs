@@ -111,6 +111,20 @@ impl Builder {
         self.held.iter().map(|(_, batch)| batch.clone()).chain(pieces).collect()
     }
 
+    /// Lets go of batches of which no update is later than `since`.
+    pub(crate) fn forget_until(&mut self, since: Time) {
+        self.held.retain(|(_, batch)| batch.times().max() > since);
+        self.pieces.retain(|piece| piece.time_max() > since);
+        self.rows = self.held.iter().map(|(_, batch)| batch.len()).sum();
+        self.set_span();
+    }
+
+    fn set_span(&mut self) {
+        let held = self.held.iter().map(|(first, batch)| (*first, batch.times().max()));
+        let kept = self.pieces.iter().map(|piece| (piece.time_min(), piece.time_max()));
+        self.span = held.chain(kept).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
+    }
+
     /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. Nobody will tell times before `since` apart. The run may
     /// be empty; one of very many rows has several parts.
     ///
@@ -122,9 +136,7 @@ impl Builder {
         let due = self.take_before(upper);
         let is_due = |piece: &mut Rc<Run>| upper == END || piece.time_max() < upper;
         let mut pieces: Vec<Rc<Run>> = self.pieces.extract_if(.., is_due).collect();
-        let held = self.held.iter().map(|(first, batch)| (*first, batch.times().max()));
-        let kept = self.pieces.iter().map(|piece| (piece.time_min(), piece.time_max()));
-        self.span = held.chain(kept).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
+        self.set_span();
         pieces.extend(sort_pieces(&self.layout, due, since));
         let parts = pieces.iter().map(|piece| piece.chunks().to_vec()).collect();
         Run::from_parts(Rc::clone(&self.layout), lower, upper, since, parts)

@@ -4,7 +4,7 @@
 //! runs, the merge schedule, and the hash function (a collision costs time, never an answer).
 //!
 //! A [`Run`] is an immutable sorted list of [`Chunk`]s; the [`Builder`] makes runs of unsorted batches; the [`Spine`] merges them
-//! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers, a [`Listener`] hears of its runs, a [`Follower`] of what is written; [`probe`] looks many keys up at once,
+//! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers (`shared`), a [`Listener`] hears of its runs, a [`Follower`] of what is written; [`probe`] looks many keys up at once,
 //! [`ValueCursor`] walks one key's values in order, [`snapshot`] and [`Snapshot`] read everything.
 //!
 //! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over. Readers read [`Reader::runs`] as of any time in `since .. upper`,
@@ -45,7 +45,7 @@
 //! assert_eq!(reader.stats().rows, 1);
 //! ```
 //!
-//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`, [`Spine`], [`Writer`], [`Keys`], [`probe`],
+//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`, [`Spine`], [`Writer`], `shared`, `listener`, [`Keys`], [`probe`],
 //! [`ValueCursor`], [`Snapshot`].
 
 mod builder;
@@ -57,12 +57,14 @@ mod keys;
 mod knot;
 mod lane;
 mod layout;
+mod listener;
 mod locate;
 mod merge;
 mod ordering;
 mod pending;
 mod probe;
 mod run;
+mod shared;
 mod snapshot;
 mod sort;
 mod spine;
@@ -70,10 +72,12 @@ mod spine;
 pub use builder::Builder;
 pub use chunk::Chunk;
 pub use cursor::ValueCursor;
-pub use handle::{Follower, Listener, Reader, Sealed, Stats, WeakReader, Writer, arrangement};
+pub use handle::{Reader, Stats, Writer, arrangement};
 pub use keys::{Keys, NullKeys};
 pub use layout::{Layout, ValueOrder};
+pub use listener::{Follower, Listener, Sealed};
 pub use probe::{Matches, probe};
 pub use run::Run;
+pub use shared::Origin;
 pub use snapshot::{Snapshot, snapshot};
 pub use spine::{MergeEffort, Spine, SpineStats};

@@ -205,6 +205,21 @@ impl Spine {
         self.since
     }
 
+    /// How much merging an insertion does.
+    pub(crate) fn effort(&self) -> MergeEffort {
+        self.effort
+    }
+
+    /// The latest time of all updates. O(runs).
+    pub(crate) fn time_max(&self) -> Option<Time> {
+        self.readable().iter().map(|run| run.time_max()).max()
+    }
+
+    /// Lets go of all updates: complete before no time, as if new.
+    pub(crate) fn forget(&mut self) {
+        *self = Spine { since: self.since, ..Spine::new(Rc::clone(&self.layout), self.effort) };
+    }
+
     /// Promises that nobody will ask for times before `since`. A time before an earlier promise changes nothing.
     pub fn set_since(&mut self, since: Time) {
         self.since = self.since.max(since);

@@ -14,7 +14,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::compute;
 use std::sync::Arc;
 
-use crate::control::{Diffs, END, Key, Times, Until};
+use crate::control::{Diffs, END, Key, Time, Times, Until};
 use crate::order::sort_by_time;
 use crate::{gather, hash};
 
@@ -324,6 +324,18 @@ impl Batch {
         match &self.times {
             Times::Column(times) if !times.is_sorted() => self.take(&sort_by_time(times)),
             _ => self,
+        }
+    }
+
+    /// The updates with times after `time`.
+    pub fn after(&self, time: Time) -> Batch {
+        match &self.times {
+            times if times.min() > time => self.clone(),
+            Times::Constant(_) => self.slice(0, 0),
+            Times::Column(times) => {
+                let keep: BooleanArray = times.iter().map(|of_row| Some(*of_row > time)).collect();
+                self.filter(&keep)
+            }
         }
     }
 

@@ -13,8 +13,10 @@
 //!
 //! Cost: well under 1 ns per row for one integer column, 1 ns for each of several, 3 ns per short string.
 
-use arrow::array::{Array, ArrayRef, OffsetSizeTrait};
-use arrow::buffer::ScalarBuffer;
+use arrow::array::{Array, ArrayData, ArrayRef, BooleanArray, OffsetSizeTrait, make_array};
+use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::datatypes::DataType;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cells::{ByteCells, Cells, F16, Views, canonical, cells, is_integer_like, nulls, scalars};
@@ -110,6 +112,25 @@ pub fn invertible_words(columns: &[ArrayRef]) -> Option<ScalarBuffer<u64>> {
 #[inline]
 pub fn hash_word(word: u64) -> u64 {
     word ^ (1 << 63)
+}
+
+/// The column of an integer-like type, without nulls, whose hashes these are: see [`is_exact`].
+///
+/// # Panics
+/// If the type is not integer-like.
+pub fn unhash(data_type: &DataType, hashes: &[u64]) -> ArrayRef {
+    assert!(is_integer_like(data_type), "hashes of {data_type} are not exact");
+    let words = hashes.iter().map(|&hash| hash_word(hash));
+    // (A word is the integer, with its sign in the bits that it does not have.)
+    let buffer = match data_type.primitive_width() {
+        None => return Arc::new(words.map(|word| Some(word != 0)).collect::<BooleanArray>()),
+        Some(1) => Buffer::from_vec(words.map(|word| word as u8).collect()),
+        Some(2) => Buffer::from_vec(words.map(|word| word as u16).collect()),
+        Some(4) => Buffer::from_vec(words.map(|word| word as u32).collect()),
+        Some(_) => Buffer::from_vec(words.collect::<Vec<u64>>()),
+    };
+    let data = ArrayData::builder(data_type.clone()).len(hashes.len()).add_buffer(buffer).build();
+    make_array(data.expect("integers of any bits are legal"))
 }
 
 /// A hash whose bits are all well spread: a bijection.

@@ -155,7 +155,7 @@ fn run_ours(case: &Case) -> Figures {
         let mut input = ours::Input::new(if matches!(case.verb, Verb::Count | Verb::Distinct) { 1 } else { 2 });
         let (probe, rows_out) = worker.dataflow::<Time, _, _>(|scope| {
             let rows = input.open(scope, ours::BEFORE);
-            ours::count_rows(rows.then_timed("reduce", vec![0], tactic(case.verb)))
+            ours::count_rows(rows.then_timed("reduce", vec![0], tactic(case.verb), None))
         });
         let make = |rows: &[(u64, u64)], start: u64| {
             let batch = batch(rows, start as Time, case.times);

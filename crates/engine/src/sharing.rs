@@ -9,7 +9,7 @@
 //!
 //! What is worth it: whatever keeps state over rows that change. The inputs of joins are arranged anyway, so sharing them costs an edge
 //! between two dataflows. The result of an aggregate, DISTINCT or top-k is arranged for the purpose: it is seldom larger than the state behind
-//! it. Filters, projections, unions and literal rows are computed by each query: they keep nothing.
+//! it, and while nobody looks into it, it mostly is that state (decision 0016). Filters, projections, unions and literal rows are computed by each query: they keep nothing.
 //!
 //! Cost: a hash of each sub-plan asked for, linear in its size. Source: "Shared arrangements" (VLDB 2020), section 5; there the programmer
 //! names what is shared, here it is found.
@@ -173,9 +173,16 @@ impl<'a> Drafter<'a> {
     /// # Errors
     /// As [`prepare`].
     pub fn draft(&mut self, name: &str, plan: &Arc<Plan>, keys: &[Vec<usize>]) -> Result<(), Error> {
+        let exports = keys.iter().map(|key| self.export(key, false)).collect();
+        self.draft_with(name, plan, exports)
+    }
+
+    fn export(&mut self, key: &[usize], is_part: bool) -> Export {
+        Export { arrangement: ArrangementId(self.next_id()), key: key.to_vec(), is_part }
+    }
+
+    fn draft_with(&mut self, name: &str, plan: &Arc<Plan>, exports: Vec<Export>) -> Result<(), Error> {
         let dataflow = DataflowId(self.next_id());
-        let exports: Vec<Export> =
-            keys.iter().map(|key| Export { arrangement: ArrangementId(self.next_id()), key: key.clone() }).collect();
         // (What is shared is a part of the query: it makes arrangements that do for the other parts too.)
         let leaves = Rc::clone(self.leaves.get_or_insert_with(|| Rc::new(Leaves::of(plan))));
         let physical = prepare(plan, &leaves, self.reads, &exports, self)?;
@@ -186,9 +193,9 @@ impl<'a> Drafter<'a> {
     /// Drafts a shared dataflow of `plan` with an arrangement by `key`.
     fn share(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<ArrangementId, Error> {
         let name = format!("shared {}", anabranch_plan::explain::line(plan));
-        self.draft(&name, plan, &[key.to_vec()])?;
-        let draft = self.drafts.last().expect("a draft was just made");
-        let arrangement = draft.exports[0].arrangement;
+        let export = self.export(key, true);
+        let arrangement = export.arrangement;
+        self.draft_with(&name, plan, vec![export])?;
         self.made.add(plan, Entry { key: key.to_vec(), arrangement, since: self.as_of });
         Ok(arrangement)
     }

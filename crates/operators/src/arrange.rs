@@ -84,7 +84,9 @@ pub enum Readers {
     Inside,
     /// Others: the row errors are arranged too.
     Outside,
-    /// Both.
+    /// Others, perhaps, some time: until they ask, the step before keeps the rows if it can.
+    Perhaps,
+    /// Those inside and outside.
     Everywhere,
 }
 
@@ -107,8 +109,13 @@ impl<'s> Chain<'s> {
 
     /// As [`arrange`](Chain::arrange), for whoever reads it.
     pub fn arrange_for(self, readers: Readers, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Made<'s> {
-        let chain = self.by_key(layout.key.clone());
-        let (rows, reader) = Sealer::new(layout, effort, chain.as_of());
+        let mut chain = self.by_key(layout.key.clone());
+        let (mut rows, reader) = Sealer::new(layout, effort, chain.as_of());
+        if readers == Readers::Perhaps
+            && let Some(origin) = chain.origin()
+        {
+            rows.writer.set_origin(origin);
+        }
         let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort };
         let mut errors_reader = None;
         if readers != Readers::Inside {
@@ -117,7 +124,7 @@ impl<'s> Chain<'s> {
         }
         let name = format!("Arrange {name}");
         let sealed = match readers {
-            Readers::Outside => {
+            Readers::Outside | Readers::Perhaps => {
                 chain.into_arrangement(name, arranging);
                 None
             }

@@ -18,6 +18,9 @@
 //! kind, or the last link's; arranging at the end is counted by itself.
 //! Source: Trill 3 (operators push batches to each other directly); Quill 4 (only a re-shard ends a pipeline).
 
+use std::rc::Rc;
+
+use anabranch_arrangement::Origin;
 use anabranch_batch::{Batch, END, Time};
 use timely::communication::Pull;
 use timely::container::NoopBuilder;
@@ -32,6 +35,7 @@ use timely::scheduling::Activator;
 use crate::drive::{Hold, frontier_of, send};
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
+use crate::recall::Recalling;
 use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
 use crate::{Scope, Stream};
@@ -45,6 +49,8 @@ pub struct Chain<'s> {
     heads: Vec<Head<'s>>,
     links: Vec<Link>,
     as_of: Time,
+    /// Rows with equal values in these columns are on one worker: the one of their hash.
+    placed_by: Option<Vec<usize>>,
 }
 
 /// Opens a feed: connects its inputs to the operator. The activator wakes the operator.
@@ -64,6 +70,12 @@ type Apply = Box<dyn FnMut(Batch, &mut Output)>;
 enum Link {
     Apply(Apply),
     Timed(Advancing),
+}
+
+impl Link {
+    fn recalls(&self) -> bool {
+        matches!(self, Link::Timed(last) if last.tactic.recalls())
+    }
 }
 
 /// Brings rows into an operator.
@@ -105,11 +117,12 @@ impl<'s> Chain<'s> {
             heads: vec![Head::Edge(stream, None)],
             links: vec![],
             as_of,
+            placed_by: None,
         }
     }
 
     pub(crate) fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, open: Open<'s>) -> Chain<'s> {
-        Chain { scope, kind, has_feed: true, heads: vec![Head::Feed(open)], links: vec![], as_of }
+        Chain { scope, kind, has_feed: true, heads: vec![Head::Feed(open)], links: vec![], as_of, placed_by: None }
     }
 
     /// The rows and row errors of all chains together.
@@ -134,15 +147,31 @@ impl<'s> Chain<'s> {
     /// Then a function of each batch of rows; row errors pass.
     pub fn then(mut self, kind: &'static str, apply: impl FnMut(Batch, &mut Output) + 'static) -> Chain<'s> {
         self.links.push(Link::Apply(Box::new(apply)));
+        self.placed_by = None;
         self.called(kind)
     }
 
-    /// Then a tactic of one input, with rows of equal `key` on one worker.
-    pub fn then_timed(self, kind: &'static str, key: Vec<usize>, tactic: Box<dyn Timed>) -> Chain<'s> {
+    /// Then a tactic of one input, with rows of equal `key` on one worker. What it puts out has the key in the columns `key_out`, if it has it at all.
+    pub fn then_timed(
+        self,
+        kind: &'static str,
+        key: Vec<usize>,
+        tactic: Box<dyn Timed>,
+        key_out: Option<Vec<usize>>,
+    ) -> Chain<'s> {
         let mut chain = self.by_key(key);
         let as_of = chain.as_of;
         chain.links.push(Link::Timed(Advancing::new(tactic, as_of)));
+        chain.placed_by = key_out;
         chain.called(kind)
+    }
+
+    /// Whoever can tell all rows that have come to the end: the last step, if it can.
+    pub(crate) fn origin(&mut self) -> Option<Rc<dyn Origin>> {
+        let Link::Timed(last) = self.links.pop_if(|last| last.recalls())? else { return None };
+        let recalling = Recalling::new(last.tactic);
+        self.links.push(Link::Timed(Advancing { tactic: Box::new(recalling.clone()), ..last }));
+        Some(Rc::new(recalling))
     }
 
     fn called(mut self, kind: &'static str) -> Chain<'s> {
@@ -154,12 +183,12 @@ impl<'s> Chain<'s> {
 
     /// With rows of equal `key` on one worker.
     pub(crate) fn by_key(self, key: Vec<usize>) -> Chain<'s> {
-        if self.scope.peers() == 1 {
+        if self.scope.peers() == 1 || self.placed_by.as_ref() == Some(&key) {
             return self;
         }
         let (scope, kind, as_of) = (self.scope, self.kind, self.as_of);
-        let heads = vec![Head::Edge(self.into_stream(), Some(key))];
-        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of }
+        let heads = vec![Head::Edge(self.into_stream(), Some(key.clone()))];
+        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: Some(key) }
     }
 
     /// The end of the chain as an edge.

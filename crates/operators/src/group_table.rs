@@ -13,8 +13,8 @@
 //! columns once. 16 bytes a group, and its key unless exact.
 
 use anabranch_batch::hash::spread;
-use anabranch_batch::{equal, hash};
-use arrow::array::{Array, ArrayRef, new_empty_array};
+use anabranch_batch::{Columns, equal, gather, hash};
+use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 use hashbrown::HashTable;
 use std::collections::HashMap;
@@ -40,6 +40,7 @@ const RECENT_ROWS_MIN: usize = 4;
 /// A dictionary from keys to slots. See the module's page.
 #[derive(Debug)]
 pub struct GroupTable {
+    key_types: Vec<DataType>,
     /// Whether equal hashes mean equal keys.
     exact: bool,
     /// Hash and slot of every live group, except that of NULL when exact.
@@ -79,6 +80,7 @@ impl GroupTable {
     pub fn new(key_types: &[DataType]) -> GroupTable {
         let empty: Vec<ArrayRef> = key_types.iter().map(new_empty_array).collect();
         GroupTable {
+            key_types: key_types.to_vec(),
             exact: empty.is_empty() || hash::is_exact(&empty),
             table: HashTable::new(),
             null: None,
@@ -192,6 +194,26 @@ impl GroupTable {
     /// Whether there is no group.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The slots of all live groups, and their keys' columns.
+    pub(crate) fn groups(&self) -> (Vec<u32>, Columns) {
+        let (mut slots, hashes): (Vec<u32>, Vec<u64>) = self.table.iter().map(|entry| (entry.slot, entry.hash)).unzip();
+        if !self.exact {
+            let places: Vec<(u32, u32)> = slots.iter().map(|&slot| self.keys.place(slot)).collect();
+            let keys = match places.is_empty() {
+                true => self.key_types.iter().map(new_empty_array).collect(),
+                false => gather::interleave(&self.keys.sources(), &places),
+            };
+            return (slots, keys);
+        }
+        let mut keys: Columns = self.key_types.iter().map(|key_type| hash::unhash(key_type, &hashes)).collect();
+        if let Some(null) = self.null {
+            slots.push(null.slot);
+            let null: Columns = self.key_types.iter().map(|key_type| new_null_array(key_type, 1)).collect();
+            keys = gather::concat(&[&keys, &null]);
+        }
+        (slots, keys)
     }
 
     /// Bytes of the table and the stored keys.

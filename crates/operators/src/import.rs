@@ -16,7 +16,6 @@ use std::rc::Rc;
 
 use anabranch_arrangement::{Follower, Reader, Snapshot};
 use anabranch_batch::{Batch, END, Time, Times};
-use arrow::array::BooleanArray;
 use timely::progress::frontier::MutableAntichain;
 use timely::scheduling::Activator;
 
@@ -164,9 +163,10 @@ impl ImportState {
             (None, Some(follower)) => follower.drain(),
             (None, None) => (vec![], END),
         };
-        match self.upper > self.as_of {
+        // (No update has the least time.)
+        match self.upper > self.as_of || self.as_of == Time::MIN {
             true => batches.extend(live),
-            false => batches.extend(live.into_iter().map(|batch| after(batch, self.as_of))),
+            false => batches.extend(live.into_iter().map(|batch| batch.after(self.as_of))),
         }
         self.upper = upper;
         self.give(batches, out);
@@ -196,20 +196,6 @@ fn moved(batch: Batch, (after, until): (Time, Time)) -> Batch {
             let moved = times.iter().map(|&time| if after < time && time < until { until } else { time });
             let moved = Times::Column(moved.collect()).simplify();
             batch.with_times(moved)
-        }
-    }
-}
-
-/// The updates of a batch with times after `as_of`.
-fn after(batch: Batch, as_of: Time) -> Batch {
-    match batch.times() {
-        // (No update has the least time.)
-        _ if as_of == Time::MIN => batch,
-        times if times.min() > as_of => batch,
-        Times::Constant(_) => batch.slice(0, 0),
-        Times::Column(times) => {
-            let keep: BooleanArray = times.iter().map(|time| Some(*time > as_of)).collect();
-            batch.filter(&keep)
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
 //! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`recognize`], [`drive`] (drivers), [`sink`] (how changes leave),
-//! [`temporal`] (verbs on events), [`chain`] (steps that are one operator of the runtime), [`steps`] (how long they run).
+//! [`temporal`] (verbs on events), [`chain`] (steps that are one operator of the runtime), `recall` (steps that tell their rows again), [`steps`] (how long they run).
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
@@ -35,6 +35,7 @@ mod ordered_trace;
 pub mod parcel;
 mod pending;
 mod portions;
+mod recall;
 pub mod recognize;
 pub mod relay;
 pub mod runs;

@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
+use arrow::array::BooleanArray;
 use arrow::datatypes::DataType;
 
 use crate::group_table::GroupTable;
@@ -163,6 +164,22 @@ impl Timed for Multiplicity {
 
     fn has_more(&self) -> bool {
         !self.complete.is_empty()
+    }
+
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    fn recall(&mut self) -> Vec<Batch> {
+        let (slots, rows) = self.rows.groups();
+        let multiplicity = |&slot: &u32| {
+            let [left, right] = self.counts[slot as usize];
+            self.operation.apply(left, right)
+        };
+        let diffs: Vec<Diff> = slots.iter().map(multiplicity).collect();
+        let are_there: BooleanArray = diffs.iter().map(|&diff| Some(diff != 0)).collect();
+        let rows = Batch::with_len(rows, slots.len(), Times::Constant(0), Diffs::Column(diffs.into()));
+        vec![rows.filter(&are_there)]
     }
 
     fn pending_from(&self) -> Option<Time> {

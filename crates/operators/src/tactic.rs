@@ -62,6 +62,19 @@ pub trait Timed {
     /// The least time among pending updates.
     fn pending_from(&self) -> Option<Time>;
 
+    /// Whether it can [`recall`](Timed::recall).
+    fn recalls(&self) -> bool {
+        false
+    }
+
+    /// All rows that were put out so far, summed up, at any times: the result as it stands.
+    ///
+    /// # Panics
+    /// If it does not [recall](Timed::recalls).
+    fn recall(&mut self) -> Vec<Batch> {
+        unreachable!("it does not recall")
+    }
+
     /// Bytes of state, roughly.
     fn size_bytes(&self) -> usize;
 }

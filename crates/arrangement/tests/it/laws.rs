@@ -1,14 +1,15 @@
 //! What an arrangement says does not depend on cuts, merges, compaction or collisions.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anabranch_arrangement::{
-    Follower, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder,
+    Follower, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Origin, Reader, Run, ValueCursor, ValueOrder,
     arrangement, probe, snapshot,
 };
 use anabranch_batch::hash::hash_columns;
-use anabranch_batch::{Diff, Time, Until};
+use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until};
 use arrow::array::ArrayRef;
 
 use crate::model::{Model, Rng, Row, compare_values, random_batch, random_layout, random_row, read_row, to_columns};
@@ -16,12 +17,33 @@ use crate::model::{Model, Rng, Row, compare_values, random_batch, random_layout,
 const EFFORTS: [MergeEffort; 4] =
     [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort { fuel_per_row: 1 }, MergeEffort { fuel_per_row: 4 }];
 
-/// Builds, merges, compacts and reads an arrangement at random.
-pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
+/// What was pushed, for an arrangement that need not keep it.
+#[derive(Debug)]
+struct Pushed {
+    layout: Rc<Layout>,
+    sums: RefCell<Model>,
+    recalls: Cell<usize>,
+}
+
+impl Origin for Pushed {
+    fn recall(&self) -> Vec<Batch> {
+        self.recalls.set(self.recalls.get() + 1);
+        let (rows, diffs): (Vec<Row>, Vec<Diff>) = self.sums.borrow().contents(Time::MAX).into_iter().unzip();
+        let columns = to_columns(&self.layout.types, &rows);
+        vec![Batch::with_len(columns.into(), rows.len(), Times::Constant(0), Diffs::Column(diffs.into()))]
+    }
+}
+
+/// Builds, merges, compacts and reads an arrangement at random. Returns how often it had its rows come back from where they came from.
+pub fn check_life(seed: u64, batch_rows: u64, rounds: usize, has_origin: bool) -> usize {
     let rng = &mut Rng::new(seed);
     let layout = Rc::new(random_layout(rng));
     let (mut writer, mut reader) = arrangement(Rc::clone(&layout), EFFORTS[rng.below(4) as usize]);
     let (mut pushed, mut lower) = (Model::default(), Time::MIN);
+    let origin = Rc::new(Pushed { layout: Rc::clone(&layout), sums: RefCell::default(), recalls: Cell::new(0) });
+    if has_origin {
+        writer.set_origin(Rc::clone(&origin) as Rc<dyn Origin>);
+    }
     let mut listeners: Vec<(Listener, Vec<Rc<Run>>)> = Vec::new();
     let mut followers: Vec<(Follower, Time, Model)> = Vec::new();
     // (Without listeners what is not read is held.)
@@ -35,6 +57,7 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
                 batch = batch.with_until(Until::Duration(rng.between(1, 9)));
             }
             pushed.add_batch(&batch.clone().flatten());
+            origin.sums.borrow_mut().add_batch(&batch.clone().flatten());
             writer.push(batch);
         }
         next_time += rng.between(0, 5);
@@ -79,6 +102,7 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize) {
     for (_, runs) in &listeners {
         assert_eq!(accumulate(runs, at), pushed.contents(at), "a listener hears everything");
     }
+    origin.recalls.get()
 }
 
 /// What is to be added to `before` to get `after`.

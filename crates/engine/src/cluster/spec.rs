@@ -70,6 +70,8 @@ pub struct Export {
     pub arrangement: ArrangementId,
     /// Key columns, positions in the plan's schema.
     pub key: Vec<usize>,
+    /// Whether it is a part of queries, and nothing that has a name: while no query looks into it, its rows need not be kept.
+    pub is_part: bool,
 }
 
 /// A question to an arrangement.

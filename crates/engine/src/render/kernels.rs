@@ -37,6 +37,10 @@ fn test(expr: &Physical, input: &Schema) -> Option<Test> {
         };
     }
     if let Some(not) = expr.downcast_ref::<NotExpr>() {
+        // (Where there is no value a test fails, and so does its opposite; but not the opposite of this one.)
+        if not.arg().downcast_ref::<IsNotNullExpr>().is_some() {
+            return None;
+        }
         let inner = test(not.arg(), input)?;
         return Some(Test { negated: !inner.negated, ..inner });
     }
@@ -234,4 +238,26 @@ fn whole_digits(data_type: &DataType) -> Option<i8> {
         DataType::Int32 => 10,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::Field;
+    use datafusion_physical_expr::expressions::{col, is_not_null, not};
+
+    #[test]
+    fn a_test_is_negated_only_where_both_fail_on_null() {
+        let schema = Schema::new(vec![Field::new("x", DataType::Int64, true)]);
+        let x = || col("x", &schema).unwrap();
+        let below =
+            || -> Physical { Arc::new(BinaryExpr::new(x(), Operator::Lt, Arc::new(Literal::new(5i64.into())))) };
+        assert!(tests(&not(below()).unwrap(), &schema).is_some_and(|tests| tests[0].negated));
+        assert!(tests(&is_not_null(x()).unwrap(), &schema).is_some());
+        let missing = not(is_not_null(x()).unwrap()).unwrap();
+        assert!(tests(&missing, &schema).is_none());
+        assert!(tests(&not(not(is_not_null(x()).unwrap()).unwrap()).unwrap(), &schema).is_none());
+        let both = BinaryExpr::new(below(), Operator::And, missing);
+        assert!(tests(&(Arc::new(both) as Physical), &schema).is_none());
+    }
 }

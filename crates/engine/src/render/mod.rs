@@ -218,13 +218,14 @@ impl<'s> Renderer<'s, '_, '_> {
                 let keys = spec.keys.clone();
                 let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
                 let tactic = Aggregate::new(spec, over_nothing);
-                self.chain(*input).then_timed("Aggregate", keys, Box::new(tactic))
+                let key_out = (0..keys.len()).collect();
+                self.chain(*input).then_timed("Aggregate", keys, Box::new(tactic), Some(key_out))
             }
             Step::Multiplicity { inputs, operation, types } => {
                 let tactic = Box::new(Multiplicity::new(*operation, types.clone()));
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
-                    return self.chain(input).then_timed("Multiplicity", key, tactic);
+                    return self.chain(input).then_timed("Multiplicity", key.clone(), tactic, Some(key));
                 }
                 let inputs = inputs.iter().map(|input| (self.stream(*input), key.clone())).collect();
                 timed(inputs, "Multiplicity", as_of, tactic)
@@ -237,7 +238,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 let mut spec = top.clone();
                 spec.effort = self.options.effort;
                 let group = spec.group.clone();
-                self.chain(*input).then_timed("TopK", group, Box::new(TopK::new(spec)))
+                self.chain(*input).then_timed("TopK", group.clone(), Box::new(TopK::new(spec)), Some(group))
             }
             Step::Recognize { input, recognize } => {
                 let spec = RecognizeSpec { effort: self.options.effort, ..recognize.as_ref().clone() };
@@ -253,10 +254,11 @@ impl<'s> Renderer<'s, '_, '_> {
 
     /// Rows by key: for operators of this dataflow, for others, or for both.
     fn arrange(&mut self, id: StepId, input: StepId, layout: Rc<Layout>) -> (Reader, Option<Runs<'s>>) {
-        let readers = match (self.physical.is_exported(id), self.users[id.0]) {
-            (false, _) => Readers::Inside,
-            (true, 0) => Readers::Outside,
-            (true, _) => Readers::Everywhere,
+        let readers = match (self.physical.exported(id), self.users[id.0]) {
+            (None, _) => Readers::Inside,
+            (Some(export), 0) if export.is_part => Readers::Perhaps,
+            (Some(_), 0) => Readers::Outside,
+            (Some(_), _) => Readers::Everywhere,
         };
         let made = self.chain(input).arrange_for(readers, self.name, layout, self.options.effort);
         let Made { rows, sealed, errors } = made;
@@ -348,12 +350,12 @@ impl<'s> Renderer<'s, '_, '_> {
     }
 
     fn exports(&self) -> Vec<(ArrangementId, Exported)> {
-        let exported = self.physical.exports.iter().map(|(arrangement, step)| {
+        let exported = self.physical.exports.iter().map(|(export, step)| {
             let errors = self.errors.clone().expect("row errors are arranged beside what is exported");
             let Built::Arranged(rows, _) = &self.built[step.0] else {
                 unreachable!("an arrangement was prepared here")
             };
-            (*arrangement, Exported { rows: rows.clone(), errors })
+            (export.arrangement, Exported { rows: rows.clone(), errors })
         });
         exported.collect()
     }

@@ -19,7 +19,7 @@ use anabranch_operators::unnest::Unnest;
 use arrow::datatypes::DataType;
 
 use super::temporal::TemporalStep;
-use crate::cluster::{ArrangementId, CollectionId};
+use crate::cluster::{ArrangementId, CollectionId, Export};
 
 /// Number of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub struct Physical {
     /// Types of the root's columns.
     pub types: Vec<DataType>,
     /// Steps that yield the exported arrangements, in order of the exports.
-    pub exports: Vec<(ArrangementId, StepId)>,
+    pub exports: Vec<(Export, StepId)>,
 }
 
 impl Physical {
@@ -57,9 +57,9 @@ impl Physical {
         users
     }
 
-    /// Whether a step yields an arrangement that others read.
-    pub fn is_exported(&self, step: StepId) -> bool {
-        self.exports.iter().any(|(_, exported)| *exported == step)
+    /// What a step yields for others, if it does.
+    pub fn exported(&self, step: StepId) -> Option<&Export> {
+        self.exports.iter().find(|(_, exported)| *exported == step).map(|(export, _)| export)
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn prepare(
     let types = types_of(&plan.schema);
     let mut exported = Vec::new();
     for export in exports {
-        exported.push((export.arrangement, preparer.arrange_step(root, &export.key, &types)));
+        exported.push((export.clone(), preparer.arrange_step(root, &export.key, &types)));
     }
     Ok(Physical { steps: preparer.steps, root, types, exports: exported })
 }

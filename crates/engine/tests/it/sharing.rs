@@ -118,6 +118,53 @@ fn an_aggregate_is_shared_by_the_conditions_above_it() {
     });
 }
 
+/// The sums are in the aggregate's state already: they are arranged only for who looks into them.
+#[test]
+fn what_an_aggregate_shares_is_not_kept_twice_and_told_to_who_comes_later() {
+    with_workers(|session| {
+        run(session, "create table t (g int not null, x int not null)");
+        let sums = "select g, sum(x) as s, count(*) as n from t group by g";
+        run(session, &format!("create materialized view by_n as select n, sum(s) as s from ({sums}) as u group by n"));
+        let commit = |session: &mut Session, round: i32| {
+            let rows = "select k * 7 % 5000, k % 13 - 6 from unnest(generate_series";
+            let (from, to) = (round * 2000, round * 2000 + 1999);
+            run(session, &format!("insert into t {rows}({from}, {to})) as s(k)"));
+            run(session, &format!("delete from t where g % 11 = {round}"));
+        };
+        let check = |session: &mut Session| {
+            for (view, query) in [
+                ("by_n", format!("select n, sum(s) from ({sums}) as u group by n")),
+                ("few", format!("{sums} having count(*) < 4")),
+            ] {
+                run(session, "set sharing = off");
+                let direct = ask(session, &format!("select * from ({query}) as q order by 1"));
+                run(session, "set sharing = on");
+                assert!(direct.len() > 1);
+                assert_eq!(ask(session, &format!("select * from ({query}) as q order by 1")), direct, "{query}");
+                if session.query(&format!("select 1 from {view} limit 1")).is_ok() {
+                    assert_eq!(ask(session, &format!("select * from {view} order by 1")), direct, "{view}");
+                }
+            }
+        };
+        (0..12).for_each(|round| commit(session, round));
+        session.wait().unwrap();
+        let of_groups = |session: &mut Session| session.arrangements().iter().filter(|stats| stats.rows > 4000).count();
+        // (That is the table's.)
+        assert_eq!(of_groups(session), 1, "{:?}", session.arrangements());
+        run(session, &format!("create materialized view few as {sums} having count(*) < 4"));
+        check(session);
+        for round in 12..20 {
+            commit(session, round % 11);
+            if round % 3 == 0 {
+                check(session);
+            }
+        }
+        run(session, "drop materialized view by_n");
+        commit(session, 3);
+        check(session);
+    });
+}
+
 #[test]
 fn explain_tells_what_is_shared_with_how_many() {
     let mut session = session(0);

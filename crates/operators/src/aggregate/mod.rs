@@ -54,7 +54,7 @@ use std::collections::VecDeque;
 
 use anabranch_arrangement::{Keys, MergeEffort, NullKeys};
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather, hash};
-use arrow::array::{ArrayRef, new_empty_array};
+use arrow::array::{ArrayRef, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 
 use crate::group_table::{GroupTable, Touched};
@@ -72,6 +72,9 @@ const PORTION_ROWS: usize = 1 << 12;
 const FOLDED_ROWS_MIN: usize = 1 << 16;
 /// so many for each group there is: what they put out is then little beside them.
 const FOLDED_PER_GROUP: usize = 8;
+
+/// Groups of which the rows are told together.
+const RECALLED_ROWS: usize = 1 << 16;
 
 /// The tactic. See the module's page.
 pub struct Aggregate {
@@ -349,6 +352,21 @@ impl Timed for Aggregate {
         !self.complete.is_empty()
     }
 
+    fn recalls(&self) -> bool {
+        self.rows == Rows::Grouped && self.pieces.is_none() && self.calls.iter().all(CallState::is_sum)
+    }
+
+    fn recall(&mut self) -> Vec<Batch> {
+        let (slots, keys) = self.groups.groups();
+        let keys = Batch::with_len(keys, slots.len(), Times::Constant(0), Diffs::Constant(0));
+        let mut out = Output::default();
+        for first in (0..slots.len()).step_by(RECALLED_ROWS) {
+            let n_slots = RECALLED_ROWS.min(slots.len() - first);
+            self.recall_groups(&slots[first..first + n_slots], &keys.slice(first, n_slots), &mut out);
+        }
+        out.rows
+    }
+
     fn pending_from(&self) -> Option<Time> {
         let first_row = match self.rows {
             Rows::Global { from, is_out: false } => Some(from),
@@ -397,6 +415,33 @@ impl Aggregate {
             let portions = portions.into_iter();
             self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: whole.take(), behind: 0 }));
         }
+    }
+
+    /// Puts out the rows of some groups, whose keys these are: as if each had a row, zero times, before which there was nothing.
+    fn recall_groups(&mut self, slots: &[u32], keys: &Batch, out: &mut Output) {
+        let len = slots.len();
+        let arguments = self.types[self.n_keys..].iter().map(|data_type| new_null_array(data_type, len));
+        let columns = keys.columns().iter().cloned().chain(arguments).collect();
+        let batch = Batch::with_len(columns, len, Times::Constant(0), Diffs::Constant(0));
+        let of_row: Vec<u32> = (0..len as u32).collect();
+        let touched = Touched { first_row: of_row.clone(), of_row, slot: slots.to_vec() };
+        let segments = Segments::new(touched, batch.times());
+        let multiplicities: Vec<Diff> = slots.iter().map(|&slot| self.multiplicities[slot as usize]).collect();
+        let alive: Vec<[bool; 2]> = multiplicities.iter().map(|&multiplicity| [false, multiplicity > 0]).collect();
+        let turn = Turn {
+            batch: &batch,
+            segments: &segments,
+            multiplicities: &vec![0; len],
+            multiplicities_before: &multiplicities,
+            keys: None,
+            hashes: &[],
+            n_slots: self.multiplicities.len(),
+            upto: 0,
+            deltas: RefCell::default(),
+        };
+        let mut outcome = Outcome::new(len);
+        let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
+        assemble(keys.columns(), results, &segments, &alive, &outcome, out);
     }
 
     /// Makes room for so many more groups.

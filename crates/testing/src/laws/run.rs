@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
             plan: Builder::new().scan(schema),
             reads: [(schema.name.clone(), self.read(relation, false))].into_iter().collect(),
             as_of: 0,
-            exports: vec![Export { arrangement: base(relation), key: self.base_key(relation) }],
+            exports: vec![Export { arrangement: base(relation), key: self.base_key(relation), is_part: false }],
             egress: Egress::Nothing,
         };
         self.cluster.install(spec)
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
             plan: self.plan.clone(),
             reads,
             as_of: self.completed,
-            exports: vec![Export { arrangement, key }],
+            exports: vec![Export { arrangement, key, is_part: false }],
             egress: Egress::Changes,
         }
     }

@@ -276,6 +276,38 @@ fn programs_of_queries_that_share() {
     }
 }
 
+/// The same over sums by group, which tell their rows again to whoever comes later.
+#[test]
+fn programs_of_queries_that_share_sums() {
+    for (count, size) in [(40, Size::SMALL), (8, Size::LARGE)] {
+        cases("programs_of_queries_that_share_sums", count, |rng| {
+            let relations = relations(rng, 3);
+            let history = History::random(rng, &relations, size);
+            let plans = plans_of_sums(rng, &mut Plans::new(&relations, Fallible::Never));
+            programs::run(rng, &plans, &history);
+        });
+    }
+}
+
+/// Plans over a few sums and distinct rows.
+fn plans_of_sums(rng: &mut Rng, plans: &mut Plans) -> Vec<Arc<Plan>> {
+    use AggregateFunction::{Avg, Count, Sum};
+    let relations: Vec<Arc<Plan>> = (0..3).map(|relation| plans.relation(relation)).collect();
+    let sums = relations.iter().map(|relation| plans.aggregate_with(rng, relation, &[Count, Sum, Avg]));
+    let mut sums: Vec<Arc<Plan>> = sums.collect();
+    sums.push(plans.distinct(&relations[0]));
+    let over_them = (0..8).map(|_| {
+        let (input, relation) = (rng.pick(&sums).clone(), rng.pick(&relations).clone());
+        match rng.below(4) {
+            0 => plans.aggregate(rng, &input),
+            1 => plans.join(rng, &input, &relation, JoinKind::Inner),
+            _ => plans.stage(rng, &input),
+        }
+    });
+    let over_them: Vec<Arc<Plan>> = over_them.collect();
+    sums.into_iter().chain(over_them).collect()
+}
+
 /// Plans that are made of each other.
 fn related_plans(rng: &mut Rng, plans: &mut Plans) -> Vec<Arc<Plan>> {
     let mut all: Vec<Arc<Plan>> = (0..3).map(|relation| plans.relation(relation)).collect();

@@ -23,6 +23,13 @@ fn spec(keys: &[usize], calls: Vec<Call>, random: &mut Random) -> AggregateSpec 
     AggregateSpec { keys: keys.to_vec(), calls, input_types: types(), effort }
 }
 
+/// Whether the call keeps a sum a group, and no values.
+fn is_sum(call: &Call) -> bool {
+    use Function::*;
+    let is_sum = matches!(call.function, Count | Sum | Avg | BoolAnd | BoolOr | BitAnd | BitOr | BitXor);
+    is_sum || matches!(call.function, VarianceSample | VariancePopulation | StddevSample | StddevPopulation)
+}
+
 /// Grouped by nothing, by an integer, and by two columns.
 fn check(calls: impl Fn() -> Vec<Call>) {
     for keys in [&[] as &[usize], &[KEY], &[NAME, FLAG]] {
@@ -30,6 +37,7 @@ fn check(calls: impl Fn() -> Vec<Call>) {
             let spec = spec(keys, calls(), random);
             let from = random.pick(&[0, 4, TIMES - 1]);
             let mut tactic = Aggregate::new(spec.clone(), keys.is_empty().then_some(from));
+            assert_eq!(tactic.recalls(), !keys.is_empty() && spec.calls.iter().all(is_sum));
             let inputs = [updates(random, 80)];
             let collected = match random.pick(&[true, false]) {
                 true => run_with(&mut tactic, &inputs, random, true),

@@ -241,6 +241,7 @@ pub fn run_with(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Ran
                 let batches = output.rows.iter().chain(&output.errors);
                 batches.for_each(|batch| assert_eq!((batch.times().min(), batch.times().max()), (frontier, frontier)));
                 collected.take(&mut output);
+                check_recall(tactic, &collected);
             }
             push_shuffled(tactic, input, late, random);
         }
@@ -253,11 +254,21 @@ pub fn run_with(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Ran
                 output.rows.iter().chain(&output.errors).map(|batch| (batch.times().min(), batch.times().max()));
             times.for_each(|(from, to)| assert!(from >= frontier && to < upto, "output times lie in the interval"));
             collected.take(&mut output);
+            check_recall(tactic, &collected);
         }
         frontier = next;
     }
     assert_eq!(tactic.pending_from(), None);
     collected
+}
+
+/// What a tactic tells of its rows is what has come out.
+fn check_recall(tactic: &mut dyn Timed, collected: &Collected) {
+    if tactic.recalls() {
+        let mut told = Vec::new();
+        collect(&mut told, tactic.recall().into_iter().filter(|batch| !batch.is_empty()).collect());
+        assert_eq!(bag_at(&told, Time::MAX), collected.rows_at(Time::MAX), "what is recalled");
+    }
 }
 
 /// Retracts all that is left, after the last time.

@@ -1,0 +1,117 @@
+//! Who hears of what is new in an arrangement.
+//!
+//! Law: a listener is told every update exactly once: what exists when it starts, then each run as it is sealed, without gaps and in order. So is a
+//! follower, but of batches as they are written.
+//!
+//! Cost: a pointer a run or batch.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::{Rc, Weak};
+
+use anabranch_batch::{Batch, Time};
+
+use crate::{Run, Spine};
+
+/// Receives the existing runs of an arrangement, then each new one.
+#[derive(Debug)]
+pub struct Listener {
+    pub(crate) queue: Rc<RefCell<Queue<Sealed>>>,
+}
+
+/// Receives the updates of an arrangement, then each new batch, in no order.
+#[derive(Debug)]
+pub struct Follower {
+    pub(crate) queue: Rc<RefCell<Queue<Batch>>>,
+}
+
+/// An interval of time that is complete, and its updates.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// The updates; may be empty.
+    pub run: Rc<Run>,
+    /// The start of the interval: the `upper` of the one before, or later where there was no update between.
+    pub lower: Time,
+    /// The end of the interval: the arrangement is complete before this time.
+    pub upper: Time,
+}
+
+/// What is not drained yet.
+pub(crate) struct Queue<T> {
+    pub news: Vec<T>,
+    pub upper: Time,
+    wake: Option<Rc<dyn Fn()>>,
+}
+
+impl Listener {
+    /// What was sealed since the last call, in order. Between two intervals, and up to [`Listener::upper`], there is no update.
+    pub fn drain(&mut self) -> Vec<Sealed> {
+        std::mem::take(&mut self.queue.borrow_mut().news)
+    }
+
+    /// Complete before this time: the end of the last interval drained or queued, or later.
+    pub fn upper(&self) -> Time {
+        self.queue.borrow().upper
+    }
+}
+
+impl Follower {
+    /// The batches that came since the last call, and the time before which all have come.
+    pub fn drain(&mut self) -> (Vec<Batch>, Time) {
+        let mut queue = self.queue.borrow_mut();
+        (std::mem::take(&mut queue.news), queue.upper)
+    }
+}
+
+impl<T> Queue<T> {
+    pub fn new(news: Vec<T>, upper: Time, wake: Option<Box<dyn Fn()>>) -> Rc<RefCell<Queue<T>>> {
+        Rc::new(RefCell::new(Queue { news, upper, wake: wake.map(Rc::from) }))
+    }
+
+    pub fn tell(queue: &RefCell<Queue<T>>, news: Option<T>, upper: Time) {
+        let wake = {
+            let mut queue = queue.borrow_mut();
+            queue.upper = upper;
+            queue.news.extend(news);
+            queue.wake.clone()
+        };
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("news", &self.news.len()).field("upper", &self.upper).finish_non_exhaustive()
+    }
+}
+
+/// The queues that somebody still drains.
+pub(crate) fn live<T>(queues: &mut Vec<Weak<RefCell<Queue<T>>>>) -> Vec<Rc<RefCell<Queue<T>>>> {
+    if queues.is_empty() {
+        return Vec::new();
+    }
+    queues.retain(|queue| queue.strong_count() > 0);
+    queues.iter().filter_map(Weak::upgrade).collect()
+}
+
+/// The readable runs, and after them the time for which nothing was inserted.
+pub(crate) fn sealed_so_far(spine: &Spine) -> Vec<Sealed> {
+    let mut lower = Time::MIN;
+    let mut sealed = Vec::new();
+    let mut add = |run: Rc<Run>, upper: Time| {
+        sealed.push(Sealed { run, lower, upper });
+        lower = upper;
+    };
+    for run in spine.runs() {
+        let upper = run.upper();
+        add(run, upper);
+    }
+    let last = sealed.last().map_or(Time::MIN, |sealed: &Sealed| sealed.upper);
+    if last < spine.upper() {
+        let run = Run::new(Rc::clone(spine.layout()), last, spine.upper(), Time::MIN, Vec::new());
+        sealed.push(Sealed { run: Rc::new(run), lower: last, upper: spine.upper() });
+    }
+    sealed
+}

@@ -1,0 +1,233 @@
+//! What writer and readers of an arrangement share: its runs, what is held, and who holds which times.
+//!
+//! Law: times that some reader holds are never advanced past it; what was written is in a run or held, never both. Or it is with its *origin*:
+//!
+//! Where whoever writes can tell all that it has written ([`Origin`]), as an aggregate can, what nobody asks for is not kept: the arrangement is *dormant*. It
+//! has no runs then, and holds only what came after the time that its slowest reader has let go of. Whoever asks for runs wakes it: what the origin
+//! tells, less what is held, is what there was at that time.
+//!
+//! ```text
+//!   origin tells     a b c d          all that was written
+//!   held             +d at 7, -e at 7
+//!   so as of 6       a b c e          = a b c d - (d - e)
+//! ```
+//!
+//! Cost: a dormant arrangement, a pointer a batch; waking it, what telling costs, and a sort.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::{Rc, Weak};
+
+use anabranch_batch::{Batch, Time, Times};
+
+use crate::listener::{Queue, Sealed};
+use crate::{Builder, Layout, MergeEffort, Spine};
+
+/// Rows that are held in any case: sorting them while somebody waits takes a tenth of a millisecond.
+const HELD_ROWS: usize = 1 << 10;
+/// Where nobody has asked lately a quarter of all rows is held, but so many at most: some ten milliseconds.
+const HELD_PART: usize = 4;
+const HELD_ROWS_MAX: usize = 1 << 17;
+/// A batch is as dear to keep as so many rows; and so many batches are held in any case.
+const HELD_BATCHES: usize = 32;
+/// So often may a dormant arrangement be completed without its readers letting go of a time, before it holds too much.
+const STUCK_MAX: usize = 8;
+
+/// Whoever writes an arrangement, and can tell what it has written.
+pub trait Origin: fmt::Debug {
+    /// All that was pushed so far, summed up, at any times.
+    fn recall(&self) -> Vec<Batch>;
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub spine: Spine,
+    /// What is in no run: held, or not complete.
+    pub builder: Builder,
+    /// Times are complete before this one; those from the spine's `upper` on are held.
+    pub upper: Time,
+    /// Somebody has asked for what was held since it last became too much.
+    pub asked: bool,
+    /// How many readers of each name hold each `since`.
+    pub holds: BTreeMap<(Time, Rc<str>), usize>,
+    /// Where new runs go,
+    pub listeners: Vec<Weak<RefCell<Queue<Sealed>>>>,
+    /// and where new batches go.
+    pub followers: Vec<Weak<RefCell<Queue<Batch>>>>,
+    origin: Option<Rc<dyn Origin>>,
+    dormancy: Option<Dormancy>,
+}
+
+/// While the rows are with their origin.
+#[derive(Debug)]
+struct Dormancy {
+    /// The time as of which they can be had, and after which all is held.
+    since: Time,
+    /// How often that did not change.
+    stuck: usize,
+}
+
+impl Shared {
+    /// Without updates, and with a reader of this name that holds every time.
+    pub fn new(layout: &Rc<Layout>, effort: MergeEffort, name: &Rc<str>) -> Shared {
+        Shared {
+            spine: Spine::new(Rc::clone(layout), effort),
+            builder: Builder::new(Rc::clone(layout)),
+            upper: Time::MIN,
+            asked: false,
+            holds: BTreeMap::from([((Time::MIN, Rc::clone(name)), 1)]),
+            listeners: Vec::new(),
+            followers: Vec::new(),
+            origin: None,
+            dormancy: None,
+        }
+    }
+
+    pub fn set_origin(&mut self, origin: Rc<dyn Origin>) {
+        self.origin = Some(origin);
+    }
+
+    pub fn hold(&mut self, since: Time, name: &Rc<str>) {
+        *self.holds.entry((since, Rc::clone(name))).or_insert(0) += 1;
+    }
+
+    pub fn release(&mut self, since: Time, name: &Rc<str>) {
+        let hold = (since, Rc::clone(name));
+        let count = self.holds.get_mut(&hold).expect("every reader's hold is counted");
+        *count -= 1;
+        if *count == 0 {
+            self.holds.remove(&hold);
+        }
+        self.spine.set_since(self.slowest(self.spine.upper()));
+    }
+
+    /// The slowest reader bounds compaction; without readers, nothing before `upper` is asked for. Never as far as `upper`, so that an
+    /// update sealed before `upper` keeps a time before it.
+    fn slowest(&self, upper: Time) -> Time {
+        let latest = upper.saturating_sub(1);
+        self.holds.keys().next().map_or(latest, |(since, _)| (*since).min(latest))
+    }
+
+    pub fn has_held(&self) -> bool {
+        self.builder.min_time().is_some_and(|first| first < self.upper)
+    }
+
+    /// What is held can be kept without harm.
+    fn holds_much(&self) -> bool {
+        self.builder.rows() >= HELD_ROWS && self.has_held()
+    }
+
+    fn holds_too_much(&self) -> bool {
+        let (rows, batches) = (self.builder.rows(), self.builder.parts());
+        if rows < HELD_ROWS && batches < HELD_BATCHES || !self.has_held() {
+            return false;
+        }
+        let held_max = match self.asked {
+            true => HELD_ROWS,
+            false => (self.spine.rows() / HELD_PART).clamp(HELD_ROWS, HELD_ROWS_MAX),
+        };
+        rows >= held_max || batches >= HELD_BATCHES.max(rows / HELD_BATCHES)
+    }
+
+    /// After times have become complete that nobody listens to: keeps what is held within bounds.
+    pub fn keep(&mut self) {
+        if self.dormancy.is_some() {
+            return self.forget();
+        }
+        let is_eager = self.origin.is_some() && self.spine.effort() == MergeEffort::EAGER;
+        if self.holds_too_much() || is_eager && self.has_held() {
+            if !std::mem::take(&mut self.asked) && self.fall_dormant() {
+                return;
+            }
+            self.seal(true);
+        }
+    }
+
+    /// Puts what is held where readers see it, if there is anything. A dormant arrangement stays so.
+    pub fn settle(&mut self) -> bool {
+        self.dormancy.is_none() && self.spine.upper() < self.upper && self.seal(true).is_some()
+    }
+
+    /// In spare time: sorts what is held, if it is much, and merges, using up `fuel` rows of work at most. Returns whether there is more to do.
+    pub fn exert(&mut self, fuel: &mut isize) -> bool {
+        if self.dormancy.is_some() {
+            return false;
+        }
+        let holds_much = self.holds_much();
+        if holds_much && *fuel > 0 {
+            if !self.asked && self.fall_dormant() {
+                return false;
+            }
+            self.settle();
+            return self.spine.exert(fuel);
+        }
+        self.spine.exert(fuel) || holds_much
+    }
+
+    /// Makes a run of what is complete, if there is anything. What the run brings may be compacted at once, as far as readers allow, if `compact`.
+    pub fn seal(&mut self, compact: bool) -> Option<Sealed> {
+        self.spine.set_since(self.slowest(self.upper));
+        if !self.has_held() {
+            self.spine.advance(self.upper);
+            return None;
+        }
+        let since = if compact { self.spine.since() } else { Time::MIN };
+        let run = Rc::new(self.builder.seal(self.spine.upper(), self.upper, since));
+        self.spine.insert(Rc::clone(&run));
+        Some(Sealed { lower: run.lower(), upper: run.upper(), run })
+    }
+
+    /// Leaves the rows to their origin, if there is one and no reader tells any of their times apart. Returns whether that is so.
+    fn fall_dormant(&mut self) -> bool {
+        let since = self.slowest(self.upper);
+        if self.origin.is_none() || since == Time::MIN || self.spine.time_max() > Some(since) {
+            return false;
+        }
+        self.spine.set_since(since);
+        self.spine.forget();
+        self.dormancy = Some(Dormancy { since, stuck: 0 });
+        self.builder.forget_until(since);
+        true
+    }
+
+    /// Lets go of what no reader tells apart any more from what was before; wakes up if readers let go of nothing.
+    fn forget(&mut self) {
+        let slowest = self.slowest(self.upper);
+        let (rows, parts) = (self.builder.rows(), self.builder.parts());
+        let Some(dormancy) = &mut self.dormancy else { return };
+        if slowest > dormancy.since {
+            *dormancy = Dormancy { since: slowest, stuck: 0 };
+            self.spine.set_since(slowest);
+            return self.builder.forget_until(slowest);
+        }
+        dormancy.stuck += 1;
+        if dormancy.stuck > STUCK_MAX && rows + HELD_BATCHES * parts > HELD_ROWS_MAX {
+            self.wake();
+        }
+    }
+
+    /// Whether all that was written at later times than `time` is in runs, or held.
+    pub fn has_rows_after(&self, time: Time) -> bool {
+        self.dormancy.as_ref().is_none_or(|dormancy| dormancy.since <= time)
+    }
+
+    /// Has the rows come back from their origin, if they are there. Returns whether they were.
+    pub fn wake(&mut self) -> bool {
+        let (Some(Dormancy { since, .. }), Some(origin)) = (self.dormancy.take(), &self.origin) else { return false };
+        let layout = Rc::clone(self.spine.layout());
+        let held = std::mem::replace(&mut self.builder, Builder::new(layout));
+        for batch in origin.recall() {
+            self.builder.push(batch.with_times(Times::Constant(since)));
+        }
+        for batch in held.batches() {
+            let later = batch.after(since);
+            if !later.is_empty() {
+                self.builder.push(later.clone().with_times(Times::Constant(since)).negate());
+                self.builder.push(later);
+            }
+        }
+        self.seal(true);
+        true
+    }
+}
