@@ -188,7 +188,14 @@ impl Reader {
         shared.spine.runs()
     }
 
-    /// The same, to look `keys` keys up in them: an arrangement that is asked often has fewer runs.
+    /// Runs that have all updates up to `time`, and perhaps later ones: what came later need not be sorted.
+    pub fn runs_until(&self, time: Time) -> Vec<Rc<Run>> {
+        let mut shared = self.shared.borrow_mut();
+        shared.settle_until(time);
+        shared.spine.runs()
+    }
+
+    /// All updates, to look `keys` keys up in them: an arrangement that is asked often has fewer runs.
     pub fn runs_for(&self, keys: usize) -> Vec<Rc<Run>> {
         let runs = self.runs();
         self.shared.borrow().spine.note_lookups(keys);

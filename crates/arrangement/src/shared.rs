@@ -66,6 +66,8 @@ struct Dormancy {
     since: Time,
     /// How often that did not change.
     stuck: usize,
+    /// There is nothing as of then.
+    is_empty: bool,
 }
 
 impl Shared {
@@ -184,9 +186,10 @@ impl Shared {
         if self.origin.is_none() || since == Time::MIN || self.spine.time_max() > Some(since) {
             return false;
         }
+        let is_empty = self.spine.rows() == 0 && self.builder.min_time() > Some(since);
         self.spine.set_since(since);
         self.spine.forget();
-        self.dormancy = Some(Dormancy { since, stuck: 0 });
+        self.dormancy = Some(Dormancy { since, stuck: 0, is_empty });
         self.builder.forget_until(since);
         true
     }
@@ -197,13 +200,23 @@ impl Shared {
         let (rows, parts) = (self.builder.rows(), self.builder.parts());
         let Some(dormancy) = &mut self.dormancy else { return };
         if slowest > dormancy.since {
-            *dormancy = Dormancy { since: slowest, stuck: 0 };
+            *dormancy = Dormancy { since: slowest, stuck: 0, is_empty: false };
             self.spine.set_since(slowest);
             return self.builder.forget_until(slowest);
         }
         dormancy.stuck += 1;
         if dormancy.stuck > STUCK_MAX && rows + HELD_BATCHES * parts > HELD_ROWS_MAX {
             self.wake();
+        }
+    }
+
+    /// Puts what readers may see as of `time` where they see it, be it without what came later.
+    pub fn settle_until(&mut self, time: Time) {
+        match &self.dormancy {
+            Some(dormancy) if dormancy.is_empty && time <= dormancy.since => {}
+            Some(_) => self.asked = self.wake(),
+            None if self.builder.min_time().is_some_and(|first| first <= time) => self.asked |= self.settle(),
+            None => {}
         }
     }
 

@@ -143,7 +143,7 @@ impl ImportState {
             if history.upper() <= self.as_of {
                 return self.as_of;
             }
-            self.snapshot = Some(Snapshot::loose(history.layout(), history.runs(), self.as_of));
+            self.snapshot = Some(Snapshot::loose(history.layout(), history.runs_until(self.as_of), self.as_of));
             self.history = None;
         }
         if let Some(snapshot) = &mut self.snapshot {

@@ -85,6 +85,10 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize, has_origin: bool) -
             runs.extend(listener.drain().into_iter().map(|sealed| sealed.run));
             assert_eq!(listener.upper(), upper);
         }
+        if rng.chance(8) {
+            let at = rng.between(reader.since().max(-1), upper);
+            check_snapshot(&layout, &reader.runs_until(at), at, &pushed.contents(at));
+        }
         if rng.chance(reads) {
             let n_wanted = 1 + rng.below(1 + batch_rows / 3);
             let wanted: Vec<Row> = (0..n_wanted).map(|_| random_row(rng, &layout.types, 12, true)).collect();

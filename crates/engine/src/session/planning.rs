@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_plan::rewrite::behind_indexes;
+use anabranch_plan::rewrite::{behind_indexes, keys_once};
 use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
 use anabranch_sql::{Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -72,14 +72,18 @@ impl Session {
 
     /// The plan with joins that read the indexes there are.
     fn over_indexes(&self, mut named: Named) -> Named {
-        if self.options.sharing != Sharing::Off {
-            let plan = &named.planned.plan;
-            named.planned.plan = behind_indexes(plan, &|relation, columns| self.is_indexed(relation, columns));
-        }
+        let indexes = |relation: &str, columns: &[usize]| self.is_indexed(relation, columns);
+        let plan = &mut named.planned.plan;
+        *plan = behind_indexes(plan, &indexes);
+        *plan = keys_once(plan, &indexes);
         named
     }
 
+    /// Whether a relation is indexed by these columns, in some order, and indexes are used.
     fn is_indexed(&self, relation: &str, columns: &[usize]) -> bool {
+        if self.settings.sharing == Sharing::Off {
+            return false;
+        }
         let maintained = self.catalog.find(relation).and_then(|object| object.maintained.as_ref());
         let sorted = |key: &[usize]| {
             let mut key = key.to_vec();

@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`region`] (inner joins as a set), [`order`], [`restrict`] (aggregates over the keys that are asked for only), [`reuse`] (a relation
 //! joined with its own aggregate), [`grouped_join`] (an outer join under a grouping by its key), [`selectivity`], [`build`].
-//! [`behind_index`] comes last, where a session knows which indexes there are.
+//! [`behind_index`] and [`keys_once`] come last, where a session knows which indexes there are.
 //!
 //! Sources: Neumann and Kemper, *Unnesting Arbitrary Queries* (BTW 2015); Seshadri et al., *Cost-Based Optimization for Magic* (SIGMOD 1996) for
 //! `restrict`; Yan and Larson, *Eager Aggregation and Lazy Aggregation* (VLDB 1995) for `grouped_join` and `reuse`; TPC-H on differential dataflow for which plans are wanted.
@@ -18,6 +18,7 @@
 mod behind_index;
 mod build;
 mod grouped_join;
+mod keys_once;
 mod order;
 mod region;
 mod restrict;
@@ -27,6 +28,7 @@ mod selectivity;
 use std::sync::Arc;
 
 pub use behind_index::{Indexes, behind_indexes};
+pub use keys_once::keys_once;
 pub use selectivity::cannot_fail;
 
 use crate::ir::{Node, Plan};

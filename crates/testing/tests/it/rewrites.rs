@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::rewrite::{behind_indexes, improve};
+use anabranch_plan::rewrite::{behind_indexes, improve, keys_once};
 use anabranch_plan::{AggregateFunction, JoinKind, Plan};
 use anabranch_testing::build::{Builder, JoinOn, call, col, types, width};
 use anabranch_testing::generator::expressions::{Fallible, predicate};
@@ -206,5 +206,24 @@ fn conditions_behind_indexes() {
         let residual = Expr::IsNotNull(Box::new(Expr::Column(both.columns()[at].clone())));
         let residual = rng.chance(40).then_some(residual);
         Some(builder.join(&left, &right, JoinOn { residual, ..JoinOn::new(kind, &key) }))
+    });
+}
+
+#[test]
+fn keys_that_are_there_once() {
+    use JoinKind::{LeftAnti, LeftAntiNullAware, LeftMark, LeftSemi};
+    let rewrite = |plan: &Arc<Plan>| keys_once(plan, &|_, _| false);
+    kept_by("keys_that_are_there_once", 600, rewrite, |rng, plans, builder| {
+        let left = part(rng, plans, builder);
+        let right = if rng.chance(50) { part(rng, plans, builder) } else { leaf(rng, plans, builder) };
+        let right = match rng.below(4) {
+            0 => plans.aggregate(rng, &right),
+            1 => plans.distinct(&right),
+            _ => right,
+        };
+        let key = pairs(rng, &left, &right, 1 + rng.clone().below(2));
+        let kind = *rng.pick(&[LeftSemi, LeftAnti, LeftAntiNullAware, LeftMark]);
+        let fits = !key.is_empty() && (kind != LeftAntiNullAware || key.len() == 1);
+        fits.then(|| builder.join(&left, &right, JoinOn::new(kind, &key)))
     });
 }
