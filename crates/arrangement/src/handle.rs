@@ -78,9 +78,9 @@ impl Writer {
         shared.builder.push(batch);
     }
 
-    /// From now on what nobody asks for may be left to `origin`, which tells all that was pushed.
-    pub fn set_origin(&mut self, origin: Rc<dyn Origin>) {
-        self.shared.borrow_mut().set_origin(origin);
+    /// From now on what nobody asks for may be left to `origin`, which tells all that was pushed, while that is `told_max` rows at most.
+    pub fn set_origin(&mut self, origin: Rc<dyn Origin>, told_max: usize) {
+        self.shared.borrow_mut().set_origin(origin, told_max);
     }
 
     /// Declares that no further update before `upper` will come, and tells all who listen or follow. Merges in proportion to the rows of a run, if one is made.

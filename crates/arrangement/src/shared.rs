@@ -36,6 +36,9 @@ const STUCK_MAX: usize = 8;
 
 /// Whoever writes an arrangement, and can tell what it has written.
 pub trait Origin: fmt::Debug {
+    /// How many rows it would tell, at most.
+    fn n_rows_max(&self) -> usize;
+
     /// All that was pushed so far, summed up, at any times.
     fn recall(&self) -> Vec<Batch>;
 }
@@ -55,7 +58,8 @@ pub(crate) struct Shared {
     pub listeners: Vec<Weak<RefCell<Queue<Sealed>>>>,
     /// and where new batches go.
     pub followers: Vec<Weak<RefCell<Queue<Batch>>>>,
-    origin: Option<Rc<dyn Origin>>,
+    /// Who has the rows too, and how many it may be asked for.
+    origin: Option<(Rc<dyn Origin>, usize)>,
     dormancy: Option<Dormancy>,
 }
 
@@ -86,8 +90,8 @@ impl Shared {
         }
     }
 
-    pub fn set_origin(&mut self, origin: Rc<dyn Origin>) {
-        self.origin = Some(origin);
+    pub fn set_origin(&mut self, origin: Rc<dyn Origin>, told_max: usize) {
+        self.origin = Some((origin, told_max));
     }
 
     pub fn hold(&mut self, since: Time, name: &Rc<str>) {
@@ -180,10 +184,10 @@ impl Shared {
         Some(Sealed { lower: run.lower(), upper: run.upper(), run })
     }
 
-    /// Leaves the rows to their origin, if there is one and no reader tells any of their times apart. Returns whether that is so.
+    /// Leaves the rows to their origin, if there is one that may be asked for them and no reader tells any of their times apart. Returns whether that is so.
     fn fall_dormant(&mut self) -> bool {
         let since = self.slowest(self.upper);
-        if self.origin.is_none() || since == Time::MIN || self.spine.time_max() > Some(since) {
+        if !self.may_ask_origin() || since == Time::MIN || self.spine.time_max() > Some(since) {
             return false;
         }
         let is_empty = self.spine.rows() == 0 && self.builder.min_time() > Some(since);
@@ -194,8 +198,16 @@ impl Shared {
         true
     }
 
-    /// Lets go of what no reader tells apart any more from what was before; wakes up if readers let go of nothing.
+    fn may_ask_origin(&self) -> bool {
+        self.origin.as_ref().is_some_and(|(origin, told_max)| origin.n_rows_max() <= *told_max)
+    }
+
+    /// Lets go of what no reader tells apart any more from what was before; wakes up if readers let go of nothing, or the origin has too many rows by now.
     fn forget(&mut self) {
+        if !self.may_ask_origin() {
+            self.wake();
+            return;
+        }
         let slowest = self.slowest(self.upper);
         let (rows, parts) = (self.builder.rows(), self.builder.parts());
         let Some(dormancy) = &mut self.dormancy else { return };
@@ -227,7 +239,9 @@ impl Shared {
 
     /// Has the rows come back from their origin, if they are there. Returns whether they were.
     pub fn wake(&mut self) -> bool {
-        let (Some(Dormancy { since, .. }), Some(origin)) = (self.dormancy.take(), &self.origin) else { return false };
+        let (Some(Dormancy { since, .. }), Some((origin, _))) = (self.dormancy.take(), &self.origin) else {
+            return false;
+        };
         let layout = Rc::clone(self.spine.layout());
         let held = std::mem::replace(&mut self.builder, Builder::new(layout));
         for batch in origin.recall() {

@@ -41,6 +41,9 @@ const TIDY_FUEL: isize = 1 << 16;
 /// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
 const PAUSE_TURNS_MAX: u32 = 1000;
 
+/// What has a name and is asked for sometimes may stay with the step before if it is so few rows: who asks waits for some fifty microseconds more.
+const TOLD_ROWS_MAX: usize = 1 << 10;
+
 /// What travels from an arrangement to those who read it in its dataflow.
 #[derive(Clone, Debug, Default)]
 pub enum Sealing {
@@ -82,7 +85,7 @@ pub fn arrange<'s>(
 pub enum Readers {
     /// Operators of its dataflow.
     Inside,
-    /// Others: the row errors are arranged too.
+    /// Others: the row errors are arranged too. Between their questions the step before keeps the rows if it can, and they are few.
     Outside,
     /// Others, perhaps, some time: until they ask, the step before keeps the rows if it can.
     Perhaps,
@@ -111,10 +114,15 @@ impl<'s> Chain<'s> {
     pub fn arrange_for(self, readers: Readers, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Made<'s> {
         let mut chain = self.by_key(layout.key.clone());
         let (mut rows, reader) = Sealer::new(layout, effort, chain.as_of());
-        if readers == Readers::Perhaps
+        let told_max = match readers {
+            Readers::Perhaps => Some(usize::MAX),
+            Readers::Outside => Some(TOLD_ROWS_MAX),
+            Readers::Inside | Readers::Everywhere => None,
+        };
+        if let Some(told_max) = told_max
             && let Some(origin) = chain.origin()
         {
-            rows.writer.set_origin(origin);
+            rows.writer.set_origin(origin, told_max);
         }
         let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort };
         let mut errors_reader = None;

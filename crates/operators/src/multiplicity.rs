@@ -170,6 +170,10 @@ impl Timed for Multiplicity {
         true
     }
 
+    fn n_recalled(&self) -> usize {
+        self.rows.len()
+    }
+
     fn recall(&mut self) -> Vec<Batch> {
         let (slots, rows) = self.rows.groups();
         let multiplicity = |&slot: &u32| {

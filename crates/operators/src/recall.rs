@@ -26,6 +26,10 @@ impl Recalling {
 }
 
 impl Origin for Recalling {
+    fn n_rows_max(&self) -> usize {
+        self.0.borrow().n_recalled()
+    }
+
     fn recall(&self) -> Vec<Batch> {
         self.0.borrow_mut().recall()
     }

@@ -67,6 +67,11 @@ pub trait Timed {
         false
     }
 
+    /// How many rows that would be, at most.
+    fn n_recalled(&self) -> usize {
+        0
+    }
+
     /// All rows that were put out so far, summed up, at any times: the result as it stands.
     ///
     /// # Panics

@@ -26,6 +26,10 @@ struct Pushed {
 }
 
 impl Origin for Pushed {
+    fn n_rows_max(&self) -> usize {
+        self.sums.borrow().0.len()
+    }
+
     fn recall(&self) -> Vec<Batch> {
         self.recalls.set(self.recalls.get() + 1);
         let (rows, diffs): (Vec<Row>, Vec<Diff>) = self.sums.borrow().contents(Time::MAX).into_iter().unzip();
@@ -42,7 +46,7 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize, has_origin: bool) -
     let (mut pushed, mut lower) = (Model::default(), Time::MIN);
     let origin = Rc::new(Pushed { layout: Rc::clone(&layout), sums: RefCell::default(), recalls: Cell::new(0) });
     if has_origin {
-        writer.set_origin(Rc::clone(&origin) as Rc<dyn Origin>);
+        writer.set_origin(Rc::clone(&origin) as Rc<dyn Origin>, [50, usize::MAX][rng.below(2) as usize]);
     }
     let mut listeners: Vec<(Listener, Vec<Rc<Run>>)> = Vec::new();
     let mut followers: Vec<(Follower, Time, Model)> = Vec::new();

@@ -24,5 +24,5 @@ fn dormant_arrangements_equal_the_model() {
     };
     for_seeds(300, |seed| check(2000 + seed, 30, 12));
     for_seeds(6, |seed| check(3000 + seed, 9000, 8));
-    assert!(recalls.get() > 100, "{} recalls", recalls.get());
+    assert!(recalls.get() > 50, "{} recalls", recalls.get());
 }

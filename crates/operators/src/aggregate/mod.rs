@@ -53,7 +53,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use anabranch_arrangement::{Keys, MergeEffort, NullKeys};
-use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather, hash};
+use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 
@@ -353,11 +353,19 @@ impl Timed for Aggregate {
     }
 
     fn recalls(&self) -> bool {
-        self.rows == Rows::Grouped && self.pieces.is_none() && self.calls.iter().all(CallState::is_sum)
+        self.rows != Rows::Single && self.pieces.is_none() && self.calls.iter().all(CallState::is_sum)
+    }
+
+    fn n_recalled(&self) -> usize {
+        if self.rows == Rows::Grouped { self.groups.len() } else { 1 }
     }
 
     fn recall(&mut self) -> Vec<Batch> {
-        let (slots, keys) = self.groups.groups();
+        let (slots, keys) = match self.rows {
+            Rows::Grouped => self.groups.groups(),
+            Rows::Global { is_out: true, .. } => (vec![0], Columns::from(vec![])),
+            Rows::Global { is_out: false, .. } | Rows::Single | Rows::Elsewhere => return vec![],
+        };
         let keys = Batch::with_len(keys, slots.len(), Times::Constant(0), Diffs::Constant(0));
         let mut out = Output::default();
         for first in (0..slots.len()).step_by(RECALLED_ROWS) {
@@ -427,7 +435,8 @@ impl Aggregate {
         let touched = Touched { first_row: of_row.clone(), of_row, slot: slots.to_vec() };
         let segments = Segments::new(touched, batch.times());
         let multiplicities: Vec<Diff> = slots.iter().map(|&slot| self.multiplicities[slot as usize]).collect();
-        let alive: Vec<[bool; 2]> = multiplicities.iter().map(|&multiplicity| [false, multiplicity > 0]).collect();
+        let is_there = |&multiplicity: &Diff| self.rows != Rows::Grouped || multiplicity > 0;
+        let alive: Vec<[bool; 2]> = multiplicities.iter().map(|multiplicity| [false, is_there(multiplicity)]).collect();
         let turn = Turn {
             batch: &batch,
             segments: &segments,

@@ -267,6 +267,7 @@ fn check_recall(tactic: &mut dyn Timed, collected: &Collected) {
     if tactic.recalls() {
         let mut told = Vec::new();
         collect(&mut told, tactic.recall().into_iter().filter(|batch| !batch.is_empty()).collect());
+        assert!(told.len() <= tactic.n_recalled());
         assert_eq!(bag_at(&told, Time::MAX), collected.rows_at(Time::MAX), "what is recalled");
     }
 }
