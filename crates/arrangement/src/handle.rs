@@ -38,7 +38,7 @@ pub struct Reader {
 /// What an arrangement holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stats {
-    /// Rows in all runs.
+    /// Rows in all runs; or, where they were left to their origin, how many it would tell at most.
     pub rows: usize,
     /// Bytes that the runs own.
     pub bytes: usize,
@@ -207,13 +207,13 @@ impl Reader {
         &self.layout
     }
 
-    /// Sizes and frontiers. O(runs + holds), and what is held is sorted. (What was left to its origin is not counted.)
+    /// Sizes and frontiers. O(runs + holds), and what is held is sorted; unless all was left to its origin.
     pub fn stats(&self) -> Stats {
         let mut shared = self.shared.borrow_mut();
         shared.settle();
         let spine = shared.spine.stats();
         Stats {
-            rows: spine.rows,
+            rows: shared.n_left().unwrap_or(spine.rows),
             bytes: spine.size_bytes,
             runs: spine.runs,
             readers: shared.holds.values().sum(),

@@ -222,6 +222,12 @@ impl Shared {
         }
     }
 
+    /// How many rows there are at most with their origin, if they are there.
+    pub fn n_left(&self) -> Option<usize> {
+        let (origin, _) = self.origin.as_ref().filter(|_| self.dormancy.is_some())?;
+        Some(origin.n_rows_max())
+    }
+
     /// Puts what readers may see as of `time` where they see it, be it without what came later.
     pub fn settle_until(&mut self, time: Time) {
         match &self.dormancy {
