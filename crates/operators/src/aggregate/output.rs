@@ -336,10 +336,16 @@ fn give_errors(keys: &[ArrayRef], segments: &Segments, alive: &[[bool; 2]], outc
     output.give_errors(Batch::new(vec![messages], Times::Column(times.into()), Diffs::Column(diffs.into())));
 }
 
+/// What a group is called, by any row of it: equal keys have one name.
 fn group_name(keys: &[ArrayRef], row: usize) -> String {
     let cell = |key: &ArrayRef| match key.is_null(row) {
         true => "NULL".to_string(),
-        false => array_value_to_string(key, row).unwrap_or_else(|_| "?".to_string()),
+        false => {
+            let name = array_value_to_string(key, row).unwrap_or_else(|_| "?".to_string());
+            // (Zero equals zero, whatever its sign.)
+            let is_zero = key.data_type().is_floating() && name.starts_with("-0") && name.parse() == Ok(0.0);
+            if is_zero { name[1..].to_string() } else { name }
+        }
     };
     let cells: Vec<String> = keys.iter().map(cell).collect();
     if cells.is_empty() { String::new() } else { format!(" (group {})", cells.join(", ")) }

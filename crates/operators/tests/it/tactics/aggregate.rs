@@ -85,6 +85,30 @@ fn sums_out_of_range_are_errors_that_go_away() {
     check(|| vec![count(), call(Function::Sum, Some(BIG), DataType::Int64)]);
 }
 
+/// The two zeros are one group, and its errors have one name.
+#[test]
+fn an_error_of_a_group_goes_away_whichever_row_brought_it() {
+    let calls = vec![call(Function::Sum, Some(0), DataType::Int64)];
+    let input_types = vec![DataType::Int64, DataType::Float64];
+    let spec = AggregateSpec { keys: vec![1], calls, input_types, effort: MergeEffort::default() };
+    let mut tactic = Aggregate::new(spec, None);
+    let mut collected = Collected::default();
+    let updates = [(i64::MAX, -0.0, 1), (1, 0.0, 1), (i64::MAX, -0.0, -1), (1, 0.0, -1)];
+    for (time, (value, key, diff)) in (0..).zip(updates) {
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(Int64Array::from(vec![value])), Arc::new(Float64Array::from(vec![key]))];
+        tactic.push(0, Batch::new(columns, Times::Constant(time), Diffs::Constant(diff)));
+        let mut output = Output::default();
+        tactic.advance(time + 1, &mut output);
+        collected.take(&mut output);
+    }
+    assert_eq!(collected.errors_at(1).len(), 1);
+    assert!(collected.errors_at(2).is_empty(), "{:?}", collected.errors_at(2));
+    assert_eq!(collected.rows_at(2).values().sum::<Diff>(), 1);
+    // (As texts the two are not equal.)
+    assert_eq!(collected.rows_at(3).values().sum::<Diff>(), 0);
+}
+
 #[test]
 fn averages() {
     let price = || call(Function::Avg, Some(PRICE), DataType::Decimal128(19, 6));
