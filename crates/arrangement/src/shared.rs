@@ -119,7 +119,7 @@ impl Shared {
         self.builder.min_time().is_some_and(|first| first < self.upper)
     }
 
-    /// What is held can be kept without harm.
+    /// Whether what is held is worth sorting in spare time.
     fn holds_much(&self) -> bool {
         self.builder.rows() >= HELD_ROWS && self.has_held()
     }
@@ -186,6 +186,8 @@ impl Shared {
 
     /// Leaves the rows to their origin, if there is one that may be asked for them and no reader tells any of their times apart. Returns whether that is so.
     fn fall_dormant(&mut self) -> bool {
+        let is_heard = self.listeners.iter().any(|listener| listener.strong_count() > 0);
+        assert!(!is_heard, "what is listened to is sealed, not held");
         let since = self.slowest(self.upper);
         if !self.may_ask_origin() || since == Time::MIN || self.spine.time_max() > Some(since) {
             return false;
@@ -232,7 +234,7 @@ impl Shared {
     pub fn settle_until(&mut self, time: Time) {
         match &self.dormancy {
             Some(dormancy) if dormancy.is_empty && time <= dormancy.since => {}
-            Some(_) => self.asked = self.wake(),
+            Some(_) => self.asked |= self.wake(),
             None if self.builder.min_time().is_some_and(|first| first <= time) => self.asked |= self.settle(),
             None => {}
         }

@@ -41,7 +41,7 @@ const TIDY_FUEL: isize = 1 << 16;
 /// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
 const PAUSE_TURNS_MAX: u32 = 1000;
 
-/// What has a name and is asked for sometimes may stay with the step before if it is so few rows: who asks waits for some fifty microseconds more.
+/// What has a name and is asked for sometimes may stay with the step before if it is so few rows: who asks waits until they are told and sorted.
 const TOLD_ROWS_MAX: usize = 1 << 10;
 
 /// What travels from an arrangement to those who read it in its dataflow.

@@ -180,6 +180,24 @@ fn explain_tells_what_is_shared_with_how_many() {
     assert!(after.contains("uses the shared arrangement by") && after.contains("(shared with 1, "), "{after}");
 }
 
+/// What EXPLAIN shows of a semi join: distinct keys, unless there is an index by them and it may be used.
+#[test]
+fn keys_are_looked_for_in_distinct_keys_or_in_an_index() {
+    let mut session = session(0);
+    run(&mut session, TABLES);
+    let exists = "select name from customers c where exists (select 1 from orders o where o.customer = c.id)";
+    let behind = "select o.id, c.name from customers c join orders o on c.id = o.customer where o.total > 2";
+    let mut explain = |change: &str, query: &str| {
+        run(&mut session, change);
+        ask(&mut session, &format!("explain {query}")).join("\n")
+    };
+    assert!(explain("", exists).contains("Distinct"));
+    assert!(!explain("create index on orders (customer)", exists).contains("Distinct"));
+    assert!(!explain("", behind).contains("Stage where"));
+    assert!(explain("set sharing = off", exists).contains("Distinct"));
+    assert!(explain("", behind).contains("Stage where"));
+}
+
 #[test]
 fn a_table_made_anew_under_the_same_name_shares_nothing_with_the_old() {
     let mut session = session(0);
