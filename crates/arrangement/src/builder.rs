@@ -14,7 +14,7 @@ use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
 use crate::ordering::{Block, Source};
-use crate::pending::Pending;
+use crate::pending::{Pending, chunk_of_row};
 use crate::{Layout, Run};
 
 /// Rows that are sorted together: what a sort goes through should stay in the second-level cache, and be memory that was used before.
@@ -76,7 +76,11 @@ impl Builder {
         }
         let held = std::mem::take(&mut self.held).into_iter().map(|(_, batch)| batch).collect();
         self.rows = 0;
-        self.pieces.extend(sort_pieces(&self.layout, held, Time::MIN));
+        for chunks in sort_pieces(&self.layout, held, Time::MIN) {
+            // (It is no run of a spine yet, and covers no interval.)
+            let piece = Run::new(Rc::clone(&self.layout), Time::MIN, Time::MIN, Time::MIN, chunks);
+            self.pieces.push(Rc::new(piece));
+        }
     }
 
     /// Updates held.
@@ -135,10 +139,9 @@ impl Builder {
         assert!(since == Time::MIN || since < upper, "times are moved inside the interval only");
         let due = self.take_before(upper);
         let is_due = |piece: &mut Rc<Run>| upper == END || piece.time_max() < upper;
-        let mut pieces: Vec<Rc<Run>> = self.pieces.extract_if(.., is_due).collect();
+        let pieces = self.pieces.extract_if(.., is_due).map(|piece| piece.chunks().to_vec());
+        let parts = pieces.chain(sort_pieces(&self.layout, due, since)).collect();
         self.set_span();
-        pieces.extend(sort_pieces(&self.layout, due, since));
-        let parts = pieces.iter().map(|piece| piece.chunks().to_vec()).collect();
         Run::from_parts(Rc::clone(&self.layout), lower, upper, since, parts)
     }
 
@@ -180,16 +183,14 @@ fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
     pieces
 }
 
-/// Batches sorted in pieces.
-fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> Vec<Rc<Run>> {
-    let sorted = into_pieces(batches).into_iter().filter_map(|piece| {
+/// Batches sorted in pieces, each a list of chunks.
+fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Rc<Chunk>>> {
+    into_pieces(batches).into_iter().filter_map(move |piece| {
         let batch = Batch::concat(&piece)?;
         drop(piece);
         let chunks = sort_batch(layout, batch, since);
-        // (They are no runs of a spine yet, and cover no interval.)
-        (!chunks.is_empty()).then(|| Rc::new(Run::new(Rc::clone(layout), Time::MIN, Time::MIN, Time::MIN, chunks)))
-    });
-    sorted.collect()
+        (!chunks.is_empty()).then_some(chunks)
+    })
 }
 
 /// Sorts and consolidates a batch.
@@ -201,16 +202,20 @@ fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> 
         Some(rows) => (batch.take(&rows), rows.iter().map(|&row| words[row as usize]).collect()),
         None => (batch, words),
     };
-    let hashes = &batch.key().expect("it was just keyed").hashes;
-    let mut pending = Pending::new(Rc::clone(layout), since);
-    pending.add_source(Source {
+    let hashes = batch.key().expect("it was just keyed").hashes.clone();
+    let source = Source {
         times: batch.times().clone(),
         diffs: batch.diffs().clone(),
         exact,
         time_max: batch.times().max(),
         key_unique: false,
         columns: batch.columns().clone(),
-    });
+    };
+    if batch.len() == 1 {
+        return chunk_of_row(layout, &source, hashes[0], words[0], since).into_iter().map(Rc::new).collect();
+    }
+    let mut pending = Pending::new(Rc::clone(layout), since);
+    pending.add_source(source);
     pending.take(&Block { hashes: hashes.to_vec(), words, picks: Vec::new() }, false);
     pending.make_chunks()
 }

@@ -234,6 +234,28 @@ impl Pending {
     }
 }
 
+/// The chunk of the only row of a source, as [`Pending`] would make it; `None` if its diff is zero.
+pub(crate) fn chunk_of_row(layout: &Layout, source: &Source, hash: u64, word: u64, since: Time) -> Option<Chunk> {
+    let diff = source.diffs.get(0);
+    if diff == 0 {
+        return None;
+    }
+    let columns = match are_kept_as_they_are(source, &[(0, 0)]) {
+        true => source.columns.clone(),
+        false => gather::compact_views(gather::take(&source.columns, &[0])),
+    };
+    let rows = ChunkRows {
+        hashes: Hashes::new(&[hash], &pick_columns(&columns, &layout.key)),
+        words: (!layout.are_words_cheap(source.exact)).then(|| vec![word]),
+        times: Times::Constant(source.time(0, since)),
+        diffs: Diffs::Constant(diff),
+        columns,
+        exact: source.exact,
+        key_unique: true,
+    };
+    Some(Chunk::new(layout, rows))
+}
+
 /// Whether the picks are the few rows of a source as they come, in columns that keep nothing else alive: then they need not be copied.
 fn are_kept_as_they_are(source: &Source, picks: &[Pick]) -> bool {
     picks.len() <= KEPT_ROWS_MAX

@@ -324,7 +324,8 @@ impl Spine {
             let waits = match self.levels[at] {
                 Level::Merging(_, Cause::Exertion) => rows > DUE_RATIO * newer,
                 Level::Merging(_, Cause::Sealing | Cause::Litter) => self.effort != MergeEffort::EAGER,
-                _ => false,
+                Level::Merging(_, Cause::Insertion) => false,
+                Level::Settled(_) => true,
             };
             if !waits {
                 self.work(at, &mut fuel.clone());
@@ -399,19 +400,23 @@ impl Spine {
     /// The newest neighbours, none being merged, that are `runs` at least, of which each is at most `ratio` times as large as the newer ones
     /// together.
     fn find_neighbours(&self, levels: &[Level], runs: usize, ratio: usize) -> Option<Range<usize>> {
-        let windows = (0..levels.len()).rev().map(|newest| {
-            let mut rows = 0;
-            let belongs = |level: &&Level| match level {
-                Level::Settled(run) if rows == 0 || run.len() <= ratio * rows => {
-                    rows += run.len();
-                    true
-                }
-                _ => false,
-            };
-            let n = levels[..=newest].iter().rev().take(MERGED_RUNS_MAX).take_while(belongs).count();
-            newest + 1 - n..newest + 1
-        });
-        windows.into_iter().find(|window| window.len() >= runs)
+        let mut end = levels.len();
+        while end > 0 {
+            let (mut start, mut rows) = (end, 0);
+            while let Some(Level::Settled(run)) = start.checked_sub(1).map(|older| &levels[older])
+                && end - start < MERGED_RUNS_MAX
+                && (rows == 0 || run.len() <= ratio * rows)
+            {
+                rows += run.len();
+                start -= 1;
+            }
+            if end - start >= runs {
+                return Some(start..end);
+            }
+            // (A run that is too large for all of these is too large for some of them.)
+            end = start.min(end - 1);
+        }
+        None
     }
 
     /// A run that distinguishes times which nobody can tell apart any more.

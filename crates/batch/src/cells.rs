@@ -211,6 +211,14 @@ pub(crate) fn scalars<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
     )
 }
 
+/// The same, borrowed, as integers of the same width.
+pub(crate) fn plain<T: ArrowNativeType>(array: &ArrayRef) -> &[T] {
+    downcast_primitive_array!(
+        array => array.values().inner().typed_data(),
+        other => unreachable!("columns of type {other} have no plain values")
+    )
+}
+
 /// Nulls of `array`, `None` when there are none at all.
 pub(crate) fn nulls(array: &dyn Array) -> Option<NullBuffer> {
     array.logical_nulls().filter(|nulls| nulls.null_count() > 0)

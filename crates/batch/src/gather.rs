@@ -6,21 +6,25 @@
 //! Cost per row: 1 ns an integer column, 2 ns a view column; other text and nested columns copy their contents.
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray, UInt32Array, make_array,
+    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, PrimitiveArray, StringViewArray, UInt32Array,
+    downcast_primitive_array, make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::compute::{self, FilterBuilder};
-use arrow::datatypes::{ArrowNativeType, DataType, i256};
+use arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, i256};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::Columns;
-use crate::cells::{Cells, INLINE_BYTES_MAX, Views, cells, nulls, scalars};
+use crate::cells::{Cells, INLINE_BYTES_MAX, Views, cells, nulls, plain};
 
 /// Views are rewritten when their buffers hold more than this many times the bytes in use, and
 const COMPACT_RATIO_MIN: usize = 2;
 /// when at least this many bytes are gained.
 const COMPACT_BYTES_MIN: usize = 4096;
+
+/// For so few rows what Arrow's kernels do before the first costs more than the rows.
+const FEW_ROWS: usize = 8;
 
 /// The rows `rows` of every column, in that order; repeats are fine.
 ///
@@ -29,6 +33,9 @@ const COMPACT_BYTES_MIN: usize = 4096;
 pub fn take(columns: &[ArrayRef], rows: &[u32]) -> Columns {
     if columns.is_empty() {
         return Arc::from([]);
+    }
+    if rows.len() <= FEW_ROWS {
+        return columns.iter().map(|column| take_few(column, rows)).collect();
     }
     let rows = UInt32Array::from(rows.to_vec());
     columns.iter().map(|column| compute::take(column, &rows, None).expect("rows are in bounds")).collect()
@@ -105,6 +112,32 @@ pub fn compact_views(columns: Columns) -> Columns {
     columns.iter().map(|column| if is_sparse(column) { rewrite_views(column) } else { column.clone() }).collect()
 }
 
+/// The rows `rows` of a column.
+fn take_few(column: &ArrayRef, rows: &[u32]) -> ArrayRef {
+    let nulls = || {
+        let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0)?;
+        Some(rows.iter().map(|&row| nulls.is_valid(row as usize)).collect())
+    };
+    downcast_primitive_array!(
+        column => {
+            let values: Vec<_> = rows.iter().map(|&row| column.values()[row as usize]).collect();
+            Arc::new(like(column, PrimitiveArray::new(values.into(), nulls())))
+        },
+        DataType::Utf8View => {
+            let text = column.as_string_view();
+            let views: Vec<u128> = rows.iter().map(|&row| text.views()[row as usize]).collect();
+            let buffers = if views.iter().all(is_inline) { vec![] } else { text.data_buffers().to_vec() };
+            assemble_views(&DataType::Utf8View, views.into(), buffers, nulls())
+        }
+        _ => compute::take(column, &UInt32Array::from(rows.to_vec()), None).expect("rows are in bounds")
+    )
+}
+
+/// `array` in the type of `model`: its scale, its time zone.
+fn like<T: ArrowPrimitiveType>(model: &PrimitiveArray<T>, array: PrimitiveArray<T>) -> PrimitiveArray<T> {
+    if *model.data_type() == T::DATA_TYPE { array } else { array.with_data_type(model.data_type().clone()) }
+}
+
 fn interleave_column(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
     let data_type = arrays[0].data_type();
     assert!(arrays.iter().all(|array| array.data_type() == data_type), "sources have the same column types");
@@ -141,29 +174,49 @@ fn interleave_views(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
     let pick = |&(source, row): &(u32, u32)| {
         let (views, numbers) = &sources[source as usize];
         let view = views.views[row as usize];
-        match view as u32 as usize {
-            0..=INLINE_BYTES_MAX => view,
-            _ => ViewBuffer::replace(view, |buffer| numbers[buffer as usize]),
-        }
+        if is_inline(&view) { view } else { ViewBuffer::replace(view, |buffer| numbers[buffer as usize]) }
     };
     let views: ScalarBuffer<u128> = picks.iter().map(pick).collect();
     assemble_views(arrays[0].data_type(), views, merged.buffers, pick_nulls(arrays, picks))
+}
+
+/// Whether a view holds its text itself, in no buffer.
+#[inline]
+fn is_inline(view: &u128) -> bool {
+    *view as u32 as usize <= INLINE_BYTES_MAX
 }
 
 /// The distinct buffers of several view arrays.
 #[derive(Default)]
 struct MergedBuffers {
     buffers: Vec<Buffer>,
+    /// The numbers of all, when they are too many to look through.
     numbers: HashMap<(*const u8, usize), u32>,
 }
+
+/// So many buffers are looked through one by one.
+const LISTED_BUFFERS_MAX: usize = 16;
 
 impl MergedBuffers {
     /// The number of `buffer` in the merged list.
     fn number(&mut self, buffer: &Buffer) -> u32 {
-        *self.numbers.entry((buffer.as_ptr(), buffer.len())).or_insert_with(|| {
-            self.buffers.push(buffer.clone());
-            self.buffers.len() as u32 - 1
-        })
+        let name = |buffer: &Buffer| (buffer.as_ptr(), buffer.len());
+        let known = match self.numbers.is_empty() {
+            true => self.buffers.iter().position(|known| name(known) == name(buffer)).map(|at| at as u32),
+            false => self.numbers.get(&name(buffer)).copied(),
+        };
+        if let Some(number) = known {
+            return number;
+        }
+        self.buffers.push(buffer.clone());
+        match self.buffers.len() {
+            0..=LISTED_BUFFERS_MAX => {}
+            _ if self.numbers.is_empty() => {
+                self.numbers = (0..).zip(&self.buffers).map(|(number, buffer)| (name(buffer), number)).collect();
+            }
+            n => _ = self.numbers.insert(name(buffer), n as u32 - 1),
+        }
+        self.buffers.len() as u32 - 1
     }
 }
 
@@ -197,11 +250,7 @@ fn assemble_views(
 
 /// The picked cells of fixed-width arrays, seen as plain integers of their width.
 fn pick_scalars<T: ArrowNativeType>(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Buffer {
-    if picks.len() <= arrays.len() {
-        return picks.iter().map(|&(source, row)| scalars::<T>(arrays[source as usize])[row as usize]).collect();
-    }
-    let sources: Vec<ScalarBuffer<T>> = arrays.iter().map(|array| scalars(array)).collect();
-    let sources: Vec<&[T]> = sources.iter().map(|source| &source[..]).collect();
+    let sources: Vec<&[T]> = arrays.iter().map(|array| plain(array)).collect();
     let values: Vec<T> = picks.iter().map(|&(source, row)| sources[source as usize][row as usize]).collect();
     Buffer::from_vec(values)
 }
@@ -224,7 +273,13 @@ fn assemble(data_type: &DataType, len: usize, values: Buffer, nulls: Option<Null
 
 /// Whether a view column keeps much more alive than it uses.
 fn is_sparse(array: &ArrayRef) -> bool {
+    if !matches!(array.data_type(), DataType::Utf8View | DataType::BinaryView) {
+        return false;
+    }
     let Cells::Views(Views { views, buffers }) = cells(array) else { return false };
+    if buffers.is_empty() {
+        return false;
+    }
     let mut held: Vec<(usize, usize)> =
         buffers.iter().map(|buffer| (buffer.data_ptr().as_ptr() as usize, buffer.capacity())).collect();
     held.sort_unstable();

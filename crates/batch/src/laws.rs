@@ -246,9 +246,12 @@ fn gathered_cells_are_the_cells_asked_for() {
         let models: Vec<Vec<String>> = sources.iter().map(|source| cells(&source[0])).collect();
         let slices: Vec<&[ArrayRef]> = sources.iter().map(|source| &source[..]).collect();
 
-        let rows: Vec<u32> = (0..33).map(|_| rng.below(20) as u32).collect();
-        let taken = gather::take(&sources[0], &rows);
-        assert_eq!(cells(&taken[0]), rows.iter().map(|&row| models[0][row as usize].clone()).collect::<Vec<_>>());
+        for n_rows in [0, 1, 5, 33] {
+            let rows: Vec<u32> = (0..n_rows).map(|_| rng.below(20) as u32).collect();
+            let taken = gather::take(&sources[0], &rows);
+            assert_eq!(taken[0].data_type(), &data_type);
+            assert_eq!(cells(&taken[0]), rows.iter().map(|&row| models[0][row as usize].clone()).collect::<Vec<_>>());
+        }
 
         let picks: Vec<(u32, u32)> = (0..50).map(|_| (rng.below(3) as u32, rng.below(20) as u32)).collect();
         let mixed = gather::interleave(&slices, &picks);
@@ -258,6 +261,24 @@ fn gathered_cells_are_the_cells_asked_for() {
         assert_eq!(cells(&mixed[0]), expected, "{data_type}");
         assert_eq!(cells(&gather::compact_views(mixed)[0]), expected, "{data_type}");
         assert_eq!(cells(&gather::concat(&slices)[0]), models.concat(), "{data_type}");
+    }
+}
+
+#[test]
+fn texts_of_many_sources_keep_a_buffer_each() {
+    let source = |number: usize| -> ArrayRef {
+        let texts = (0..3).map(|row| format!("a string longer than a view, {row} of source {number}"));
+        Arc::new(StringViewArray::from_iter_values(texts))
+    };
+    for n_sources in [1, 2, 16, 17, 18, 50] {
+        let sources: Vec<[ArrayRef; 1]> = (0..n_sources).map(|number| [source(number)]).collect();
+        let twice: Vec<&[ArrayRef]> = sources.iter().chain(&sources).map(|source| &source[..]).collect();
+        let picks: Vec<(u32, u32)> = (0..2 * n_sources as u32).map(|source| (source, source % 3)).collect();
+        let mixed = gather::interleave(&twice, &picks);
+        let expected: Vec<String> =
+            picks.iter().map(|&(at, row)| cells(&twice[at as usize][0])[row as usize].clone()).collect();
+        assert_eq!(cells(&mixed[0]), expected);
+        assert_eq!(mixed[0].as_string_view().data_buffers().len(), n_sources);
     }
 }
 
