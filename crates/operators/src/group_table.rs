@@ -6,11 +6,12 @@
 //! A whole batch is looked up by hash alone at first. Then keys are verified, column by column: rows against the first
 //! row of their slot in the batch, and that row against the stored key. Rows that fail (their hash collides) take a slow, exact
 //! path: a collision costs time, never an answer. Keys whose hash is exact (one integer-like column) are not stored at all;
-//! NULL, whose hash might be some integer's, has a slot of its own then.
+//! NULL, whose hash might be some integer's, has a slot of its own then. Many such keys that lie close together have a [`Directory`] instead of
+//! a hash table.
 //!
 //! Cost: one hash table probe a row, none for a row with the hash of the row before (rows often come sorted by what they are grouped by);
 //! or, with a few thousand groups, mostly a look at two hashes beside each other that rows of the batch had; verification reads the key
-//! columns once. 16 bytes a group, and its key unless exact.
+//! columns once. 16 bytes a group, and its key unless exact. Source of directories: what DuckDB calls perfect hash aggregates.
 
 use anabranch_batch::hash::spread;
 use anabranch_batch::{Columns, equal, gather, hash};
@@ -20,7 +21,10 @@ use hashbrown::HashTable;
 use std::collections::HashMap;
 use std::hint::black_box;
 
+use crate::group_table::directory::Directory;
 use crate::key_store::KeyStore;
+
+mod directory;
 
 /// Slots below this number are never renumbered: there is too little to give back.
 const SHRINK_MIN: usize = 4096;
@@ -30,6 +34,9 @@ const WARM_ROWS: usize = 64;
 
 /// Groups of a table that does not stay in the second-level cache by itself.
 const WARM_GROUPS_MIN: usize = 1 << 16;
+
+/// With fewer groups it makes no difference whether they have a directory.
+const DIRECTORY_GROUPS_MIN: usize = 1 << 12;
 
 /// Groups of a table of which it is remembered, within a batch, where rows found them.
 const RECENT_GROUPS_MAX: usize = 1 << 12;
@@ -43,8 +50,12 @@ pub struct GroupTable {
     key_types: Vec<DataType>,
     /// Whether equal hashes mean equal keys.
     exact: bool,
-    /// Hash and slot of every live group, except that of NULL when exact.
+    /// Hash and slot of every live group, except that of NULL when exact; empty if there is a directory.
     table: HashTable<Entry>,
+    /// The same, of exact keys that lie close together.
+    directory: Option<Directory>,
+    /// With so many groups it is looked at again whether they do.
+    directory_at: usize,
     /// The NULL key, when exact.
     null: Option<Entry>,
     /// Slots below `n_slots` that no group has.
@@ -83,6 +94,8 @@ impl GroupTable {
             key_types: key_types.to_vec(),
             exact: empty.is_empty() || hash::is_exact(&empty),
             table: HashTable::new(),
+            directory: None,
+            directory_at: DIRECTORY_GROUPS_MIN,
             null: None,
             free: Vec::new(),
             n_slots: 0,
@@ -133,6 +146,9 @@ impl GroupTable {
 
     /// Makes room for so many more groups: a table that grows by doubling touches twice the memory.
     pub(crate) fn reserve(&mut self, groups: usize) {
+        if self.directory.is_some() {
+            return;
+        }
         self.table.reserve(groups, |entry| spread(entry.hash));
     }
 
@@ -143,6 +159,8 @@ impl GroupTable {
     pub fn release(&mut self, slot: u32, hash: u64) {
         if self.null.is_some_and(|entry| entry.slot == slot) {
             self.null = None;
+        } else if let Some(directory) = &mut self.directory {
+            assert_eq!(directory.remove(hash), Some(slot), "a released slot is in the directory under its hash");
         } else {
             let entry = self.table.find_entry(spread(hash), |entry| entry.slot == slot);
             let Ok(entry) = entry else { panic!("a released slot is in the table under its hash") };
@@ -161,6 +179,7 @@ impl GroupTable {
         if n_slots < SHRINK_MIN || self.free.len() < n_slots / 4 * 3 {
             return None;
         }
+        self.give_up_directory();
         let mut old_of_new: Vec<u32> = self.table.iter().chain(&self.null).map(|entry| entry.slot).collect();
         old_of_new.sort_unstable();
         let mut new_of_old = vec![u32::MAX; n_slots];
@@ -178,6 +197,7 @@ impl GroupTable {
         }
         self.free = Vec::new();
         self.n_slots = old_of_new.len() as u32;
+        self.directory_at = DIRECTORY_GROUPS_MIN;
         Some(old_of_new)
     }
 
@@ -188,7 +208,8 @@ impl GroupTable {
 
     /// Live groups.
     pub fn len(&self) -> usize {
-        self.table.len() + usize::from(self.null.is_some())
+        let directory = self.directory.as_ref().map_or(0, Directory::len);
+        self.table.len() + directory + usize::from(self.null.is_some())
     }
 
     /// Whether there is no group.
@@ -198,7 +219,7 @@ impl GroupTable {
 
     /// The slots of all live groups, and their keys' columns.
     pub(crate) fn groups(&self) -> (Vec<u32>, Columns) {
-        let (mut slots, hashes): (Vec<u32>, Vec<u64>) = self.table.iter().map(|entry| (entry.slot, entry.hash)).unzip();
+        let (hashes, mut slots): (Vec<u64>, Vec<u32>) = self.hashes_and_slots().into_iter().unzip();
         if !self.exact {
             let places: Vec<(u32, u32)> = slots.iter().map(|&slot| self.keys.place(slot)).collect();
             let keys = match places.is_empty() {
@@ -218,15 +239,33 @@ impl GroupTable {
 
     /// Bytes of the table and the stored keys.
     pub fn size_bytes(&self) -> usize {
-        self.table.allocation_size() + self.keys.size_bytes() + self.free.capacity() * size_of::<u32>()
+        let directory = self.directory.as_ref().map_or(0, Directory::size_bytes);
+        self.table.allocation_size() + directory + self.keys.size_bytes() + self.free.capacity() * size_of::<u32>()
     }
 
     fn touch_exact(&mut self, columns: &[ArrayRef], hashes: &[u64], touched: &mut Touched, new: &mut New) {
         let nulls = columns.first().and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0);
-        if nulls.is_none() {
+        match nulls {
+            Some(nulls) => self.touch_exact_rows(|row| nulls.is_null(row), hashes, touched, new),
+            None => self.touch_exact_rows(|_| false, hashes, touched, new),
+        }
+    }
+
+    fn touch_exact_rows(
+        &mut self,
+        is_null: impl Fn(usize) -> bool,
+        hashes: &[u64],
+        touched: &mut Touched,
+        new: &mut New,
+    ) {
+        self.choose_form(&is_null, hashes);
+        if let Some(directory) = self.directory.take() {
+            self.directory = Some(self.touch_near(directory, is_null, hashes, touched));
+            return;
+        }
+        if !(0..hashes.len()).any(&is_null) {
             self.touch_recent(hashes, touched, new);
         }
-        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         for (row, &hash) in hashes.iter().enumerate().skip(touched.of_row.len()) {
             self.warm(hashes, row);
             let index = match touched.of_row.last() {
@@ -236,6 +275,62 @@ impl GroupTable {
             };
             touched.of_row.push(index);
         }
+    }
+
+    /// Touches rows of groups that have a directory, in which there is room for them.
+    fn touch_near(
+        &mut self,
+        mut directory: Directory,
+        is_null: impl Fn(usize) -> bool,
+        hashes: &[u64],
+        touched: &mut Touched,
+    ) -> Directory {
+        for (row, &hash) in hashes.iter().enumerate() {
+            if is_null(row) {
+                let index = self.touch_null(row as u32, touched);
+                touched.of_row.push(index);
+                continue;
+            }
+            let slot = directory.find_or_insert(hash, || self.next_slot());
+            let index = &mut directory.indexes[slot as usize];
+            *index = touched.enter(slot, *index, row as u32);
+            touched.of_row.push(*index);
+        }
+        directory
+    }
+
+    /// Begins a directory, or gives it up, by how far apart the groups are with those of some rows.
+    fn choose_form(&mut self, is_null: impl Fn(usize) -> bool, hashes: &[u64]) {
+        if self.directory.is_none() && self.table.len() >= self.directory_at {
+            self.directory_at = 2 * self.table.len();
+            self.directory = Directory::new(&self.hashes_and_slots());
+            if self.directory.is_some() {
+                self.table = HashTable::new();
+            }
+        }
+        let some = (0..hashes.len()).find(|row| !is_null(*row)).map(|row| hashes[row]);
+        let (Some(directory), Some(some)) = (&mut self.directory, some) else { return };
+        let hashes = hashes.iter().enumerate().map(|(row, &hash)| if is_null(row) { some } else { hash });
+        if !directory.make_room(hashes) {
+            self.give_up_directory();
+        }
+    }
+
+    /// Puts the groups of a directory into a hash table.
+    fn give_up_directory(&mut self) {
+        let Some(directory) = self.directory.take() else { return };
+        self.directory_at = 2 * directory.len().max(DIRECTORY_GROUPS_MIN);
+        self.table.reserve(directory.len(), |entry| spread(entry.hash));
+        for (hash, slot) in directory.groups() {
+            let entry = Entry { hash, slot, index: u32::MAX };
+            self.table.insert_unique(spread(hash), entry, |other| spread(other.hash));
+        }
+    }
+
+    /// The hash and slot of every live group, except that of NULL when exact.
+    fn hashes_and_slots(&self) -> Vec<(u64, u32)> {
+        let hashed = self.table.iter().map(|entry| (entry.hash, entry.slot));
+        hashed.chain(self.directory.iter().flat_map(Directory::groups)).collect()
     }
 
     /// Fetches the table's cache lines for the next rows, if it is large: a tight loop waits for all of them at once.

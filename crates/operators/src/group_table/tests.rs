@@ -97,3 +97,61 @@ fn shrinking_keeps_the_groups_that_are_left() {
     }
     assert_eq!(table.len(), 20_000);
 }
+
+/// Integers come and go, close together and far apart, up and down, with NULL among them: with a directory and without one slots are those of a dictionary.
+#[test]
+fn integers_share_a_slot_with_a_directory_and_without() {
+    let mut table = GroupTable::new(&[DataType::Int64]);
+    let mut model: HashMap<Option<i64>, u32> = HashMap::new();
+    let mut state = 7u64;
+    let mut draw = |below: i64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 33) as i64) % below
+    };
+    let (mut n_near, mut n_far, mut n_shrunk) = (0, 0, 0);
+    for round in 0..120i64 {
+        let mut number = |row: i64| match round / 20 {
+            0 => 1000 * round + row,
+            1 => 3 * draw(10_000),
+            2 => 20_000 - 700 * (round - 40) - row,
+            3 if row % 500 == 0 => draw(i64::MAX) - i64::MAX / 2,
+            4 => i64::MAX - draw(6_000),
+            _ => draw(50_000),
+        };
+        let keys: Vec<Option<i64>> = (0..1000).map(|row| (row % 333 != 5).then(|| number(row))).collect();
+        let keys = if round % 3 == 0 { keys.into_iter().filter(Option::is_some).collect() } else { keys };
+        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(keys.clone()))];
+        let hashes = hash::hash_columns(&columns, keys.len());
+        let touched = table.touch(&columns, &hashes);
+        for (row, key) in keys.iter().enumerate() {
+            let slot = touched.slot[touched.of_row[row] as usize];
+            assert_eq!(*model.entry(*key).or_insert(slot), slot, "round {round}: {key:?}");
+            assert_eq!(keys[touched.first_row[touched.of_row[row] as usize] as usize], *key);
+        }
+        let distinct: std::collections::HashSet<u32> = model.values().copied().collect();
+        assert_eq!((distinct.len(), table.len()), (model.len(), model.len()));
+        let (slots, columns) = table.groups();
+        let told = columns[0].as_any().downcast_ref::<Int64Array>().expect("they are integers");
+        assert_eq!(told.iter().zip(slots).collect::<HashMap<_, _>>(), model);
+        if table.directory.is_some() {
+            n_near += 1
+        } else {
+            n_far += 1
+        }
+
+        // Most go after some rounds, a few after each.
+        let goes = |index: usize| if round % 20 == 19 { index % 50 != 0 } else { index % 100 == 0 };
+        let gone: Vec<(Option<i64>, u32)> = model.iter().map(|(key, slot)| (*key, *slot)).collect();
+        for (_, (key, slot)) in gone.into_iter().enumerate().filter(|(index, _)| goes(*index)) {
+            let column: ArrayRef = Arc::new(Int64Array::from(vec![key]));
+            table.release(slot, hash::hash_columns(&[column], 1)[0]);
+            model.remove(&key);
+        }
+        if let Some(old_of_new) = table.shrink() {
+            n_shrunk += 1;
+            let new_of_old: HashMap<u32, u32> = (0..).zip(old_of_new).map(|(new, old)| (old, new)).collect();
+            model.values_mut().for_each(|slot| *slot = new_of_old[slot]);
+        }
+    }
+    assert!(n_near > 15 && n_far > 20 && n_shrunk > 2, "{n_near} with a directory, {n_far} without, {n_shrunk} shrunk");
+}
