@@ -35,8 +35,8 @@ const WARM_ROWS: usize = 64;
 /// Groups of a table that does not stay in the second-level cache by itself.
 const WARM_GROUPS_MIN: usize = 1 << 16;
 
-/// With fewer groups it makes no difference whether they have a directory.
-const DIRECTORY_GROUPS_MIN: usize = 1 << 12;
+/// With fewer groups a directory is not worth beginning.
+const DIRECTORY_GROUPS_MIN: usize = 32;
 
 /// Groups of a table of which it is remembered, within a batch, where rows found them.
 const RECENT_GROUPS_MAX: usize = 1 << 12;
@@ -302,7 +302,7 @@ impl GroupTable {
     /// Begins a directory, or gives it up, by how far apart the groups are with those of some rows.
     fn choose_form(&mut self, is_null: impl Fn(usize) -> bool, hashes: &[u64]) {
         if self.directory.is_none() && self.table.len() >= self.directory_at {
-            self.directory_at = 2 * self.table.len();
+            self.directory_at = self.table.len() / 2 * 3;
             self.directory = Directory::new(&self.hashes_and_slots());
             if self.directory.is_some() {
                 self.table = HashTable::new();
