@@ -46,7 +46,7 @@ impl Keys {
     pub fn from_columns(columns: &[ArrayRef], hashes: &[u64], nulls: NullKeys) -> (Keys, Vec<u32>) {
         assert!(columns.iter().all(|column| column.len() == hashes.len()), "key columns have one hash per row");
         let null_rows = NullRows::of(columns, nulls);
-        let sorted = sort_rows(hashes, |_| 0);
+        let sorted = sort_rows(hashes, None);
         let entries = (0..sorted.len()).map(|at| sorted.at(at));
         let mut entries: Vec<Entry> = entries.filter(|entry| !null_rows.contains(entry.row as usize)).collect();
         let exact = is_exact_key(columns);
@@ -189,6 +189,10 @@ impl Walk {
         let null_rows = NullRows::of(&pick_columns(chunk.columns(), key), nulls);
         let hashes = chunk.key_hashes();
         let within = (!chunk.facts().key_unique).then(|| run.layout().key_comparator(chunk.columns(), chunk.columns()));
+        if null_rows.is_none() && within.is_none() {
+            let is_continued = previous.is_some_and(|(_, previous)| is_continued(run, previous, chunk));
+            return self.enter_hashes(number, &hashes, is_continued);
+        }
         let mut of_row = Vec::with_capacity(hashes.len());
         for (row, &hash) in hashes.iter().enumerate() {
             let is_repeat = match row {
@@ -207,6 +211,28 @@ impl Walk {
             }
             of_row.push(self.hashes.len() as u32 - 1);
         }
+        of_row
+    }
+
+    /// Walks a chunk whose keys all count, and are equal where their hashes are; `is_continued` if the first is the last one of before. How many rows a key has is for no processor to guess: no
+    /// branch.
+    fn enter_hashes(&mut self, number: u32, hashes: &[u64], is_continued: bool) -> Vec<u32> {
+        let mut n_keys = self.hashes.len();
+        self.hashes.resize(n_keys + hashes.len(), 0);
+        self.picks.resize(n_keys + hashes.len(), (0, 0));
+        let mut previous = hashes.first().map_or(0, |first| if is_continued { *first } else { !first });
+        let mut of_row = Vec::with_capacity(hashes.len());
+        for (row, &hash) in (0..).zip(hashes) {
+            // (Written anew by the next key, if this one is not.)
+            if let (Some(key), Some(pick)) = (self.hashes.get_mut(n_keys), self.picks.get_mut(n_keys)) {
+                (*key, *pick) = (hash, (number, row));
+            }
+            n_keys += usize::from(hash != previous);
+            previous = hash;
+            of_row.push(n_keys as u32 - 1);
+        }
+        self.hashes.truncate(n_keys);
+        self.picks.truncate(n_keys);
         of_row
     }
 }
@@ -231,6 +257,10 @@ impl NullRows {
                 NullRows(all.fold(None, |left, right| NullBuffer::union(left.as_ref(), right.as_ref())))
             }
         }
+    }
+
+    fn is_none(&self) -> bool {
+        self.0.as_ref().is_none_or(|nulls| nulls.null_count() == 0)
     }
 
     #[inline]

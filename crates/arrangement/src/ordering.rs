@@ -115,7 +115,7 @@ pub(crate) fn order(layout: &Layout, sources: &[Source], since: Time, block: &Bl
     exact.key |= is_sorted && block.picks.first().is_some_and(|pick| sources[pick.0 as usize].key_unique);
     let mut sorted = match is_sorted {
         true => Sorted::of_ordered(block.hashes.clone(), block.words.clone()),
-        false => sort_rows(&block.hashes, |row| block.words[row as usize]),
+        false => sort_rows(&block.hashes, Some(&block.words)),
     };
     let rows = Rows { layout, sources, since, block };
     let words_tie = sorted.words_tie;

@@ -45,25 +45,30 @@ pub(crate) enum Tie {
     Words,
 }
 
-/// The rows with these hashes, and the word that each has, in order of (hash, word, row).
-pub(crate) fn sort_rows(hashes: &[u64], word: impl Fn(u32) -> u64) -> Sorted {
-    let in_order = hashes.is_sorted();
+/// The rows with these hashes, and these words (zero if there are none), in order of (hash, word, row).
+pub(crate) fn sort_rows(hashes: &[u64], words: Option<&[u64]>) -> Sorted {
+    if hashes.is_sorted() {
+        let mut sorted = Sorted {
+            hashes: hashes.to_vec(),
+            words: words.map_or_else(|| vec![0; hashes.len()], <[u64]>::to_vec),
+            rows: (0..hashes.len() as u32).collect(),
+            hashes_tie: false,
+            words_tie: false,
+        };
+        sorted.sort_ties(0..hashes.len(), |a, b| a == b);
+        return sorted;
+    }
     let zoom = Zoom::new(hashes);
-    let rows: Vec<u32> = match in_order {
-        true => (0..hashes.len() as u32).collect(),
-        false => sort_zoomed(hashes, zoom).collect(),
-    };
+    let rows: Vec<u32> = sort_zoomed(hashes, zoom).collect();
+    let pick = |from: &[u64]| rows.iter().map(|&row| from[row as usize]).collect();
     let mut sorted = Sorted {
-        hashes: rows.iter().map(|&row| hashes[row as usize]).collect(),
-        words: rows.iter().map(|&row| word(row)).collect(),
+        hashes: pick(hashes),
+        words: words.map_or_else(|| vec![0; hashes.len()], pick),
         rows,
         hashes_tie: false,
         words_tie: false,
     };
-    match in_order {
-        true => sorted.sort_ties(0..hashes.len(), |a, b| a == b),
-        false => sorted.sort_ties(0..hashes.len(), |a, b| zoom.ties(a, b)),
-    }
+    sorted.sort_ties(0..hashes.len(), |a, b| zoom.ties(a, b));
     sorted
 }
 
@@ -219,7 +224,7 @@ mod tests {
                 expected.sort_by_key(|entry| (entry.hash, entry.word, entry.row));
                 let hashes: Vec<u64> = entries.iter().map(|entry| entry.hash).collect();
                 let words: Vec<u64> = entries.iter().map(|entry| entry.word).collect();
-                let sorted = sort_rows(&hashes, |row| words[row as usize]);
+                let sorted = sort_rows(&hashes, Some(&words));
                 assert_eq!((0..sorted.len()).map(|at| sorted.at(at)).collect::<Vec<_>>(), expected);
                 let ties = |tie: fn(&Entry, &Entry) -> bool| expected.windows(2).any(|pair| tie(&pair[0], &pair[1]));
                 assert_eq!(sorted.hashes_tie, ties(|a, b| a.hash == b.hash));

@@ -173,6 +173,9 @@ pub(crate) fn gather_chunks<'a>(
 
 /// Groups the rows of a run by key index; rows without a key are left out.
 fn rows_by_key(of_row: &[Vec<u32>], n_keys: usize) -> (Vec<u32>, Vec<(u32, u32)>) {
+    if let Some(grouped) = rows_in_order(of_row, n_keys) {
+        return grouped;
+    }
     let mut starts = vec![0u32; n_keys + 1];
     for key in of_row.iter().flatten().filter(|key| **key != u32::MAX) {
         starts[*key as usize + 1] += 1;
@@ -189,4 +192,51 @@ fn rows_by_key(of_row: &[Vec<u32>], n_keys: usize) -> (Vec<u32>, Vec<(u32, u32)>
         }
     }
     (starts, rows)
+}
+
+/// The same where every row has a key and they come in order, as those of a run that is sorted by them.
+fn rows_in_order(of_row: &[Vec<u32>], n_keys: usize) -> Option<(Vec<u32>, Vec<(u32, u32)>)> {
+    let mut starts = vec![0u32; n_keys + 1];
+    let mut rows = Vec::with_capacity(of_row.iter().map(Vec::len).sum());
+    let mut last = 0;
+    for (chunk, keys) in (0..).zip(of_row) {
+        for (row, &key) in (0..).zip(keys) {
+            // (A row without a key has a greater one than all.)
+            if key < last || key > last + 1 || key as usize >= n_keys {
+                return None;
+            }
+            last = key;
+            rows.push((chunk, row));
+            starts[key as usize + 1] = rows.len() as u32;
+        }
+    }
+    (last as usize + 1 >= n_keys).then_some((starts, rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_key_in_whatever_order_they_come() {
+        const NONE: u32 = u32::MAX;
+        for (of_row, n_keys) in [
+            (vec![], 0),
+            (vec![vec![0, 0, 1], vec![1, 2], vec![2]], 3),
+            (vec![vec![2, 0], vec![1, 0]], 3),
+            (vec![vec![0, NONE], vec![1, 1]], 2),
+            (vec![vec![NONE]], 0),
+        ] {
+            let (starts, rows) = rows_by_key(&of_row, n_keys);
+            assert_eq!(starts.len(), n_keys + 1);
+            for key in 0..n_keys {
+                let places = (0..)
+                    .zip(&of_row)
+                    .flat_map(|(chunk, keys)| (0..).zip(keys).map(move |(row, of)| (chunk, row, *of)));
+                let expected: Vec<(u32, u32)> =
+                    places.filter(|place| place.2 == key as u32).map(|(chunk, row, _)| (chunk, row)).collect();
+                assert_eq!(rows[starts[key] as usize..starts[key + 1] as usize], expected);
+            }
+        }
+    }
 }
