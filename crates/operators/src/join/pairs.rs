@@ -22,15 +22,19 @@ pub(super) struct RunPairs {
     before: Time,
     as_of: Time,
     keys: Keys,
-    /// Rows of key `k` are `rows[starts[k]..starts[k + 1]]`.
-    starts: Vec<u32>,
-    /// (chunk, row), grouped by key.
-    rows: Vec<(u32, u32)>,
+    rows: RowsByKey,
     next_key: usize,
     /// Matches whose pairs are being made.
     crossing: Option<Crossing>,
     gather_run: Vec<usize>,
     gather_other: Vec<usize>,
+}
+
+/// Rows of a run, grouped by key: those of key `k` are `rows[starts[k]..starts[k + 1]]`.
+struct RowsByKey {
+    starts: Vec<u32>,
+    /// (chunk, row).
+    rows: Vec<(u32, u32)>,
 }
 
 /// Matches of some keys, and how far their pairs are made.
@@ -51,7 +55,7 @@ impl RunPairs {
             Side::Right => (right, left),
         };
         let (keys, of_row) = Keys::from_run(run, run_key, spec.nulls);
-        let (starts, rows) = rows_by_key(&of_row, keys.len());
+        let rows = RowsByKey::new(&of_row, keys.len());
         RunPairs {
             run: Rc::clone(run),
             side,
@@ -60,7 +64,6 @@ impl RunPairs {
             before,
             as_of: spec.as_of,
             keys,
-            starts,
             rows,
             next_key: 0,
             crossing: None,
@@ -102,7 +105,7 @@ impl RunPairs {
         let mut match_picks: Vec<u32> = Vec::with_capacity(capacity);
         while crossing.next_match < matches.len() {
             let key = matches.key[crossing.next_match] as usize;
-            let rows = &self.rows[self.starts[key] as usize + crossing.next_row..self.starts[key + 1] as usize];
+            let rows = &self.rows.of(key)[crossing.next_row..];
             let taken = &rows[..rows.len().min(BATCH_ROWS - run_picks.len())];
             run_picks.extend_from_slice(taken);
             match_picks.extend(std::iter::repeat_n(crossing.next_match as u32, taken.len()));
@@ -171,46 +174,52 @@ pub(crate) fn gather_chunks<'a>(
     gather::interleave(&sources, picks)
 }
 
-/// Groups the rows of a run by key index; rows without a key are left out.
-fn rows_by_key(of_row: &[Vec<u32>], n_keys: usize) -> (Vec<u32>, Vec<(u32, u32)>) {
-    if let Some(grouped) = rows_in_order(of_row, n_keys) {
-        return grouped;
-    }
-    let mut starts = vec![0u32; n_keys + 1];
-    for key in of_row.iter().flatten().filter(|key| **key != u32::MAX) {
-        starts[*key as usize + 1] += 1;
-    }
-    for key in 0..n_keys {
-        starts[key + 1] += starts[key];
-    }
-    let mut next = starts.clone();
-    let mut rows = vec![(0u32, 0u32); starts[n_keys] as usize];
-    for (chunk, keys) in of_row.iter().enumerate() {
-        for (row, key) in keys.iter().enumerate().filter(|(_, key)| **key != u32::MAX) {
-            rows[next[*key as usize] as usize] = (chunk as u32, row as u32);
-            next[*key as usize] += 1;
+impl RowsByKey {
+    /// Groups the rows of a run by key index, one a row and chunk; rows without a key are left out.
+    fn new(of_row: &[Vec<u32>], n_keys: usize) -> RowsByKey {
+        if let Some(rows) = RowsByKey::in_order(of_row, n_keys) {
+            return rows;
         }
-    }
-    (starts, rows)
-}
-
-/// The same where every row has a key and they come in order, as those of a run that is sorted by them.
-fn rows_in_order(of_row: &[Vec<u32>], n_keys: usize) -> Option<(Vec<u32>, Vec<(u32, u32)>)> {
-    let mut starts = vec![0u32; n_keys + 1];
-    let mut rows = Vec::with_capacity(of_row.iter().map(Vec::len).sum());
-    let mut last = 0;
-    for (chunk, keys) in (0..).zip(of_row) {
-        for (row, &key) in (0..).zip(keys) {
-            // (A row without a key has a greater one than all.)
-            if key < last || key > last + 1 || key as usize >= n_keys {
-                return None;
+        let mut starts = vec![0u32; n_keys + 1];
+        for key in of_row.iter().flatten().filter(|key| **key != u32::MAX) {
+            starts[*key as usize + 1] += 1;
+        }
+        for key in 0..n_keys {
+            starts[key + 1] += starts[key];
+        }
+        let mut next = starts.clone();
+        let mut rows = vec![(0u32, 0u32); starts[n_keys] as usize];
+        for (chunk, keys) in of_row.iter().enumerate() {
+            for (row, key) in keys.iter().enumerate().filter(|(_, key)| **key != u32::MAX) {
+                rows[next[*key as usize] as usize] = (chunk as u32, row as u32);
+                next[*key as usize] += 1;
             }
-            last = key;
-            rows.push((chunk, row));
-            starts[key as usize + 1] = rows.len() as u32;
         }
+        RowsByKey { starts, rows }
     }
-    (last as usize + 1 >= n_keys).then_some((starts, rows))
+
+    /// The same where every row has a key and they come in order, as those of a run that is sorted by them.
+    fn in_order(of_row: &[Vec<u32>], n_keys: usize) -> Option<RowsByKey> {
+        let mut starts = vec![0u32; n_keys + 1];
+        let mut rows = Vec::with_capacity(of_row.iter().map(Vec::len).sum());
+        let mut last = 0;
+        for (chunk, keys) in (0..).zip(of_row) {
+            for (row, &key) in (0..).zip(keys) {
+                // (A row without a key has a greater one than all.)
+                if key < last || key > last + 1 || key as usize >= n_keys {
+                    return None;
+                }
+                last = key;
+                rows.push((chunk, row));
+                starts[key as usize + 1] = rows.len() as u32;
+            }
+        }
+        (last as usize + 1 >= n_keys).then_some(RowsByKey { starts, rows })
+    }
+
+    fn of(&self, key: usize) -> &[(u32, u32)] {
+        &self.rows[self.starts[key] as usize..self.starts[key + 1] as usize]
+    }
 }
 
 #[cfg(test)]
@@ -227,15 +236,15 @@ mod tests {
             (vec![vec![0, NONE], vec![1, 1]], 2),
             (vec![vec![NONE]], 0),
         ] {
-            let (starts, rows) = rows_by_key(&of_row, n_keys);
-            assert_eq!(starts.len(), n_keys + 1);
+            let rows = RowsByKey::new(&of_row, n_keys);
+            assert_eq!(rows.starts.len(), n_keys + 1);
             for key in 0..n_keys {
                 let places = (0..)
                     .zip(&of_row)
                     .flat_map(|(chunk, keys)| (0..).zip(keys).map(move |(row, of)| (chunk, row, *of)));
                 let expected: Vec<(u32, u32)> =
                     places.filter(|place| place.2 == key as u32).map(|(chunk, row, _)| (chunk, row)).collect();
-                assert_eq!(rows[starts[key] as usize..starts[key + 1] as usize], expected);
+                assert_eq!(rows.of(key), expected);
             }
         }
     }
