@@ -22,9 +22,11 @@ use std::collections::HashMap;
 use std::hint::black_box;
 
 use crate::group_table::directory::Directory;
+use crate::group_table::recent::Recent;
 use crate::key_store::KeyStore;
 
 mod directory;
+mod recent;
 
 /// Slots below this number are never renumbered: there is too little to give back.
 const SHRINK_MIN: usize = 4096;
@@ -37,12 +39,6 @@ const WARM_GROUPS_MIN: usize = 1 << 16;
 
 /// With fewer groups a directory is not worth beginning.
 const DIRECTORY_GROUPS_MIN: usize = 32;
-
-/// Groups of a table of which it is remembered, within a batch, where rows found them.
-const RECENT_GROUPS_MAX: usize = 1 << 12;
-
-/// Rows that a batch has, at least, for each set of such memories: fewer do not pay for clearing them.
-const RECENT_ROWS_MIN: usize = 4;
 
 /// A dictionary from keys to slots. See the module's page.
 #[derive(Debug)]
@@ -464,47 +460,6 @@ impl Touched {
             touched.of_row.push(*index);
         }
         touched
-    }
-}
-
-/// Where rows of a batch found the slots of their hashes: sets of two, the later first.
-#[derive(Debug)]
-struct Recent {
-    /// Hashes and indexes into [`Touched::slot`]; [`u32::MAX`] for nothing. A power of two of them.
-    sets: Vec<[(u64, u32); 2]>,
-}
-
-impl Recent {
-    /// Room for as many groups and some more, if it is worth it for so many rows.
-    fn new(n_groups: usize, n_rows: usize) -> Option<Recent> {
-        let n_sets = (2 * n_groups).next_power_of_two().max(16);
-        let is_worth_it = n_groups <= RECENT_GROUPS_MAX && RECENT_ROWS_MIN * n_sets <= n_rows;
-        is_worth_it.then(|| Recent { sets: vec![[(0, u32::MAX); 2]; n_sets] })
-    }
-
-    /// Where the first of `hashes` were found, up to the first that is not known: into `indexes`. Returns how many.
-    fn find_while_known(&self, hashes: &[u64], indexes: &mut [u32]) -> usize {
-        let mask = self.sets.len() - 1;
-        for (at, (&hash, index)) in hashes.iter().zip(indexes).enumerate() {
-            let [first, second] = &self.sets[spread(hash) as usize & mask];
-            let (is_first, is_second) = (first.0 == hash, second.0 == hash);
-            // (Which of the two it is is for no processor to guess: no branch.)
-            *index = first.1 ^ ((first.1 ^ second.1) & u32::from(is_second).wrapping_neg());
-            if !(is_first | is_second) | (*index == u32::MAX) {
-                return at;
-            }
-        }
-        hashes.len()
-    }
-
-    /// Whether so many groups push each other out.
-    fn is_crowded(&self, n_groups: usize) -> bool {
-        n_groups > self.sets.len()
-    }
-
-    fn enter(&mut self, hash: u64, index: u32) {
-        let at = spread(hash) as usize & (self.sets.len() - 1);
-        self.sets[at] = [(hash, index), self.sets[at][0]];
     }
 }
 
