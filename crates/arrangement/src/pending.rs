@@ -329,4 +329,43 @@ mod tests {
             assert!(pieces.iter().all(|piece| piece.len() <= CHUNK_ROWS / 2 * 3));
         }
     }
+
+    #[test]
+    fn a_row_alone_is_the_chunk_that_pending_makes() {
+        use crate::ValueOrder;
+        use anabranch_batch::hash;
+        use arrow::array::{Int64Array, StringViewArray};
+        use arrow::datatypes::DataType;
+        use std::sync::Arc;
+
+        let texts = StringViewArray::from_iter_values((0..100).map(|row| format!("a text longer than a view, {row}")));
+        let numbers = Int64Array::from_iter((0..100).map(|row| (row != 3).then_some(row)));
+        let types = vec![DataType::Int64, DataType::Utf8View];
+        for (key, row, diff, since) in [(0, 7, 1, 0), (0, 3, -2, 9), (1, 7, 1, 9), (1, 3, 5, 0), (0, 7, 0, 0)] {
+            let layout = Rc::new(Layout { key: vec![key], values: ValueOrder::Hash, types: types.clone() });
+            let columns: Columns =
+                vec![Arc::new(numbers.slice(row, 1)) as ArrayRef, Arc::new(texts.slice(row, 1))].into();
+            let (words, value) = layout.value_words(&columns, 1);
+            let exact = crate::chunk::Exact { key: layout.is_key_exact(&columns), value };
+            let hashes = hash::hash_columns(&columns[key..=key], 1);
+            let (times, diffs) = (Times::Constant(5), Diffs::Constant(diff));
+            let source = Source { columns, times, diffs, exact, time_max: 5, key_unique: false };
+            let alone = chunk_of_row(&layout, &source, hashes[0], words[0], since);
+            let mut pending = Pending::new(Rc::clone(&layout), since);
+            pending.add_source(source);
+            pending.take(&Block { hashes, words, picks: vec![] }, false);
+            let all = pending.make_chunks();
+            assert_eq!((alone.is_some(), all.len()), (diff != 0, usize::from(diff != 0)));
+            for (alone, other) in alone.iter().zip(&all) {
+                assert_eq!(alone.columns(), other.columns());
+                assert_eq!(alone.key_hashes(), other.key_hashes());
+                assert_eq!(alone.stored_words(), other.stored_words());
+                assert_eq!((alone.times().get(0), alone.diffs().get(0)), (5.max(since), diff));
+                assert_eq!((other.times().get(0), other.diffs().get(0)), (5.max(since), diff));
+                assert_eq!(alone.facts().exact, other.facts().exact);
+                // (What is kept of the hundred texts is the one.)
+                assert!(alone.size_bytes() < 600 && alone.facts().key_unique == other.facts().key_unique);
+            }
+        }
+    }
 }
