@@ -58,6 +58,14 @@ pub(crate) struct Views<'a> {
     pub buffers: &'a [Buffer],
 }
 
+impl Views<'_> {
+    /// Whether these views hold all bytes themselves.
+    #[inline]
+    pub fn are_short(views: &[u128]) -> bool {
+        views.iter().fold(true, |short, &view| short & (view as u32 as usize <= INLINE_BYTES_MAX))
+    }
+}
+
 /// Byte strings of one width.
 #[derive(Clone, Copy)]
 pub(crate) struct Fixed<'a> {

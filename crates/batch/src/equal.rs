@@ -52,8 +52,9 @@ fn column_like_first(column: &ArrayRef, of_row: &[u32], firsts: &[u32]) -> bool 
         Cells::U64(cells) => alike(cells, of_row, firsts),
         Cells::I128(cells) => alike(cells, of_row, firsts),
         // Of short texts the view is all there is.
+        // (Rows that are alike are as long as the first.)
         Cells::Views(Views { views, .. }) => {
-            let is_short = views.iter().fold(true, |short, &view| short & (view as u32 as usize <= INLINE_BYTES_MAX));
+            let is_short = firsts.iter().all(|&row| Views::are_short(&views[row as usize..][..1]));
             is_short && alike(views, of_row, firsts)
         }
         _ => false,

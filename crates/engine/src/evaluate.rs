@@ -42,7 +42,7 @@ pub(crate) fn evaluate_stage(
     }
     match first_error(&out.errors) {
         Some(error) => Err(error),
-        None => Ok(out.rows),
+        None => Ok(out.rows.into_iter().map(Batch::compact).collect()),
     }
 }
 

@@ -21,7 +21,7 @@
 use std::rc::Rc;
 
 use anabranch_arrangement::Origin;
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{Batch, END, Time, Until};
 use timely::communication::Pull;
 use timely::container::NoopBuilder;
 use timely::dataflow::channels::Message;
@@ -144,7 +144,7 @@ impl<'s> Chain<'s> {
         Chain::of_stream(self.into_stream(), as_of)
     }
 
-    /// Then a function of each batch of rows; row errors pass.
+    /// Then a function of each batch of rows, some of which may be absent; row errors pass.
     pub fn then(mut self, kind: &'static str, apply: impl FnMut(Batch, &mut Output) + 'static) -> Chain<'s> {
         self.links.push(Link::Apply(Box::new(apply)));
         self.placed_by = None;
@@ -313,7 +313,7 @@ impl Steps {
             match link {
                 Link::Apply(apply) => rows.into_iter().for_each(|batch| apply(batch, &mut out)),
                 Link::Timed(tactic) => {
-                    rows.into_iter().for_each(|batch| tactic.push(0, batch.flatten()));
+                    rows.into_iter().for_each(|batch| tactic.push(0, batch));
                     let reached = tactic.advance(upto, &mut out);
                     has_more |= reached.upto < upto;
                     pending = reached.pending.into_iter().chain(pending).min();
@@ -324,6 +324,7 @@ impl Steps {
         if has_more {
             self.again.activate();
         }
+        out.rows = out.rows.into_iter().map(Batch::compact).collect();
         Turn { out, upto, pending }
     }
 
@@ -357,7 +358,8 @@ impl Advancing {
     }
 
     fn push(&mut self, input: usize, batch: Batch) {
-        self.tactic.push(input, batch);
+        let is_taken = self.tactic.takes_absent() && matches!(batch.until(), Until::Forever);
+        self.tactic.push(input, if is_taken { batch } else { batch.flatten() });
     }
 
     /// Lets the tactic put out everything before `upto`, if that is later than before, or as much of it as a turn allows.
@@ -414,7 +416,7 @@ impl<P: Pull<Message<Time, Parcel>>> Feed for TimedEdges<P> {
                 hold.lower_to(&message);
                 match std::mem::take(parcel) {
                     Parcel::Empty => {}
-                    Parcel::Rows(batch) => self.tactic.push(index, batch.flatten()),
+                    Parcel::Rows(batch) => self.tactic.push(index, batch),
                     Parcel::Errors(batch) => pulled.out.give_errors(batch),
                 }
             });

@@ -46,6 +46,10 @@ impl Timed for Recalling {
         self.0.borrow_mut().push(input, batch);
     }
 
+    fn takes_absent(&self) -> bool {
+        self.0.borrow().takes_absent()
+    }
+
     fn advance(&mut self, upto: Time, out: &mut Output) {
         self.0.borrow_mut().advance(upto, out);
     }

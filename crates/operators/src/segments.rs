@@ -6,6 +6,7 @@
 
 use anabranch_batch::order::sort_by_time;
 use anabranch_batch::{Time, Times};
+use arrow::buffer::BooleanBuffer;
 
 use crate::group_table::Touched;
 
@@ -20,6 +21,8 @@ pub(crate) struct Segments {
     pub(crate) first_row: Vec<u32>,
     /// The time of each segment.
     pub(crate) times: Times,
+    /// Whether rows that are absent have a number of their own, one more than the last segment's.
+    has_absent: bool,
 }
 
 impl Segments {
@@ -34,6 +37,19 @@ impl Segments {
 
     pub(crate) fn len(&self) -> usize {
         self.slot.len()
+    }
+
+    /// Numbers of segments that rows may have: theirs, and that of absent rows if there are any.
+    pub(crate) fn n_numbers(&self) -> usize {
+        self.len() + usize::from(self.has_absent)
+    }
+
+    /// Absent rows belong to none of the segments from now on, but have a number of their own, so that what sums rows up need not ask.
+    pub(crate) fn leave_out_absent(&mut self, present: Option<&BooleanBuffer>) {
+        let Some(present) = present else { return };
+        let number = self.len() as u32;
+        (!present).set_indices().for_each(|row| self.of_row[row] = number);
+        self.has_absent = true;
     }
 
     /// Makes sure that slot 0, the only one, has a segment at `time`, be it of no rows.
@@ -58,7 +74,7 @@ impl Segments {
 
     fn new_at(touched: Touched, time: Time) -> Segments {
         let Touched { of_row, slot, first_row } = touched;
-        Segments { of_row, slot, first_row, times: Times::Constant(time) }
+        Segments { of_row, slot, first_row, times: Times::Constant(time), has_absent: false }
     }
 
     fn new_timed(touched: Touched, times: &[Time]) -> Segments {
@@ -78,7 +94,7 @@ impl Segments {
             }
             of_row[row as usize] = slot.len() as u32 - 1;
         }
-        Segments { of_row, slot, first_row, times: Times::Column(segment_times.into()) }
+        Segments { of_row, slot, first_row, times: Times::Column(segment_times.into()), has_absent: false }
     }
 }
 

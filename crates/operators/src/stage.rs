@@ -12,16 +12,20 @@
 //! ```
 //!
 //! State: none. Cost: one vectorised evaluation per expression and batch; columns that are only repeated are pointers
-//! unless rows were dropped, and columns that only the last predicate reads are not copied. When an evaluation fails the batch is halved until every failing row is found: O(log n) evaluations a failing row.
+//! unless rows were dropped, and columns that only the last predicate reads are not copied. Where most rows pass none is: the others are absent. When an evaluation fails the batch is halved until every failing row is found: O(log n) evaluations a failing row.
 //! Source: Trill 3.3 (columnar operators over whole batches); row errors as data: DESIGN 4.
 
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Columns};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
+use arrow::buffer::BooleanBuffer;
 
 use crate::expression::{ExpressionRef, evaluate};
 use crate::tactic::Output;
+
+/// Of so many rows at most one may stay as an absent one.
+const MOSTLY: usize = 8;
 
 /// A filter and a projection.
 #[derive(Clone)]
@@ -40,24 +44,34 @@ impl Stage {
         self.filter.is_empty() && self.kept.is_none() && self.project.is_none()
     }
 
-    /// Applies the stage to a batch.
+    /// Applies the stage to a batch. Rows that do not pass may be there as absent ones, if they are few.
     pub fn apply(&self, batch: Batch, out: &mut Output) {
         if batch.is_empty() {
             return;
         }
-        match self.try_apply(&batch) {
+        match self.try_apply(&batch, true) {
+            Ok(rows) => out.give_rows(rows),
+            // (It may be an absent row that fails.)
+            Err(_) => self.apply_in_parts(batch.compact(), out),
+        }
+    }
+
+    /// Applies the stage to rows that are all present, in smaller and smaller parts where one of them fails.
+    fn apply_in_parts(&self, batch: Batch, out: &mut Output) {
+        match self.try_apply(&batch, false) {
+            _ if batch.is_empty() => {}
             Ok(rows) => out.give_rows(rows),
             Err(message) if batch.len() == 1 => out.give_errors(error_rows(&batch, &message)),
             Err(_) => {
                 let half = batch.len() / 2;
-                self.apply(batch.slice(0, half), out);
-                self.apply(batch.slice(half, batch.len() - half), out);
+                self.apply_in_parts(batch.slice(0, half), out);
+                self.apply_in_parts(batch.slice(half, batch.len() - half), out);
             }
         }
     }
 
-    fn try_apply(&self, batch: &Batch) -> Result<Batch, String> {
-        let kept = self.pass(batch)?;
+    fn try_apply(&self, batch: &Batch, is_absent_left: bool) -> Result<Batch, String> {
+        let kept = self.pass(batch, is_absent_left)?;
         if kept.is_empty() {
             return Ok(kept);
         }
@@ -71,20 +85,23 @@ impl Stage {
         Ok(kept.with_columns(Columns::from(columns)))
     }
 
-    /// The rows that pass, with the columns kept.
-    fn pass(&self, batch: &Batch) -> Result<Batch, String> {
+    /// The rows that pass, with the columns kept. If it may be, a few others are left among them as absent ones.
+    fn pass(&self, batch: &Batch, is_absent_left: bool) -> Result<Batch, String> {
+        let Some((last, others)) = self.filter.split_last() else { return Ok(self.narrow(batch.clone())) };
         let mut passed = batch.clone();
-        for (number, predicate) in self.filter.iter().enumerate() {
+        for predicate in others {
             let mask = evaluate(predicate, &passed)?;
-            if number + 1 == self.filter.len() {
-                return Ok(filtered(mask.as_boolean(), || self.narrow(passed)));
-            }
             passed = filtered(mask.as_boolean(), || passed);
             if passed.is_empty() {
                 return Ok(passed);
             }
         }
-        Ok(self.narrow(passed))
+        let mask = evaluate(last, &passed)?;
+        let mask = mask.as_boolean();
+        if is_absent_left && is_mostly_true(mask) {
+            return Ok(self.narrow(passed).with_present(trues(mask)));
+        }
+        Ok(filtered(mask, || self.narrow(passed)))
     }
 
     fn narrow(&self, batch: Batch) -> Batch {
@@ -101,6 +118,20 @@ fn filtered(keep: &BooleanArray, rows: impl FnOnce() -> Batch) -> Batch {
         0 => Batch::default(),
         n if n == keep.len() => rows(),
         _ => rows().filter(keep),
+    }
+}
+
+/// Whether so many rows pass that copying them costs more than what follows does for the others.
+fn is_mostly_true(mask: &BooleanArray) -> bool {
+    let n_true = mask.true_count();
+    n_true < mask.len() && n_true >= mask.len() / MOSTLY * (MOSTLY - 1)
+}
+
+/// Where the mask is true, NULL being false.
+fn trues(mask: &BooleanArray) -> BooleanBuffer {
+    match mask.nulls() {
+        Some(nulls) => mask.values() & nulls.inner(),
+        None => mask.values().clone(),
     }
 }
 

@@ -42,8 +42,13 @@ impl Output {
 /// Calls come as any number of [`push`](Timed::push), then [`advance`](Timed::advance) until it [has no more](Timed::has_more), and again.
 pub trait Timed {
     /// Takes updates of input `input` (0, or 1 for the second of two); their times are at or after the last `advance`.
-    /// Batches are flat (all rows present, no lifetimes).
+    /// Batches are flat (all rows present, no lifetimes), but for rows that are absent where it [takes](Timed::takes_absent) those.
     fn push(&mut self, input: usize, batch: Batch);
+
+    /// Whether some rows of a batch may be absent: that is for those that look at every row anyway, and need not copy most of them to be rid of a few.
+    fn takes_absent(&self) -> bool {
+        false
+    }
 
     /// No more updates before `upto` will come: puts out the changes of the result at all times before it. Updates at
     /// or after `upto` stay pending.

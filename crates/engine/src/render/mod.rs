@@ -178,7 +178,7 @@ impl<'s> Renderer<'s, '_, '_> {
             }
             Step::Unnest { input, unnest } => {
                 let unnest = unnest.clone();
-                self.chain(*input).then("Unnest", move |batch, out| unnest.apply(batch, out))
+                self.chain(*input).then("Unnest", move |batch, out| unnest.apply(batch.compact(), out))
             }
             Step::Union { inputs } => Chain::union(inputs.iter().map(|input| self.chain(*input)).collect()),
             Step::Join { left, right, join: step } => {

@@ -199,6 +199,11 @@ impl CallState {
         matches!(self.kind, Kind::Rows(_) | Kind::Linear(_))
     }
 
+    /// Whether it takes all rows of a batch as they are, those included that belong to no segment.
+    pub(crate) fn takes_absent(&self) -> bool {
+        self.is_sum() && self.filter.is_none() && self.distinct.is_none()
+    }
+
     pub(crate) fn is_ordered(&self) -> bool {
         match &self.kind {
             Kind::Ordered(_) => true,

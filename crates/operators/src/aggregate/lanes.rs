@@ -17,27 +17,60 @@ pub(crate) fn sums<V>(of_row: &[u32], n_segments: usize, value: impl Fn(usize) -
 where
     V: Copy + Default + AddAssign,
 {
-    if n_segments > LANED_SEGMENTS_MAX || of_row.len() < LANES * n_segments {
-        let mut sums = vec![V::default(); n_segments];
-        of_row.iter().enumerate().for_each(|(row, &segment)| sums[segment as usize] += value(row));
-        return sums;
-    }
-    let mut lanes = vec![[V::default(); LANES]; n_segments];
-    let (quads, rest) = of_row.as_chunks::<LANES>();
-    for (quad, segments) in quads.iter().enumerate() {
-        for (lane, &segment) in segments.iter().enumerate() {
-            lanes[segment as usize][lane] += value(LANES * quad + lane);
+    let mut sums = Sums::new(n_segments, of_row.len());
+    sums.add(of_row, value);
+    sums.finish()
+}
+
+/// Sums under construction.
+pub(crate) enum Sums<V> {
+    /// One of each segment.
+    Plain(Vec<V>),
+    /// Several of each.
+    Laned(Vec<[V; LANES]>),
+}
+
+impl<V: Copy + Default + AddAssign> Sums<V> {
+    /// Of nothing, for about so many rows.
+    pub(crate) fn new(n_segments: usize, n_rows: usize) -> Sums<V> {
+        match n_segments > LANED_SEGMENTS_MAX || n_rows < LANES * n_segments {
+            true => Sums::Plain(vec![V::default(); n_segments]),
+            false => Sums::Laned(vec![[V::default(); LANES]; n_segments]),
         }
     }
-    for (row, &segment) in rest.iter().enumerate() {
-        lanes[segment as usize][0] += value(LANES * quads.len() + row);
+
+    /// Adds `value(row)` for each row of some segment.
+    #[inline]
+    pub(crate) fn add(&mut self, of_row: &[u32], value: impl Fn(usize) -> V) {
+        let lanes = match self {
+            Sums::Plain(sums) => {
+                return of_row.iter().enumerate().for_each(|(row, &segment)| sums[segment as usize] += value(row));
+            }
+            Sums::Laned(lanes) => lanes,
+        };
+        let (quads, rest) = of_row.as_chunks::<LANES>();
+        for (quad, segments) in quads.iter().enumerate() {
+            for (lane, &segment) in segments.iter().enumerate() {
+                lanes[segment as usize][lane] += value(LANES * quad + lane);
+            }
+        }
+        for (row, &segment) in rest.iter().enumerate() {
+            lanes[segment as usize][0] += value(LANES * quads.len() + row);
+        }
     }
-    let total = |lanes: &[V; LANES]| {
-        let mut total = V::default();
-        lanes.iter().for_each(|&lane| total += lane);
-        total
-    };
-    lanes.iter().map(total).collect()
+
+    /// The sum of each segment.
+    pub(crate) fn finish(self) -> Vec<V> {
+        let total = |lanes: &[V; LANES]| {
+            let mut total = V::default();
+            lanes.iter().for_each(|&lane| total += lane);
+            total
+        };
+        match self {
+            Sums::Plain(sums) => sums,
+            Sums::Laned(lanes) => lanes.iter().map(total).collect(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -250,7 +250,8 @@ impl Aggregate {
     /// Merges complete rows, keyed by the groups' keys, and puts out what changes.
     fn merge(&mut self, batch: &Batch, due: Option<Time>, upto: Time, out: &mut Output) {
         let hashes = batch.key().expect("complete rows are keyed").hashes.clone();
-        let segments = self.segments(batch, &hashes, due);
+        let mut segments = self.segments(batch, &hashes, due);
+        segments.leave_out_absent(batch.present());
         let multiplicities = sum_diffs(&segments, batch.diffs());
         let multiplicities_before = self.add_multiplicities(&segments, &multiplicities);
         let alive = self.alive(&segments, &multiplicities_before, &multiplicities);
@@ -320,7 +321,12 @@ impl Timed for Aggregate {
             self.rows != Rows::Elsewhere || batch.is_empty(),
             "rows of a global aggregate go to the owner of its group"
         );
-        self.pending.push(batch.project(&self.columns));
+        debug_assert!(batch.present().is_none() || self.takes_absent(), "only some calls take absent rows");
+        self.pending.keep(batch.project(&self.columns));
+    }
+
+    fn takes_absent(&self) -> bool {
+        self.pieces.is_none() && self.calls.iter().all(CallState::takes_absent)
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
@@ -482,8 +488,11 @@ impl Aggregate {
 
 /// Sum of diffs of each segment.
 fn sum_diffs(segments: &Segments, diffs: &Diffs) -> Vec<Diff> {
-    match diffs {
-        Diffs::Constant(diff) => lanes::sums(&segments.of_row, segments.len(), |_| *diff),
-        Diffs::Column(diffs) => lanes::sums(&segments.of_row, segments.len(), |row| diffs[row]),
-    }
+    let n_numbers = segments.n_numbers();
+    let mut sums = match diffs {
+        Diffs::Constant(diff) => lanes::sums(&segments.of_row, n_numbers, |_| *diff),
+        Diffs::Column(diffs) => lanes::sums(&segments.of_row, n_numbers, |row| diffs[row]),
+    };
+    sums.truncate(segments.len());
+    sums
 }

@@ -187,12 +187,13 @@ impl<K: Kernel> Linear<K> {
 
 impl<K: Kernel> State for Linear<K> {
     fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef {
-        let scatter = || self.kernel.scatter(input, segments.len());
+        let scatter = || self.kernel.scatter(input, segments.n_numbers());
         let deltas = match input.known {
             Some(known) if K::IS_SHARED => known.get_or_make(scatter),
             _ => Rc::new(scatter()),
         };
-        let walk = Walk { slots: &mut self.slots, slot_of_segment: &segments.slot, deltas: &deltas };
+        let deltas = &deltas[..segments.len()];
+        let walk = Walk { slots: &mut self.slots, slot_of_segment: &segments.slot, deltas };
         self.kernel.walk(walk, outcome)
     }
 

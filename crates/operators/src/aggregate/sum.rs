@@ -266,6 +266,9 @@ fn magnitude_bits<N: Copy>(values: &[N], widen: impl Fn(N) -> i128) -> u32 {
     u128::BITS - magnitudes.leading_zeros()
 }
 
+/// Values that stay in the first-level cache.
+const NARROW_ROWS: usize = 1 << 10;
+
 fn diff_max(diffs: &Diffs) -> u64 {
     match diffs {
         Diffs::Constant(diff) => diff.unsigned_abs(),
@@ -281,14 +284,13 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
     widen: impl Fn(T::Native) -> i128 + Copy,
 ) -> Vec<Total<N>> {
     let values = argument.as_primitive::<T>().values();
+    let is_plain = input.nulls().is_none() && matches!(input.diffs, Diffs::Constant(1));
+    if let Some(sums) = is_plain.then(|| narrow_sums(values, input.segment, n_segments, widen)).flatten() {
+        return totals(sums, input, |sum| i128::from(sum).into());
+    }
     let terms = u128::from(diff_max(input.diffs)).saturating_mul(argument.len() as u128);
     let bits = magnitude_bits(values, widen) + (u128::BITS - terms.leading_zeros());
-    let is_plain = input.nulls().is_none() && matches!(input.diffs, Diffs::Constant(1));
     match bits {
-        ..=62 if is_plain => {
-            let sums = lanes::sums(input.segment, n_segments, |row| widen(values[row]) as i64);
-            totals(sums, input, |sum| i128::from(sum).into())
-        }
         ..=126 if is_plain => {
             totals(lanes::sums(input.segment, n_segments, |row| widen(values[row])), input, Fixed::from)
         }
@@ -303,6 +305,24 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
             totals(sums, input, |sum| sum)
         }
     }
+}
+
+/// The sums of each segment in 64 bits; `None` if they may not fit. A block of values is looked at, and then added up, while it is in the first-level cache.
+fn narrow_sums<V: Copy>(
+    values: &[V],
+    of_row: &[u32],
+    n_segments: usize,
+    widen: impl Fn(V) -> i128 + Copy,
+) -> Option<Vec<i64>> {
+    let term_bits = usize::BITS - values.len().leading_zeros();
+    let mut sums = lanes::Sums::new(n_segments, values.len());
+    for (values, of_row) in values.chunks(NARROW_ROWS).zip(of_row.chunks(NARROW_ROWS)) {
+        if magnitude_bits(values, widen) + term_bits > 62 {
+            return None;
+        }
+        sums.add(of_row, |row| widen(values[row]) as i64);
+    }
+    Some(sums.finish())
 }
 
 fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: usize) -> Vec<Total<N>> {
