@@ -50,7 +50,8 @@ pub fn consolidate(batch: Batch) -> Batch {
     batch.take(&kept).with_diffs(Diffs::Column(diffs.into()).simplify())
 }
 
-/// As [`consolidate`], but ordered by time, then by the columns, ascending. O(rows) where times come in order and each has few rows.
+/// As [`consolidate`], but ordered by time; of one time what is taken back comes first, and each part is ordered by the columns, ascending. O(rows) where
+/// times come in order and each has few rows: what changes from one row to another is not even copied.
 pub fn consolidate_in_time_order(batch: Batch) -> Batch {
     let batch = batch.flatten();
     let mut rows: Vec<u32> = match batch.times() {
@@ -70,7 +71,7 @@ pub fn consolidate_in_time_order(batch: Batch) -> Batch {
                 let repeats = find_repeats(rows, hashes, &batch);
                 let start = kept.len();
                 kept.extend(sum_repeats(rows, &repeats, batch.diffs()));
-                kept[start..].sort_unstable_by(|a: &(u32, Diff), b| order(a.0, b.0));
+                sort_changes(&mut kept[start..], order);
             }
         }
     }
@@ -82,6 +83,7 @@ pub fn consolidate_in_time_order(batch: Batch) -> Batch {
 /// Appends the few rows of one time with the sums of their diffs, in order and without those that cancel. Mostly they are one row, or two: what it was and
 /// what it is.
 fn sum_compared(rows: &mut [u32], diffs: &Diffs, order: impl Fn(u32, u32) -> Ordering, kept: &mut Vec<(u32, Diff)>) {
+    let start = kept.len();
     let diff = |row: u32| diffs.get(row as usize);
     let mut keep = |row: u32, sum: Diff| {
         if sum != 0 {
@@ -90,17 +92,27 @@ fn sum_compared(rows: &mut [u32], diffs: &Diffs, order: impl Fn(u32, u32) -> Ord
     };
     match *rows {
         [row] => keep(row, diff(row)),
-        [a, b] => match order(a, b) {
-            Ordering::Equal => keep(a, diff(a).wrapping_add(diff(b))),
-            Ordering::Less => [a, b].into_iter().for_each(|row| keep(row, diff(row))),
-            Ordering::Greater => [b, a].into_iter().for_each(|row| keep(row, diff(row))),
+        [a, b] => match (order(a, b), is_gain(diff(a)).cmp(&is_gain(diff(b)))) {
+            (Ordering::Equal, _) => keep(a, diff(a).wrapping_add(diff(b))),
+            (order, gain) if gain.then(order).is_lt() => [a, b].into_iter().for_each(|row| keep(row, diff(row))),
+            _ => [b, a].into_iter().for_each(|row| keep(row, diff(row))),
         },
         _ => {
             rows.sort_by(|&a, &b| order(a, b));
             let equal = rows.chunk_by(|&a, &b| order(a, b).is_eq());
             equal.for_each(|rows| keep(rows[0], rows.iter().fold(0, |sum: Diff, &row| sum.wrapping_add(diff(row)))));
+            sort_changes(&mut kept[start..], order);
         }
     }
+}
+
+/// Orders distinct rows of one time, each with its diff.
+fn sort_changes(rows: &mut [(u32, Diff)], order: impl Fn(u32, u32) -> Ordering) {
+    rows.sort_unstable_by(|a, b| is_gain(a.1).cmp(&is_gain(b.1)).then_with(|| order(a.0, b.0)));
+}
+
+fn is_gain(diff: Diff) -> bool {
+    diff > 0
 }
 
 /// The hash of each whole row, which is that of its key when all columns are the key.

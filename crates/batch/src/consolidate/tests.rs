@@ -12,9 +12,11 @@ fn assert_consolidates(batch: Batch) {
     let order = Comparator::ascending(by_time.columns());
     let is_after = |row: usize| {
         let time = |row: usize| by_time.times().get(row);
-        time(row - 1).cmp(&time(row)).then_with(|| order.compare(row - 1, row)).is_lt()
+        let is_gain = |row: usize| by_time.diffs().get(row) > 0;
+        let times = time(row - 1).cmp(&time(row));
+        times.then(is_gain(row - 1).cmp(&is_gain(row))).then_with(|| order.compare(row - 1, row)).is_lt()
     };
-    assert!((1..by_time.len()).all(is_after), "rows are in order of time, then of their columns");
+    assert!((1..by_time.len()).all(is_after), "rows are in order of time, losses first, then of their columns");
     let result = consolidate(batch);
     assert!(matches!(result.until(), Until::Forever) && result.present().is_none());
     assert_eq!(result.len(), expected.len(), "one update a row and time");

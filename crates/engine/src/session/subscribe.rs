@@ -29,7 +29,7 @@ use crate::finish::record_batch;
 use crate::session::query::row_error;
 
 /// Changes that a batch of them has at least, where there are more.
-const BATCH_ROWS_MIN: usize = 1 << 13;
+const BATCH_ROWS_MIN: usize = 1 << 12;
 
 /// Longest wait for changes between two looks at sources and interrupts.
 const NAP_MAX: Duration = Duration::from_millis(20);

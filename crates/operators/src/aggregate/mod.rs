@@ -177,6 +177,11 @@ impl Aggregate {
         self.groups.len()
     }
 
+    /// Whether nothing is asked but sums, of which the changes are put out.
+    fn has_sums_only(&self) -> bool {
+        self.pieces.is_none() && self.calls.iter().all(CallState::is_sum)
+    }
+
     fn no_rows(&self) -> Batch {
         let columns: Vec<ArrayRef> = self.types.iter().map(new_empty_array).collect();
         Batch::with_len(columns.into(), 0, Times::Constant(0), Diffs::Constant(1))
@@ -193,13 +198,17 @@ impl Aggregate {
     fn segments(&mut self, batch: &Batch, hashes: &[u64], due: Option<Time>) -> Segments {
         let keys = &batch.columns()[..self.n_keys];
         if self.rows == Rows::Grouped {
-            return Segments::new(self.groups.touch(keys, hashes), batch.times());
+            let touched = self.groups.touch(keys, hashes);
+            return match self.has_sums_only() {
+                true => Segments::in_time_order(touched, batch.times(), batch.present()),
+                false => Segments::new(touched, batch.times()),
+            };
         }
         let touched = match batch.len() {
             0 => Touched::default(),
             len => Touched { of_row: vec![0; len], slot: vec![0], first_row: vec![0] },
         };
-        let mut segments = Segments::new(touched, batch.times());
+        let mut segments = Segments::in_time_order(touched, batch.times(), batch.present());
         if let Some(time) = due {
             segments.insert_time(time);
         }
@@ -250,8 +259,7 @@ impl Aggregate {
     /// Merges complete rows, keyed by the groups' keys, and puts out what changes.
     fn merge(&mut self, batch: &Batch, due: Option<Time>, upto: Time, out: &mut Output) {
         let hashes = batch.key().expect("complete rows are keyed").hashes.clone();
-        let mut segments = self.segments(batch, &hashes, due);
-        segments.leave_out_absent(batch.present());
+        let segments = self.segments(batch, &hashes, due);
         let multiplicities = sum_diffs(&segments, batch.diffs());
         let multiplicities_before = self.add_multiplicities(&segments, &multiplicities);
         let alive = self.alive(&segments, &multiplicities_before, &multiplicities);
@@ -289,13 +297,14 @@ impl Aggregate {
             return;
         }
         let is_empty = |slot: u32| self.multiplicities[slot as usize] == 0;
-        let ranges = segments.by_slot().filter(|range| is_empty(segments.slot[range.start]));
-        let hash_of: Vec<(u32, u64)> = ranges
-            .map(|range| (segments.slot[range.start], hashes[segments.first_row[range.start] as usize]))
-            .collect();
+        let touched = segments.slot.iter().zip(&segments.first_row).map(|(&slot, &row)| (slot, row));
+        let empty = touched.chain(segments.vacant.iter().copied()).filter(|(slot, _)| is_empty(*slot));
+        let mut hash_of: Vec<(u32, u64)> = empty.map(|(slot, row)| (slot, hashes[row as usize])).collect();
         if hash_of.is_empty() {
             return;
         }
+        hash_of.sort_unstable();
+        hash_of.dedup();
         let mut zero: Vec<u32> = hash_of.iter().map(|&(slot, _)| slot).collect();
         self.calls.iter().for_each(|call| call.retain_zero(&mut zero));
         let mut zero = zero.into_iter().peekable();
@@ -359,7 +368,7 @@ impl Timed for Aggregate {
     }
 
     fn recalls(&self) -> bool {
-        self.rows != Rows::Single && self.pieces.is_none() && self.calls.iter().all(CallState::is_sum)
+        self.rows != Rows::Single && self.has_sums_only()
     }
 
     fn n_recalled(&self) -> usize {

@@ -5,6 +5,8 @@
 //!
 //! Cost: some 90 instructions a segment, a division for an average among them; wide sums, whose results may fail, cost some 350.
 
+use std::ops::BitOr;
+
 use anabranch_batch::Diff;
 use arrow::datatypes::ArrowPrimitiveType;
 
@@ -20,7 +22,7 @@ const BITS: u32 = 62;
 pub(super) struct Narrow<F> {
     /// Bits that a slot's sum may have, beside the sign, so that `value` fits whatever the deltas of a chunk add to it.
     bits: u32,
-    /// The result of a sum and a positive number of arguments.
+    /// The result of a sum and a positive number of arguments,.
     value: F,
 }
 
@@ -39,10 +41,14 @@ impl<F> Narrow<F> {
         K: Kernel<Slot = Total<N>, Delta = Total<N>>,
     {
         let Some(delta_bits) = self.bits.checked_sub(WARM_SEGMENTS.ilog2()) else { return false };
-        let runs = chunk.slot_of_segment.chunk_by(|a, b| a == b);
-        let slots = runs.map(|run| chunk.slots[run[0] as usize].sum.beyond(self.bits));
-        let deltas = chunk.deltas.iter().map(|delta| delta.sum.beyond(delta_bits));
-        slots.fold(0, |beyond, slot| beyond | slot) | deltas.fold(0, |beyond, delta| beyond | delta) == 0
+        let beyond = |slot: &Total<N>| slot.sum.beyond(self.bits);
+        let slots = match chunk.slots.len() < chunk.slot_of_segment.len() {
+            true => chunk.slots.iter().map(beyond).fold(0, BitOr::bitor),
+            false => {
+                chunk.slot_of_segment.iter().map(|&slot| beyond(&chunk.slots[slot as usize])).fold(0, BitOr::bitor)
+            }
+        };
+        slots | chunk.deltas.iter().map(|delta| delta.sum.beyond(delta_bits)).fold(0, BitOr::bitor) == 0
     }
 
     /// Merges the deltas of a chunk that [`fits`](Narrow::fits), and adds the pairs of its segments.
@@ -53,31 +59,23 @@ impl<F> Narrow<F> {
         K: Kernel<Slot = Total<N>, Delta = Total<N>>,
         F: Fn(i64, Diff) -> T::Native,
     {
-        let mut first = 0;
-        for run in chunk.slot_of_segment.chunk_by(|a, b| a == b) {
-            let state = &mut chunk.slots[run[0] as usize];
-            let deltas = &chunk.deltas[first..first + run.len()];
-            let (mut sum, mut count) = (state.sum.low(), state.count);
-            let mut after = self.result(sum, count);
-            let mut is_full = count > 0;
-            let results = deltas.iter().map(|delta| {
-                let before = after;
-                sum += delta.sum.low();
-                count += delta.count;
-                is_full &= count > 0;
-                after = self.result(sum, count);
-                [before, after]
-            });
-            pairs.extend(outcome, chunk.first + first, results);
-            let exist = deltas.iter().scan(state.count, |count, delta| {
-                let before = *count;
-                *count += delta.count;
-                Some([before > 0, *count > 0])
-            });
-            pairs.extend_validity(outcome, chunk.first + first, deltas.len(), (!is_full).then_some(exist));
+        // What each slot is after its segment. (Results wait: they are long to make, and none depends on another.)
+        let mut after = [(0, 0); WARM_SEGMENTS];
+        let mut is_full = true;
+        for ((&slot, delta), after) in chunk.slot_of_segment.iter().zip(chunk.deltas).zip(&mut after) {
+            let state = &mut chunk.slots[slot as usize];
+            let (sum, count) = (state.sum.low() + delta.sum.low(), state.count + delta.count);
+            is_full &= (state.count > 0) & (count > 0);
             *state = Total { sum: i128::from(sum).into(), count };
-            first += run.len();
+            *after = (sum, count);
         }
+        let segments = chunk.deltas.iter().zip(&after);
+        let results = segments.clone().map(|(delta, &(sum, count))| {
+            [self.result(sum - delta.sum.low(), count - delta.count), self.result(sum, count)]
+        });
+        pairs.extend(outcome, chunk.first, results);
+        let exist = segments.map(|(delta, &(_, count))| [count > delta.count, count > 0]);
+        pairs.extend_validity(outcome, chunk.first, chunk.deltas.len(), (!is_full).then_some(exist));
     }
 
     /// What is made of a sum and a number of arguments, if there is something.

@@ -23,6 +23,9 @@ use crate::segments::Segments;
 /// Segments whose slots are fetched together: they fit the first-level cache.
 pub(crate) const WARM_SEGMENTS: usize = 128;
 
+/// Slots of which it is remembered, within a chunk, what their last segment made of them.
+pub(crate) const LATEST_SLOTS: usize = 16;
+
 /// The rows of a batch that a call sees.
 pub(crate) struct Input<'a> {
     /// The argument of each row; `None` if the call has none.
@@ -155,19 +158,20 @@ impl<K: Kernel> Walk<'_, K> {
 }
 
 impl<K: Kernel> Chunk<'_, K> {
-    /// As [`Walk::each`]. (What a slot is after a segment it is before its next one, which follows.)
+    /// As [`Walk::each`]. (What a slot is after a segment it is before its next one.)
     #[inline]
     pub(crate) fn each<V: Clone>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
-        let mut last: Option<(u32, V)> = None;
+        let mut latest: [Option<(u32, V)>; LATEST_SLOTS] = [const { None }; LATEST_SLOTS];
         for (segment, (&slot, delta)) in (self.first..).zip(self.slot_of_segment.iter().zip(self.deltas)) {
             let state = &mut self.slots[slot as usize];
-            let before = match last.take() {
+            let latest = &mut latest[slot as usize % LATEST_SLOTS];
+            let before = match latest.take() {
                 Some((other, after)) if other == slot => after,
                 _ => value(state),
             };
             K::merge(state, delta);
             let after = value(state);
-            last = Some((slot, after.clone()));
+            *latest = Some((slot, after.clone()));
             pair(segment, before, after);
         }
     }
