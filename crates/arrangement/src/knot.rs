@@ -1,7 +1,9 @@
-//! Merging the rows of one hash one by one: there are too many of them to be sorted in one piece.
+//! Merging the rows of one hash, of which there are too many to be sorted in one piece.
 //!
-//! Law: rows come in the layout's order; those that equal the row before in all but the diff are summed. Cost: a comparison of words for
-//! each run and row; of columns where words tie. It can be stopped after every row.
+//! Law: rows come in the layout's order; those that equal the row before in all but the diff are summed. Where the hash is of one key, the rows of some
+//! thousand neighbouring words are a block, sorted by radix as those of some hashes are. Where it is of several, or a word has rows beyond the chunks at hand,
+//! rows are taken one by one. Cost: that of `ordering`; one by one a comparison of words for each run and row, of columns where words tie.
+//! It can be stopped after every block, or row.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,7 +13,9 @@ use anabranch_batch::Time;
 use anabranch_batch::order::Comparator;
 use arrow::buffer::ScalarBuffer;
 
+use crate::hashes::gallop_up;
 use crate::merge::Side;
+use crate::ordering::Block;
 use crate::pending::{Pending, Single};
 use crate::{Chunk, Layout};
 
@@ -37,6 +41,26 @@ struct Row {
     time: Time,
 }
 
+/// Rows that are taken one by one before it is looked again whether they can be taken in a block.
+const SINGLES: usize = 64;
+
+/// The rows of the hash in the chunk that a side is in.
+struct Stretch {
+    side: usize,
+    source: u32,
+    words: ScalarBuffer<u64>,
+    row: usize,
+    end: usize,
+}
+
+impl Stretch {
+    /// Rows whose words are before `bound`.
+    fn rows_before(&self, bound: Option<u64>) -> usize {
+        let words = &self.words[self.row..self.end];
+        bound.map_or(words.len(), |bound| words.partition_point(|&word| word < bound))
+    }
+}
+
 impl Knot {
     pub fn new(hash: u64) -> Knot {
         Knot { hash, last: None, words: HashMap::new(), comparators: HashMap::new() }
@@ -51,7 +75,7 @@ impl Knot {
         self.last.is_some()
     }
 
-    /// Takes up to `rows` rows of the hash; fewer when they are all, or when `pending` is full and can be made into chunks. Returns how many.
+    /// Takes about `rows` rows of the hash; fewer when they are all, or when `pending` is full and can be made into chunks. Returns how many.
     pub fn take(
         &mut self,
         layout: &Layout,
@@ -60,6 +84,11 @@ impl Knot {
         pending: &mut Pending,
         rows: usize,
     ) -> usize {
+        let block = self.take_block(layout, sides, pending, rows);
+        if block > 0 {
+            return block;
+        }
+        let rows = rows.min(SINGLES);
         for taken in 0..rows {
             let Some((side, next)) = self.least(layout, since, sides, pending) else { return taken };
             let (by_key, by_row) = self.last.take().map_or((Ordering::Equal, Ordering::Less), |last| {
@@ -82,6 +111,65 @@ impl Knot {
             self.last = Some(next);
         }
         rows
+    }
+
+    /// Takes the rows of the next words, about `rows` of them, if all rows of these words are at hand. Returns how many.
+    fn take_block(&mut self, layout: &Layout, sides: &mut [Side], pending: &mut Pending, rows: usize) -> usize {
+        let Some((stretches, horizon)) = self.stretches(layout, sides, pending) else { return 0 };
+        let Some(first) = stretches.iter().map(|stretch| stretch.words[stretch.row]).min() else { return 0 };
+        if self.last.as_ref().is_some_and(|last| last.word >= first) {
+            return 0;
+        }
+        let bound = bound(&stretches, horizon, first, rows);
+        let mut block = Block::default();
+        let mut n_ranges = 0;
+        for stretch in &stretches {
+            let taken = stretch.row..stretch.row + stretch.rows_before(bound);
+            n_ranges += usize::from(!taken.is_empty());
+            block.words.extend_from_slice(&stretch.words[taken.clone()]);
+            block.picks.extend(taken.clone().map(|row| (stretch.source, row as u32)));
+            sides[stretch.side].row = taken.end;
+        }
+        if n_ranges > 0 {
+            block.hashes.resize(block.words.len(), self.hash);
+            pending.close_single();
+            self.last = None;
+            pending.take(&block, n_ranges == 1);
+        }
+        block.words.len()
+    }
+
+    /// The rows of the hash in the chunks at hand, and the least word of which there are more behind them. `None` if equal hashes may be of different keys,
+    /// which come before words.
+    fn stretches(
+        &mut self,
+        layout: &Layout,
+        sides: &mut [Side],
+        pending: &mut Pending,
+    ) -> Option<(Vec<Stretch>, Option<u64>)> {
+        let mut stretches = Vec::with_capacity(sides.len());
+        let mut horizon: Option<u64> = None;
+        for (number, side) in sides.iter_mut().enumerate() {
+            if side.next_hash() != Some(self.hash) {
+                continue;
+            }
+            let source = side.source(pending);
+            let chunk = side.current()?;
+            if !chunk.facts().exact.key {
+                return None;
+            }
+            let end =
+                self.hash.checked_add(1).map_or(chunk.len(), |next| gallop_up(chunk.hashes().view(), side.row, next));
+            let words = self.words.entry(source).or_insert_with(|| chunk.value_words(layout)).clone();
+            stretches.push(Stretch { side: number, source, words, row: side.row, end });
+            let behind = side.behind().filter(|behind| end == chunk.len() && behind.hashes().at(0) == self.hash);
+            if let Some(behind) = behind {
+                let mut word = Vec::new();
+                behind.append_words(layout, &mut word, 0..1);
+                horizon = Some(horizon.map_or(word[0], |least| least.min(word[0])));
+            }
+        }
+        Some((stretches, horizon))
     }
 
     /// The least of the next rows, and which side it is of.
@@ -135,5 +223,24 @@ impl Knot {
             let (a, b) = (a.chunk.columns(), b.chunk.columns());
             (layout.key_comparator(a, b), layout.value_comparator(a, b))
         })
+    }
+}
+
+/// A word, at most `horizon`, before which the stretches have about `rows` rows, and some at least unless the least word is the horizon; `None` if they
+/// have not many more.
+fn bound(stretches: &[Stretch], horizon: Option<u64>, first: u64, rows: usize) -> Option<u64> {
+    let mut bound = horizon;
+    loop {
+        let counts: Vec<usize> = stretches.iter().map(|stretch| stretch.rows_before(bound)).collect();
+        let total: usize = counts.iter().sum();
+        let Some(largest) = (0..counts.len()).max_by_key(|&stretch| counts[stretch]) else { return bound };
+        let (stretch, count) = (&stretches[largest], counts[largest]);
+        let Some(next) = first.checked_add(1).filter(|_| total > rows + rows / 2) else { return bound };
+        let ahead = (count - 1).min((count as u128 * rows as u128 / total as u128) as usize);
+        let closer = Some(stretch.words[stretch.row + ahead].max(next));
+        if closer == bound {
+            return bound;
+        }
+        bound = closer;
     }
 }

@@ -8,8 +8,8 @@
 //! its result (when nobody else holds the inputs).
 //!
 //! Elsewhere a range of hashes that has some thousand rows in all runs, a block, is sorted by radix in the cache (`ordering`), where a tournament
-//! of the runs would wait for each comparison before the next. Only a hash whose rows are not all in one chunk of each run is
-//! merged row by row (`knot`).
+//! of the runs would wait for each comparison before the next. A hash whose rows are not all in one chunk of each run is
+//! merged by blocks of its words, or row by row (`knot`).
 //!
 //! Source: radix sort of cache-sized pieces as in Satish et al., *Fast Sort on CPUs and GPUs* (SIGMOD 2010).
 
@@ -280,9 +280,14 @@ impl Side {
         *self.source.get_or_insert_with(|| pending.add_source(Source::from(&**chunk)))
     }
 
+    /// The chunk after the current one.
+    pub fn behind(&self) -> Option<&Rc<Chunk>> {
+        self.chunks.get(self.chunk + 1)
+    }
+
     /// The first hash after the current chunk.
     fn horizon(&self) -> Option<u64> {
-        self.chunks.get(self.chunk + 1).map(|chunk| chunk.hashes().at(0))
+        self.behind().map(|chunk| chunk.hashes().at(0))
     }
 
     /// Whether the next row has this hash. The chunk that the cursor is in has a next row.

@@ -96,7 +96,8 @@ impl Pending {
         self.sources.clear();
     }
 
-    /// Takes all rows of some hashes, which come after all hashes before. `is_sorted` if they are of one source, and in order.
+    /// Takes all rows of some hashes, which come after all hashes before; or, of the hash of one key, all rows of some words, likewise. `is_sorted` if they
+    /// are of one source, and in order.
     pub fn take(&mut self, block: &Block, is_sorted: bool) {
         let from = self.len();
         let ordered = order(&self.layout, &self.sources, self.since, block, is_sorted);

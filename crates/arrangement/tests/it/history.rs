@@ -1,5 +1,6 @@
 //! Large lives: histories that a slow reader keeps, keys with very many values, and memory that comes back.
 
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
+
+use crate::model::Rng;
 
 fn layout(values: ValueOrder) -> Rc<Layout> {
     Rc::new(Layout { key: vec![0], values, types: vec![DataType::Int64; 2] })
@@ -152,4 +155,51 @@ fn the_chunks_of_an_arrangement_go_with_its_last_reader() {
     assert!(chunks.iter().any(|chunk| chunk.strong_count() > 0), "a listener keeps what it was told");
     drop(listener);
     assert!(chunks.iter().all(|chunk| chunk.strong_count() == 0));
+}
+
+/// Rows of one key, of which there are more than a chunk has, in runs that overlap: by words where many differ, one by one where a word has more than a chunk.
+#[test]
+fn the_rows_of_one_key_are_merged_whatever_their_values() {
+    let ascending = Direction { descending: false, nulls_first: false };
+    let rng = &mut Rng::new(11);
+    for values in [ValueOrder::Hash, ValueOrder::Sorted(vec![(1, ascending)])] {
+        // Values of (nearly) their own, a few, and one that half of the rows have.
+        for (range, common) in [(1 << 40, 0), (5, 0), (1 << 40, 2), (40_000, 3)] {
+            let layout = Rc::new(Layout { key: vec![0], values: values.clone(), types: vec![DataType::Int64; 3] });
+            let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+            let mut model: BTreeMap<(i64, i64), Diff> = BTreeMap::new();
+            for time in 0..8 {
+                let n = 1_000 + rng.below(20_000);
+                let mut rows: Vec<((i64, i64), Diff)> = Vec::with_capacity(n as usize);
+                for _ in 0..n {
+                    let is_common = common > 0 && rng.below(common) == 0;
+                    let value = if is_common { 3 } else { rng.below(range) as i64 };
+                    rows.push(((value, rng.below(2) as i64), rng.below(3) as Diff - 1));
+                }
+                // Some of what was there goes.
+                rows.extend(model.iter().filter(|(row, _)| row.0 % 3 == 0).map(|(row, diff)| (*row, -diff)));
+                rows.iter().for_each(|(row, diff)| *model.entry(*row).or_default() += diff);
+                model.retain(|_, diff| *diff != 0);
+                let column = |of: &dyn Fn(&(i64, i64)) -> i64| -> ArrayRef {
+                    Arc::new(rows.iter().map(|(row, _)| Some(of(row))).collect::<Int64Array>())
+                };
+                let columns = vec![column(&|_| 7), column(&|row| row.0), column(&|row| row.1)];
+                let diffs = Diffs::Column(rows.iter().map(|(_, diff)| *diff).collect());
+                writer.push(Batch::new(columns, Times::Constant(time), diffs));
+                writer.complete(time + 1);
+                reader.runs();
+            }
+            reader.set_since(7);
+            while writer.exert(&mut 5_000) {}
+            let mut found = BTreeMap::new();
+            for batch in snapshot(&layout, &reader.runs(), 7) {
+                let cell = |column: usize, row: usize| batch.column(column).as_primitive::<Int64Type>().value(row);
+                for row in 0..batch.len() {
+                    *found.entry((cell(1, row), cell(2, row))).or_default() += batch.diffs().get(row);
+                }
+            }
+            assert_eq!(found, model, "{values:?}, {range}, {common}");
+            assert_eq!(reader.stats().rows, model.len(), "equal rows are one, and what cancels is gone");
+        }
+    }
 }
