@@ -9,6 +9,10 @@ use std::ops::Range;
 
 use anabranch_batch::order::{Zoom, sort_by_hash, sort_zoomed};
 
+use network::{NETWORK_ROWS_MAX, group_starts, sort_group};
+
+mod network;
+
 /// A row and the two words that (nearly) decide its place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
@@ -19,9 +23,6 @@ pub(crate) struct Entry {
     /// The row.
     pub row: u32,
 }
-
-/// More ties than this are left to the standard sort.
-const NETWORK_ROWS_MAX: usize = 10;
 
 /// Fewer ties than this are left to the standard sort, also where their hashes differ.
 const RADIX_ROWS_MIN: usize = 64;
@@ -55,7 +56,7 @@ pub(crate) fn sort_rows(hashes: &[u64], words: Option<&[u64]>) -> Sorted {
             hashes_tie: false,
             words_tie: false,
         };
-        sorted.sort_ties(0..hashes.len(), |a, b| a == b);
+        sorted.sort_ties(0..hashes.len(), |a, b| a == b, true);
         return sorted;
     }
     let zoom = Zoom::new(hashes);
@@ -68,7 +69,7 @@ pub(crate) fn sort_rows(hashes: &[u64], words: Option<&[u64]>) -> Sorted {
         hashes_tie: false,
         words_tie: false,
     };
-    sorted.sort_ties(0..hashes.len(), |a, b| zoom.ties(a, b));
+    sorted.sort_ties(0..hashes.len(), |a, b| zoom.ties(a, b), zoom.is_exact());
     sorted
 }
 
@@ -140,34 +141,45 @@ impl Sorted {
         }
     }
 
-    /// Sorts neighbours whose hashes nearly tie, so far in order of rows.
-    fn sort_ties(&mut self, range: Range<usize>, ties: impl Fn(u64, u64) -> bool) {
-        let mut start = range.start;
-        while start + 1 < range.end {
-            let hash = self.hashes[start];
-            let mut end = start + 1;
-            while end < range.end && ties(hash, self.hashes[end]) {
-                end += 1;
-            }
-            if end - start > 1 {
-                self.sort_few(start..end);
-                for at in start + 1..end {
-                    let is_same = self.hashes[at - 1] == self.hashes[at];
-                    self.hashes_tie |= is_same;
-                    self.words_tie |= is_same && self.words[at - 1] == self.words[at];
-                }
-            }
-            start = end;
+    /// Sorts neighbours whose hashes nearly tie (or do, if that `is_exact`), so far in order of rows.
+    fn sort_ties(&mut self, range: Range<usize>, ties: impl Fn(u64, u64) -> bool, is_exact: bool) {
+        let starts = group_starts(&self.hashes[range.clone()], ties);
+        if starts.len() == range.len() + 1 {
+            return;
         }
+        for group in starts.windows(2) {
+            let (start, end) = (range.start + group[0] as usize, range.start + group[1] as usize);
+            let n = end - start;
+            if n == 1 {
+                continue;
+            }
+            let is_few = n <= NETWORK_ROWS_MAX && (is_exact || self.have_one_hash(start..end));
+            if !is_few || !sort_group(&mut self.words[start..], &mut self.rows[start..], n) {
+                self.sort_some(start..end);
+            }
+        }
+        self.note_ties(range);
+    }
+
+    fn have_one_hash(&self, range: Range<usize>) -> bool {
+        let hashes = &self.hashes[range];
+        hashes.iter().all(|hash| *hash == hashes[0])
+    }
+
+    fn note_ties(&mut self, range: Range<usize>) {
+        let hashes = self.hashes[range.clone()].windows(2).map(|pair| pair[0] == pair[1]);
+        let words = self.words[range].windows(2).map(|pair| pair[0] == pair[1]);
+        let (hashes_tie, words_tie) =
+            hashes.zip(words).fold((false, false), |(hashes_tie, words_tie), (hash, word)| {
+                (hashes_tie | hash, words_tie | (hash & word))
+            });
+        self.hashes_tie |= hashes_tie;
+        self.words_tie |= words_tie;
     }
 
     /// A stable sort by hash and word.
-    fn sort_few(&mut self, range: Range<usize>) {
-        let hashes = &self.hashes[range.clone()];
-        let is_one = hashes.iter().all(|hash| *hash == hashes[0]);
-        if is_one && range.len() <= NETWORK_ROWS_MAX {
-            sort_words(&mut self.words[range.clone()], &mut self.rows[range]);
-        } else if is_one {
+    fn sort_some(&mut self, range: Range<usize>) {
+        if self.have_one_hash(range.clone()) {
             let order = sort_by_hash(&self.words[range.clone()]);
             self.permute(range, &order);
         } else if range.len() < RADIX_ROWS_MIN {
@@ -183,22 +195,7 @@ impl Sorted {
         let order: Vec<u32> = sort_zoomed(&self.hashes[range.clone()], zoom).collect();
         self.permute(range.clone(), &order);
         debug_assert!(zoom.is_exact(), "half of a hash was the same");
-        self.sort_ties(range, |a, b| a == b);
-    }
-}
-
-/// Sorts a few rows by their words, stably. Every exchange is made or not without a branch: which it will be cannot be foretold.
-fn sort_words(words: &mut [u64], rows: &mut [u32]) {
-    let rows = &mut rows[..words.len()];
-    for sorted in 1..words.len() {
-        for at in (0..sorted).rev() {
-            let is_less = words[at + 1] < words[at];
-            let (word, next_word, row, next_row) = (words[at], words[at + 1], rows[at], rows[at + 1]);
-            words[at] = if is_less { next_word } else { word };
-            words[at + 1] = if is_less { word } else { next_word };
-            rows[at] = if is_less { next_row } else { row };
-            rows[at + 1] = if is_less { row } else { next_row };
-        }
+        self.sort_ties(range, |a, b| a == b, true);
     }
 }
 
