@@ -18,6 +18,7 @@ mod cells;
 pub mod consolidate;
 mod control;
 pub mod equal;
+pub mod few;
 pub mod gather;
 pub mod hash;
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! columns once. 16 bytes a group, and its key unless exact. Source of directories: what DuckDB calls perfect hash aggregates.
 
 use anabranch_batch::hash::spread;
-use anabranch_batch::{Columns, equal, gather, hash};
+use anabranch_batch::{Columns, equal, few, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 use hashbrown::HashTable;
@@ -36,6 +36,9 @@ const WARM_ROWS: usize = 64;
 
 /// Groups of a table that does not stay in the second-level cache by itself.
 const WARM_GROUPS_MIN: usize = 1 << 16;
+
+/// Fewer rows are not worth fetching the keys of a few groups.
+const FEW_GROUPS_ROWS_MIN: usize = 512;
 
 /// With fewer groups a directory is not worth beginning.
 const DIRECTORY_GROUPS_MIN: usize = 32;
@@ -117,6 +120,32 @@ impl GroupTable {
             touched.of_row.push(index);
         }
         self.verify(key_columns, hashes, touched, new)
+    }
+
+    /// The slots of so many rows, if there are few groups, and all rows are of them: found by comparing keys, without a hash.
+    pub(crate) fn touch_few(&self, key_columns: &[ArrayRef], rows: usize) -> Option<Touched> {
+        if !self.has_few() || rows < FEW_GROUPS_ROWS_MIN {
+            return None;
+        }
+        let (slots, known) = self.groups();
+        let which = few::which_of_few(key_columns, rows, &known)?;
+        let mut touched = Touched { of_row: Vec::with_capacity(rows), ..Touched::default() };
+        let mut index_of_known = [u32::MAX; few::KNOWN_MAX];
+        for (row, known) in (0u32..).zip(which) {
+            let index = &mut index_of_known[usize::from(known)];
+            if *index == u32::MAX {
+                *index = touched.slot.len() as u32;
+                touched.slot.push(slots[usize::from(known)]);
+                touched.first_row.push(row);
+            }
+            touched.of_row.push(*index);
+        }
+        Some(touched)
+    }
+
+    /// Whether [`touch_few`](GroupTable::touch_few) may find rows.
+    pub(crate) fn has_few(&self) -> bool {
+        !self.exact && (1..=few::KNOWN_MAX).contains(&self.table.len())
     }
 
     /// Touches rows as long as there are few groups. Most rows then have the hash of one of the last rows, of which it is known where their slot is.

@@ -25,7 +25,7 @@ pub(super) fn group_starts(hashes: &[u64], ties: impl Fn(u64, u64) -> bool) -> V
 pub(super) fn sort_group(words: &mut [u64], rows: &mut [u32], n: usize) -> bool {
     match n {
         ..=4 => sort_lanes(words, rows, n, sort_four),
-        ..=8 => sort_lanes(words, rows, n, sort_eight),
+        5..=8 => sort_lanes(words, rows, n, sort_eight),
         _ => sort_lanes(words, rows, n, sort_sixteen),
     }
 }

@@ -238,7 +238,7 @@ impl Live {
         complete.chunk_by(|a, b| a.0 == b.0).filter_map(told).collect()
     }
 
-    /// Pending changes before `upper`, ordered by time and then by their columns, in one batch; or in several, none small but the last. Each worker has summed its own,
+    /// Pending changes before `upper`, ordered by time, losses first, in one batch; or in several, none small but the last. Each worker has summed its own,
     /// and equal rows are on one.
     fn take_complete(&mut self) -> Vec<Batch> {
         let upper = self.upper;

@@ -53,7 +53,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use anabranch_arrangement::{Keys, MergeEffort, NullKeys};
-use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
+use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, Until, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 
@@ -99,7 +99,7 @@ pub struct Aggregate {
 
 /// A portion of the complete rows.
 struct Complete {
-    /// Keyed by the groups' keys, not empty.
+    /// Not empty. Keyed by the groups' keys, unless there are few groups.
     parts: Vec<Batch>,
     /// A time after the last.
     upto: Time,
@@ -182,6 +182,11 @@ impl Aggregate {
         self.pieces.is_none() && self.calls.iter().all(CallState::is_sum)
     }
 
+    /// Whether rows may be found without hashes.
+    fn has_few_groups(&self) -> bool {
+        self.rows == Rows::Grouped && self.has_sums_only() && self.groups.has_few()
+    }
+
     fn no_rows(&self) -> Batch {
         let columns: Vec<ArrayRef> = self.types.iter().map(new_empty_array).collect();
         Batch::with_len(columns.into(), 0, Times::Constant(0), Diffs::Constant(1))
@@ -195,10 +200,10 @@ impl Aggregate {
         }
     }
 
-    fn segments(&mut self, batch: &Batch, hashes: &[u64], due: Option<Time>) -> Segments {
+    fn segments(&mut self, batch: &Batch, found: Option<Touched>, due: Option<Time>) -> Segments {
         let keys = &batch.columns()[..self.n_keys];
         if self.rows == Rows::Grouped {
-            let touched = self.groups.touch(keys, hashes);
+            let touched = found.unwrap_or_else(|| self.groups.touch(keys, hashes_of(batch)));
             return match self.has_sums_only() {
                 true => Segments::in_time_order(touched, batch.times(), batch.present()),
                 false => Segments::new(touched, batch.times()),
@@ -256,15 +261,23 @@ impl Aggregate {
         Keys::from_columns(&columns, &hashes, NullKeys::Match)
     }
 
-    /// Merges complete rows, keyed by the groups' keys, and puts out what changes.
-    fn merge(&mut self, batch: &Batch, due: Option<Time>, upto: Time, out: &mut Output) {
-        let hashes = batch.key().expect("complete rows are keyed").hashes.clone();
-        let segments = self.segments(batch, &hashes, due);
+    /// Merges complete rows, and puts out what changes.
+    fn merge(&mut self, batch: Batch, due: Option<Time>, upto: Time, out: &mut Output) {
+        let found = match self.has_few_groups() {
+            true => self.groups.touch_few(&batch.columns()[..self.n_keys], batch.len()),
+            false => None,
+        };
+        let batch = match &found {
+            Some(_) => batch,
+            None => batch.with_key(&(0..self.n_keys).collect::<Vec<usize>>()),
+        };
+        let batch = &batch;
+        let segments = self.segments(batch, found, due);
         let multiplicities = sum_diffs(&segments, batch.diffs());
         let multiplicities_before = self.add_multiplicities(&segments, &multiplicities);
         let alive = self.alive(&segments, &multiplicities_before, &multiplicities);
         let is_ordered = self.calls.iter().any(CallState::is_ordered);
-        let keys = is_ordered.then(|| self.touched_keys(batch, &hashes, &segments));
+        let keys = is_ordered.then(|| self.touched_keys(batch, hashes_of(batch), &segments));
         let n_slots = self.multiplicities.len();
         let turn = Turn {
             batch,
@@ -272,7 +285,7 @@ impl Aggregate {
             multiplicities: &multiplicities,
             multiplicities_before: &multiplicities_before,
             keys: keys.as_ref(),
-            hashes: &hashes,
+            hashes: batch.key().map_or(&[], |key| &key.hashes),
             n_slots,
             upto,
             deltas: RefCell::default(),
@@ -288,24 +301,29 @@ impl Aggregate {
             }
             None => assemble(keys, results, &segments, &alive, &outcome, out),
         }
-        self.release(&segments, &hashes);
+        self.release(&segments, batch);
     }
 
     /// Gives back the groups of which nothing is left.
-    fn release(&mut self, segments: &Segments, hashes: &[u64]) {
+    fn release(&mut self, segments: &Segments, batch: &Batch) {
         if self.rows != Rows::Grouped {
             return;
         }
         let is_empty = |slot: u32| self.multiplicities[slot as usize] == 0;
         let touched = segments.slot.iter().zip(&segments.first_row).map(|(&slot, &row)| (slot, row));
         let empty = touched.chain(segments.vacant.iter().copied()).filter(|(slot, _)| is_empty(*slot));
-        let mut hash_of: Vec<(u32, u64)> = empty.map(|(slot, row)| (slot, hashes[row as usize])).collect();
-        if hash_of.is_empty() {
+        let mut empty: Vec<(u32, u32)> = empty.collect();
+        if empty.is_empty() {
             return;
         }
-        hash_of.sort_unstable();
-        hash_of.dedup();
-        let mut zero: Vec<u32> = hash_of.iter().map(|&(slot, _)| slot).collect();
+        empty.sort_unstable();
+        empty.dedup_by_key(|(slot, _)| *slot);
+        let (mut zero, rows): (Vec<u32>, Vec<u32>) = empty.into_iter().unzip();
+        let hashes = match batch.key() {
+            Some(key) => rows.iter().map(|&row| key.hashes[row as usize]).collect(),
+            None => hash::hash_columns(&gather::take(&batch.columns()[..self.n_keys], &rows), rows.len()),
+        };
+        let hash_of: Vec<(u32, u64)> = zero.iter().copied().zip(hashes).collect();
         self.calls.iter().for_each(|call| call.retain_zero(&mut zero));
         let mut zero = zero.into_iter().peekable();
         for (slot, hash) in hash_of {
@@ -330,8 +348,11 @@ impl Timed for Aggregate {
             self.rows != Rows::Elsewhere || batch.is_empty(),
             "rows of a global aggregate go to the owner of its group"
         );
-        debug_assert!(batch.present().is_none() || self.takes_absent(), "only some calls take absent rows");
-        self.pending.keep(batch.project(&self.columns));
+        let batch = batch.project(&self.columns);
+        match self.takes_absent() && matches!(batch.until(), Until::Forever) {
+            true => self.pending.keep(batch),
+            false => self.pending.push(batch),
+        }
     }
 
     fn takes_absent(&self) -> bool {
@@ -358,7 +379,9 @@ impl Timed for Aggregate {
         }
         if self.pending.rows_at(time) >= rows_min.max(per_group * self.groups.len()) {
             let key: Vec<usize> = (0..self.n_keys).collect();
-            let parts = self.pending.take_at(time).into_iter().map(|batch| batch.with_key(&key)).collect();
+            let has_few = self.has_few_groups();
+            let parts = self.pending.take_at(time).into_iter();
+            let parts = parts.map(|batch| if has_few { batch } else { batch.with_key(&key) }).collect();
             self.step(Complete { parts, upto: time.saturating_add(1), whole: None, behind: 0 }, out);
         }
     }
@@ -413,7 +436,8 @@ impl Aggregate {
         let ready = self.pending.take_ready(upto);
         let key: Vec<usize> = (0..self.n_keys).collect();
         // (Ordered calls take the values of a time in one piece.)
-        let is_in_portions = self.rows == Rows::Grouped && !self.calls.iter().any(CallState::is_ordered);
+        let has_few = self.has_few_groups();
+        let is_in_portions = self.rows == Rows::Grouped && !has_few && !self.calls.iter().any(CallState::is_ordered);
         let takes_rows = self.calls.iter().any(CallState::takes_rows);
         if is_in_portions && !takes_rows && is_one_large_time(&ready) {
             let portions = portions(ready, &key, self.groups.len());
@@ -429,7 +453,7 @@ impl Aggregate {
             }
         }
         for (batch, upto) in complete {
-            let batch = batch.with_key(&key);
+            let batch = if has_few { batch } else { batch.with_key(&key) };
             let portions = match is_in_portions {
                 true => portions(vec![batch.clone()], &key, self.groups.len()),
                 false => vec![vec![batch.clone()]],
@@ -487,12 +511,17 @@ impl Aggregate {
         if let Some(whole) = whole {
             self.calls.iter_mut().for_each(|call| call.take_rows(&whole, upto));
         }
-        self.merge(&portion, due, upto, out);
+        self.merge(portion, due, upto, out);
         self.expect(behind * self.groups.len().saturating_sub(n_groups));
         if let (Some(from), Rows::Global { .. }) = (due, self.rows) {
             self.rows = Rows::Global { from, is_out: true };
         }
     }
+}
+
+/// The hashes of the keys of complete rows.
+fn hashes_of(batch: &Batch) -> &[u64] {
+    &batch.key().expect("rows are keyed, but where there are few groups").hashes
 }
 
 /// Sum of diffs of each segment.

@@ -335,3 +335,43 @@ fn more_rows_of_one_time_than_a_turn_takes_on() {
     let expected = (0..N_KEYS).map(|key| (vec![key, 600_000 + key, 1_399_000 + key, 800], 1)).collect();
     assert_eq!(found, expected);
 }
+
+/// Rows of a few groups with short keys come in batches that are large enough to be compared with the groups' keys; some batches have a key that is long, NULL,
+/// or new, and some groups go.
+#[test]
+fn rows_of_a_few_groups_are_found_in_large_batches() {
+    with_seeds(|random| {
+        let sum = call(Function::Sum, Some(PRICE), DataType::Decimal128(25, 2));
+        let spec = spec(&[NAME, KEY], vec![sum, call(Function::Count, None, DataType::Int64)], random);
+        let mut tactic = Aggregate::new(spec.clone(), None);
+        let mut inputs = vec![Vec::new()];
+        let mut collected = Collected::default();
+        for time in (0..TIMES).step_by(3) {
+            let names = match random.below(4) {
+                0 => vec![Some("a"), Some("wxyz"), Some("a long name, out of line")],
+                1 => vec![Some("bcd"), None],
+                _ => vec![Some("a"), Some(""), Some("wxyz")],
+            };
+            let n_times = random.pick(&[1, 3]);
+            let gone = contents(&inputs[0], time).into_iter().filter(|(row, _)| row.name == Some("a"));
+            let mut updates: Vec<Update> = gone.map(|(row, count)| (row, time, -count)).collect();
+            for index in 0..600 {
+                let (name, key) = (random.pick(&names), random.pick(&[Some(1), Some(2)]));
+                let row = Row { name, key, small: None, big: None, float: None, flag: None, ..random.row() };
+                updates.push((row, time + index * n_times / 600, 1));
+            }
+            let batch = if random.below(2) == 0 { batch(&updates) } else { batch_with_absent(&updates, random) };
+            tactic.push(0, batch);
+            inputs[0].extend(updates);
+            let mut output = Output::default();
+            tactic.advance(time + 3, &mut output);
+            collected.take(&mut output);
+        }
+        for at in 0..TIMES {
+            let (rows, errors) = expected(&spec, &inputs[0], at);
+            assert_eq!((collected.rows_at(at), collected.errors_at(at)), (rows, errors), "at {at}");
+        }
+        retract(&mut tactic, &inputs);
+        assert_eq!(tactic.n_groups(), 0, "groups are given back");
+    });
+}

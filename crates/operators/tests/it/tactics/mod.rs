@@ -285,15 +285,34 @@ pub fn retract(tactic: &mut dyn Timed, inputs: &[Vec<Update>]) -> Output {
 }
 
 fn push_shuffled(tactic: &mut dyn Timed, input: usize, mut updates: Vec<Update>, random: &mut Random) {
-    for index in (1..updates.len()).rev() {
-        updates.swap(index, random.below(index + 1));
+    // (In order of time now and then, as rows mostly come.)
+    if random.below(3) > 0 {
+        for index in (1..updates.len()).rev() {
+            updates.swap(index, random.below(index + 1));
+        }
     }
     let mut rest = updates.as_slice();
     while !rest.is_empty() {
         let (some, others) = rest.split_at(1 + random.below(rest.len()));
-        tactic.push(input, batch(some));
+        let batch = if tactic.takes_absent() { batch_with_absent(some, random) } else { batch(some) };
+        tactic.push(input, batch);
         rest = others;
     }
+}
+
+/// The updates, and rows between them that are absent.
+pub fn batch_with_absent(updates: &[Update], random: &mut Random) -> Batch {
+    let mut all: Vec<Update> = Vec::new();
+    let mut present: Vec<bool> = Vec::new();
+    for update in updates {
+        if random.below(4) == 0 {
+            all.push((random.row(), update.1, 1));
+            present.push(false);
+        }
+        all.push(update.clone());
+        present.push(true);
+    }
+    batch(&all).with_present(present.into())
 }
 
 /// Runs `test` with several seeds; a failure names the seed. `SEED=n` runs that one only.
