@@ -18,7 +18,7 @@ where
     V: Copy + Default + AddAssign,
 {
     let mut sums = Sums::new(n_segments, of_row.len());
-    sums.add(of_row, value);
+    sums.add_each(of_row, (0..of_row.len()).map(value));
     sums.finish()
 }
 
@@ -39,23 +39,28 @@ impl<V: Copy + Default + AddAssign> Sums<V> {
         }
     }
 
-    /// Adds `value(row)` for each row of some segment.
+    /// Adds the value of each row, of some segment.
     #[inline]
-    pub(crate) fn add(&mut self, of_row: &[u32], value: impl Fn(usize) -> V) {
-        let lanes = match self {
-            Sums::Plain(sums) => {
-                return of_row.iter().enumerate().for_each(|(row, &segment)| sums[segment as usize] += value(row));
-            }
-            Sums::Laned(lanes) => lanes,
-        };
-        let (quads, rest) = of_row.as_chunks::<LANES>();
-        for (quad, segments) in quads.iter().enumerate() {
-            for (lane, &segment) in segments.iter().enumerate() {
-                lanes[segment as usize][lane] += value(LANES * quad + lane);
+    pub(crate) fn add(&mut self, of_row: &[u32], values: &[V]) {
+        let Sums::Laned(lanes) = self else { return self.add_each(of_row, values.iter().copied()) };
+        let ((quads, rest), (quads_of, rest_of)) = (values.as_chunks::<LANES>(), of_row.as_chunks::<LANES>());
+        for (values, segments) in quads.iter().zip(quads_of) {
+            for lane in 0..LANES {
+                lanes[segments[lane] as usize][lane] += values[lane];
             }
         }
-        for (row, &segment) in rest.iter().enumerate() {
-            lanes[segment as usize][0] += value(LANES * quads.len() + row);
+        rest.iter().zip(rest_of).for_each(|(&value, &segment)| lanes[segment as usize][0] += value);
+    }
+
+    #[inline]
+    fn add_each(&mut self, of_row: &[u32], values: impl Iterator<Item = V>) {
+        let rows = of_row.iter().zip(values);
+        match self {
+            Sums::Plain(sums) => rows.for_each(|(&segment, value)| sums[segment as usize] += value),
+            Sums::Laned(lanes) => {
+                let rows = rows.enumerate();
+                rows.for_each(|(row, (&segment, value))| lanes[segment as usize][row % LANES] += value);
+            }
         }
     }
 

@@ -328,11 +328,20 @@ fn narrow_sums<V: Copy>(
 ) -> Option<Vec<i64>> {
     let term_bits = usize::BITS - values.len().leading_zeros();
     let mut sums = lanes::Sums::new(n_segments, values.len());
+    let mut words = [0i64; NARROW_ROWS];
     for (values, of_row) in values.chunks(NARROW_ROWS).zip(of_row.chunks(NARROW_ROWS)) {
-        if magnitude_bits(values, widen) + term_bits > 62 {
+        let (mut magnitudes, mut excess) = (0u64, 0u64);
+        for (word, &value) in words.iter_mut().zip(values) {
+            let value = widen(value);
+            *word = value as i64;
+            let sign = *word >> 63;
+            magnitudes |= (*word ^ sign) as u64;
+            excess |= ((value >> 64) as i64 ^ sign) as u64;
+        }
+        if excess != 0 || u64::BITS - magnitudes.leading_zeros() + term_bits > 62 {
             return None;
         }
-        sums.add(of_row, |row| widen(values[row]) as i64);
+        sums.add(of_row, &words[..of_row.len()]);
     }
     Some(sums.finish())
 }
