@@ -7,14 +7,14 @@
 //! row of their slot in the batch, and that row against the stored key. Rows that fail (their hash collides) take a slow, exact
 //! path: a collision costs time, never an answer. Keys whose hash is exact (one integer-like column) are not stored at all;
 //! NULL, whose hash might be some integer's, has a slot of its own then. Many such keys that lie close together have a [`Directory`] instead of
-//! a hash table.
+//! a hash table. Rows of a few groups with short keys ([`anabranch_batch::few`]) are found by comparing keys.
 //!
 //! Cost: one hash table probe a row, none for a row with the hash of the row before (rows often come sorted by what they are grouped by);
 //! or, with a few thousand groups, mostly a look at two hashes beside each other that rows of the batch had; verification reads the key
 //! columns once. 16 bytes a group, and its key unless exact. Source of directories: what DuckDB calls perfect hash aggregates.
 
 use anabranch_batch::hash::spread;
-use anabranch_batch::{Columns, equal, few, gather, hash};
+use anabranch_batch::{Columns, equal, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 use hashbrown::HashTable;
@@ -26,6 +26,7 @@ use crate::group_table::recent::Recent;
 use crate::key_store::KeyStore;
 
 mod directory;
+mod few;
 mod recent;
 
 /// Slots below this number are never renumbered: there is too little to give back.
@@ -36,9 +37,6 @@ const WARM_ROWS: usize = 64;
 
 /// Groups of a table that does not stay in the second-level cache by itself.
 const WARM_GROUPS_MIN: usize = 1 << 16;
-
-/// Fewer rows are not worth fetching the keys of a few groups.
-const FEW_GROUPS_ROWS_MIN: usize = 512;
 
 /// With fewer groups a directory is not worth beginning.
 const DIRECTORY_GROUPS_MIN: usize = 32;
@@ -120,32 +118,6 @@ impl GroupTable {
             touched.of_row.push(index);
         }
         self.verify(key_columns, hashes, touched, new)
-    }
-
-    /// The slots of so many rows, if there are few groups, and all rows are of them: found by comparing keys, without a hash.
-    pub(crate) fn touch_few(&self, key_columns: &[ArrayRef], rows: usize) -> Option<Touched> {
-        if !self.has_few() || rows < FEW_GROUPS_ROWS_MIN {
-            return None;
-        }
-        let (slots, known) = self.groups();
-        let which = few::which_of_few(key_columns, rows, &known)?;
-        let mut touched = Touched { of_row: Vec::with_capacity(rows), ..Touched::default() };
-        let mut index_of_known = [u32::MAX; few::KNOWN_MAX];
-        for (row, known) in (0u32..).zip(which) {
-            let index = &mut index_of_known[usize::from(known)];
-            if *index == u32::MAX {
-                *index = touched.slot.len() as u32;
-                touched.slot.push(slots[usize::from(known)]);
-                touched.first_row.push(row);
-            }
-            touched.of_row.push(*index);
-        }
-        Some(touched)
-    }
-
-    /// Whether [`touch_few`](GroupTable::touch_few) may find rows.
-    pub(crate) fn has_few(&self) -> bool {
-        !self.exact && (1..=few::KNOWN_MAX).contains(&self.table.len())
     }
 
     /// Touches rows as long as there are few groups. Most rows then have the hash of one of the last rows, of which it is known where their slot is.

@@ -17,11 +17,11 @@
 //! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back.
 //!
 //! Cost: one pass over a batch for the slots, one per call, column by column; then work by touched group and time. Nothing is
-//! sorted when all rows have one time.
+//! sorted when all rows have one time; nor where all calls are sums and rows come in order of time, in which changes are put out then (decision 0018).
 //!
 //! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed` and `narrow`), `float` (on
 //! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); [`custom`]
-//! (and `custom_call`): aggregates of the user's own; `calls`, which puts them together.
+//! (and `custom_call`): aggregates of the user's own; `calls`, which puts them together; `recalled`, all rows told again.
 
 mod bits;
 mod boolean;
@@ -40,6 +40,7 @@ mod narrow;
 mod ordered;
 mod output;
 mod percentiles;
+mod recalled;
 mod spec;
 mod state;
 mod sum;
@@ -53,8 +54,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use anabranch_arrangement::{Keys, MergeEffort, NullKeys};
-use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, Until, gather, hash};
-use arrow::array::{ArrayRef, new_empty_array, new_null_array};
+use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until, gather, hash};
+use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 
 use crate::group_table::{GroupTable, Touched};
@@ -72,9 +73,6 @@ const PORTION_ROWS: usize = 1 << 12;
 const FOLDED_ROWS_MIN: usize = 1 << 16;
 /// so many for each group there is: what they put out is then little beside them.
 const FOLDED_PER_GROUP: usize = 8;
-
-/// Groups of which the rows are told together.
-const RECALLED_ROWS: usize = 1 << 16;
 
 /// The tactic. See the module's page.
 pub struct Aggregate {
@@ -399,18 +397,7 @@ impl Timed for Aggregate {
     }
 
     fn recall(&mut self) -> Vec<Batch> {
-        let (slots, keys) = match self.rows {
-            Rows::Grouped => self.groups.groups(),
-            Rows::Global { is_out: true, .. } => (vec![0], Columns::from(vec![])),
-            Rows::Global { is_out: false, .. } | Rows::Single | Rows::Elsewhere => return vec![],
-        };
-        let keys = Batch::with_len(keys, slots.len(), Times::Constant(0), Diffs::Constant(0));
-        let mut out = Output::default();
-        for first in (0..slots.len()).step_by(RECALLED_ROWS) {
-            let n_slots = RECALLED_ROWS.min(slots.len() - first);
-            self.recall_groups(&slots[first..first + n_slots], &keys.slice(first, n_slots), &mut out);
-        }
-        out.rows
+        self.recall_all()
     }
 
     fn pending_from(&self) -> Option<Time> {
@@ -462,34 +449,6 @@ impl Aggregate {
             let portions = portions.into_iter();
             self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: whole.take(), behind: 0 }));
         }
-    }
-
-    /// Puts out the rows of some groups, whose keys these are: as if each had a row, zero times, before which there was nothing.
-    fn recall_groups(&mut self, slots: &[u32], keys: &Batch, out: &mut Output) {
-        let len = slots.len();
-        let arguments = self.types[self.n_keys..].iter().map(|data_type| new_null_array(data_type, len));
-        let columns = keys.columns().iter().cloned().chain(arguments).collect();
-        let batch = Batch::with_len(columns, len, Times::Constant(0), Diffs::Constant(0));
-        let of_row: Vec<u32> = (0..len as u32).collect();
-        let touched = Touched { first_row: of_row.clone(), of_row, slot: slots.to_vec() };
-        let segments = Segments::new(touched, batch.times());
-        let multiplicities: Vec<Diff> = slots.iter().map(|&slot| self.multiplicities[slot as usize]).collect();
-        let is_there = |&multiplicity: &Diff| self.rows != Rows::Grouped || multiplicity > 0;
-        let alive: Vec<[bool; 2]> = multiplicities.iter().map(|multiplicity| [false, is_there(multiplicity)]).collect();
-        let turn = Turn {
-            batch: &batch,
-            segments: &segments,
-            multiplicities: &vec![0; len],
-            multiplicities_before: &multiplicities,
-            keys: None,
-            hashes: &[],
-            n_slots: self.multiplicities.len(),
-            upto: 0,
-            deltas: RefCell::default(),
-        };
-        let mut outcome = Outcome::new(len);
-        let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
-        assemble(keys.columns(), results, &segments, &alive, &outcome, out);
     }
 
     /// Makes room for so many more groups.
