@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use arrow::array::ArrayRef;
 
-use crate::cells::{Cells, cells, nulls};
+use crate::cells::{Cells, Views, cells, nulls};
 
 /// How many rows may be known.
 pub const KNOWN_MAX: usize = 16;
@@ -54,25 +54,11 @@ pub fn which_of_few(columns: &[ArrayRef], rows: usize, known: &[ArrayRef]) -> Op
     Some(which)
 }
 
-/// A column as words, and the distinct words of the known rows.
+/// A column, and the distinct words of the known rows.
 struct Column<'a> {
-    words: Words<'a>,
+    cells: Cells<'a>,
     known: Vec<u64>,
     distinct: Vec<u64>,
-}
-
-#[derive(Clone, Copy)]
-enum Words<'a> {
-    I8(&'a [i8]),
-    I16(&'a [i16]),
-    I32(&'a [i32]),
-    I64(&'a [i64]),
-    U8(&'a [u8]),
-    U16(&'a [u16]),
-    U32(&'a [u32]),
-    U64(&'a [u64]),
-    /// The first word of each view.
-    Views(&'a [u128]),
 }
 
 impl<'a> Column<'a> {
@@ -80,18 +66,18 @@ impl<'a> Column<'a> {
         if nulls(column).is_some() || nulls(known).is_some() || column.data_type() != known.data_type() {
             return None;
         }
-        let known_words = Words::new(known)?;
-        if let Words::Views(views) = known_words
+        let known_cells = cells(known);
+        if let Cells::Views(Views { views, .. }) = known_cells
             && views.iter().any(|&view| view as u32 as usize > WORD_TEXT_MAX)
         {
             return None;
         }
         let mut words = vec![0; known.len()];
-        known_words.read(0..known.len(), &mut words);
+        read_words(&known_cells, 0..known.len(), &mut words)?;
         let mut distinct = words.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        Some(Column { words: Words::new(column)?, known: words, distinct })
+        Some(Column { cells: cells(column), known: words, distinct })
     }
 
     /// One for each distinct value, and 0 for all others.
@@ -106,7 +92,7 @@ impl<'a> Column<'a> {
     /// Puts the column's code behind each row's code so far.
     fn add_codes(&self, rows: Range<usize>, codes: &mut [u8; BLOCK_ROWS]) {
         let mut words = [0u64; BLOCK_ROWS];
-        self.words.read(rows, &mut words);
+        read_words(&self.cells, rows, &mut words).expect("a column has the type of the known rows'");
         let mut own = [0u8; BLOCK_ROWS];
         for (number, value) in (1u8..).zip(&self.distinct) {
             own.iter_mut().zip(&words).for_each(|(own, word)| *own |= u8::from(word == value) * number);
@@ -116,37 +102,23 @@ impl<'a> Column<'a> {
     }
 }
 
-impl<'a> Words<'a> {
-    fn new(column: &'a ArrayRef) -> Option<Words<'a>> {
-        Some(match cells(column) {
-            Cells::I8(values) => Words::I8(values),
-            Cells::I16(values) => Words::I16(values),
-            Cells::I32(values) => Words::I32(values),
-            Cells::I64(values) => Words::I64(values),
-            Cells::U8(values) => Words::U8(values),
-            Cells::U16(values) => Words::U16(values),
-            Cells::U32(values) => Words::U32(values),
-            Cells::U64(values) => Words::U64(values),
-            Cells::Views(values) => Words::Views(values.views),
-            _ => return None,
-        })
+/// Reads cells as words: integers, or the first half of views. `None` if they are something else.
+fn read_words(cells: &Cells<'_>, rows: Range<usize>, words: &mut [u64]) -> Option<()> {
+    fn each<T: Copy>(values: &[T], words: &mut [u64], word: impl Fn(T) -> u64) -> Option<()> {
+        words.iter_mut().zip(values).for_each(|(slot, &value)| *slot = word(value));
+        Some(())
     }
-
-    fn read(&self, rows: Range<usize>, words: &mut [u64]) {
-        fn each<T: Copy>(values: &[T], words: &mut [u64], word: impl Fn(T) -> u64) {
-            words.iter_mut().zip(values).for_each(|(slot, &value)| *slot = word(value));
-        }
-        match *self {
-            Words::I8(values) => each(&values[rows], words, |value| value as u64),
-            Words::I16(values) => each(&values[rows], words, |value| value as u64),
-            Words::I32(values) => each(&values[rows], words, |value| value as u64),
-            Words::I64(values) => each(&values[rows], words, |value| value as u64),
-            Words::U8(values) => each(&values[rows], words, u64::from),
-            Words::U16(values) => each(&values[rows], words, u64::from),
-            Words::U32(values) => each(&values[rows], words, u64::from),
-            Words::U64(values) => each(&values[rows], words, |value| value),
-            Words::Views(views) => each(&views[rows], words, |view| view as u64),
-        }
+    match cells {
+        Cells::I8(values) => each(&values[rows], words, |value| value as u64),
+        Cells::I16(values) => each(&values[rows], words, |value| value as u64),
+        Cells::I32(values) => each(&values[rows], words, |value| value as u64),
+        Cells::I64(values) => each(&values[rows], words, |value| value as u64),
+        Cells::U8(values) => each(&values[rows], words, u64::from),
+        Cells::U16(values) => each(&values[rows], words, u64::from),
+        Cells::U32(values) => each(&values[rows], words, u64::from),
+        Cells::U64(values) => each(&values[rows], words, |value| value),
+        Cells::Views(Views { views, .. }) => each(&views[rows], words, |view| view as u64),
+        _ => None,
     }
 }
 
