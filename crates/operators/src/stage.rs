@@ -124,7 +124,7 @@ fn filtered(keep: &BooleanArray, rows: impl FnOnce() -> Batch) -> Batch {
 /// Whether so many rows pass that copying them costs more than what follows does for the others.
 fn is_mostly_true(mask: &BooleanArray) -> bool {
     let n_true = mask.true_count();
-    n_true < mask.len() && n_true >= mask.len() / MOSTLY * (MOSTLY - 1)
+    n_true < mask.len() && n_true * MOSTLY >= mask.len() * (MOSTLY - 1)
 }
 
 /// Where the mask is true, NULL being false.
@@ -175,4 +175,17 @@ fn evaluate_mask_part(predicate: &ExpressionRef, batch: &Batch, mask: &mut Vec<b
 pub fn error_rows(batch: &Batch, message: &str) -> Batch {
     let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(message, batch.len())));
     Batch::new(vec![messages], batch.times().clone(), batch.diffs().clone()).with_until(batch.until().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_are_seven_of_eight() {
+        let mask = |n_true: usize, n: usize| BooleanArray::from((0..n).map(|row| row < n_true).collect::<Vec<bool>>());
+        for (n_true, n, is_so) in [(0, 1, false), (1, 1, false), (6, 7, false), (7, 8, true), (8, 8, false)] {
+            assert_eq!(is_mostly_true(&mask(n_true, n)), is_so, "{n_true} of {n}");
+        }
+    }
 }

@@ -60,15 +60,15 @@ impl<F> Narrow<F> {
         F: Fn(i64, Diff) -> T::Native,
     {
         // What each slot is after its segment. (Results wait: they are long to make, and none depends on another.)
-        let mut after = [(0, 0); WARM_SEGMENTS];
         let mut is_full = true;
-        for ((&slot, delta), after) in chunk.slot_of_segment.iter().zip(chunk.deltas).zip(&mut after) {
+        let merged = chunk.slot_of_segment.iter().zip(chunk.deltas).map(|(&slot, delta)| {
             let state = &mut chunk.slots[slot as usize];
             let (sum, count) = (state.sum.low() + delta.sum.low(), state.count + delta.count);
             is_full &= (state.count > 0) & (count > 0);
             *state = Total { sum: i128::from(sum).into(), count };
-            *after = (sum, count);
-        }
+            (sum, count)
+        });
+        let after: Vec<(i64, Diff)> = merged.collect();
         let segments = chunk.deltas.iter().zip(&after);
         let results = segments.clone().map(|(delta, &(sum, count))| {
             [self.result(sum - delta.sum.low(), count - delta.count), self.result(sum, count)]

@@ -328,7 +328,7 @@ fn narrow_sums<V: Copy>(
 ) -> Option<Vec<i64>> {
     let term_bits = usize::BITS - values.len().leading_zeros();
     let mut sums = lanes::Sums::new(n_segments, values.len());
-    let mut words = [0i64; NARROW_ROWS];
+    let mut words = vec![0i64; NARROW_ROWS.min(values.len())];
     for (values, of_row) in values.chunks(NARROW_ROWS).zip(of_row.chunks(NARROW_ROWS)) {
         let (mut magnitudes, mut excess) = (0u64, 0u64);
         for (word, &value) in words.iter_mut().zip(values) {
