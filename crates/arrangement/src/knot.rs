@@ -14,7 +14,7 @@ use anabranch_batch::order::Comparator;
 use arrow::buffer::ScalarBuffer;
 
 use crate::hashes::gallop_up;
-use crate::merge::Side;
+use crate::merge::{Side, bound_before};
 use crate::ordering::Block;
 use crate::pending::{Pending, Single};
 use crate::{Chunk, Layout};
@@ -120,7 +120,12 @@ impl Knot {
         if self.last.as_ref().is_some_and(|last| last.word >= first) {
             return 0;
         }
-        let bound = bound(&stretches, horizon, first, rows);
+        let counts = |bound| stretches.iter().map(|stretch| stretch.rows_before(bound)).collect();
+        let at = |stretch: usize, ahead| {
+            let stretch = &stretches[stretch];
+            Some(stretch.words[stretch.row + ahead])
+        };
+        let bound = bound_before(horizon, first, rows, counts, at);
         let mut block = Block::default();
         let mut n_ranges = 0;
         for stretch in &stretches {
@@ -223,24 +228,5 @@ impl Knot {
             let (a, b) = (a.chunk.columns(), b.chunk.columns());
             (layout.key_comparator(a, b), layout.value_comparator(a, b))
         })
-    }
-}
-
-/// A word, at most `horizon`, before which the stretches have about `rows` rows, and some at least unless the least word is the horizon; `None` if they
-/// have not many more.
-fn bound(stretches: &[Stretch], horizon: Option<u64>, first: u64, rows: usize) -> Option<u64> {
-    let mut bound = horizon;
-    loop {
-        let counts: Vec<usize> = stretches.iter().map(|stretch| stretch.rows_before(bound)).collect();
-        let total: usize = counts.iter().sum();
-        let Some(largest) = (0..counts.len()).max_by_key(|&stretch| counts[stretch]) else { return bound };
-        let (stretch, count) = (&stretches[largest], counts[largest]);
-        let Some(next) = first.checked_add(1).filter(|_| total > rows + rows / 2) else { return bound };
-        let ahead = (count - 1).min((count as u128 * rows as u128 / total as u128) as usize);
-        let closer = Some(stretch.words[stretch.row + ahead].max(next));
-        if closer == bound {
-            return bound;
-        }
-        bound = closer;
     }
 }

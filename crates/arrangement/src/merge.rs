@@ -203,22 +203,12 @@ impl Merge {
 
     /// A hash before which the current chunks have about `rows` rows, and some at least; `None` if they have not many more.
     fn bound(&self, first: u64, rows: usize) -> Option<u64> {
-        let mut bound = None;
-        loop {
-            let counts: Vec<usize> = self.sides.iter().map(|side| side.rows_before(bound)).collect();
-            let total: usize = counts.iter().sum();
-            let largest = (0..counts.len()).max_by_key(|&side| counts[side])?;
-            if total <= rows + rows / 2 {
-                return bound;
-            }
-            let (side, count) = (&self.sides[largest], counts[largest]);
-            let ahead = (count - 1).min((count as u128 * rows as u128 / total as u128) as usize);
-            let closer = Some(side.current()?.hashes().at(side.row + ahead).max(first.checked_add(1)?));
-            if closer == bound {
-                return bound;
-            }
-            bound = closer;
-        }
+        let counts = |bound| self.sides.iter().map(|side| side.rows_before(bound)).collect();
+        let at = |side: usize, ahead| {
+            let side = &self.sides[side];
+            Some(side.current()?.hashes().at(side.row + ahead))
+        };
+        bound_before(None, first, rows, counts, at)
     }
 
     /// Takes the rows of the current chunks with hashes before `bound`, which are all there are. Returns how many they were.
@@ -253,6 +243,32 @@ impl Merge {
         self.view.take();
         self.progress += 1;
         self.sides.iter_mut().for_each(Side::forget_consumed);
+    }
+}
+
+/// A hash (or word) before which some sorted lists have about `rows` entries, at most `bound` (`None` is after all of them) and after `first`, the least of
+/// them; `bound` if they have not many more. `counts` are those of the entries of each list before a bound, `at` is an entry of a list.
+pub(crate) fn bound_before(
+    mut bound: Option<u64>,
+    first: u64,
+    rows: usize,
+    counts: impl Fn(Option<u64>) -> Vec<usize>,
+    at: impl Fn(usize, usize) -> Option<u64>,
+) -> Option<u64> {
+    loop {
+        let counts = counts(bound);
+        let total: usize = counts.iter().sum();
+        let largest = (0..counts.len()).max_by_key(|&list| counts[list]);
+        let (Some(next), Some(largest)) = (first.checked_add(1), largest) else { return bound };
+        if total <= rows + rows / 2 {
+            return bound;
+        }
+        let ahead = (counts[largest] - 1).min((counts[largest] as u128 * rows as u128 / total as u128) as usize);
+        let closer = at(largest, ahead).map(|entry| entry.max(next));
+        if closer.is_none() || closer == bound {
+            return bound;
+        }
+        bound = closer;
     }
 }
 

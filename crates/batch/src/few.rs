@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn codes_of_several_columns_do_not_meet() {
-        // Sixteen rows of three columns with up to five values each: 6 * 6 * 6 codes fit, 7 * 7 * 7 do not.
+        // Two columns of five and four values have 6 * 5 codes; one of sixteen beside two others has too many.
         for (n_values, fits) in [(5, true), (6, false)] {
             let column = |step: i32| numbers(&(0..16).map(|row| row / step % n_values).collect::<Vec<_>>());
             let known = [numbers(&(0..16).collect::<Vec<_>>()), column(1), column(2)];

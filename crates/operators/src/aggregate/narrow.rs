@@ -22,7 +22,7 @@ const BITS: u32 = 62;
 pub(super) struct Narrow<F> {
     /// Bits that a slot's sum may have, beside the sign, so that `value` fits whatever the deltas of a chunk add to it.
     bits: u32,
-    /// The result of a sum and a positive number of arguments,.
+    /// The result of a sum and a positive number of arguments.
     value: F,
 }
 

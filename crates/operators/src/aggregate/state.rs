@@ -24,7 +24,7 @@ use crate::segments::Segments;
 pub(crate) const WARM_SEGMENTS: usize = 128;
 
 /// Slots of which it is remembered, within a chunk, what their last segment made of them.
-pub(crate) const LATEST_SLOTS: usize = 16;
+const LATEST_SLOTS: usize = 16;
 
 /// The rows of a batch that a call sees.
 pub(crate) struct Input<'a> {
