@@ -432,6 +432,19 @@ impl Aggregate {
             let portions = portions.into_iter().zip(behind);
             return self.complete.extend(portions.map(|(parts, behind)| Complete { parts, upto, whole: None, behind }));
         }
+        if has_few && is_one_large_time(&ready) {
+            // (Sums may come in any pieces.)
+            let pieces = ready.iter().flat_map(|batch| {
+                let starts = (0..batch.len()).step_by(FOLDED_ROWS_MIN);
+                starts.map(|start| batch.slice(start, FOLDED_ROWS_MIN.min(batch.len() - start)))
+            });
+            return self.complete.extend(pieces.map(|piece| Complete {
+                parts: vec![piece],
+                upto,
+                whole: None,
+                behind: 0,
+            }));
+        }
         let mut complete = cut_in_time(&ready, upto, PORTION_ROWS);
         if complete.is_empty() {
             match self.first_row_due(upto) {

@@ -375,3 +375,26 @@ fn rows_of_a_few_groups_are_found_in_large_batches() {
         assert_eq!(tactic.n_groups(), 0, "groups are given back");
     });
 }
+
+#[test]
+fn a_large_time_of_few_groups_is_taken_in_over_several_turns() {
+    let spec = spec(&[NAME], vec![call(Function::Count, None, DataType::Int64)], &mut Random::new(1));
+    let mut tactic = Aggregate::new(spec, None);
+    let (mut collected, mut n_turns) = (Collected::default(), 0);
+    for (time, n_rows) in [(0, 10), (1, 300_000)] {
+        let names: StringViewArray = (0..n_rows).map(|row| Some(if row % 5 == 0 { "a" } else { "bc" })).collect();
+        let mut columns = columns(&vec![Random::new(1).row(); n_rows]);
+        columns[NAME] = Arc::new(names);
+        tactic.push(0, Batch::new(columns, Times::Constant(time), Diffs::Constant(1)));
+        n_turns = 0;
+        while n_turns == 0 || tactic.has_more() {
+            let mut output = Output::default();
+            tactic.advance(time + 1, &mut output);
+            collected.take(&mut output);
+            n_turns += 1;
+        }
+    }
+    let row = |name: &str, count: &str| (vec![name.to_string(), count.to_string()], 1);
+    assert_eq!(collected.rows_at(1), Bag::from([row("a", "60002"), row("bc", "240008")]));
+    assert_eq!(n_turns, 2);
+}
