@@ -165,6 +165,7 @@ pub(crate) fn cells(array: &dyn Array) -> Cells<'_> {
         D::Float16 => Cells::F16(array.as_primitive::<Float16Type>().values()),
         D::Float32 => Cells::F32(array.as_primitive::<Float32Type>().values()),
         D::Float64 => Cells::F64(array.as_primitive::<Float64Type>().values()),
+        D::Decimal64(..) => Cells::I64(array.as_primitive::<Decimal64Type>().values()),
         D::Decimal128(..) => Cells::I128(array.as_primitive::<Decimal128Type>().values()),
         D::Decimal256(..) => Cells::I256(array.as_primitive::<Decimal256Type>().values()),
         D::Date32 => Cells::I32(array.as_primitive::<Date32Type>().values()),
@@ -205,7 +206,7 @@ pub(crate) fn cells(array: &dyn Array) -> Cells<'_> {
         D::List(_) => Cells::List(array.as_list::<i32>().offsets(), array.as_list::<i32>().values()),
         D::LargeList(_) => Cells::LargeList(array.as_list::<i64>().offsets(), array.as_list::<i64>().values()),
         D::Struct(_) => Cells::Struct(array.as_struct().columns()),
-        other => panic!("columns of type {other} are converted by types::to_storage before they reach a kernel"),
+        other => panic!("columns of type {other} are converted by types::to_planned before they reach a kernel"),
     }
 }
 
@@ -232,7 +233,7 @@ pub(crate) fn nulls(array: &dyn Array) -> Option<NullBuffer> {
     array.logical_nulls().filter(|nulls| nulls.null_count() > 0)
 }
 
-/// Whether a column's values are 64-bit integers in disguise.
+/// Whether a column's values are 64-bit integers in disguise. (Those of narrow decimals are, but hash as wide ones do.)
 pub(crate) fn is_integer_like(data_type: &DataType) -> bool {
     use DataType as D;
     data_type.is_integer()

@@ -90,14 +90,19 @@ fn null_cell<const FORM: u8>() -> u64 {
     if FORM == ORDERED { hash_word(!0) } else { NULL }
 }
 
-/// Whether equal hashes imply equal rows for these columns: a single integer-like column without nulls, or no column.
+/// Whether equal hashes imply equal rows for these columns: a single column of integers, or what is like them, or narrow decimals, without nulls; or no column.
 pub fn is_exact(columns: &[ArrayRef]) -> bool {
     let exact = match columns {
         [] => true,
-        [column] => is_integer_like(column.data_type()) && column.null_count() == 0,
+        [column] => is_word(column.data_type()) && column.null_count() == 0,
         _ => false,
     };
     exact && MASK.load(Ordering::Relaxed) == !0
+}
+
+/// Whether values of a type are 64-bit integers to [`hash_columns`] of one column.
+fn is_word(data_type: &DataType) -> bool {
+    is_integer_like(data_type) || matches!(data_type, DataType::Decimal64(..))
 }
 
 /// The words of which [`hash_word`] makes the hashes of these columns, if that is how they are made: one column of 64-bit integers without nulls.
@@ -114,12 +119,12 @@ pub fn hash_word(word: u64) -> u64 {
     word ^ (1 << 63)
 }
 
-/// The column of an integer-like type, without nulls, whose hashes these are: see [`is_exact`].
+/// The column of a type whose hashes are exact, without nulls, whose hashes these are: see [`is_exact`].
 ///
 /// # Panics
-/// If the type is not integer-like.
+/// If hashes of the type are not.
 pub fn unhash(data_type: &DataType, hashes: &[u64]) -> ArrayRef {
-    assert!(is_integer_like(data_type), "hashes of {data_type} are not exact");
+    assert!(is_word(data_type), "hashes of {data_type} are not exact");
     let words = hashes.iter().map(|&hash| hash_word(hash));
     // (A word is the integer, with its sign in the bits that it does not have.)
     let buffer = match data_type.primitive_width() {

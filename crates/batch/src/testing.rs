@@ -63,6 +63,7 @@ pub(crate) fn all_types() -> Vec<DataType> {
         D::Float16,
         D::Float32,
         D::Float64,
+        D::Decimal64(18, 2),
         D::Decimal128(38, 2),
         D::Decimal256(76, 2),
         D::Date32,
@@ -142,6 +143,7 @@ fn random_array(rng: &mut Rng, data_type: &DataType, rows: usize, nulls: usize) 
         D::Float16 => primitive!(Float16Type, |rng: &mut Rng| crate::cells::F16::from_f64(float(rng))),
         D::Float32 => primitive!(Float32Type, |rng: &mut Rng| float(rng) as f32),
         D::Float64 => primitive!(Float64Type, float),
+        D::Decimal64(..) => primitive!(Decimal64Type, integer),
         D::Decimal128(..) => primitive!(Decimal128Type, |rng: &mut Rng| i128::from(integer(rng))
             * if rng.chance(30) { 1 << 40 } else { 1 }),
         D::Decimal256(..) => primitive!(Decimal256Type, |rng: &mut Rng| {

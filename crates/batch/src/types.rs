@@ -1,12 +1,13 @@
-//! Which Arrow types rows may have, and the one form each is stored in.
+//! Which Arrow types rows may have, and the forms that each has in plans and in batches.
 //!
-//! Law: kernels of this crate accept every type that [`check`] accepts. Within a collection each column has one storage type ([`storage_type`]), so that
-//! joins and merges never meet two forms of one value; [`to_storage`] brings foreign arrays into it, without loss except that times
-//! finer than a microsecond are cut.
+//! Law: kernels of this crate accept every type that [`check`] accepts. Schemas and plans know one type of each kind ([`planned_type`]), so that
+//! joins and merges never meet two forms of one value; [`to_planned`] brings foreign arrays into it, without loss except that times
+//! finer than a microsecond are cut. Within batches a column differs in one thing: decimals of at most eighteen digits take eight bytes ([`narrowed`],
+//! and back [`widened`]).
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, Field, FieldRef, TimeUnit};
 use arrow::error::ArrowError;
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ impl std::error::Error for Unsupported {}
 pub fn check(data_type: &DataType) -> Result<(), Unsupported> {
     use DataType as D;
     match data_type {
-        D::Null | D::Boolean | D::Float16 | D::Float32 | D::Float64 | D::Decimal128(..) | D::Decimal256(..) => Ok(()),
+        D::Null | D::Boolean | D::Float16 | D::Float32 | D::Float64 | D::Decimal256(..) => Ok(()),
+        D::Decimal64(..) | D::Decimal128(..) => Ok(()),
         D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) | D::Timestamp(..) | D::Interval(_) | D::Duration(_) => {
             Ok(())
         }
@@ -45,9 +47,9 @@ pub fn check(data_type: &DataType) -> Result<(), Unsupported> {
     }
 }
 
-/// The type that columns of `data_type` are stored in: views for text and bytes, microseconds for times of day and timestamps, days for dates, 128
+/// The type that columns of `data_type` have in schemas and plans: views for text and bytes, microseconds for times of day and timestamps, days for dates, 128
 /// bits for narrow decimals, and the values of dictionaries and run-end encodings. Nested types by their parts; all others stay.
-pub fn storage_type(data_type: &DataType) -> DataType {
+pub fn planned_type(data_type: &DataType) -> DataType {
     use DataType as D;
     match data_type {
         D::Utf8 | D::LargeUtf8 => D::Utf8View,
@@ -56,66 +58,134 @@ pub fn storage_type(data_type: &DataType) -> DataType {
         D::Time32(_) | D::Time64(_) => D::Time64(TimeUnit::Microsecond),
         D::Date64 => D::Date32,
         D::Decimal32(precision, scale) | D::Decimal64(precision, scale) => D::Decimal128(*precision, *scale),
-        D::Dictionary(_, values) => storage_type(values),
-        D::RunEndEncoded(_, values) => storage_type(values.data_type()),
-        D::List(element) => D::List(storage_field(element)),
-        D::LargeList(element) => D::LargeList(storage_field(element)),
-        D::FixedSizeList(element, _) => D::List(storage_field(element)),
-        D::Struct(fields) => D::Struct(fields.iter().map(storage_field).collect()),
+        D::Dictionary(_, values) => planned_type(values),
+        D::RunEndEncoded(_, values) => planned_type(values.data_type()),
+        D::List(element) => D::List(planned_field(element)),
+        D::LargeList(element) => D::LargeList(planned_field(element)),
+        D::FixedSizeList(element, _) => D::List(planned_field(element)),
+        D::Struct(fields) => D::Struct(fields.iter().map(planned_field).collect()),
         other => other.clone(),
     }
 }
 
-/// The array in its storage type; the same array when it has it already.
+/// The array in its planned type; the same array when it has it already. Of a stored decimal: O(rows), sixteen bytes a row.
 ///
 /// # Errors
-/// [`ToStorageError::Unsupported`] if rows cannot have the type; [`ToStorageError::Value`] if a value does not fit (a timestamp in seconds beyond the year 294,000).
-pub fn to_storage(array: &ArrayRef) -> Result<ArrayRef, ToStorageError> {
-    let storage = storage_type(array.data_type());
-    check(&storage)?;
-    if *array.data_type() == storage {
+/// [`ConversionError::Unsupported`] if rows cannot have the type; [`ConversionError::Value`] if a value does not fit (a timestamp in seconds beyond the year 294,000).
+pub fn to_planned(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
+    let planned = planned_type(array.data_type());
+    check(&planned)?;
+    if *array.data_type() == planned {
         return Ok(array.clone());
     }
+    if let DataType::Decimal64(..) = array.data_type() {
+        return Ok(widened(array));
+    }
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    Ok(cast_with_options(array, &storage, &strict)?)
+    Ok(cast_with_options(array, &planned, &strict)?)
 }
 
-/// Why an array did not reach its storage type.
+/// A decimal of 64 bits as one of 128, as it is in expressions, in lists and in what users are shown; others as they are. O(rows) for the former.
+pub fn widened(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Decimal64(..) => {
+            let wide: Decimal128Array = array.as_primitive::<Decimal64Type>().unary(i128::from);
+            Arc::new(wide.with_data_type(widened_type(array.data_type())))
+        }
+        _ => array.clone(),
+    }
+}
+
+/// The type of [`widened`] columns.
+pub fn widened_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Decimal64(precision, scale) => DataType::Decimal128(*precision, *scale),
+        other => other.clone(),
+    }
+}
+
+/// The type that columns of a planned type have in batches: decimals of at most eighteen digits are of 64 bits there. (Those within lists and structs are
+/// of 128.)
+pub fn narrowed_type(planned: &DataType) -> DataType {
+    match planned {
+        DataType::Decimal128(precision, scale) if *precision <= DECIMAL64_MAX_PRECISION => {
+            DataType::Decimal64(*precision, *scale)
+        }
+        other => other.clone(),
+    }
+}
+
+/// An array of a planned type as it is in batches: the opposite of [`widened`]. O(rows) for decimals of at most eighteen digits, nothing for others.
+///
+/// # Errors
+/// [`ConversionError::Value`] if a decimal has more digits than its type says, and more than 64 bits hold.
+pub fn narrowed(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
+    let narrow_type = narrowed_type(array.data_type());
+    if *array.data_type() == narrow_type {
+        return Ok(array.clone());
+    }
+    let wide = array.as_primitive::<Decimal128Type>();
+    let narrow: Decimal64Array = wide.unary(|value| value as i64);
+    let is_same = |(&wide, &narrow): (&i128, &i64)| wide == i128::from(narrow);
+    let all_same = wide.values().iter().zip(narrow.values()).fold(true, |all, pair| all & is_same(pair));
+    // (Where there is no value anything may be.)
+    let differs = |row: &usize| wide.is_valid(*row) && !is_same((&wide.values()[*row], &narrow.values()[*row]));
+    match (0..wide.len()).filter(|_| !all_same).find(differs) {
+        Some(row) => Err(ConversionError::Value(ArrowError::CastError(format!(
+            "{} has more than {DECIMAL64_MAX_PRECISION} digits",
+            wide.value_as_string(row)
+        )))),
+        None => Ok(Arc::new(narrow.with_data_type(narrow_type))),
+    }
+}
+
+/// Why an array did not reach the type that it should.
 #[derive(Debug)]
-pub enum ToStorageError {
+pub enum ConversionError {
     /// Rows cannot have this type.
     Unsupported(Unsupported),
-    /// A value of the array does not fit its storage type.
+    /// A value of the array does not fit the type.
     Value(ArrowError),
 }
 
-impl std::fmt::Display for ToStorageError {
+impl ConversionError {
+    /// What is wrong, in one line.
+    pub fn detail(&self) -> String {
+        match self {
+            ConversionError::Unsupported(unsupported) => unsupported.to_string(),
+            ConversionError::Value(ArrowError::CastError(message)) => format!("value out of range: {message}"),
+            ConversionError::Value(cause) => cause.to_string(),
+        }
+    }
+}
+
+impl std::fmt::Display for ConversionError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ToStorageError::Unsupported(unsupported) => unsupported.fmt(f),
-            ToStorageError::Value(_) => write!(f, "a value does not fit its storage type"),
+            ConversionError::Unsupported(unsupported) => unsupported.fmt(f),
+            ConversionError::Value(_) => write!(f, "a value does not fit its type"),
         }
     }
 }
 
-impl std::error::Error for ToStorageError {
+impl std::error::Error for ConversionError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ToStorageError::Unsupported(_) => None,
-            ToStorageError::Value(cause) => Some(cause),
+            ConversionError::Unsupported(_) => None,
+            ConversionError::Value(cause) => Some(cause),
         }
     }
 }
 
-impl From<Unsupported> for ToStorageError {
+impl From<Unsupported> for ConversionError {
     fn from(unsupported: Unsupported) -> Self {
-        ToStorageError::Unsupported(unsupported)
+        ConversionError::Unsupported(unsupported)
     }
 }
 
-impl From<ArrowError> for ToStorageError {
+impl From<ArrowError> for ConversionError {
     fn from(cause: ArrowError) -> Self {
-        ToStorageError::Value(cause)
+        ConversionError::Value(cause)
     }
 }
 
@@ -136,6 +206,8 @@ pub(crate) fn comparable(left: &ArrayRef, right: &ArrayRef) -> Option<(ArrayRef,
         (l, r) if l.is_unsigned_integer() && r.is_unsigned_integer() => DataType::UInt64,
         (l, r) if l.is_integer() && r.is_integer() => DataType::Int64,
         (l, r) if l.is_floating() && r.is_floating() => DataType::Float64,
+        (DataType::Decimal64(..), wide @ DataType::Decimal128(..))
+        | (wide @ DataType::Decimal128(..), DataType::Decimal64(..)) => wide.clone(),
         (l, r) if l.is_string() && r.is_string() => DataType::Utf8View,
         (l, r) if is_bytes(l) && is_bytes(r) => DataType::BinaryView,
         _ => return None,
@@ -149,7 +221,9 @@ pub(crate) fn comparable(left: &ArrayRef, right: &ArrayRef) -> Option<(ArrayRef,
 fn same_unit(left: &DataType, right: &DataType) -> bool {
     use DataType as D;
     match (left, right) {
-        (D::Decimal128(_, left), D::Decimal128(_, right)) => left == right,
+        (D::Decimal64(_, left) | D::Decimal128(_, left), D::Decimal64(_, right) | D::Decimal128(_, right)) => {
+            left == right
+        }
         (D::Decimal256(_, left), D::Decimal256(_, right)) => left == right,
         (D::Time32(left), D::Time32(right)) | (D::Time64(left), D::Time64(right)) => left == right,
         (D::Duration(left), D::Duration(right)) => left == right,
@@ -162,8 +236,8 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
 }
 
-fn storage_field(field: &FieldRef) -> FieldRef {
-    let data_type = storage_type(field.data_type());
+fn planned_field(field: &FieldRef) -> FieldRef {
+    let data_type = planned_type(field.data_type());
     if data_type == *field.data_type() {
         return field.clone();
     }
@@ -181,25 +255,25 @@ mod tests {
     use arrow::datatypes::{Date32Type, Decimal128Type, Int32Type, TimestampMicrosecondType};
 
     #[test]
-    fn storage_types_are_supported_and_final() {
+    fn planned_types_are_supported_and_final() {
         for data_type in all_types() {
-            let storage = storage_type(&data_type);
+            let storage = planned_type(&data_type);
             assert_eq!(check(&storage), Ok(()), "{data_type}");
-            assert_eq!(storage_type(&storage), storage, "{data_type}");
+            assert_eq!(planned_type(&storage), storage, "{data_type}");
         }
     }
 
     #[test]
-    fn arrays_reach_their_storage_type_with_their_nulls() {
+    fn arrays_reach_their_planned_type_with_their_nulls() {
         let mut rng = Rng::from_env(41);
         for data_type in all_types() {
             let column = random_column(&mut rng, &data_type, 20);
-            match to_storage(&column) {
+            match to_planned(&column) {
                 Ok(stored) => {
-                    assert_eq!(stored.data_type(), &storage_type(&data_type));
+                    assert_eq!(stored.data_type(), &planned_type(&data_type));
                     assert_eq!(stored.logical_null_count(), column.logical_null_count());
                 }
-                Err(error) => assert!(matches!(error, ToStorageError::Value(_)), "{data_type}: {error}"),
+                Err(error) => assert!(matches!(error, ConversionError::Value(_)), "{data_type}: {error}"),
             }
         }
     }
@@ -207,25 +281,25 @@ mod tests {
     #[test]
     fn foreign_forms_are_brought_to_one() {
         let dictionary: DictionaryArray<Int32Type> = ["x", "y", "x"].into_iter().collect();
-        let stored = to_storage(&(Arc::new(dictionary) as ArrayRef)).unwrap();
+        let stored = to_planned(&(Arc::new(dictionary) as ArrayRef)).unwrap();
         assert_eq!(stored.as_string_view().value(2), "x");
 
         let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1]).with_timezone("UTC"));
-        let stored = to_storage(&seconds).unwrap();
+        let stored = to_planned(&seconds).unwrap();
         assert_eq!(stored.as_primitive::<TimestampMicrosecondType>().value(0), 1_000_000);
         assert_eq!(stored.data_type(), &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
 
         let days: ArrayRef = Arc::new(Date64Array::from(vec![86_400_000]));
-        assert_eq!(to_storage(&days).unwrap().as_primitive::<Date32Type>().value(0), 1);
+        assert_eq!(to_planned(&days).unwrap().as_primitive::<Date32Type>().value(0), 1);
 
         let narrow: ArrayRef = Arc::new(Decimal64Array::from(vec![150]).with_precision_and_scale(10, 2).unwrap());
-        assert_eq!(to_storage(&narrow).unwrap().as_primitive::<Decimal128Type>().value(0), 150);
+        assert_eq!(to_planned(&narrow).unwrap().as_primitive::<Decimal128Type>().value(0), 150);
     }
 
     #[test]
     fn what_does_not_fit_is_an_error() {
         let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
-        assert!(matches!(to_storage(&far), Err(ToStorageError::Value(_))));
+        assert!(matches!(to_planned(&far), Err(ConversionError::Value(_))));
         let map = DataType::Map(Arc::new(Field::new("entries", DataType::Null, false)), false);
         assert_eq!(check(&map).unwrap_err().data_type, map);
         let nested = DataType::List(Arc::new(Field::new("item", map, true)));
@@ -243,8 +317,8 @@ mod tests {
     #[test]
     fn arrays_in_storage_form_are_not_copied() {
         let column: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
-        assert!(Arc::ptr_eq(&to_storage(&column).unwrap(), &column));
+        assert!(Arc::ptr_eq(&to_planned(&column).unwrap(), &column));
         let text: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
-        assert_eq!(to_storage(&text).unwrap().data_type(), &DataType::Utf8View);
+        assert_eq!(to_planned(&text).unwrap().data_type(), &DataType::Utf8View);
     }
 }

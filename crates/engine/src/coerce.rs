@@ -22,8 +22,8 @@ pub(crate) struct Target<'a> {
     pub schema: &'a Schema,
 }
 
-/// Columns in storage types; an error names the first type that is not supported.
-pub(crate) fn storage_schema(kind: &str, name: &str, fields: &[Field]) -> Result<SchemaRef, Error> {
+/// Columns in planned types; an error names the first type that is not supported.
+pub(crate) fn planned_schema(kind: &str, name: &str, fields: &[Field]) -> Result<SchemaRef, Error> {
     let mut out: Vec<Field> = Vec::with_capacity(fields.len());
     for field in fields {
         if out.iter().any(|other| other.name() == field.name()) {
@@ -32,13 +32,13 @@ pub(crate) fn storage_schema(kind: &str, name: &str, fields: &[Field]) -> Result
         }
         types::check(field.data_type())
             .map_err(|e| Error::invalid(format!("column \"{}\" of {kind} \"{name}\": {e}", field.name())))?;
-        let stored = types::storage_type(field.data_type());
-        out.push(field.clone().with_data_type(stored));
+        let planned = types::planned_type(field.data_type());
+        out.push(field.clone().with_data_type(planned));
     }
     Ok(Arc::new(Schema::new(out)))
 }
 
-/// The batch's columns as the target's, in order. `missing` gives a column that the batch lacks, `None` for NULLs.
+/// The batch's columns as the target's, in order, as they are stored. `missing` gives a column that the batch lacks, `None` for NULLs.
 ///
 /// # Errors
 /// `Invalid` when columns do not match or a type cannot be cast, `Data` when a value cannot, or a NULL is not allowed.
@@ -55,7 +55,7 @@ pub(crate) fn coerce(
             Some(place) => cast(target, field, batch.column(*place))?,
             None => match missing(idx, batch.num_rows())? {
                 Some(column) => cast(target, field, &column)?,
-                None => new_null_array(field.data_type(), batch.num_rows()),
+                None => new_null_array(&types::narrowed_type(field.data_type()), batch.num_rows()),
             },
         };
         columns.push(column);
@@ -69,7 +69,9 @@ pub(crate) fn coerce(
 pub(crate) fn fits_as_it_is(target: Target<'_>, given: &Schema) -> bool {
     let (given, wanted) = (given.fields(), target.schema.fields());
     let fits = |(given, wanted): (&Arc<Field>, &Arc<Field>)| {
-        given.name() == wanted.name() && given.data_type() == wanted.data_type() && TextLimit::of(wanted).is_none()
+        given.name() == wanted.name()
+            && *given.data_type() == types::narrowed_type(wanted.data_type())
+            && TextLimit::of(wanted).is_none()
     };
     given.len() == wanted.len() && given.iter().zip(wanted).all(fits)
 }
@@ -100,24 +102,11 @@ fn places(target: Target<'_>, given: &Schema) -> Result<Vec<Option<usize>>, Erro
 }
 
 fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef, Error> {
-    if column.data_type() == field.data_type() {
+    if *column.data_type() == types::narrowed_type(field.data_type()) {
         return Ok(column.clone());
     }
-    let column = types::to_storage(column).map_err(|e| Error::invalid(format!("column \"{}\": {e}", field.name())))?;
-    if column.data_type() == field.data_type() {
-        return Ok(column);
-    }
-    if !arrow::compute::can_cast_types(column.data_type(), field.data_type()) {
-        return Err(Error::invalid(format!(
-            "column \"{}\" of {} \"{}\" is {}, but the rows have {}",
-            field.name(),
-            target.kind,
-            target.name,
-            sql_name(field.data_type()),
-            sql_name(column.data_type())
-        )));
-    }
-    input::convert(&column, field.data_type()).map_err(|problem| {
+    let column = types::to_planned(column).map_err(|e| Error::invalid(format!("column \"{}\": {e}", field.name())))?;
+    let does_not_fit = |problem: String| {
         Error::data(format!(
             "a value does not fit column \"{}\" ({}) of {} \"{}\"",
             field.name(),
@@ -126,7 +115,22 @@ fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef
             target.name
         ))
         .with_detail(problem)
-    })
+    };
+    let column = match column.data_type() == field.data_type() {
+        true => column,
+        false if !arrow::compute::can_cast_types(column.data_type(), field.data_type()) => {
+            return Err(Error::invalid(format!(
+                "column \"{}\" of {} \"{}\" is {}, but the rows have {}",
+                field.name(),
+                target.kind,
+                target.name,
+                sql_name(field.data_type()),
+                sql_name(column.data_type())
+            )));
+        }
+        false => input::convert(&column, field.data_type()).map_err(does_not_fit)?,
+    };
+    types::narrowed(&column).map_err(|error| does_not_fit(error.detail()))
 }
 
 /// The columns with texts as their columns keep them; a text that is too long is an error.

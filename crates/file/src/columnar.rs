@@ -216,7 +216,7 @@ fn discover(path: &Path, found: &Schema) -> Result<(Vec<Field>, Vec<String>), Er
     let names = distinct(members.iter().map(|name| name.to_lowercase()));
     let mut fields = Vec::new();
     for (field, name) in found.fields().iter().zip(names) {
-        let data_type = types::storage_type(field.data_type());
+        let data_type = types::planned_type(field.data_type());
         if types::check(&data_type).is_err() {
             return Err(invalid(format!(
                 "column \"{name}\" of file {} has type {data_type}, which is not supported",

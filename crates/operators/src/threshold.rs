@@ -20,7 +20,7 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Int64Type};
+use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Int64Type};
 
 use crate::pending::Pending;
 use crate::tactic::{Output, Timed};
@@ -51,11 +51,9 @@ pub struct Threshold {
 
 /// Whether values of this type can be compared so: numbers without NaN, dates and times.
 pub fn is_comparable(data_type: &DataType) -> bool {
-    use DataType::{Date32, Date64, Int8, Int16, Int32, Int64, Time64, Timestamp};
-    matches!(
-        data_type,
-        Int8 | Int16 | Int32 | Int64 | DataType::Decimal128(..) | Date32 | Date64 | Time64(_) | Timestamp(..)
-    )
+    use DataType::{Date32, Date64, Decimal64, Decimal128, Int8, Int16, Int32, Int64, Time64, Timestamp};
+    matches!(data_type, Int8 | Int16 | Int32 | Int64 | Decimal64(..) | Decimal128(..))
+        || matches!(data_type, Date32 | Date64 | Time64(_) | Timestamp(..))
 }
 
 impl Threshold {
@@ -75,6 +73,9 @@ impl Threshold {
         };
         if let Some(decimals) = column.as_primitive_opt::<Decimal128Type>() {
             return decimals.iter().map(|value| value.map(place)).collect();
+        }
+        if let Some(decimals) = column.as_primitive_opt::<Decimal64Type>() {
+            return decimals.iter().map(|value| value.map(|value| place(i128::from(value)))).collect();
         }
         let whole = cast(column, &DataType::Int64).expect("the planner compares numbers, dates and times");
         let whole: &PrimitiveArray<Int64Type> = whole.as_primitive();

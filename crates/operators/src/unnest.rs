@@ -4,11 +4,12 @@
 //! then the second ones; a shorter list is filled up with NULL. A row whose lists are all empty or NULL yields nothing, or with
 //! `outer` one row with NULLs. Cost: one gather for each list and one for the other columns.
 
-use anabranch_batch::{Batch, Columns, gather};
+use anabranch_batch::{Batch, Columns, gather, types};
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute;
 use arrow::datatypes::DataType;
 
+use crate::stage::error_rows;
 use crate::tactic::Output;
 
 /// Replaces list columns by their elements.
@@ -23,7 +24,12 @@ pub struct Unnest {
 impl Unnest {
     /// Applies the verb to a batch.
     pub fn apply(&self, batch: Batch, out: &mut Output) {
-        let lists: Vec<Lists> = self.columns.iter().map(|column| Lists::of(batch.column(*column))).collect();
+        let lists: Result<Vec<Lists>, String> =
+            self.columns.iter().map(|column| Lists::of(batch.column(*column))).collect();
+        let lists = match lists {
+            Ok(lists) => lists,
+            Err(message) => return out.give_errors(error_rows(&batch, &message)),
+        };
         let mut rows: Vec<u32> = Vec::new();
         let mut picks: Vec<Vec<Option<u32>>> = vec![Vec::new(); lists.len()];
         for row in 0..batch.len() {
@@ -58,7 +64,8 @@ struct Lists {
 }
 
 impl Lists {
-    fn of(lists: &ArrayRef) -> Lists {
+    /// An error if an element has more digits than its type says.
+    fn of(lists: &ArrayRef) -> Result<Lists, String> {
         let (offsets, elements) = match lists.data_type() {
             DataType::LargeList(_) => {
                 let list = lists.as_list::<i64>();
@@ -73,7 +80,8 @@ impl Lists {
                 (list.offsets().iter().map(|offset| *offset as usize).collect(), list.values())
             }
         };
-        Lists { lists: lists.clone(), offsets, elements: elements.clone() }
+        let elements = types::narrowed(elements).map_err(|error| error.detail())?;
+        Ok(Lists { lists: lists.clone(), offsets, elements })
     }
 
     fn len(&self, row: usize) -> usize {

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use anabranch_batch::types;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
@@ -30,13 +31,12 @@ impl Row {
         Row(values.into_iter().map(|value| Value(canonical(value))).collect())
     }
 
-    /// Row `index` of some columns.
+    /// Row `index` of some columns, of planned types or as batches have them.
     pub fn of_columns(columns: &[ArrayRef], index: usize) -> Row {
-        Row::new(
-            columns.iter().map(|column| {
-                ScalarValue::try_from_array(column, index).expect("every supported type has a scalar form")
-            }),
-        )
+        Row::new(columns.iter().map(|column| {
+            let column = types::widened(&column.slice(index, 1));
+            ScalarValue::try_from_array(&column, 0).expect("every supported type has a scalar form")
+        }))
     }
 
     /// The value in a column.

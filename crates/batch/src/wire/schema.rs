@@ -48,6 +48,7 @@ const TIMESTAMP_ZONED: u8 = 39;
 const LIST: u8 = 40;
 const LARGE_LIST: u8 = 41;
 const STRUCT: u8 = 42;
+const DECIMAL64: u8 = 43;
 const UNITS: [TimeUnit; 4] = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
 
 /// Appends a type.
@@ -59,6 +60,7 @@ pub(super) fn put_type(data_type: &DataType, out: &mut Vec<u8>) {
         return out.push(*tag);
     }
     match data_type {
+        DataType::Decimal64(precision, scale) => out.extend([DECIMAL64, *precision, *scale as u8]),
         DataType::Decimal128(precision, scale) => out.extend([DECIMAL128, *precision, *scale as u8]),
         DataType::Decimal256(precision, scale) => out.extend([DECIMAL256, *precision, *scale as u8]),
         DataType::FixedSizeBinary(width) => put_u32(FIXED, *width as u32, out),
@@ -82,7 +84,7 @@ pub(super) fn put_type(data_type: &DataType, out: &mut Vec<u8>) {
             put_u32(STRUCT, fields.len() as u32, out);
             fields.iter().for_each(|field| put_field(field, out));
         }
-        other => panic!("columns of type {other} are converted by types::to_storage before they travel"),
+        other => panic!("columns of type {other} are converted by types::to_planned before they travel"),
     }
 }
 
@@ -124,6 +126,7 @@ impl TypeReader<'_> {
             return Ok(plain.clone());
         }
         Ok(match tag {
+            DECIMAL64 => self.decimal(18).map(|(precision, scale)| DataType::Decimal64(precision, scale))?,
             DECIMAL128 => self.decimal(38).map(|(precision, scale)| DataType::Decimal128(precision, scale))?,
             DECIMAL256 => self.decimal(76).map(|(precision, scale)| DataType::Decimal256(precision, scale))?,
             FIXED => DataType::FixedSizeBinary(i32::try_from(self.u32()?).map_err(|_| "width is beyond 2^31")?),

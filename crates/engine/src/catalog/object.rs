@@ -15,7 +15,7 @@ use crate::cluster::{ArrangementId, CollectionId, DataflowId};
 pub(crate) struct Object {
     pub name: String,
     pub kind: ObjectKind,
-    /// Columns in storage types.
+    /// Columns in planned types.
     pub schema: SchemaRef,
     /// Positions of the enforced primary key; empty without one.
     pub primary_key: Vec<usize>,

@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
 use super::expression::start;
-use super::input::storage;
+use super::input::planned;
 use crate::error::Error;
 
 /// An aggregate of a group's rows, for [`GroupBy::agg`](super::GroupBy::agg).
@@ -82,7 +82,7 @@ impl Aggregate {
                 let output = function.output_type(told).map_err(|reason| {
                     Error::invalid(format!("aggregate \"{}\" is refused: {reason}", custom.name()))
                 })?;
-                Ok(storage(&output))
+                Ok(planned(&output))
             }
             Sum => match argument {
                 Some(DataType::Decimal128(_, scale)) => Ok(DataType::Decimal128(38, *scale)),

@@ -22,7 +22,7 @@
 //! # Ok::<(), anabranch_engine::Error>(())
 //! ```
 
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{Batch, END, Time, types};
 use anabranch_operators::temporal::ingress::{
     Completed, Counts, Disorder, Ends, Ingress, Item, Late, LowWatermark, Policy,
 };
@@ -31,7 +31,7 @@ use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
 use super::input::Events;
-use super::run::{Run, RunInput};
+use super::run::{Run, RunInput, shown};
 use crate::error::Error;
 
 /// How an input is brought in order, by the names of its columns.
@@ -161,8 +161,10 @@ impl Run<'_> {
             return Err(no_partitions(input));
         }
         let cells = values.iter().zip(&types).map(|(value, data_type)| value.cast_to(data_type)?.to_array());
-        let key =
+        let cells =
             cells.collect::<Result<Vec<ArrayRef>, _>>().map_err(|error| Error::invalid(error.strip_backtrace()))?;
+        let key = cells.iter().map(|cell| types::narrowed(cell).map_err(|error| Error::invalid(error.detail())));
+        let key = key.collect::<Result<Vec<ArrayRef>, Error>>()?;
         ingress.punctuate(&key, time);
         self.let_in(input)
     }
@@ -181,7 +183,7 @@ impl Run<'_> {
     /// # Errors
     /// `Invalid` when there is no such input.
     pub fn late_rows(&mut self, input: &str) -> Result<Option<Batch>, Error> {
-        Ok(self.input(input)?.ingress.as_mut().and_then(Ingress::take_report))
+        Ok(self.input(input)?.ingress.as_mut().and_then(Ingress::take_report).map(shown))
     }
 
     /// From now on an input does not hold up the others: its time follows theirs, until rows are pushed into it again.

@@ -68,7 +68,7 @@ impl Events {
     pub fn frame(self) -> Frame {
         let checked = self.check().and_then(|()| self.check_arrival());
         let columns: Vec<(String, DataType)> =
-            self.schema.fields().iter().map(|field| (field.name().clone(), storage(field.data_type()))).collect();
+            self.schema.fields().iter().map(|field| (field.name().clone(), planned(field.data_type()))).collect();
         let known = checked.and_then(|()| Ok((schema_of(&columns)?, self.properties()?)));
         match known {
             Ok((schema, declared)) => {
@@ -136,7 +136,7 @@ impl Events {
     }
 
     pub(super) fn types(&self) -> Vec<DataType> {
-        self.schema.fields().iter().map(|field| storage(field.data_type())).collect()
+        self.schema.fields().iter().map(|field| planned(field.data_type())).collect()
     }
 
     /// Columns in the form that the engine keeps, checked against the schema.
@@ -151,13 +151,18 @@ impl Events {
             )));
         }
         let fitted = columns.iter().zip(types).zip(self.schema.fields()).map(|((column, data_type), field)| {
-            if *column.data_type() == data_type {
-                return Ok(column.clone());
-            }
-            cast(column, &data_type).map_err(|error| {
+            let misfit = |error: &dyn std::fmt::Display| {
                 let text = format!("column \"{}\" of input \"{}\" does not fit: {error}", field.name(), self.name);
                 Error::invalid(text)
-            })
+            };
+            if *column.data_type() == types::narrowed_type(&data_type) {
+                return Ok(column.clone());
+            }
+            let column = match *column.data_type() == data_type {
+                true => column.clone(),
+                false => cast(column, &data_type).map_err(|error| misfit(&error))?,
+            };
+            types::narrowed(&column).map_err(|error| misfit(&error.detail()))
         });
         fitted.collect::<Result<Vec<_>, _>>().map(Columns::from)
     }
@@ -182,9 +187,9 @@ impl Events {
     }
 }
 
-/// The type in which the engine keeps values of a type.
-pub(super) fn storage(data_type: &DataType) -> DataType {
-    types::to_storage(&arrow::array::new_empty_array(data_type))
+/// The type that values of a type have in plans.
+pub(super) fn planned(data_type: &DataType) -> DataType {
+    types::to_planned(&arrow::array::new_empty_array(data_type))
         .map_or_else(|_| data_type.clone(), |column| column.data_type().clone())
 }
 
@@ -199,7 +204,8 @@ pub trait IntoEvents {
 
 impl IntoEvents for Batch {
     fn into_events(self, input: &Events) -> Result<Batch, Error> {
-        let fits = self.columns().iter().map(|column| column.data_type().clone()).eq(input.types());
+        let types = input.types().into_iter().map(|data_type| types::narrowed_type(&data_type));
+        let fits = self.columns().iter().map(|column| column.data_type().clone()).eq(types);
         if fits || self.is_empty() {
             return Ok(self);
         }
@@ -308,10 +314,11 @@ impl IntoEvents for Vec<Event> {
             };
             let values = self.iter().map(|event| event.row[at].cast_to(data_type));
             let values = values.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error.strip_backtrace()))?;
-            match values.is_empty() {
-                true => Ok(arrow::array::new_empty_array(data_type)),
-                false => ScalarValue::iter_to_array(values).map_err(|error| wrong(&error.strip_backtrace())),
-            }
+            let column = match values.is_empty() {
+                true => arrow::array::new_empty_array(data_type),
+                false => ScalarValue::iter_to_array(values).map_err(|error| wrong(&error.strip_backtrace()))?,
+            };
+            types::narrowed(&column).map_err(|error| wrong(&error.detail()))
         };
         let columns = types.iter().enumerate().map(column).collect::<Result<Vec<ArrayRef>, Error>>()?;
         let times = Times::Column(self.iter().map(|event| event.time).collect());

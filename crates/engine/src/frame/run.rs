@@ -8,14 +8,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{Batch, END, Time, types};
 use anabranch_operators::temporal::egress::{Item, release};
 use anabranch_operators::temporal::ingress::{Ingress, Item as Arrived};
 use anabranch_operators::temporal::ticks::{self, FIRST, event};
 use anabranch_plan::pattern::Simultaneous;
 use anabranch_plan::temporal::Verb;
 use anabranch_plan::{Node, Plan};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use super::declare::Reached;
@@ -176,7 +176,11 @@ impl<'s> Run<'s> {
     pub fn drain(&mut self) -> Result<Vec<Item>, Error> {
         self.hand_on_due()?;
         let parts = self.cluster.events(self.dataflow)?;
-        Ok(self.merge.merge(parts))
+        let items = self.merge.merge(parts).into_iter().map(|item| match item {
+            Item::Rows(batch) => Item::Rows(shown(batch)),
+            other => other,
+        });
+        Ok(items.collect())
     }
 
     /// What has come out as the changes of a collection: consolidated updates in order of time, up to the frontier.
@@ -279,6 +283,15 @@ impl Drop for Run<'_> {
             self.cluster.drop_input(input.collection);
         }
     }
+}
+
+/// Rows as users see them: of planned types.
+pub(super) fn shown(batch: Batch) -> Batch {
+    if !batch.columns().iter().any(|column| matches!(column.data_type(), DataType::Decimal64(..))) {
+        return batch;
+    }
+    let columns = batch.columns().iter().map(types::widened).collect();
+    batch.with_columns(columns)
 }
 
 /// Whether some pattern of the plan takes events of one time in order of arrival.

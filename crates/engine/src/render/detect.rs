@@ -1,14 +1,14 @@
 //! Patterns: from plan data to automata.
 
-use anabranch_batch::Time;
+use anabranch_batch::{Time, types};
 use anabranch_operators::expression::ExpressionRef;
 use anabranch_operators::temporal::detect as operator;
 use anabranch_plan::pattern::{Detect, Overlap, Pattern, Simultaneous, Takes};
-use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 
 use super::expression::Compiled;
+use super::prepare::types_of;
 use crate::error::Error;
 
 /// Most matches that a group may have in progress.
@@ -38,21 +38,21 @@ pub(super) fn compile(detect: &Detect, input: &DFSchema) -> Result<operator::Det
             // (Conditions that do not read the register are evaluated over events alone.)
             condition: condition.map(|condition| match reads_register {
                 true => condition.into_ref(),
-                false => condition.moved(&types(input), &|column| column).into_ref(),
+                false => condition.moved(&types_of(input), &|column| column).into_ref(),
             }),
             reads_register,
             register,
         })
     };
-    let initial = detect
-        .registers
-        .iter()
-        .map(|register| register.initial.to_array().map_err(|error| Error::internal(error.strip_backtrace())));
+    let initial = detect.registers.iter().map(|register| {
+        let value = register.initial.to_array().map_err(|error| Error::internal(error.strip_backtrace()))?;
+        types::narrowed(&value).map_err(|error| Error::invalid(error.detail()))
+    });
     Ok(operator::DetectSpec {
         automaton: operator::Automaton::new(&pattern(&detect.pattern)),
         elements: detect.elements.iter().map(element).collect::<Result<_, Error>>()?,
         group: detect.group.clone(),
-        input_types: types(input),
+        input_types: types_of(input),
         register: initial.collect::<Result<_, _>>()?,
         duration: detect.duration as Time,
         overlap: match detect.overlap {
@@ -65,10 +65,6 @@ pub(super) fn compile(detect: &Detect, input: &DFSchema) -> Result<operator::Det
         },
         instances_max: INSTANCES_MAX,
     })
-}
-
-fn types(schema: &DFSchema) -> Vec<DataType> {
-    schema.fields().iter().map(|field| field.data_type().clone()).collect()
 }
 
 /// The expression that automata are made of.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anabranch_batch::Columns;
+use anabranch_batch::{Columns, types};
 use anabranch_operators::arithmetic::Arithmetic;
 use anabranch_operators::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Expression, ExpressionRef};
@@ -33,8 +33,9 @@ use crate::error::Error;
 #[derive(Clone)]
 pub struct Compiled {
     expr: Arc<dyn PhysicalExpr>,
-    /// Names and types of the input's columns.
+    /// Names and types of the input's columns: of those that it reads as planned, of the others as stored.
     input: SchemaRef,
+    /// As planned.
     output_type: DataType,
 }
 
@@ -52,29 +53,28 @@ impl Compiled {
             .data_type(&input)
             .map_err(|error| Error::invalid(format!("cannot type {expr}: {}", plain_message(&error))))?;
         let expr = compiled.transform_up(strict).data().map_err(|error| Error::internal(plain_message(&error)))?;
+        let input = stored_but(&input, &read_by(&expr));
         Ok(Compiled { expr, input, output_type })
     }
 
-    /// A plain column, among columns of the given types.
+    /// A plain column, among columns of the given types (as stored).
     pub fn column(column: usize, types: &[DataType]) -> Compiled {
         let fields =
             types.iter().enumerate().map(|(i, data_type)| Field::new(format!("#{i}"), data_type.clone(), true));
-        Compiled {
-            expr: Arc::new(Column::new(&format!("#{column}"), column)),
-            input: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
-            output_type: types[column].clone(),
-        }
+        let input = Schema::new(fields.collect::<Vec<_>>());
+        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&format!("#{column}"), column));
+        Compiled { input: stored_but(&input, &read_by(&expr)), expr, output_type: types::widened_type(&types[column]) }
     }
 
-    /// The same expression with its values cast to a type, where they are of another.
+    /// The same expression with its values cast to a type (planned or stored), where they are of another.
     pub fn typed(mut self, data_type: &DataType) -> Compiled {
-        self.output_type = data_type.clone();
+        self.output_type = types::widened_type(data_type);
         self
     }
 
     /// Input columns that the expression reads.
     pub fn columns(&self) -> BTreeSet<usize> {
-        collect_columns(&self.expr).iter().map(Column::index).collect()
+        read_by(&self.expr)
     }
 
     /// The input column that the expression merely repeats.
@@ -83,16 +83,13 @@ impl Compiled {
         (self.input.field(column).data_type() == &self.output_type).then_some(column)
     }
 
-    /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns of `types`.
+    /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns of `types` (as stored).
     pub fn moved(&self, types: &[DataType], position: &dyn Fn(usize) -> usize) -> Compiled {
-        let names: BTreeMap<usize, String> = self
-            .columns()
-            .into_iter()
-            .map(|column| (position(column), self.input.field(column).name().clone()))
-            .collect();
-        let fields = types.iter().enumerate().map(|(index, data_type)| {
-            let name = names.get(&index).cloned().unwrap_or_else(|| format!("#{index}"));
-            Field::new(name, data_type.clone(), true)
+        let read: BTreeMap<usize, &Field> =
+            self.columns().into_iter().map(|column| (position(column), self.input.field(column))).collect();
+        let fields = types.iter().enumerate().map(|(index, data_type)| match read.get(&index) {
+            Some(field) => Field::new(field.name(), field.data_type().clone(), true),
+            None => Field::new(format!("#{index}"), data_type.clone(), true),
         });
         let input = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let expr = Arc::clone(&self.expr)
@@ -115,7 +112,8 @@ impl Compiled {
         if let Some(column) = self.as_column() {
             return Arc::new(PlainColumn(column));
         }
-        let (term, output_type) = (kernels::term(&self.expr, &self.input, &self.output_type), self.output_type.clone());
+        let term = kernels::term(&self.expr, &self.input, &self.output_type);
+        let output_type = types::narrowed_type(&self.output_type);
         let general: ExpressionRef = Arc::new(self);
         match term.and_then(|term| Arithmetic::new(term, output_type, Arc::clone(&general))) {
             Some(arithmetic) => Arc::new(arithmetic),
@@ -134,6 +132,16 @@ impl Compiled {
     /// Whether it is a condition that needs no planner's form.
     pub fn is_condition(&self) -> bool {
         kernels::tests(&self.expr, &self.input).is_some()
+    }
+
+    /// The columns, those that are read as the planner's form takes them.
+    fn as_planned(&self, columns: &Columns) -> Columns {
+        let columns = columns.iter().zip(self.input.fields());
+        let planned = columns.map(|(column, field)| match column.data_type() == field.data_type() {
+            true => column.clone(),
+            false => types::widened(column),
+        });
+        planned.collect()
     }
 
     /// The error, with the values of the single row it happened on.
@@ -159,17 +167,22 @@ impl Compiled {
 impl Expression for Compiled {
     fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let columns: Columns = self.as_planned(columns);
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.input), columns.to_vec(), &options)
             .unwrap_or_else(|error| panic!("columns are of the planned types: {error}"));
         let value = self
             .expr
             .evaluate(&batch)
             .and_then(|value| value.into_array(rows))
-            .map_err(|error| if rows == 1 { self.describe(&error, columns) } else { row_error_message(&error) })?;
-        if value.data_type() == &self.output_type {
-            return Ok(value);
+            .map_err(|error| if rows == 1 { self.describe(&error, &columns) } else { row_error_message(&error) })?;
+        let value = match value.data_type() == &self.output_type {
+            true => value,
+            false => cast(&value, &self.output_type).map_err(|error| error.to_string())?,
+        };
+        match self.output_type {
+            DataType::Decimal128(..) => types::narrowed(&value).map_err(|error| error.detail()),
+            _ => Ok(value),
         }
-        cast(&value, &self.output_type).map_err(|error| error.to_string())
     }
 
     fn as_column(&self) -> Option<usize> {
@@ -195,6 +208,23 @@ pub fn stage_of(filter: Vec<Compiled>, project: Vec<Compiled>, types: &[DataType
         kept,
         project: Some(project.into_iter().map(Compiled::into_ref).collect()),
     }
+}
+
+/// Input columns that an expression reads.
+fn read_by(expr: &Arc<dyn PhysicalExpr>) -> BTreeSet<usize> {
+    collect_columns(expr).iter().map(Column::index).collect()
+}
+
+/// The fields as they are stored, but these columns as planned.
+fn stored_but(schema: &Schema, planned: &BTreeSet<usize>) -> SchemaRef {
+    let fields = schema.fields().iter().enumerate().map(|(column, field)| {
+        let data_type = match planned.contains(&column) {
+            true => types::widened_type(field.data_type()),
+            false => types::narrowed_type(field.data_type()),
+        };
+        Field::new(field.name(), data_type, true)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// NULL in every row.

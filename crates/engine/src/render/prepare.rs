@@ -105,9 +105,9 @@ pub(crate) fn prepare(
     Ok(Physical { steps: preparer.steps, root, types, exports: exported })
 }
 
-/// The types of a schema's columns.
+/// The types that a schema's columns have in batches.
 pub(super) fn types_of(schema: &DFSchema) -> Vec<DataType> {
-    schema.fields().iter().map(|field| field.data_type().clone()).collect()
+    schema.fields().iter().map(|field| types::narrowed_type(field.data_type())).collect()
 }
 
 pub(super) struct Preparer<'a> {
@@ -379,17 +379,19 @@ fn constant_column(values: impl Iterator<Item = ScalarValue>, data_type: &DataTy
     if values.is_empty() {
         return Ok(arrow::array::new_empty_array(data_type));
     }
+    let planned = types::widened_type(data_type);
     let values = values
         .into_iter()
-        .map(|value| value.cast_to(data_type))
+        .map(|value| value.cast_to(&planned))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| Error::invalid(super::expression::plain_message(&error)))?;
     let column = ScalarValue::iter_to_array(values).map_err(|error| internal(&error))?;
-    let column = types::to_storage(&column).map_err(|error| internal(&error))?;
-    if column.data_type() == data_type {
-        return Ok(column);
-    }
-    cast(&column, data_type).map_err(|error| internal(&error))
+    let column = types::to_planned(&column).map_err(|error| internal(&error))?;
+    let column = match *column.data_type() == planned {
+        true => column,
+        false => cast(&column, &planned).map_err(|error| internal(&error))?,
+    };
+    types::narrowed(&column).map_err(|error| Error::invalid(error.detail()))
 }
 
 pub(super) fn direction(key: &SortKey) -> (usize, Direction) {
@@ -409,7 +411,7 @@ pub(super) fn aggregate_spec(
             distinct: call.distinct,
             filter: call.filter,
             order: call.order.iter().map(direction).collect(),
-            output_type: call.output_type.clone(),
+            output_type: types::narrowed_type(&call.output_type),
         })
         .collect();
     let spec = AggregateSpec { keys: keys.to_vec(), calls, input_types, effort: MergeEffort::default() };

@@ -1,6 +1,7 @@
 //! Row patterns: from plan data to programs.
 
 use anabranch_arrangement::MergeEffort;
+use anabranch_batch::types;
 use anabranch_operators::recognize as operator;
 use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recognize, Skip};
 use arrow::datatypes::DataType;
@@ -62,7 +63,7 @@ fn cell(cell: &Cell) -> operator::Cell {
             variable: *variable,
         },
     };
-    operator::Cell { value, data_type: cell.data_type.clone() }
+    operator::Cell { value, data_type: types::narrowed_type(&cell.data_type) }
 }
 
 fn place(at: &At) -> operator::At {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_arrangement::{MergeEffort, NullKeys};
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{Batch, END, Time, types};
 use anabranch_operators::Stream;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::tactic::{Output, Timed};
@@ -361,9 +361,9 @@ fn ends_of(ends: Ends) -> lifetime::Ends {
     }
 }
 
-/// Types of some columns.
+/// Types that some columns have in batches.
 fn types_at(plan: &Plan, columns: &[usize]) -> Vec<DataType> {
-    columns.iter().map(|&column| plan.schema.field(column).data_type().clone()).collect()
+    columns.iter().map(|&column| types::narrowed_type(plan.schema.field(column).data_type())).collect()
 }
 
 /// Every column: start and end edges of a row meet at one worker.

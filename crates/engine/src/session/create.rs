@@ -21,7 +21,7 @@ use super::write::n_rows;
 use super::{Outcome, Session};
 use crate::catalog::{Arranged, Index, Maintained, Object, Planning, Retain, SourceOptions, Watermark, kind_name};
 use crate::cluster::CollectionId;
-use crate::coerce::storage_schema;
+use crate::coerce::planned_schema;
 use crate::connector::SourceSpec;
 use crate::error::Error;
 use crate::nearest::nearest;
@@ -32,7 +32,7 @@ impl Session {
         if let Some(outcome) = self.existing("CREATE TABLE", &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
-        let schema = storage_schema("table", &create.name, &create.columns)?;
+        let schema = planned_schema("table", &create.name, &create.columns)?;
         let schema = not_null(&schema, &create.primary_key);
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
@@ -125,7 +125,7 @@ impl Session {
             true => given.fields().iter().map(|field| field.as_ref().clone()).collect(),
             false => create.columns.clone(),
         };
-        let schema = storage_schema("source", &create.name, &fields)?;
+        let schema = planned_schema("source", &create.name, &fields)?;
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let object = Object {
             name: create.name.clone(),
@@ -428,7 +428,7 @@ fn view_schema(kind: ObjectKind, create: &CreateView, plan: &Plan) -> Result<Sch
     };
     let fields: Vec<Field> = given.fields().iter().enumerate().map(field).collect();
     // Checked for names and types; the types stay as the plan computes them.
-    storage_schema(kind_name(kind), &create.name, &fields)?;
+    planned_schema(kind_name(kind), &create.name, &fields)?;
     Ok(Arc::new(Schema::new(fields)))
 }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diffs, Time, Times};
+use anabranch_batch::{Batch, Diffs, Time, Times, types};
 use anabranch_plan::{Node, Plan};
 use arrow::array::ArrayRef;
 use datafusion_common::ScalarValue;
@@ -102,7 +102,7 @@ impl Session {
         };
         let batches = evaluate_stages(&stages, vec![constant(literal, rows)?])?;
         let batch = batches.first().ok_or_else(|| Error::internal(format!("{text} has no row")))?;
-        Ok(batch.column(0).clone())
+        Ok(types::widened(batch.column(0)))
     }
 
     /// The way to answer `plan` without a dataflow, if there is one.
@@ -236,7 +236,7 @@ fn constant(plan: &Plan, rows: &[Vec<ScalarValue>]) -> Result<Batch, Error> {
         } else {
             arrow::compute::cast(&array, field.data_type())?
         };
-        columns.push(array);
+        columns.push(types::narrowed(&array).map_err(|error| Error::data(error.detail()))?);
     }
     Ok(Batch::with_len(columns.into(), rows.len(), Times::Constant(0), Diffs::Constant(1)))
 }
@@ -314,7 +314,8 @@ fn key_columns(object: &Object, key: &[usize], fixed: &[(usize, Vec<&ScalarValue
             !values.is_empty() && values.iter().all(fits) && (key.len() == 1 || values.len() == 1)
         };
         let (_, values) = fixed.iter().find(|(fixed, values)| fixed == column && usable(values))?;
-        columns.push(ScalarValue::iter_to_array(values.iter().copied().cloned()).ok()?);
+        let values = ScalarValue::iter_to_array(values.iter().copied().cloned()).ok()?;
+        columns.push(types::narrowed(&values).ok()?);
     }
     Some(columns)
 }

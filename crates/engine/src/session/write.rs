@@ -5,7 +5,7 @@
 //! add up to one row a key.
 
 use anabranch_batch::consolidate::consolidate;
-use anabranch_batch::{Batch, Diffs, Time, Times};
+use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::{Delete, Insert, Update};
 use arrow::array::{ArrayRef, RecordBatch};
@@ -133,9 +133,11 @@ impl Session {
             return Ok(rows.into_iter().map(|batch| batch.project(&visible)).collect());
         }
         let batch = |rows: RecordBatch| {
-            Batch::with_len(rows.columns().into(), rows.num_rows(), Times::Constant(0), Diffs::Constant(1))
+            let columns = rows.columns().iter().map(types::narrowed).collect::<Result<Columns, _>>();
+            let columns = columns.map_err(|error| Error::data(error.detail()))?;
+            Ok(Batch::with_len(columns, rows.num_rows(), Times::Constant(0), Diffs::Constant(1)))
         };
-        Ok(finish(&schema, &rows, &wanted)?.into_iter().map(batch).collect())
+        finish(&schema, &rows, &wanted)?.into_iter().map(batch).collect()
     }
 
     /// The rows that are not late, of rows that come at once.

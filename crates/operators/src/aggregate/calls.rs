@@ -416,17 +416,17 @@ fn sum(verb: SumVerb, argument: &DataType, output_type: &DataType) -> LinearStat
         (Duration(from), _, Duration(to)) => from == to,
         (Duration(_), ..) => false,
         (_, SumVerb::Sum, Int64 | UInt64) => argument.is_integer(),
-        (_, _, Float64 | Decimal128(..) | Decimal256(..)) => true,
+        (_, _, Float64 | Decimal64(..) | Decimal128(..) | Decimal256(..)) => true,
         _ => false,
     };
-    let is_native = matches!(argument, Int32 | Int64 | UInt64 | Decimal128(..) | Decimal256(..));
+    let is_native = matches!(argument, Int32 | Int64 | UInt64 | Decimal64(..) | Decimal128(..) | Decimal256(..));
     let argument_type = (!is_native).then_some(Int64);
     let state: Box<dyn State> = match argument {
         _ if !fits => return None,
         Decimal256(_, input_scale) => {
             Box::new(Linear::new(ExactSum::<5> { verb, input_scale: *input_scale, output_type }))
         }
-        Decimal128(_, input_scale) => {
+        Decimal64(_, input_scale) | Decimal128(_, input_scale) => {
             Box::new(Linear::new(ExactSum::<3> { verb, input_scale: *input_scale, output_type }))
         }
         _ if argument.is_integer() || matches!(argument, Duration(_)) => {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use anabranch_arrangement::{Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::order::Direction;
-use anabranch_batch::{Batch, Diffs, gather};
+use anabranch_batch::{Batch, Diffs, gather, types};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
@@ -66,7 +66,8 @@ impl CustomCall {
     }
 
     fn step_inverted(&mut self, turn: &Turn, seen: Option<Vec<u32>>) {
-        let columns: Vec<ArrayRef> = self.arguments.iter().map(|&column| turn.batch.column(column).clone()).collect();
+        let columns: Vec<ArrayRef> =
+            self.arguments.iter().map(|&column| types::widened(turn.batch.column(column))).collect();
         let emptied = turn.multiplicities_before.iter().zip(turn.multiplicities);
         let emptied: Vec<bool> = emptied.map(|(before, delta)| before + delta == 0).collect();
         self.states.resize(turn.n_slots);
@@ -113,8 +114,8 @@ impl CustomCall {
             let chunks = walk.column(column);
             let chunks: Vec<&[ArrayRef]> = chunks.iter().map(std::slice::from_ref).collect();
             match places.is_empty() {
-                true => turn.batch.column(self.arguments[column - self.n_keys]).slice(0, 0),
-                false => gather::interleave(&chunks, &places)[0].clone(),
+                true => types::widened(&turn.batch.column(self.arguments[column - self.n_keys]).slice(0, 0)),
+                false => types::widened(&gather::interleave(&chunks, &places)[0]),
             }
         });
         let columns: Vec<ArrayRef> = columns.collect();

@@ -16,7 +16,7 @@ use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Time, gather};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
 use arrow::compute::{can_cast_types, cast};
-use arrow::datatypes::{ArrowNativeTypeOp, DataType, Decimal128Type, Int64Type, UInt64Type};
+use arrow::datatypes::{ArrowNativeTypeOp, DataType, Decimal64Type, Decimal128Type, Int64Type, UInt64Type};
 
 use super::output::{Outcome, Pairs};
 use super::spec::Function;
@@ -77,6 +77,7 @@ pub(crate) fn extreme(
     let is_max = *function == Function::Max;
     match argument {
         DataType::UInt64 => Some(make::<UInt64Type>(is_max, DataType::UInt64, types, effort)),
+        DataType::Decimal64(..) => Some(make::<Decimal64Type>(is_max, argument, types, effort)),
         DataType::Decimal128(..) => Some(make::<Decimal128Type>(is_max, argument, types, effort)),
         _ if argument.is_integer() || is_temporal => {
             let fits = can_cast_types(&argument, &DataType::Int64) && can_cast_types(&DataType::Int64, &argument);

@@ -12,14 +12,16 @@ use std::sync::Arc;
 
 use anabranch_arrangement::{Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::order::Direction;
-use anabranch_batch::{Batch, Diff, Time, gather};
+use anabranch_batch::{Batch, Diff, Time, gather, types};
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, ListArray, NullBufferBuilder, PrimitiveArray, StringViewBuilder,
     new_null_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{binary, cast};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, Float64Type, Int64Type, UInt64Type, i256};
+use arrow::datatypes::{
+    DataType, Decimal64Type, Decimal128Type, Decimal256Type, Field, Float64Type, Int64Type, UInt64Type, i256,
+};
 
 use super::output::Outcome;
 use super::percentiles;
@@ -210,13 +212,14 @@ fn value_order(call: &Call, argument: usize) -> Vec<(usize, Direction)> {
 
 fn check_types(function: &Function, input: &DataType, output: &DataType) -> Result<(), Unsupported> {
     let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let is_decimal = |data_type: &DataType| matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..));
+    use DataType::{Decimal64, Decimal128, Decimal256};
+    let is_decimal = |data_type: &DataType| matches!(data_type, Decimal64(..) | Decimal128(..) | Decimal256(..));
     let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating() || is_decimal(data_type);
     let is_same = input == output || (is_text(input) && is_text(output));
     let fits = match function {
         Function::StringAgg(_) => is_text(input) && is_text(output),
         Function::ArrayAgg => match output {
-            DataType::List(field) | DataType::LargeList(field) => field.data_type() == input,
+            DataType::List(field) | DataType::LargeList(field) => *field.data_type() == types::widened_type(input),
             _ => false,
         },
         Function::Median => is_number(input) && is_number(output),
@@ -265,11 +268,12 @@ fn arrays(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], output_type: &Data
     let lengths = lists.iter().map(|list| list.iter().map(|&(_, count)| count as usize).sum());
     let mut nulls = NullBufferBuilder::new(lists.len());
     lists.iter().for_each(|list| nulls.append(!list.is_empty()));
+    let values = types::widened(&picked(&places, sources));
     let field = match output_type {
         DataType::List(field) => field.clone(),
-        _ => Arc::new(Field::new_list_field(sources[0].data_type().clone(), true)),
+        _ => Arc::new(Field::new_list_field(values.data_type().clone(), true)),
     };
-    Arc::new(ListArray::new(field, OffsetBuffer::from_lengths(lengths), picked(&places, sources), nulls.finish()))
+    Arc::new(ListArray::new(field, OffsetBuffer::from_lengths(lengths), values, nulls.finish()))
 }
 
 /// Medians of each list, which is in ascending order.
@@ -300,6 +304,10 @@ fn mean(lower: &ArrayRef, upper: &ArrayRef, output_type: &DataType) -> ArrayRef 
     match common {
         DataType::Int64 => means::<Int64Type>(&lower, &upper, |a, b| ((i128::from(a) + i128::from(b)) / 2) as i64),
         DataType::UInt64 => means::<UInt64Type>(&lower, &upper, |a, b| ((u128::from(a) + u128::from(b)) / 2) as u64),
+        DataType::Decimal64(..) => means::<Decimal64Type>(&lower, &upper, |a, b| {
+            let sum = i256::from_i128(i128::from(a) + i128::from(b));
+            half(sum).as_i128() as i64
+        }),
         DataType::Decimal128(..) => means::<Decimal128Type>(&lower, &upper, |a, b| {
             // (Decimals have at most 38 digits, so their sum may pass 128 bits by one.)
             let sum = i256::from_i128(a) + i256::from_i128(b);

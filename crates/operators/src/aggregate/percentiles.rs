@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::Diff;
 use anabranch_batch::equal::rows_equal;
+use anabranch_batch::{Diff, types};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, NullBufferBuilder, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
@@ -40,9 +40,10 @@ pub(super) fn discrete(lists: &[Vec<(Place, Diff)>], part: f64) -> Vec<Option<Pl
     lists.iter().map(|list| nth(list, rank(list) - 1)).collect()
 }
 
-/// The type of a list of ranked values.
+/// The type of a list of ranked values of a planned or stored type.
 pub fn ranked_type(value: &DataType) -> DataType {
-    DataType::List(Arc::new(Field::new_list_field(DataType::Struct(ranked_fields(value)), true)))
+    let fields = ranked_fields(&types::widened_type(value));
+    DataType::List(Arc::new(Field::new_list_field(DataType::Struct(fields), true)))
 }
 
 fn ranked_fields(value: &DataType) -> Fields {
@@ -75,9 +76,9 @@ pub(super) fn ranked(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], k: usiz
         lengths.push(places.len() - before);
         nulls.append(!list.is_empty());
     }
-    let value_type = sources[0].data_type();
-    let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(ranks)), picked(&places, sources)];
-    let ranked = StructArray::new(ranked_fields(value_type), columns, None);
+    let values = types::widened(&picked(&places, sources));
+    let fields = ranked_fields(values.data_type());
+    let ranked = StructArray::new(fields, vec![Arc::new(Int64Array::from(ranks)), values], None);
     let DataType::List(field) = output_type else { unreachable!("types were checked when the call was made") };
     Arc::new(ListArray::new(field.clone(), OffsetBuffer::from_lengths(lengths), Arc::new(ranked), nulls.finish()))
 }

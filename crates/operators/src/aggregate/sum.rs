@@ -7,11 +7,12 @@
 //! Cost: one 64-bit addition a row while the batch cannot overflow it, or one of 128 bits, which is decided once a batch; wider arithmetic otherwise.
 //! `sum` and `avg` of one argument add it up once.
 
-use anabranch_batch::{Diff, Diffs};
+use anabranch_batch::{Diff, Diffs, types};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt64Type, i256,
+    ArrowPrimitiveType, DECIMAL64_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, Decimal256Type, Float64Type,
+    Int32Type, Int64Type, UInt64Type, i256,
 };
 
 use super::fixed::Fixed;
@@ -66,6 +67,7 @@ impl<const N: usize> Kernel for ExactSum<N> {
         match argument.data_type() {
             DataType::Int32 => scatter_values::<Int32Type, N>(argument, input, n_segments, i128::from),
             DataType::UInt64 => scatter_values::<UInt64Type, N>(argument, input, n_segments, i128::from),
+            DataType::Decimal64(..) => scatter_values::<Decimal64Type, N>(argument, input, n_segments, i128::from),
             DataType::Decimal128(..) => scatter_values::<Decimal128Type, N>(argument, input, n_segments, |value| value),
             DataType::Decimal256(..) => scatter_wide(argument, input, n_segments),
             _ => scatter_values::<Int64Type, N>(argument, input, n_segments, i128::from),
@@ -85,6 +87,12 @@ impl<const N: usize> Kernel for ExactSum<N> {
                 let scale = 10f64.powi(self.input_scale.into());
                 let narrow = Narrow::new(1, |sum, count| self.quotient(sum as f64, count) / scale);
                 self.pairs_by::<Float64Type, _>(walk, outcome, |total| Ok(self.float(total)), narrow)
+            }
+            DataType::Decimal64(precision, scale) => {
+                let rescale = Rescale::new(self.input_scale, scale);
+                let limit = 10u128.pow(u32::from(precision.min(DECIMAL64_MAX_PRECISION)));
+                let value = |total: &Total<N>| Ok(self.decimal(total, &rescale, limit)?.map(|value| value as i64));
+                self.pairs::<Decimal64Type>(walk, outcome, value)
             }
             DataType::Decimal128(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
@@ -202,7 +210,7 @@ impl<const N: usize> ExactSum<N> {
 
     fn out_of_range(&self) -> String {
         let verb = if self.verb == SumVerb::Avg { "avg" } else { "sum" };
-        format!("numeric out of range in {verb}: the result does not fit {}", self.output_type)
+        format!("numeric out of range in {verb}: the result does not fit {}", types::widened_type(&self.output_type))
     }
 }
 

@@ -13,7 +13,7 @@ mod like;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray, make_view};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{
-    DataType, Date32Type, Date64Type, Decimal128Type, Int16Type, Int32Type, Int64Type, TimeUnit,
+    DataType, Date32Type, Date64Type, Decimal64Type, Decimal128Type, Int16Type, Int32Type, Int64Type, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt64Type,
 };
 use std::sync::Arc;
@@ -93,8 +93,9 @@ impl Condition {
 
     /// Where a column of this type can be asked for a range, or compared with another of its type.
     pub fn is_ordered(data_type: &DataType) -> bool {
-        use DataType::{Date32, Date64, Decimal128, Int16, Int32, Int64, Timestamp, UInt64};
-        matches!(data_type, Int16 | Int32 | Int64 | UInt64 | Date32 | Date64 | Timestamp(..) | Decimal128(..))
+        use DataType::{Date32, Date64, Decimal64, Decimal128, Int16, Int32, Int64, Timestamp, UInt64};
+        matches!(data_type, Int16 | Int32 | Int64 | UInt64 | Date32 | Date64 | Timestamp(..))
+            || matches!(data_type, Decimal64(..) | Decimal128(..))
     }
 
     /// Which rows pass.
@@ -278,6 +279,7 @@ fn slots(column: &ArrayRef) -> Slots<'_> {
         DataType::Timestamp(TimeUnit::Millisecond, _) => primitive!(I64, TimestampMillisecondType),
         DataType::Timestamp(TimeUnit::Microsecond, _) => primitive!(I64, TimestampMicrosecondType),
         DataType::Timestamp(TimeUnit::Nanosecond, _) => primitive!(I64, TimestampNanosecondType),
+        DataType::Decimal64(..) => primitive!(I64, Decimal64Type),
         DataType::Decimal128(..) => primitive!(I128, Decimal128Type),
         other => panic!("a column of type {other} is not ordered here"),
     }

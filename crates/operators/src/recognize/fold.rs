@@ -5,7 +5,9 @@ use std::sync::Arc;
 use anabranch_batch::order::{Comparator, Direction};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, UInt32Array};
 use arrow::compute;
-use arrow::datatypes::{ArrowNativeTypeOp, ArrowPrimitiveType, DataType, Decimal128Type, Float64Type, Int64Type};
+use arrow::datatypes::{
+    ArrowNativeTypeOp, ArrowPrimitiveType, DataType, Decimal64Type, Decimal128Type, Float64Type, Int64Type,
+};
 
 use super::Fold;
 
@@ -29,6 +31,7 @@ pub(super) fn fold(function: Fold, column: Option<&ArrayRef>, groups: &[Vec<u32>
         Fold::Sum => match column.data_type() {
             DataType::Int64 => sum::<Int64Type>(column, groups),
             DataType::Float64 => sum::<Float64Type>(column, groups),
+            DataType::Decimal64(..) => sum::<Decimal64Type>(column, groups),
             DataType::Decimal128(..) => sum::<Decimal128Type>(column, groups),
             other => panic!("the planner sums no {other}"),
         },

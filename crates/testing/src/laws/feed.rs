@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_batch::{Batch, Diffs, END, Times, Until};
+use anabranch_batch::{Batch, Diffs, END, Times, Until, types};
 use arrow::array::BooleanArray;
 use arrow::buffer::BooleanBuffer;
 
@@ -112,7 +112,9 @@ fn batch(rng: &mut Rng, relation: &Relation, updates: &[Written]) -> Batch {
         }
     }
     let payload: Vec<&Row> = lines.iter().map(|line| &line.row).collect();
-    let columns = to_record_batch(&relation.schema(), &payload).columns().to_vec();
+    let columns = to_record_batch(&relation.schema(), &payload);
+    let columns = columns.columns().iter().map(types::narrowed).collect::<Result<Vec<_>, _>>();
+    let columns = columns.expect("values have the digits of their column's type");
     let column = |of: fn(&Line) -> i64| lines.iter().map(of).collect::<Vec<_>>().into();
     let (times, diffs) = (Times::Column(column(|line| line.time)), Diffs::Column(column(|line| line.diff)));
     let (times, diffs) = if rng.chance(50) { (times.simplify(), diffs.simplify()) } else { (times, diffs) };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_batch::Batch;
+use anabranch_batch::{Batch, types};
 use anabranch_engine::cluster::{
     ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read,
 };
@@ -281,7 +281,8 @@ impl<'a> Run<'a> {
             let types = self.key.iter().map(|&column| self.plan.schema.field(column).data_type());
             let array = |(value, data_type): (&datafusion_common::ScalarValue, _)| {
                 let array = value.to_array_of_size(1).expect("every supported type has an array form");
-                arrow::compute::cast(&array, data_type).expect("values are of the column's type")
+                let array = arrow::compute::cast(&array, data_type).expect("values are of the column's type");
+                types::narrowed(&array).expect("values have the digits of their column's type")
             };
             row.values().zip(types).map(array).collect()
         });

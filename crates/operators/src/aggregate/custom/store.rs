@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use anabranch_batch::types;
 use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::DataType;
@@ -218,14 +219,18 @@ impl<A: UserAggregate, I: Inverse<A>> Store<A, I> {
         if values.len() != states.len() {
             return Err(format!("it computed {} results for {} states", values.len(), states.len()));
         }
-        let other = || format!("it computed {} where {} was promised", values.data_type(), self.output_type);
+        let promised = types::widened_type(&self.output_type);
+        let other = || format!("it computed {} where {promised} was promised", values.data_type());
         let is_text = |is: &DataType| matches!(is, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-        let is_same =
-            values.data_type() == &self.output_type || (is_text(values.data_type()) && is_text(&self.output_type));
+        let is_same = *values.data_type() == promised || (is_text(values.data_type()) && is_text(&self.output_type));
         if !is_same && values.logical_null_count() < values.len() {
             return Err(other());
         }
-        cast(&values, &self.output_type).map_err(|_| other())
+        let values = cast(&values, &promised).map_err(|_| other())?;
+        match self.output_type {
+            DataType::Decimal64(..) => types::narrowed(&values).map_err(|error| error.detail()),
+            _ => Ok(values),
+        }
     }
 
     /// Results of states, each asked for alone.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use anabranch_batch::Batch;
+use anabranch_batch::{Batch, types};
 use arrow::array::ArrayRef;
 
 use super::Sliding;
@@ -38,7 +38,8 @@ pub(super) struct Inputs {
 
 impl Sliding {
     pub(super) fn custom_inputs(&self, batch: &Batch) -> Inputs {
-        let of = |custom: &Custom| custom.arguments.iter().map(|&column| batch.column(column).clone()).collect();
+        let of =
+            |custom: &Custom| custom.arguments.iter().map(|&column| types::widened(batch.column(column))).collect();
         let needs_zeros = !self.custom.is_empty() && self.keys.is_empty();
         let zeros = if needs_zeros { vec![0; batch.len()] } else { vec![] };
         Inputs { arguments: self.custom.iter().map(of).collect(), zeros }
