@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::order::{Comparator, Direction, prefixes};
 use crate::testing::{Rng, all_types, cell, random_column};
-use crate::{equal, gather, hash};
+use crate::{equal, gather, hash, types};
 
 const DIRECTIONS: [Direction; 4] = [
     Direction { descending: false, nulls_first: false },
@@ -170,11 +170,24 @@ fn one_value_hashes_alike_in_every_physical_form() {
     same(&(Arc::new(Int8Array::from(vec![Some(1), None, Some(-5)])) as ArrayRef), &[D::Int16, D::Int32, D::Int64]);
     same(&(Arc::new(UInt8Array::from(vec![1, 250])) as ArrayRef), &[D::Int16, D::Int64, D::UInt16, D::UInt64]);
     same(&(Arc::new(Float32Array::from(vec![1.5, -0.0])) as ArrayRef), &[D::Float64, D::Float16]);
+    let decimals = Decimal64Array::from(vec![Some(150), None, Some(-1)]).with_precision_and_scale(5, 2).unwrap();
+    same(&(Arc::new(decimals) as ArrayRef), &[D::Decimal64(18, 2), D::Decimal128(5, 2), D::Decimal128(38, 2)]);
     let texts: Vec<String> = (0..70).map(|len| "ö0123456789".chars().cycle().take(len).collect()).collect();
     let text: ArrayRef = Arc::new(StringArray::from(texts));
     same(&text, &[D::LargeUtf8, D::Utf8View]);
     let forms = [D::LargeBinary, D::BinaryView];
     same(&cast(&text, &D::Binary).unwrap(), &forms);
+}
+
+#[test]
+fn several_columns_hash_alike_whatever_the_width_of_their_decimals() {
+    let narrow: ArrayRef = Arc::new(Decimal64Array::from(vec![Some(7), None, Some(i64::MIN)]));
+    let wide = types::widened(&narrow);
+    let other = ints(&[1, 2, 3]);
+    for [left, right] in [[[&narrow, &other], [&wide, &other]], [[&other, &narrow], [&other, &wide]]] {
+        let hashes = |columns: [&ArrayRef; 2]| hash::hash_columns(&columns.map(ArrayRef::clone), 3);
+        assert_eq!(hashes(left), hashes(right));
+    }
 }
 
 #[test]

@@ -7,7 +7,10 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, Field, FieldRef, TimeUnit};
+use arrow::datatypes::{
+    DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, DecimalType, Field,
+    FieldRef, TimeUnit,
+};
 use arrow::error::ArrowError;
 use std::sync::Arc;
 
@@ -133,7 +136,7 @@ pub fn narrowed(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
     match (0..wide.len()).filter(|_| !all_same).find(differs) {
         Some(row) => Err(ConversionError::Value(ArrowError::CastError(format!(
             "{} has more than {DECIMAL64_MAX_PRECISION} digits",
-            wide.value_as_string(row)
+            Decimal128Type::format_decimal(wide.value(row), DECIMAL128_MAX_PRECISION, wide.scale())
         )))),
         None => Ok(Arc::new(narrow.with_data_type(narrow_type))),
     }
@@ -294,6 +297,42 @@ mod tests {
 
         let narrow: ArrayRef = Arc::new(Decimal64Array::from(vec![150]).with_precision_and_scale(10, 2).unwrap());
         assert_eq!(to_planned(&narrow).unwrap().as_primitive::<Decimal128Type>().value(0), 150);
+    }
+
+    fn decimals(values: Vec<Option<i128>>, precision: u8) -> ArrayRef {
+        Arc::new(Decimal128Array::from(values).with_precision_and_scale(precision, 2).unwrap())
+    }
+
+    #[test]
+    fn decimals_of_few_digits_are_narrow_in_batches() {
+        for precision in [2, 18] {
+            let planned = decimals(vec![Some(150), None, Some(-7)], precision);
+            let stored = narrowed(&planned).unwrap();
+            assert_eq!(stored.data_type(), &DataType::Decimal64(precision, 2));
+            assert_eq!(&widened(&stored), &planned);
+            assert!(Arc::ptr_eq(&narrowed(&stored).unwrap(), &stored) && Arc::ptr_eq(&widened(&planned), &planned));
+        }
+        let wide = decimals(vec![Some(150)], 19);
+        assert!(Arc::ptr_eq(&narrowed(&wide).unwrap(), &wide));
+        for data_type in all_types() {
+            let planned = planned_type(&data_type);
+            assert_eq!(widened_type(&narrowed_type(&planned)), planned);
+        }
+    }
+
+    #[test]
+    fn decimals_with_more_digits_than_they_say_are_errors_where_64_bits_do_not_hold_them() {
+        let beyond = i128::from(i64::MAX) + 1;
+        let error = narrowed(&decimals(vec![Some(1), Some(beyond)], 10)).unwrap_err().detail();
+        assert_eq!(error, "value out of range: 92233720368547758.08 has more than 18 digits");
+        assert!(narrowed(&decimals(vec![Some(beyond - 1), Some(-beyond)], 10)).is_ok());
+        // Under a NULL anything may lie.
+        let hidden = Decimal128Array::new(vec![beyond, 2].into(), Some(vec![false, true].into()));
+        let hidden: ArrayRef = Arc::new(hidden.with_precision_and_scale(10, 2).unwrap());
+        assert_eq!(
+            narrowed(&hidden).unwrap().as_primitive::<Decimal64Type>().iter().collect::<Vec<_>>(),
+            [None, Some(2)]
+        );
     }
 
     #[test]

@@ -236,6 +236,7 @@ fn read_narrow<T: Copy + Into<i64>>(slots: &[T], words: &mut [i64]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_batch::types;
     use arrow::array::{Decimal128Array, Int32Array};
 
     /// The same, a row at a time in 128 bits.
@@ -294,6 +295,26 @@ mod tests {
         check(Term::Sum(column(2), column(0)), &columns, true);
         check(Term::Sum(Box::new(Term::Sum(column(2), column(2))), column(2)), &columns, false);
         check(Term::Product(column(2), column(0)), &columns, false);
+    }
+
+    #[test]
+    fn narrow_decimals_are_read_and_made_as_wide_ones_are() {
+        let price = (0..1500).map(|row| (row % 7 != 3).then_some(row * 997 - 400_000));
+        let share = (0..1500).map(|row| Some(row % 11));
+        let wide = |values: Vec<Option<i128>>| -> ArrayRef {
+            Arc::new(Decimal128Array::from(values).with_precision_and_scale(9, 2).unwrap())
+        };
+        let columns: Columns = vec![wide(price.collect()), wide(share.collect())].into();
+        let narrow = columns.iter().map(types::narrowed).collect::<Result<Columns, _>>().unwrap();
+        let column = |column| Box::new(Term::Column(column));
+        for term in [Term::Sum(column(0), column(1)), Term::Product(column(0), column(1))] {
+            let general: ExpressionRef = Arc::new(General(term.clone()));
+            let of = |output_type: DataType| Arithmetic::new(term.clone(), output_type, Arc::clone(&general)).unwrap();
+            let expected = of(DataType::Decimal128(18, 4)).evaluate(&columns, 1500).unwrap();
+            assert_eq!(&of(DataType::Decimal128(18, 4)).evaluate(&narrow, 1500).unwrap(), &expected);
+            let made = of(DataType::Decimal64(18, 4)).evaluate(&narrow, 1500).unwrap();
+            assert_eq!(&types::widened(&made), &expected);
+        }
     }
 
     #[test]

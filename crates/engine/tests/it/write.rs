@@ -1,9 +1,10 @@
 //! INSERT, UPDATE, DELETE, and rows from Arrow.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use anabranch_engine::{Error, ErrorKind, Options, Poll, Session, Times};
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use anabranch_engine::{Changes, Error, ErrorKind, Options, Outcome, Poll, Session, Times};
+use arrow::array::{ArrayRef, Decimal64Array, Decimal128Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 
 use crate::support::{Scripted, ask, fail, pairs, run, tag, with_workers};
@@ -38,6 +39,39 @@ fn a_duplicate_key_leaves_nothing() {
         // Keys may change places within one statement.
         run(session, "UPDATE t SET a = 3 - a");
         assert_eq!(ask(session, "SELECT a FROM t ORDER BY a"), ["1", "2"]);
+    });
+}
+
+#[test]
+fn decimals_of_both_widths_are_taken_and_wide_ones_are_shown() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (a numeric(10, 2) PRIMARY KEY, b numeric(20, 2))");
+        run(session, "CREATE MATERIALIZED VIEW v AS SELECT min(a) AS least, sum(a) AS total FROM t");
+        let wide = |value: i128, precision: u8| -> ArrayRef {
+            Arc::new(Decimal128Array::from(vec![value]).with_precision_and_scale(precision, 2).unwrap())
+        };
+        let narrow = |value: i64| -> ArrayRef {
+            Arc::new(Decimal64Array::from(vec![value]).with_precision_and_scale(10, 2).unwrap())
+        };
+        let rows = |a: ArrayRef| RecordBatch::try_from_iter([("a", a), ("b", wide(1, 20))]).unwrap();
+        session.insert("t", &rows(narrow(150))).unwrap();
+        session.insert("t", &rows(wide(-25, 10))).unwrap();
+        session.insert("t", &rows(narrow(700))).unwrap();
+        assert!(session.insert("t", &rows(wide(700, 10))).unwrap_err().message.contains("duplicate key"));
+        let error = session.insert("t", &rows(wide(1 << 70, 10))).unwrap_err();
+        assert_eq!(error.message, "a value does not fit column \"a\" (numeric(10,2)) of table \"t\"");
+        assert_eq!(ask(session, "SELECT * FROM t ORDER BY a"), ["-0.25 0.01", "1.50 0.01", "7.00 0.01"]);
+        assert_eq!(ask(session, "SELECT * FROM t WHERE a = 1.5"), ["1.50 0.01"]);
+        assert_eq!(ask(session, "SELECT * FROM v"), ["-0.25 8.25"]);
+        let answer = session.query("SELECT a, b FROM t").unwrap();
+        assert_eq!(answer.batches[0].column(0).data_type(), &DataType::Decimal128(10, 2));
+        let subscription = match session.execute("SUBSCRIBE v").unwrap().pop() {
+            Some(Outcome::Subscription(subscription)) => subscription,
+            other => panic!("no subscription but {other:?}"),
+        };
+        let changes = session.next_changes(&subscription, Duration::from_secs(10)).unwrap();
+        let Changes::Rows(rows) = changes else { panic!("no rows but {changes:?}") };
+        assert_eq!(rows.column(2).data_type(), &DataType::Decimal128(10, 2));
     });
 }
 

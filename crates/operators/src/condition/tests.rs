@@ -1,4 +1,5 @@
 use super::*;
+use anabranch_batch::types;
 use arrow::array::{Date32Array, Decimal128Array, Int64Array};
 
 const ROWS: usize = 1000;
@@ -26,6 +27,7 @@ fn says(test: &Test, columns: &Columns, row: usize) -> bool {
         column.is_valid(row).then(|| match column.data_type() {
             DataType::Int64 => i128::from(column.as_primitive::<Int64Type>().value(row)),
             DataType::Date32 => i128::from(column.as_primitive::<Date32Type>().value(row)),
+            DataType::Decimal64(..) => i128::from(column.as_primitive::<Decimal64Type>().value(row)),
             _ => column.as_primitive::<Decimal128Type>().value(row),
         })
     };
@@ -44,7 +46,15 @@ fn says(test: &Test, columns: &Columns, row: usize) -> bool {
     answer.is_some_and(|answer| answer != test.negated)
 }
 
+/// With decimals of both widths.
 fn check(tests: Vec<Test>, columns: &Columns) {
+    let narrow = columns.iter().map(types::narrowed).collect::<Result<Columns, _>>().unwrap();
+    assert!(matches!(narrow[3].data_type(), DataType::Decimal64(..)));
+    check_columns(tests.clone(), columns);
+    check_columns(tests, &narrow);
+}
+
+fn check_columns(tests: Vec<Test>, columns: &Columns) {
     let expected: Vec<bool> = (0..ROWS).map(|row| tests.iter().all(|test| says(test, columns, row))).collect();
     let mask = Condition::new(tests.clone()).evaluate(columns, ROWS).unwrap();
     let mask = mask.as_boolean();

@@ -90,6 +90,7 @@ files!(
     cte,
     dates,
     ddl,
+    decimals,
     dml,
     errors,
     joins,
