@@ -8,7 +8,7 @@ use anabranch_engine::{Changes, Options as SessionOptions, Outcome, Session, Sub
 use anabranch_peer::tpch::Contents;
 use anabranch_testing::tpch::{Table, queries};
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 use serde_json::{Value, json};
 
@@ -123,6 +123,8 @@ fn rounds(tables: &[&'static Table], case: &Case) -> Vec<Vec<(&'static str, Reco
 struct Portions {
     batches: anabranch_testing::tpch::Batches,
     batch: Option<RecordBatch>,
+    /// Of all portions.
+    schema: Option<SchemaRef>,
     rows: usize,
     left: usize,
 }
@@ -130,7 +132,7 @@ struct Portions {
 impl Portions {
     fn new(table: &Table, case: &Case, left: usize) -> Portions {
         let batches = table.batches(case.scale, case.physical.max(1 << 10));
-        Portions { batches, batch: None, rows: case.physical, left }
+        Portions { batches, batch: None, schema: None, rows: case.physical, left }
     }
 
     fn next(&mut self) -> Option<RecordBatch> {
@@ -152,29 +154,27 @@ impl Portions {
         self.left -= n;
         match &parts[..] {
             [] => None,
-            [part] => Some(narrowed(part)),
+            [part] => Some(self.narrowed(part)),
             parts => {
                 let schema = parts[0].schema();
                 let rows = arrow::compute::concat_batches(&schema, parts).expect("parts of one table have one schema");
-                Some(narrowed(&rows))
+                Some(self.narrowed(&rows))
             }
         }
     }
+
+    /// The rows in the types that batches have, so that nothing is converted while the clock runs. (The peer's are made before it starts, too.)
+    fn narrowed(&mut self, rows: &RecordBatch) -> RecordBatch {
+        let columns = rows.columns().iter().map(|column| types::narrowed(column).expect("values have few digits"));
+        let schema = self.schema.get_or_insert_with(|| narrowed_schema(rows.schema_ref()));
+        RecordBatch::try_new(Arc::clone(schema), columns.collect()).expect("columns are of the fields' types")
+    }
 }
 
-/// The rows in the types that batches have, so that nothing is converted while the clock runs. (The peer's are made before it starts, too.)
-fn narrowed(rows: &RecordBatch) -> RecordBatch {
-    let columns = rows.columns().iter().map(|column| types::narrowed(column).expect("values have few digits"));
-    let fields = rows
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| {
-            let data_type = types::narrowed_type(field.data_type());
-            Field::clone(field).with_data_type(data_type)
-        })
-        .collect::<Vec<_>>();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.collect()).expect("columns are of the fields' types")
+/// The columns in the types that batches have.
+fn narrowed_schema(schema: &Schema) -> SchemaRef {
+    let field = |field: &FieldRef| Field::clone(field).with_data_type(types::narrowed_type(field.data_type()));
+    Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
 /// The table's statement, without a primary key and keeping no rows.
