@@ -6,22 +6,19 @@
 //! Cost per row: 1 ns an integer column, 2 ns a view column; other text and nested columns copy their contents.
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, PrimitiveArray, StringViewArray, UInt32Array,
-    downcast_primitive_array, make_array,
+    Array, ArrayData, ArrayRef, BooleanArray, PrimitiveArray, UInt32Array, downcast_primitive_array, make_array,
 };
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::{self, FilterBuilder};
 use arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, i256};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::Columns;
-use crate::cells::{Cells, INLINE_BYTES_MAX, Views, cells, nulls, plain};
+use crate::cells::{nulls, plain};
 
-/// Views are rewritten when their buffers hold more than this many times the bytes in use, and
-const COMPACT_RATIO_MIN: usize = 2;
-/// when at least this many bytes are gained.
-const COMPACT_BYTES_MIN: usize = 4096;
+mod views;
+
+pub use views::compact_views;
 
 /// For so few rows what Arrow's kernels do before the first costs more than the rows.
 const FEW_ROWS: usize = 8;
@@ -97,19 +94,18 @@ pub(crate) fn scattered_rows(keep: &BooleanBuffer) -> Option<Vec<u32>> {
 pub fn concat(sources: &[&[ArrayRef]]) -> Columns {
     let width = sources.first().map_or(0, |source| source.len());
     let column = |column: usize| {
-        let arrays: Vec<&dyn Array> = sources.iter().map(|source| source[column].as_ref()).collect();
+        let arrays: Vec<&ArrayRef> = sources.iter().map(|source| &source[column]).collect();
+        if matches!(arrays[0].data_type(), DataType::Utf8View | DataType::BinaryView) {
+            assert!(
+                arrays.iter().all(|array| array.data_type() == arrays[0].data_type()),
+                "sources have the same types"
+            );
+            return views::concat(&arrays);
+        }
+        let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
         compute::concat(&arrays).expect("sources have the same types")
     };
     (0..width).map(column).collect()
-}
-
-/// Rewrites view columns whose buffers are mostly unused, so that long-lived columns keep little but their own bytes alive.
-/// Columns of other types, and views inside nested columns, stay as they are.
-pub fn compact_views(columns: Columns) -> Columns {
-    if columns.iter().all(|column| !is_sparse(column)) {
-        return columns;
-    }
-    columns.iter().map(|column| if is_sparse(column) { rewrite_views(column) } else { column.clone() }).collect()
 }
 
 /// The rows `rows` of a column.
@@ -123,12 +119,7 @@ fn take_few(column: &ArrayRef, rows: &[u32]) -> ArrayRef {
             let values: Vec<_> = rows.iter().map(|&row| column.values()[row as usize]).collect();
             Arc::new(like(column, PrimitiveArray::new(values.into(), nulls())))
         },
-        DataType::Utf8View => {
-            let text = column.as_string_view();
-            let views: Vec<u128> = rows.iter().map(|&row| text.views()[row as usize]).collect();
-            let buffers = if views.iter().all(is_inline) { vec![] } else { text.data_buffers().to_vec() };
-            assemble_views(&DataType::Utf8View, views.into(), buffers, nulls())
-        }
+        DataType::Utf8View => views::take(column, rows, nulls()),
         _ => compute::take(column, &UInt32Array::from(rows.to_vec()), None).expect("rows are in bounds")
     )
 }
@@ -148,7 +139,9 @@ fn interleave_column(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
         (_, Some(8)) => pick_scalars::<u64>(arrays, picks),
         (_, Some(16)) => pick_scalars::<u128>(arrays, picks),
         (_, Some(32)) => pick_scalars::<i256>(arrays, picks),
-        (DataType::Utf8View | DataType::BinaryView, _) => return interleave_views(arrays, picks),
+        (DataType::Utf8View | DataType::BinaryView, _) => {
+            return views::interleave(arrays, picks, pick_nulls(arrays, picks));
+        }
         _ => return interleave_any(arrays, picks),
     };
     assemble(data_type, picks.len(), values, pick_nulls(arrays, picks))
@@ -159,93 +152,6 @@ fn interleave_any(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
     let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
     let picks: Vec<(usize, usize)> = picks.iter().map(|&(source, row)| (source as usize, row as usize)).collect();
     compute::interleave(&arrays, &picks).expect("sources have the same types")
-}
-
-/// Views move as they are, but for the number of their buffer: the result has the distinct buffers of all sources.
-fn interleave_views(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> ArrayRef {
-    let mut merged = MergedBuffers::default();
-    let sources: Vec<(Views, Vec<u32>)> = arrays
-        .iter()
-        .map(|array| match cells(array) {
-            Cells::Views(views) => (views, views.buffers.iter().map(|buffer| merged.number(buffer)).collect()),
-            _ => unreachable!("the caller matched on view types"),
-        })
-        .collect();
-    let pick = |&(source, row): &(u32, u32)| {
-        let (views, numbers) = &sources[source as usize];
-        let view = views.views[row as usize];
-        if is_inline(&view) { view } else { ViewBuffer::replace(view, |buffer| numbers[buffer as usize]) }
-    };
-    let views: ScalarBuffer<u128> = picks.iter().map(pick).collect();
-    assemble_views(arrays[0].data_type(), views, merged.buffers, pick_nulls(arrays, picks))
-}
-
-/// Whether a view holds its text itself, in no buffer.
-#[inline]
-fn is_inline(view: &u128) -> bool {
-    *view as u32 as usize <= INLINE_BYTES_MAX
-}
-
-/// The distinct buffers of several view arrays.
-#[derive(Default)]
-struct MergedBuffers {
-    buffers: Vec<Buffer>,
-    /// The numbers of all, when they are too many to look through.
-    numbers: HashMap<(*const u8, usize), u32>,
-}
-
-/// So many buffers are looked through one by one.
-const LISTED_BUFFERS_MAX: usize = 16;
-
-impl MergedBuffers {
-    /// The number of `buffer` in the merged list.
-    fn number(&mut self, buffer: &Buffer) -> u32 {
-        let name = |buffer: &Buffer| (buffer.as_ptr(), buffer.len());
-        let known = match self.numbers.is_empty() {
-            true => self.buffers.iter().position(|known| name(known) == name(buffer)).map(|at| at as u32),
-            false => self.numbers.get(&name(buffer)).copied(),
-        };
-        if let Some(number) = known {
-            return number;
-        }
-        self.buffers.push(buffer.clone());
-        match self.buffers.len() {
-            0..=LISTED_BUFFERS_MAX => {}
-            _ if self.numbers.is_empty() => {
-                self.numbers = (0..).zip(&self.buffers).map(|(number, buffer)| (name(buffer), number)).collect();
-            }
-            n => _ = self.numbers.insert(name(buffer), n as u32 - 1),
-        }
-        self.buffers.len() as u32 - 1
-    }
-}
-
-/// The buffer number inside a view of more than 12 bytes: bits 64 .. 96.
-struct ViewBuffer;
-
-impl ViewBuffer {
-    #[inline]
-    fn replace(view: u128, number: impl Fn(u32) -> u32) -> u128 {
-        let old = (view >> 64) as u32;
-        view ^ u128::from(old ^ number(old)) << 64
-    }
-}
-
-/// A view array from parts of view arrays.
-#[allow(unsafe_code)]
-fn assemble_views(
-    data_type: &DataType,
-    views: ScalarBuffer<u128>,
-    buffers: Vec<Buffer>,
-    nulls: Option<NullBuffer>,
-) -> ArrayRef {
-    // SAFETY: every view was valid in its source array (Arrow checks that when an array is made), and `ViewBuffer::replace`
-    // points it to the same bytes in the merged list; `pick_nulls` gives one bit per view. Arrow's check would read all text
-    // again, 6 to 11 ns a row, where the gather itself takes 2 (examples/kernels.rs).
-    match data_type {
-        DataType::Utf8View => Arc::new(unsafe { StringViewArray::new_unchecked(views, buffers, nulls) }),
-        _ => Arc::new(unsafe { BinaryViewArray::new_unchecked(views, buffers, nulls) }),
-    }
 }
 
 /// The picked cells of fixed-width arrays, seen as plain integers of their width.
@@ -269,32 +175,4 @@ fn pick_nulls(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Option<NullBuffer> 
 fn assemble(data_type: &DataType, len: usize, values: Buffer, nulls: Option<NullBuffer>) -> ArrayRef {
     let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(values).nulls(nulls);
     make_array(data.build().expect("the buffer has one value per row"))
-}
-
-/// Whether a view column keeps much more alive than it uses.
-fn is_sparse(array: &ArrayRef) -> bool {
-    if !matches!(array.data_type(), DataType::Utf8View | DataType::BinaryView) {
-        return false;
-    }
-    let Cells::Views(Views { views, buffers }) = cells(array) else { return false };
-    if buffers.is_empty() {
-        return false;
-    }
-    let mut held: Vec<(usize, usize)> =
-        buffers.iter().map(|buffer| (buffer.data_ptr().as_ptr() as usize, buffer.capacity())).collect();
-    held.sort_unstable();
-    held.dedup_by_key(|(address, _)| *address);
-    let held: usize = held.iter().map(|(_, capacity)| capacity).sum();
-    if held < COMPACT_BYTES_MIN {
-        return false;
-    }
-    let used: usize = views.iter().map(|&view| view as u32 as usize).filter(|&len| len > INLINE_BYTES_MAX).sum();
-    held / COMPACT_RATIO_MIN > used && held - used >= COMPACT_BYTES_MIN
-}
-
-fn rewrite_views(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-        _ => Arc::new(array.as_binary_view().gc()),
-    }
 }

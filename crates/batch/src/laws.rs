@@ -296,6 +296,30 @@ fn texts_of_many_sources_keep_a_buffer_each() {
 }
 
 #[test]
+fn a_buffer_of_texts_is_held_once_and_where_few_rows_are_picked_not_without_need() {
+    let text = |number: usize| -> ArrayRef {
+        let texts = (0..3).map(|at| (at != number % 4).then(|| format!("text {at} of a source, number {number}")));
+        Arc::new(texts.collect::<StringViewArray>())
+    };
+    let sources: Vec<[ArrayRef; 1]> = (0..40).map(|number| [text(number)]).collect();
+    let slices: Vec<[ArrayRef; 1]> = sources.iter().flat_map(|[text]| (0..3).map(|row| [text.slice(row, 1)])).collect();
+    let slices: Vec<&[ArrayRef]> = slices.iter().map(|slice| &slice[..]).collect();
+    let all = gather::concat(&slices);
+    let expected: Vec<String> = sources.iter().flat_map(|[text]| cells(text)).collect();
+    assert_eq!(cells(&all[0]), expected);
+    let n_buffers = |column: &ArrayRef| column.as_string_view().data_buffers().len();
+    assert_eq!(n_buffers(&all[0]), 40);
+
+    let rows = [7u32, 119, 6, 7];
+    let few = gather::take(&all, &rows);
+    assert_eq!(cells(&few[0]), rows.map(|row| expected[row as usize].clone()));
+    assert!(n_buffers(&few[0]) <= 4);
+    let picked = gather::interleave(&[&all, &all], &rows.map(|row| (row % 2, row)));
+    assert_eq!(cells(&picked[0]), cells(&few[0]));
+    assert!(n_buffers(&picked[0]) <= 4);
+}
+
+#[test]
 fn compact_views_frees_buffers_that_are_hardly_used() {
     let texts = (0..10_000).map(|i| format!("a string longer than a view, number {i}"));
     let column: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));
