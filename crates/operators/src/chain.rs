@@ -30,7 +30,6 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::generic::{InputHandleCore, OutputBuilder};
 use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
-use timely::scheduling::Activator;
 
 use crate::drive::{Hold, frontier_of, send};
 use crate::exchange::by_key;
@@ -38,6 +37,7 @@ use crate::parcel::Parcel;
 use crate::recall::Recalling;
 use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
+use crate::waker::Waker;
 use crate::{Scope, Stream};
 
 /// Steps under construction. They become an operator with [`into_stream`](Chain::into_stream), [`arrange_for`](Chain::arrange_for) or [`capture`](crate::sink::capture).
@@ -53,9 +53,8 @@ pub struct Chain<'s> {
     placed_by: Option<Vec<usize>>,
 }
 
-/// Opens a feed: connects its inputs to the operator. The activator wakes the operator.
-pub(crate) type Open<'s> =
-    Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &dyn Fn() -> Activator) -> Box<dyn Feed> + 's>;
+/// Opens a feed: connects its inputs to the operator, which the waker wakes.
+pub(crate) type Open<'s> = Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &Waker) -> Box<dyn Feed> + 's>;
 
 enum Head<'s> {
     /// The rows of a stream; with several workers, equal keys on one of them if there is a key.
@@ -251,12 +250,12 @@ impl<'s> Chain<'s> {
         let Chain { scope, kind, heads, links, as_of, .. } = self;
         let mut operator = OperatorBuilder::new(name, scope);
         let address = operator.operator_info().address;
-        let activator = || scope.activator_for(address.clone());
+        let waker = Waker::new(scope.activator_for(address));
         let mut feeds: Vec<Box<dyn Feed>> = Vec::with_capacity(heads.len());
         for head in heads {
             let index = operator.shape().inputs();
             feeds.push(match head {
-                Head::Feed(open) => open(&mut operator, &activator),
+                Head::Feed(open) => open(&mut operator, &waker),
                 Head::Edge(stream, key) => {
                     let feed: Box<dyn Feed> = match key.filter(|_| scope.peers() > 1) {
                         Some(key) => Box::new(Edge { input: operator.new_input(stream, by_key(key)), index }),
@@ -267,10 +266,9 @@ impl<'s> Chain<'s> {
                 }
             });
         }
-        let (again, meter) = (activator(), Meter::new(kind));
         // (An operator without inputs is not scheduled by what comes in.)
-        again.activate();
-        let steps = Steps { feeds, links, as_of, hold: Hold::none(), again, meter };
+        waker.wake();
+        let steps = Steps { feeds, links, as_of, hold: Hold::none(), waker, meter: Meter::new(kind) };
         (operator, steps)
     }
 }
@@ -282,7 +280,7 @@ pub(crate) struct Steps {
     as_of: Time,
     /// The right to send whatever is kept back.
     pub hold: Hold,
-    again: Activator,
+    waker: Waker,
     meter: Meter,
 }
 
@@ -305,6 +303,7 @@ impl Steps {
     /// One turn of all feeds and links.
     pub fn turn(&mut self, frontiers: &[MutableAntichain<Time>]) -> Turn {
         let _step = self.meter.step();
+        self.waker.begin_turn();
         let mut pulled = Pulled::new();
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, &mut self.hold, &mut pulled));
         let Pulled { mut out, mut upto, mut pending, mut has_more } = pulled;
@@ -322,7 +321,7 @@ impl Steps {
             }
         }
         if has_more {
-            self.again.activate();
+            self.waker.wake();
         }
         out.rows = out.rows.into_iter().map(Batch::compact).collect();
         Turn { out, upto, pending }

@@ -16,6 +16,11 @@ pub trait Expression: Send + Sync {
     /// has found each row in error, so the message must depend on the row alone.
     fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String>;
 
+    /// Where this condition is true, a bit for each of at most 64 rows, if it can tell that without making a column; rows beyond have no bit.
+    fn verdict(&self, _columns: &Columns, _rows: usize) -> Option<u64> {
+        None
+    }
+
     /// The input column that this expression merely repeats, if it does.
     fn as_column(&self) -> Option<usize> {
         None

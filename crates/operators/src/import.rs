@@ -17,7 +17,6 @@ use std::rc::Rc;
 use anabranch_arrangement::{Follower, Reader, Snapshot};
 use anabranch_batch::{Batch, END, Time, Times};
 use timely::progress::frontier::MutableAntichain;
-use timely::scheduling::Activator;
 
 use crate::Scope;
 use crate::arrange::advanced_to;
@@ -25,6 +24,7 @@ use crate::chain::{Chain, Feed, Open, Pulled};
 use crate::drive::Hold;
 use crate::relay::Subscriber;
 use crate::tactic::Output;
+use crate::waker::Waker;
 
 /// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to them downstream.
 const ROWS_PER_TURN: usize = 1 << 15;
@@ -72,8 +72,8 @@ pub enum Content {
 /// Without an import.
 pub fn import(scope: Scope<'_>, imports: Vec<StreamImport>) -> Chain<'_> {
     let as_of = imports.iter().map(|import| import.as_of).min().expect("something is imported");
-    let open: Open<'_> = Box::new(move |_, activator| {
-        let imports = imports.into_iter().map(|import| ImportState::new(import, activator));
+    let open: Open<'_> = Box::new(move |_, waker| {
+        let imports = imports.into_iter().map(|import| ImportState::new(import, waker));
         Box::new(Imports(imports.collect()))
     });
     Chain::of_feed(scope, "Import", as_of, open)
@@ -110,13 +110,13 @@ pub(crate) struct ImportState {
 }
 
 impl ImportState {
-    pub fn new(import: StreamImport, activator: &dyn Fn() -> Activator) -> ImportState {
+    pub fn new(import: StreamImport, waker: &Waker) -> ImportState {
         let follower = import.history.as_ref().map(|history| {
-            let activator = activator();
-            history.follow(import.as_of, Some(Box::new(move || activator.activate())))
+            let wake = waker.clone();
+            history.follow(import.as_of, Some(Box::new(move || wake.wake())))
         });
         if let Some(relay) = &import.live {
-            relay.wake_with(activator());
+            relay.wake_with(waker.clone());
         }
         ImportState {
             as_of: import.as_of,

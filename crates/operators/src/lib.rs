@@ -48,6 +48,7 @@ pub mod temporal;
 pub mod threshold;
 pub mod top_k;
 pub mod unnest;
+mod waker;
 
 pub use parcel::Parcel;
 

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use anabranch_batch::{Batch, Time};
-use timely::scheduling::Activator;
 
 use crate::pending::split_at;
+use crate::waker::Waker;
 
 /// The writing end, owned by the worker.
 pub struct Relay {
@@ -29,7 +29,7 @@ pub struct Subscriber(Rc<RefCell<Queue>>);
 struct Queue {
     batches: VecDeque<Batch>,
     upper: Time,
-    wake: Option<Activator>,
+    wake: Option<Waker>,
 }
 
 impl Relay {
@@ -82,7 +82,7 @@ impl Relay {
             let mut queue = queue.borrow_mut();
             tell(&mut queue);
             if let Some(wake) = &queue.wake {
-                wake.activate();
+                wake.wake();
             }
             true
         });
@@ -91,8 +91,8 @@ impl Relay {
 
 impl Subscriber {
     /// Has the operator woken whenever something arrives.
-    pub fn wake_with(&self, activator: Activator) {
-        self.0.borrow_mut().wake = Some(activator);
+    pub(crate) fn wake_with(&self, waker: Waker) {
+        self.0.borrow_mut().wake = Some(waker);
     }
 
     /// The batches that arrived since the last call, and the frontier behind them.

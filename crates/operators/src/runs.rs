@@ -22,13 +22,13 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::InputHandleCore;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::frontier::MutableAntichain;
-use timely::scheduling::Activator;
 
 use crate::Scope;
 use crate::arrange::{SealedStream, Sealing};
 use crate::chain::Pulled;
 use crate::drive::{Hold, frontier_of};
 use crate::import::{Content, Horizon, ImportState, StreamImport};
+use crate::waker::Waker;
 
 /// An arrangement, as operators of a dataflow see it.
 #[derive(Clone)]
@@ -84,18 +84,14 @@ impl<'s> Arranged<'s> {
         }
     }
 
-    /// The arrangement's reader, and what brings its runs to `operator`, which `activator` wakes.
-    pub(crate) fn open(
-        self,
-        operator: &mut OperatorBuilder<'s, Time>,
-        activator: &dyn Fn() -> Activator,
-    ) -> (Reader, Box<dyn RunsFeed>) {
+    /// The arrangement's reader, and what brings its runs to `operator`, which `waker` wakes.
+    pub(crate) fn open(self, operator: &mut OperatorBuilder<'s, Time>, waker: &Waker) -> (Reader, Box<dyn RunsFeed>) {
         let feed: Box<dyn RunsFeed> = match self.runs {
             Runs::Edge(sealed) => {
                 let index = operator.shape().inputs();
                 Box::new(RunsEdge { input: operator.new_input(sealed, Pipeline), index })
             }
-            Runs::Import(import) => Box::new(Importing::new(&self.reader, import, activator)),
+            Runs::Import(import) => Box::new(Importing::new(&self.reader, import, waker)),
         };
         (self.reader, feed)
     }
@@ -138,9 +134,9 @@ struct Importing {
 }
 
 impl Importing {
-    fn new(reader: &Reader, import: RunsImport<'_>, activator: &dyn Fn() -> Activator) -> Importing {
+    fn new(reader: &Reader, import: RunsImport<'_>, waker: &Waker) -> Importing {
         let RunsImport { name, errors, as_of, horizon, .. } = import;
-        let wake = activator();
+        let wake = waker.clone();
         let errors = errors.map(|errors| StreamImport {
             name: format!("{name} errors"),
             as_of,
@@ -151,8 +147,8 @@ impl Importing {
             content: Content::Errors,
         });
         Importing {
-            listener: reader.listen(Some(Box::new(move || wake.activate()))),
-            errors: errors.map(|errors| ImportState::new(errors, activator)),
+            listener: reader.listen(Some(Box::new(move || wake.wake()))),
+            errors: errors.map(|errors| ImportState::new(errors, waker)),
             as_of,
             upper: as_of,
         }

@@ -27,6 +27,9 @@ use crate::tactic::Output;
 /// Of so many rows at most one may stay as an absent one.
 const MOSTLY: usize = 8;
 
+/// So many rows have a bit each in a word.
+const VERDICT_ROWS: usize = 64;
+
 /// A filter and a projection.
 #[derive(Clone)]
 pub struct Stage {
@@ -90,18 +93,23 @@ impl Stage {
         let Some((last, others)) = self.filter.split_last() else { return Ok(self.narrow(batch.clone())) };
         let mut passed = batch.clone();
         for predicate in others {
-            let mask = evaluate(predicate, &passed)?;
-            passed = filtered(mask.as_boolean(), || passed);
-            if passed.is_empty() {
-                return Ok(passed);
+            passed = match Passing::of(predicate, &passed)? {
+                Passing::All => passed,
+                Passing::None => return Ok(Batch::default()),
+                Passing::Some(mask) => passed.filter(mask.as_boolean()),
+            };
+        }
+        Ok(match Passing::of(last, &passed)? {
+            Passing::All => self.narrow(passed),
+            Passing::None => Batch::default(),
+            Passing::Some(mask) => {
+                let mask = mask.as_boolean();
+                match is_absent_left && is_mostly_true(mask) {
+                    true => self.narrow(passed).with_present(trues(mask)),
+                    false => self.narrow(passed).filter(mask),
+                }
             }
-        }
-        let mask = evaluate(last, &passed)?;
-        let mask = mask.as_boolean();
-        if is_absent_left && is_mostly_true(mask) {
-            return Ok(self.narrow(passed).with_present(trues(mask)));
-        }
-        Ok(filtered(mask, || self.narrow(passed)))
+        })
     }
 
     fn narrow(&self, batch: Batch) -> Batch {
@@ -112,12 +120,35 @@ impl Stage {
     }
 }
 
-/// Those of the rows that are kept; if there are none, the rows are not made.
-fn filtered(keep: &BooleanArray, rows: impl FnOnce() -> Batch) -> Batch {
-    match keep.true_count() {
-        0 => Batch::default(),
-        n if n == keep.len() => rows(),
-        _ => rows().filter(keep),
+/// Which rows a predicate lets through.
+enum Passing {
+    All,
+    None,
+    /// Those where this column is true: at least one, and not all.
+    Some(ArrayRef),
+}
+
+impl Passing {
+    fn of(predicate: &ExpressionRef, batch: &Batch) -> Result<Passing, String> {
+        let n_rows = batch.len();
+        // (Of few rows a column of answers would cost more than the answers.)
+        let verdict = if n_rows <= VERDICT_ROWS { predicate.verdict(batch.columns(), n_rows) } else { None };
+        if let Some(verdict) = verdict {
+            return Ok(match verdict.count_ones() as usize {
+                0 => Passing::None,
+                n if n == n_rows => Passing::All,
+                _ => {
+                    let passes = BooleanBuffer::collect_bool(n_rows, |row| verdict >> row & 1 == 1);
+                    Passing::Some(Arc::new(BooleanArray::new(passes, None)))
+                }
+            });
+        }
+        let mask = evaluate(predicate, batch)?;
+        Ok(match mask.as_boolean().true_count() {
+            0 => Passing::None,
+            n if n == n_rows => Passing::All,
+            _ => Passing::Some(mask),
+        })
     }
 }
 

@@ -101,7 +101,7 @@ impl Condition {
     /// Which rows pass.
     fn mask(&self, columns: &Columns, rows: usize) -> BooleanBuffer {
         if rows <= BLOCK_ROWS {
-            return BooleanBuffer::new(vec![self.verdict(columns, rows)].into(), 0, rows);
+            return BooleanBuffer::new(vec![self.verdict_of_few(columns, rows)].into(), 0, rows);
         }
         let bound: Vec<Bound> = self.tests.iter().map(|test| Bound::new(test, columns)).collect();
         let mut words: Vec<u64> = Vec::with_capacity(rows.div_ceil(BLOCK_ROWS));
@@ -120,7 +120,7 @@ impl Condition {
     }
 
     /// Which rows of a block, the only one, pass. Tests after the last row has failed are not even prepared.
-    fn verdict(&self, columns: &Columns, rows: usize) -> u64 {
+    fn verdict_of_few(&self, columns: &Columns, rows: usize) -> u64 {
         let mut left = u64::MAX.unbounded_shr((BLOCK_ROWS - rows) as u32);
         for test in &self.tests {
             if left == 0 {
@@ -135,6 +135,10 @@ impl Condition {
 impl Expression for Condition {
     fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String> {
         Ok(Arc::new(BooleanArray::new(self.mask(columns, rows), None)))
+    }
+
+    fn verdict(&self, columns: &Columns, rows: usize) -> Option<u64> {
+        (rows <= BLOCK_ROWS).then(|| self.verdict_of_few(columns, rows))
     }
 }
 

@@ -105,5 +105,8 @@ fn slices_and_any_number_of_rows_will_do() {
         let mask = Condition::new(vec![test.clone()]).evaluate(&cut, rows).unwrap();
         assert_eq!(mask.len(), rows);
         assert!((0..rows).all(|row| mask.as_boolean().value(row) == says(&test, &cut, row)));
+        let verdict = Condition::new(vec![test.clone()]).verdict(&cut, rows);
+        let bits = (0..rows.min(64)).fold(0, |bits, row| bits | u64::from(says(&test, &cut, row)) << row);
+        assert_eq!(verdict, (rows <= 64).then_some(bits));
     }
 }

@@ -84,9 +84,9 @@ pub struct MatchedSpec {
 /// Runs a [`Matched`] over two arrangements.
 pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: MatchedSpec) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
-    let open: Open<'s> = Box::new(move |operator, activator| {
-        let (left_reader, left) = left.open(operator, activator);
-        let (right_reader, right) = right.open(operator, activator);
+    let open: Open<'s> = Box::new(move |operator, waker| {
+        let (left_reader, left) = left.open(operator, waker);
+        let (right_reader, right) = right.open(operator, waker);
         let readers = Readers { left: left_reader, right: right_reader };
         let tactic = Matched::new(spec);
         let (runs, interval) = ([vec![], vec![]], None);
