@@ -11,7 +11,7 @@
 //! spine may forget all history up to its `upper`. When writer and readers are gone, so are the runs.
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use anabranch_batch::{Batch, END, Time};
 
@@ -23,6 +23,12 @@ use crate::{Layout, MergeEffort, Run};
 #[derive(Debug)]
 pub struct Writer {
     shared: Rc<RefCell<Shared>>,
+}
+
+/// Those that listen to an arrangement or follow it, for whoever can tell before the writer does that something will come.
+#[derive(Debug)]
+pub struct Audience {
+    shared: Weak<RefCell<Shared>>,
 }
 
 /// One of those that read an arrangement. A clone inherits the hold; a dropped reader releases it.
@@ -136,9 +142,28 @@ impl Writer {
         self.complete(END);
     }
 
+    /// Those that listen or follow, now and later.
+    pub fn audience(&self) -> Audience {
+        Audience { shared: Rc::downgrade(&self.shared) }
+    }
+
     /// Whether anybody reads.
     pub fn has_readers(&self) -> bool {
         !self.shared.borrow().holds.is_empty()
+    }
+}
+
+impl Audience {
+    /// Wakes them all, though nothing is there yet. O(listeners).
+    pub fn wake(&self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let shared = shared.borrow();
+        let listeners = shared.listeners.iter().filter_map(|queue| Queue::waker(queue));
+        let wakers: Vec<Rc<dyn Fn()>> =
+            listeners.chain(shared.followers.iter().filter_map(|queue| Queue::waker(queue))).collect();
+        drop(shared);
+        // (As when they are told: nothing is borrowed while they are woken.)
+        wakers.iter().for_each(|wake| wake());
     }
 }
 

@@ -72,7 +72,7 @@ mod spine;
 pub use builder::Builder;
 pub use chunk::Chunk;
 pub use cursor::ValueCursor;
-pub use handle::{Reader, Stats, Writer, arrangement};
+pub use handle::{Audience, Reader, Stats, Writer, arrangement};
 pub use keys::{Keys, NullKeys};
 pub use layout::{Layout, ValueOrder};
 pub use listener::{Follower, Listener, Sealed};

@@ -68,6 +68,11 @@ impl<T> Queue<T> {
         Rc::new(RefCell::new(Queue { news, upper, wake: wake.map(Rc::from) }))
     }
 
+    /// What wakes whoever drains the queue, if somebody does who is to be woken.
+    pub fn waker(queue: &Weak<RefCell<Queue<T>>>) -> Option<Rc<dyn Fn()>> {
+        queue.upgrade()?.borrow().wake.clone()
+    }
+
     pub fn tell(queue: &RefCell<Queue<T>>, news: Option<T>, upper: Time) {
         let wake = {
             let mut queue = queue.borrow_mut();

@@ -148,6 +148,7 @@ impl<'s> Chain<'s> {
     fn into_arrangement(self, name: String, mut arranging: Arranging) {
         let scope = self.scope();
         let (operator, mut steps) = self.open(name, FrontierInterest::Always);
+        arranging.sealers().for_each(|sealer| steps.waker().add(sealer.writer.audience()));
         let again = scope.activator_for(operator.operator_info().address);
         operator.build_reschedule(move |_| {
             let meter = Meter::new("Arrange");
@@ -164,6 +165,7 @@ impl<'s> Chain<'s> {
     fn into_sealed_stream(self, name: String, mut arranging: Arranging) -> SealedStream<'s> {
         let scope = self.scope();
         let (mut operator, mut steps) = self.open(name, FrontierInterest::Always);
+        arranging.sealers().for_each(|sealer| steps.waker().add(sealer.writer.audience()));
         let (output, sealed) = operator.new_output::<Sealing>();
         let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
         let again = scope.activator_for(operator.operator_info().address);
@@ -201,6 +203,10 @@ struct Arranging {
 }
 
 impl Arranging {
+    fn sealers(&self) -> impl Iterator<Item = &Sealer> {
+        std::iter::once(&self.rows).chain(&self.errors)
+    }
+
     /// Arranges what a turn has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
     /// spare time.
     fn turn(&mut self, turn: Turn, again: &Activator) -> Vec<Sealing> {

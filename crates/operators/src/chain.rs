@@ -267,7 +267,7 @@ impl<'s> Chain<'s> {
             });
         }
         // (An operator without inputs is not scheduled by what comes in.)
-        waker.wake();
+        waker.go_on();
         let steps = Steps { feeds, links, as_of, hold: Hold::none(), waker, meter: Meter::new(kind) };
         (operator, steps)
     }
@@ -300,6 +300,11 @@ impl Steps {
         self.hold = hold;
     }
 
+    /// What wakes the operator.
+    pub fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
     /// One turn of all feeds and links.
     pub fn turn(&mut self, frontiers: &[MutableAntichain<Time>]) -> Turn {
         let _step = self.meter.step();
@@ -321,7 +326,7 @@ impl Steps {
             }
         }
         if has_more {
-            self.waker.wake();
+            self.waker.go_on();
         }
         out.rows = out.rows.into_iter().map(Batch::compact).collect();
         Turn { out, upto, pending }
