@@ -8,8 +8,8 @@
 use arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
-    DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, DecimalType, Field,
-    FieldRef, TimeUnit,
+    DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DataType, Decimal64Type, Decimal128Type, Field, FieldRef,
+    TimeUnit,
 };
 use arrow::error::ArrowError;
 use std::sync::Arc;
@@ -118,12 +118,16 @@ pub fn narrowed_type(planned: &DataType) -> DataType {
     }
 }
 
-/// An array of a planned type as it is in batches: the opposite of [`widened`]. O(rows) for decimals of at most eighteen digits, nothing for others.
+/// An array of a planned type as it is in batches: the opposite of [`widened`]. O(rows) for decimals of at most eighteen digits, and for those of 38, whose sums and
+/// products may have more; nothing for others.
 ///
 /// # Errors
-/// [`ConversionError::Value`] if a decimal has more digits than its type says, and more than 64 bits hold.
+/// [`ConversionError::Value`] if a decimal has more than 38 digits, or more than its type says, and more than 64 bits hold.
 pub fn narrowed(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
     let narrow_type = narrowed_type(array.data_type());
+    if let DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) = narrow_type {
+        return check_widest(array.as_primitive()).map(|()| array.clone());
+    }
     if *array.data_type() == narrow_type {
         return Ok(array.clone());
     }
@@ -134,12 +138,32 @@ pub fn narrowed(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
     // (Where there is no value anything may be.)
     let differs = |row: &usize| wide.is_valid(*row) && !is_same((&wide.values()[*row], &narrow.values()[*row]));
     match (0..wide.len()).filter(|_| !all_same).find(differs) {
-        Some(row) => Err(ConversionError::Value(ArrowError::CastError(format!(
-            "{} has more than {DECIMAL64_MAX_PRECISION} digits",
-            Decimal128Type::format_decimal(wide.value(row), DECIMAL128_MAX_PRECISION, wide.scale())
-        )))),
+        Some(row) => Err(too_long(wide, row, DECIMAL64_MAX_PRECISION)),
         None => Ok(Arc::new(narrow.with_data_type(narrow_type))),
     }
+}
+
+/// An error if a decimal has more than 38 digits: 128 bits hold some of those.
+fn check_widest(wide: &Decimal128Array) -> Result<(), ConversionError> {
+    let limit = 10u128.pow(DECIMAL128_MAX_PRECISION.into());
+    let is_long = |value: &i128| value.unsigned_abs() >= limit;
+    if !wide.values().iter().fold(false, |any, value| any | is_long(value)) {
+        return Ok(());
+    }
+    match (0..wide.len()).find(|&row| wide.is_valid(row) && is_long(&wide.value(row))) {
+        Some(row) => Err(too_long(wide, row, DECIMAL128_MAX_PRECISION)),
+        None => Ok(()),
+    }
+}
+
+fn too_long(decimals: &Decimal128Array, row: usize, digits: u8) -> ConversionError {
+    // (Digits and point by hand: Arrow shows 38 at most.)
+    let (value, scale) = (decimals.value(row), usize::try_from(decimals.scale()).unwrap_or(0));
+    let text = format!("{:0>1$}", value.unsigned_abs(), scale + 1);
+    let (whole, part) = text.split_at(text.len() - scale);
+    let sign = if value < 0 { "-" } else { "" };
+    let point = if scale > 0 { "." } else { "" };
+    ConversionError::Value(ArrowError::CastError(format!("{sign}{whole}{point}{part} has more than {digits} digits")))
 }
 
 /// Why an array did not reach the type that it should.
@@ -321,11 +345,15 @@ mod tests {
     }
 
     #[test]
-    fn decimals_with_more_digits_than_they_say_are_errors_where_64_bits_do_not_hold_them() {
+    fn decimals_with_more_digits_than_are_held_are_errors() {
         let beyond = i128::from(i64::MAX) + 1;
         let error = narrowed(&decimals(vec![Some(1), Some(beyond)], 10)).unwrap_err().detail();
         assert_eq!(error, "value out of range: 92233720368547758.08 has more than 18 digits");
         assert!(narrowed(&decimals(vec![Some(beyond - 1), Some(-beyond)], 10)).is_ok());
+        let widest = |value: i128| narrowed(&decimals(vec![Some(value)], 38));
+        assert!(widest(10i128.pow(38) - 1).is_ok() && widest(1 - 10i128.pow(38)).is_ok());
+        let error = widest(-10i128.pow(38)).unwrap_err().detail();
+        assert_eq!(error, "value out of range: -1000000000000000000000000000000000000.00 has more than 38 digits");
         // Under a NULL anything may lie.
         let hidden = Decimal128Array::new(vec![beyond, 2].into(), Some(vec![false, true].into()));
         let hidden: ArrayRef = Arc::new(hidden.with_precision_and_scale(10, 2).unwrap());

@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use anabranch_plan::SetOperation;
 use arrow::datatypes::{DataType, Field, Fields};
+use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{Column, DFSchema, DFSchemaRef, Result as DfResult};
 use datafusion_expr::logical_plan::{Extension, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::TableFactor;
 use datafusion_expr::{Expr, UserDefinedLogicalNodeCore, cast};
+use datafusion_optimizer::AnalyzerRule;
+use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 
 use crate::error::{ErrorKind, SqlError};
 use crate::rewrite::SET_MARK;
@@ -142,6 +145,8 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
         .with_detail(format!("The left one has {n}, the right one {m}."))
         .into());
     }
+    // (Before, a CASE has the type of its first branch.)
+    let (left, right) = (with_types(left)?, with_types(right)?);
     let mut types = Vec::with_capacity(n);
     for (l, r) in left.schema().fields().iter().zip(right.schema().fields()) {
         types.push(common_type(l.data_type(), r.data_type()).ok_or_else(|| {
@@ -159,6 +164,11 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
     let names = unique_names(left.schema());
     let node = SetNode::try_new(operation, conform(left, &types, &names)?, conform(right, &types, &names)?)?;
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+}
+
+/// The plan with the conversions that its expressions need.
+fn with_types(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    TypeCoercion::new().analyze(plan, &ConfigOptions::default())
 }
 
 /// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL; DataFusion would make text of all.

@@ -86,7 +86,8 @@ fn call(function: &Function) -> Option<String> {
         )),
         ("percentile_cont" | "percentile_disc", [fraction]) => match function.within_group.as_slice() {
             [key] if name == "percentile_cont" && is_half(fraction) => {
-                Some(format!("median(CAST({} AS double precision))", key.expr))
+                let filter = function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})"));
+                Some(format!("median(CAST({} AS double precision)){}", key.expr, filter.unwrap_or_default()))
             }
             _ => None,
         },
