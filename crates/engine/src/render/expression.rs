@@ -135,7 +135,7 @@ impl Compiled {
     }
 
     /// The columns, those that are read as the planner's form takes them.
-    fn as_planned(&self, columns: &Columns) -> Columns {
+    fn as_planned(&self, columns: &Columns) -> Vec<ArrayRef> {
         let columns = columns.iter().zip(self.input.fields());
         let planned = columns.map(|(column, field)| match column.data_type() == field.data_type() {
             true => column.clone(),
@@ -167,14 +167,13 @@ impl Compiled {
 impl Expression for Compiled {
     fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let columns: Columns = self.as_planned(columns);
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.input), columns.to_vec(), &options)
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.input), self.as_planned(columns), &options)
             .unwrap_or_else(|error| panic!("columns are of the planned types: {error}"));
         let value = self
             .expr
             .evaluate(&batch)
             .and_then(|value| value.into_array(rows))
-            .map_err(|error| if rows == 1 { self.describe(&error, &columns) } else { row_error_message(&error) })?;
+            .map_err(|error| if rows == 1 { self.describe(&error, columns) } else { row_error_message(&error) })?;
         let value = match value.data_type() == &self.output_type {
             true => value,
             false => cast(&value, &self.output_type).map_err(|error| error.to_string())?,
