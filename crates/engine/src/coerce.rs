@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anabranch_batch::{TextLimit, types};
 use anabranch_sql::{column_type_name, input, sql_name};
 use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 
 use crate::error::Error;
@@ -65,12 +65,21 @@ pub(crate) fn coerce(
     Ok(columns)
 }
 
-/// Whether [`coerce`] leaves columns of this schema as they are, unless there is a NULL too many.
+/// The columns of a schema that fits ([`fits_as_it_is`]) as they are stored; `None` if a value has too many digits, of which [`coerce`] tells more.
+pub(crate) fn as_stored(columns: &[ArrayRef]) -> Option<Vec<ArrayRef>> {
+    let stored = columns.iter().map(|column| match column.data_type() {
+        DataType::Decimal128(..) => types::narrowed(column).ok(),
+        _ => Some(column.clone()),
+    });
+    stored.collect()
+}
+
+/// Whether [`coerce`] leaves columns of this schema as they are, but for the width of decimals, unless there is a NULL or a digit too many.
 pub(crate) fn fits_as_it_is(target: Target<'_>, given: &Schema) -> bool {
     let (given, wanted) = (given.fields(), target.schema.fields());
     let fits = |(given, wanted): (&Arc<Field>, &Arc<Field>)| {
         given.name() == wanted.name()
-            && *given.data_type() == types::narrowed_type(wanted.data_type())
+            && types::widened_type(given.data_type()) == *wanted.data_type()
             && TextLimit::of(wanted).is_none()
     };
     given.len() == wanted.len() && given.iter().zip(wanted).all(fits)

@@ -22,13 +22,19 @@ pub struct Unnest {
 }
 
 impl Unnest {
-    /// Applies the verb to a batch.
+    /// Applies the verb to a batch. Where an element has more digits than its type says, its row is in error.
     pub fn apply(&self, batch: Batch, out: &mut Output) {
         let lists: Result<Vec<Lists>, String> =
             self.columns.iter().map(|column| Lists::of(batch.column(*column))).collect();
         let lists = match lists {
             Ok(lists) => lists,
-            Err(message) => return out.give_errors(error_rows(&batch, &message)),
+            Err(message) if batch.len() == 1 => return out.give_errors(error_rows(&batch, &message)),
+            Err(_) => {
+                // (Rows are picked, not sliced: a slice of lists has the elements of all.)
+                let (n, half) = (batch.len() as u32, batch.len() as u32 / 2);
+                let halves = [(0..half), (half..n)].map(|rows| batch.take(&rows.collect::<Vec<u32>>()));
+                return halves.into_iter().for_each(|half| self.apply(half, out));
+            }
         };
         let mut rows: Vec<u32> = Vec::new();
         let mut picks: Vec<Vec<Option<u32>>> = vec![Vec::new(); lists.len()];
@@ -93,5 +99,49 @@ impl Lists {
             return gather::take(std::slice::from_ref(&self.elements), &picks)[0].clone();
         }
         compute::take(&self.elements, &UInt32Array::from(picks.to_vec()), None).expect("picks lie inside the values")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_batch::{Diffs, Times};
+    use arrow::array::{Decimal128Array, Int64Array, ListArray};
+    use arrow::buffer::OffsetBuffer;
+    use arrow::datatypes::{Decimal64Type, Field, Int64Type};
+    use std::sync::Arc;
+
+    /// Rows numbered from 0 on, with two elements each; `long` is the place of an element that has too many digits.
+    fn unnested(n_rows: i64, long: usize) -> Output {
+        let elements = (0..2 * n_rows as usize).map(|at| if at == long { 1i128 << 70 } else { at as i128 });
+        let elements = Decimal128Array::from_iter_values(elements).with_precision_and_scale(9, 2).unwrap();
+        let field = Arc::new(Field::new_list_field(elements.data_type().clone(), true));
+        let offsets = OffsetBuffer::from_lengths(vec![2; n_rows as usize]);
+        let lists: ArrayRef = Arc::new(ListArray::new(field, offsets, Arc::new(elements), None));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n_rows));
+        let batch = Batch::new(vec![numbers, lists], Times::Constant(3), Diffs::Constant(1));
+        let mut out = Output::default();
+        Unnest { columns: vec![1], outer: false }.apply(batch, &mut out);
+        out
+    }
+
+    #[test]
+    fn elements_of_few_digits_are_narrow_and_one_that_is_too_long_costs_its_row_only() {
+        for (long, n_errors) in [(usize::MAX, 0), (7, 1)] {
+            let out = unnested(9, long);
+            let rows: Vec<(i64, i64)> = out
+                .rows
+                .iter()
+                .flat_map(|batch| {
+                    let numbers = batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+                    let elements = batch.column(1).as_primitive::<Decimal64Type>().values().to_vec();
+                    numbers.into_iter().zip(elements).collect::<Vec<_>>()
+                })
+                .collect();
+            let expected: Vec<(i64, i64)> =
+                (0..18).filter(|at| long == usize::MAX || at / 2 != 3).map(|at| (at / 2, at)).collect();
+            assert_eq!(rows, expected);
+            assert_eq!(out.errors.iter().map(Batch::len).sum::<usize>(), n_errors);
+        }
     }
 }

@@ -15,7 +15,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use super::Session;
 use crate::catalog::{Arrival, Object, Retain, kind_name};
 use crate::cluster::CollectionId;
-use crate::coerce::{Target, check_not_null, coerce, fits_as_it_is};
+use crate::coerce::{Target, as_stored, check_not_null, coerce, fits_as_it_is};
 use crate::error::Error;
 
 /// Commits the session may be ahead of the workers.
@@ -179,7 +179,9 @@ impl Session {
         }
         if object.accepts.as_ref().is_some_and(|schema| Arc::ptr_eq(schema, batch.schema_ref())) {
             check_not_null(target(object), batch.columns())?;
-            return Ok(batch.columns().to_vec());
+            if let Some(columns) = as_stored(batch.columns()) {
+                return Ok(columns);
+            }
         }
         let columns = coerce(target(object), batch, |idx, n_rows| self.default_column(object, idx, n_rows))?;
         let accepts = fits_as_it_is(target(object), batch.schema_ref()).then(|| batch.schema());

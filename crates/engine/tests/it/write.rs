@@ -60,6 +60,13 @@ fn decimals_of_both_widths_are_taken_and_wide_ones_are_shown() {
         assert!(session.insert("t", &rows(wide(700, 10))).unwrap_err().message.contains("duplicate key"));
         let error = session.insert("t", &rows(wide(1 << 70, 10))).unwrap_err();
         assert_eq!(error.message, "a value does not fit column \"a\" (numeric(10,2)) of table \"t\"");
+        // The same with a schema that fitted before.
+        let schema = rows(wide(0, 10)).schema();
+        let again = |a: i128| RecordBatch::try_new(schema.clone(), vec![wide(a, 10), wide(1, 20)]).unwrap();
+        session.insert("t", &again(900)).unwrap();
+        session.insert("t", &again(901)).unwrap();
+        assert_eq!(session.insert("t", &again(1 << 70)).unwrap_err().message, error.message);
+        run(session, "DELETE FROM t WHERE a > 8");
         assert_eq!(ask(session, "SELECT * FROM t ORDER BY a"), ["-0.25 0.01", "1.50 0.01", "7.00 0.01"]);
         assert_eq!(ask(session, "SELECT * FROM t WHERE a = 1.5"), ["1.50 0.01"]);
         assert_eq!(ask(session, "SELECT * FROM v"), ["-0.25 8.25"]);
