@@ -7,7 +7,7 @@
 //! many. They become a run together, with the times that readers still tell apart; so an answer that is read once a second costs one small sort a second, and what
 //! came and went in between nothing but that. What the writer can tell again is not even kept (`shared`).
 //!
-//! Cost: attaching a listener or follower is O(runs), nothing is copied, and only what is held is sorted; a cloned reader is O(log holds). Without readers the
+//! Cost: attaching a listener or follower is O(runs), nothing is copied, and only what is held is sorted; a cloned reader is O(1). Without readers the
 //! spine may forget all history up to its `upper`. When writer and readers are gone, so are the runs.
 
 use std::cell::RefCell;
@@ -15,6 +15,7 @@ use std::rc::{Rc, Weak};
 
 use anabranch_batch::{Batch, END, Time};
 
+use crate::holds::HoldId;
 use crate::listener::{Follower, Listener, Queue, live, sealed_so_far};
 use crate::shared::{Origin, Shared};
 use crate::{Layout, MergeEffort, Run};
@@ -36,6 +37,7 @@ pub struct Audience {
 pub struct Reader {
     shared: Rc<RefCell<Shared>>,
     layout: Rc<Layout>,
+    hold: HoldId,
     since: Time,
     /// Who reads; for people. Empty unless named.
     name: Rc<str>,
@@ -60,10 +62,8 @@ pub struct Stats {
 
 /// An arrangement without updates, and its first reader, which holds every time.
 pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
-    let name: Rc<str> = Rc::from("");
-    let shared = Shared::new(&layout, effort, &name);
-    let shared = Rc::new(RefCell::new(shared));
-    (Writer { shared: Rc::clone(&shared) }, Reader { shared, layout, since: Time::MIN, name })
+    let shared = Rc::new(RefCell::new(Shared::new(&layout, effort)));
+    (Writer { shared: Rc::clone(&shared) }, Reader::new(shared, layout, Time::MIN, Rc::from("")))
 }
 
 impl Writer {
@@ -134,7 +134,7 @@ impl Writer {
 
     /// Merges the parts of very large runs, and what much was taken back of, using up `fuel` rows of work at most. Returns whether there is more to do.
     pub fn tidy(&mut self, fuel: &mut isize) -> bool {
-        self.shared.borrow_mut().spine.tidy(fuel)
+        self.shared.borrow_mut().tidy(fuel)
     }
 
     /// Declares the arrangement complete for ever. Closing twice is fine.
@@ -149,7 +149,7 @@ impl Writer {
 
     /// Whether anybody reads.
     pub fn has_readers(&self) -> bool {
-        !self.shared.borrow().holds.is_empty()
+        self.shared.borrow().holds.len() > 0
     }
 }
 
@@ -168,6 +168,11 @@ impl Audience {
 }
 
 impl Reader {
+    fn new(shared: Rc<RefCell<Shared>>, layout: Rc<Layout>, since: Time, name: Rc<str>) -> Reader {
+        let hold = shared.borrow_mut().holds.add(since, &name);
+        Reader { shared, layout, hold, since, name }
+    }
+
     /// The time from which on this reader may accumulate.
     pub fn since(&self) -> Time {
         self.since
@@ -176,29 +181,23 @@ impl Reader {
     /// Gives up times before `since`. Going back is not possible and changes nothing.
     pub fn set_since(&mut self, since: Time) {
         if since > self.since {
-            let mut shared = self.shared.borrow_mut();
-            shared.hold(since, &self.name);
-            shared.release(self.since, &self.name);
+            self.shared.borrow_mut().holds.set_since(&self.hold, since);
             self.since = since;
         }
     }
 
     /// The same reader under a name, which tells people who holds compaction back.
     pub fn named(mut self, name: &str) -> Reader {
-        let name: Rc<str> = Rc::from(name);
-        let mut shared = self.shared.borrow_mut();
-        shared.hold(self.since, &name);
-        shared.release(self.since, &self.name);
-        drop(shared);
-        self.name = name;
+        self.name = Rc::from(name);
+        self.shared.borrow_mut().holds.set_name(&self.hold, &self.name);
         self
     }
 
     /// The reader that holds the earliest time, and that time. Compaction follows it.
     pub fn slowest(&self) -> (Time, Rc<str>) {
         let shared = self.shared.borrow();
-        let (since, name) = shared.holds.keys().next().expect("this reader holds a time");
-        (*since, Rc::clone(name))
+        let (since, name) = shared.holds.slowest().expect("this reader holds a time");
+        (since, Rc::clone(name))
     }
 
     /// Times are complete before this one.
@@ -236,12 +235,13 @@ impl Reader {
     pub fn stats(&self) -> Stats {
         let mut shared = self.shared.borrow_mut();
         shared.settle();
+        shared.follow_readers();
         let spine = shared.spine.stats();
         Stats {
             rows: shared.n_left().unwrap_or(spine.rows),
             bytes: spine.size_bytes,
             runs: spine.runs,
-            readers: shared.holds.values().sum(),
+            readers: shared.holds.len(),
             since: shared.spine.since(),
             upper: shared.upper,
         }
@@ -276,18 +276,12 @@ impl Reader {
 
 impl Clone for Reader {
     fn clone(&self) -> Reader {
-        self.shared.borrow_mut().hold(self.since, &self.name);
-        Reader {
-            shared: Rc::clone(&self.shared),
-            layout: Rc::clone(&self.layout),
-            since: self.since,
-            name: Rc::clone(&self.name),
-        }
+        Reader::new(Rc::clone(&self.shared), Rc::clone(&self.layout), self.since, Rc::clone(&self.name))
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.shared.borrow_mut().release(self.since, &self.name);
+        self.shared.borrow_mut().holds.remove(&self.hold);
     }
 }

@@ -53,6 +53,7 @@ mod chunk;
 mod cursor;
 mod handle;
 mod hashes;
+mod holds;
 mod keys;
 mod knot;
 mod lane;

@@ -15,12 +15,12 @@
 //! Cost: a dormant arrangement, a pointer a batch; waking it, what telling costs, and a sort.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::{Rc, Weak};
 
 use anabranch_batch::{Batch, Time, Times};
 
+use crate::holds::Holds;
 use crate::listener::{Queue, Sealed};
 use crate::{Builder, Layout, MergeEffort, Spine};
 
@@ -52,8 +52,8 @@ pub(crate) struct Shared {
     pub upper: Time,
     /// Somebody has asked for what was held since it last became too much.
     pub asked: bool,
-    /// How many readers of each name hold each `since`.
-    pub holds: BTreeMap<(Time, Rc<str>), usize>,
+    /// From which times on its readers read.
+    pub holds: Holds,
     /// Where new runs go,
     pub listeners: Vec<Weak<RefCell<Queue<Sealed>>>>,
     /// and where new batches go.
@@ -75,14 +75,14 @@ struct Dormancy {
 }
 
 impl Shared {
-    /// Without updates, and with a reader of this name that holds every time.
-    pub fn new(layout: &Rc<Layout>, effort: MergeEffort, name: &Rc<str>) -> Shared {
+    /// Without updates, and without readers.
+    pub fn new(layout: &Rc<Layout>, effort: MergeEffort) -> Shared {
         Shared {
             spine: Spine::new(Rc::clone(layout), effort),
             builder: Builder::new(Rc::clone(layout)),
             upper: Time::MIN,
             asked: false,
-            holds: BTreeMap::from([((Time::MIN, Rc::clone(name)), 1)]),
+            holds: Holds::default(),
             listeners: Vec::new(),
             followers: Vec::new(),
             origin: None,
@@ -94,25 +94,16 @@ impl Shared {
         self.origin = Some((origin, told_max));
     }
 
-    pub fn hold(&mut self, since: Time, name: &Rc<str>) {
-        *self.holds.entry((since, Rc::clone(name))).or_insert(0) += 1;
-    }
-
-    pub fn release(&mut self, since: Time, name: &Rc<str>) {
-        let hold = (since, Rc::clone(name));
-        let count = self.holds.get_mut(&hold).expect("every reader's hold is counted");
-        *count -= 1;
-        if *count == 0 {
-            self.holds.remove(&hold);
-        }
-        self.spine.set_since(self.slowest(self.spine.upper()));
-    }
-
     /// The slowest reader bounds compaction; without readers, nothing before `upper` is asked for. Never as far as `upper`, so that an
     /// update sealed before `upper` keeps a time before it.
     fn slowest(&self, upper: Time) -> Time {
         let latest = upper.saturating_sub(1);
-        self.holds.keys().next().map_or(latest, |(since, _)| (*since).min(latest))
+        self.holds.least().map_or(latest, |since| since.min(latest))
+    }
+
+    /// Lets merges forget what readers have let go of.
+    pub fn follow_readers(&mut self) {
+        self.spine.set_since(self.slowest(self.spine.upper()));
     }
 
     pub fn has_held(&self) -> bool {
@@ -160,6 +151,7 @@ impl Shared {
         if self.dormancy.is_some() {
             return false;
         }
+        self.follow_readers();
         let holds_much = self.holds_much();
         if holds_much && *fuel > 0 {
             if !self.asked && self.fall_dormant() {
@@ -169,6 +161,12 @@ impl Shared {
             return self.spine.exert(fuel);
         }
         self.spine.exert(fuel) || holds_much
+    }
+
+    /// Merges the parts of very large runs, and what much was taken back of, using up `fuel` rows of work at most. Returns whether there is more to do.
+    pub fn tidy(&mut self, fuel: &mut isize) -> bool {
+        self.follow_readers();
+        self.spine.tidy(fuel)
     }
 
     /// Makes a run of what is complete, if there is anything. What the run brings may be compacted at once, as far as readers allow, if `compact`.
