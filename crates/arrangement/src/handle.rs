@@ -62,11 +62,19 @@ pub struct Stats {
 
 /// An arrangement without updates, and its first reader, which holds every time.
 pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
-    let shared = Rc::new(RefCell::new(Shared::new(&layout, effort)));
+    let shared = Rc::new(RefCell::new(Shared::new(&layout, effort, None)));
     (Writer { shared: Rc::clone(&shared) }, Reader::new(shared, layout, Time::MIN, Rc::from("")))
 }
 
 impl Writer {
+    /// An arrangement without updates for what goes with these rows, seldom, and is read by who reads them: until something is written to it, it is complete
+    /// where this one is, and nobody is woken. Cost: none, until then.
+    pub fn beside(&self, layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
+        let shared = Shared::new(&layout, effort, Some(&self.shared.borrow()));
+        let shared = Rc::new(RefCell::new(shared));
+        (Writer { shared: Rc::clone(&shared) }, Reader::new(shared, layout, Time::MIN, Rc::from("")))
+    }
+
     /// Takes a batch of rows. Lifetimes are written out as two updates.
     ///
     /// # Panics
@@ -77,7 +85,8 @@ impl Writer {
             return;
         }
         let mut shared = self.shared.borrow_mut();
-        assert!(batch.times().min() >= shared.upper, "no update is earlier than what is complete");
+        shared.break_silence();
+        assert!(batch.times().min() >= shared.upper(), "no update is earlier than what is complete");
         for follower in live(&mut shared.followers) {
             follower.borrow_mut().news.push(batch.clone());
         }
@@ -93,10 +102,9 @@ impl Writer {
     /// A time before the last one changes nothing.
     pub fn complete(&mut self, upper: Time) {
         let mut shared = self.shared.borrow_mut();
-        if upper <= shared.upper {
+        if !shared.set_upper(upper) {
             return;
         }
-        shared.upper = upper;
         let (listeners, followers) = (live(&mut shared.listeners), live(&mut shared.followers));
         let sealed = match listeners.is_empty() {
             true => {
@@ -109,7 +117,7 @@ impl Writer {
         // Those who are told may look at the arrangement when woken, so nothing is borrowed here.
         for queue in listeners {
             if let Some(sealed) = &sealed {
-                assert_eq!(queue.borrow().upper, sealed.lower, "a listener is told every interval");
+                assert_eq!(queue.borrow().upper(), sealed.lower, "a listener is told every interval");
             }
             Queue::tell(&queue, sealed.clone(), upper);
         }
@@ -118,13 +126,13 @@ impl Writer {
 
     /// Times are complete before this one.
     pub fn upper(&self) -> Time {
-        self.shared.borrow().upper
+        self.shared.borrow().upper()
     }
 
     /// Whether updates wait for their time to be complete.
     pub fn is_waiting(&self) -> bool {
         let shared = self.shared.borrow();
-        shared.builder.max_time().is_some_and(|last| last >= shared.upper)
+        shared.builder.max_time().is_some_and(|last| last >= shared.upper())
     }
 
     /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is more to do.
@@ -157,13 +165,21 @@ impl Audience {
     /// Wakes them all, though nothing is there yet. O(listeners).
     pub fn wake(&self) {
         let Some(shared) = self.shared.upgrade() else { return };
-        let shared = shared.borrow();
-        let listeners = shared.listeners.iter().filter_map(|queue| Queue::waker(queue));
-        let wakers: Vec<Rc<dyn Fn()>> =
-            listeners.chain(shared.followers.iter().filter_map(|queue| Queue::waker(queue))).collect();
-        drop(shared);
         // (As when they are told: nothing is borrowed while they are woken.)
-        wakers.iter().for_each(|wake| wake());
+        for at in 0.. {
+            let waker = {
+                let shared = shared.borrow();
+                let n_listeners = shared.listeners.len();
+                match (shared.listeners.get(at), at.checked_sub(n_listeners)) {
+                    (Some(listener), _) => Queue::waker(listener),
+                    (None, Some(at)) if at < shared.followers.len() => Queue::waker(&shared.followers[at]),
+                    _ => return,
+                }
+            };
+            if let Some(wake) = waker {
+                wake();
+            }
+        }
     }
 }
 
@@ -202,7 +218,7 @@ impl Reader {
 
     /// Times are complete before this one.
     pub fn upper(&self) -> Time {
-        self.shared.borrow().upper
+        self.shared.borrow().upper()
     }
 
     /// All updates, as sorted runs, oldest first. O(runs), and what is held is sorted, or all where it was left to its origin.
@@ -243,7 +259,7 @@ impl Reader {
             runs: spine.runs,
             readers: shared.holds.len(),
             since: shared.spine.since(),
-            upper: shared.upper,
+            upper: shared.upper(),
         }
     }
 
@@ -252,7 +268,7 @@ impl Reader {
     pub fn listen(&self, wake: Option<Box<dyn Fn()>>) -> Listener {
         let mut shared = self.shared.borrow_mut();
         shared.asked |= shared.wake() | shared.settle();
-        let queue = Queue::new(sealed_so_far(&shared.spine), shared.upper, wake);
+        let queue = Queue::new(sealed_so_far(&shared.spine), shared.upper(), shared.quiet_upper(), wake);
         shared.listeners.push(Rc::downgrade(&queue));
         Listener { queue }
     }
@@ -268,7 +284,7 @@ impl Reader {
         let runs = shared.spine.runs();
         let chunks = runs.iter().flat_map(|run| run.chunks()).filter(|chunk| chunk.facts().time_max > after);
         let batches = chunks.map(|chunk| chunk.to_batch()).chain(shared.builder.batches()).collect();
-        let queue = Queue::new(batches, shared.upper, wake);
+        let queue = Queue::new(batches, shared.upper(), shared.quiet_upper(), wake);
         shared.followers.push(Rc::downgrade(&queue));
         Follower { queue }
     }

@@ -5,7 +5,7 @@
 //!
 //! Cost: a pointer a run or batch.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
 
@@ -39,7 +39,9 @@ pub struct Sealed {
 /// What is not drained yet.
 pub(crate) struct Queue<T> {
     pub news: Vec<T>,
-    pub upper: Time,
+    upper: Time,
+    /// Counts instead of it while nothing was written: the upper of the arrangement beside.
+    quiet_upper: Option<Rc<Cell<Time>>>,
     wake: Option<Rc<dyn Fn()>>,
 }
 
@@ -51,7 +53,7 @@ impl Listener {
 
     /// Complete before this time: the end of the last interval drained or queued, or later.
     pub fn upper(&self) -> Time {
-        self.queue.borrow().upper
+        self.queue.borrow().upper()
     }
 }
 
@@ -59,13 +61,38 @@ impl Follower {
     /// The batches that came since the last call, and the time before which all have come.
     pub fn drain(&mut self) -> (Vec<Batch>, Time) {
         let mut queue = self.queue.borrow_mut();
-        (std::mem::take(&mut queue.news), queue.upper)
+        (std::mem::take(&mut queue.news), queue.upper())
+    }
+
+    /// Whether batches wait to be drained.
+    pub fn has_news(&self) -> bool {
+        !self.queue.borrow().news.is_empty()
+    }
+
+    /// The time before which all batches have come.
+    pub fn upper(&self) -> Time {
+        self.queue.borrow().upper()
     }
 }
 
 impl<T> Queue<T> {
-    pub fn new(news: Vec<T>, upper: Time, wake: Option<Box<dyn Fn()>>) -> Rc<RefCell<Queue<T>>> {
-        Rc::new(RefCell::new(Queue { news, upper, wake: wake.map(Rc::from) }))
+    pub fn new(
+        news: Vec<T>,
+        upper: Time,
+        quiet_upper: Option<Rc<Cell<Time>>>,
+        wake: Option<Box<dyn Fn()>>,
+    ) -> Rc<RefCell<Queue<T>>> {
+        Rc::new(RefCell::new(Queue { news, upper, quiet_upper, wake: wake.map(Rc::from) }))
+    }
+
+    pub fn upper(&self) -> Time {
+        self.quiet_upper.as_ref().map_or(self.upper, |upper| upper.get())
+    }
+
+    /// From now on the upper is what is told.
+    pub fn own_upper(&mut self, upper: Time) {
+        self.upper = upper;
+        self.quiet_upper = None;
     }
 
     /// What wakes whoever drains the queue, if somebody does who is to be woken.
@@ -88,7 +115,7 @@ impl<T> Queue<T> {
 
 impl<T> fmt::Debug for Queue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("news", &self.news.len()).field("upper", &self.upper).finish_non_exhaustive()
+        f.debug_struct("Queue").field("news", &self.news.len()).field("upper", &self.upper()).finish_non_exhaustive()
     }
 }
 

@@ -14,14 +14,14 @@
 //!
 //! Cost: a dormant arrangement, a pointer a batch; waking it, what telling costs, and a sort.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
 
 use anabranch_batch::{Batch, Time, Times};
 
 use crate::holds::Holds;
-use crate::listener::{Queue, Sealed};
+use crate::listener::{Queue, Sealed, live};
 use crate::{Builder, Layout, MergeEffort, Spine};
 
 /// Rows that are held in any case: sorting them while somebody waits takes a tenth of a millisecond.
@@ -49,7 +49,9 @@ pub(crate) struct Shared {
     /// What is in no run: held, or not complete.
     pub builder: Builder,
     /// Times are complete before this one; those from the spine's `upper` on are held.
-    pub upper: Time,
+    upper: Rc<Cell<Time>>,
+    /// The upper is that of another arrangement, since nothing was written yet.
+    is_quiet: bool,
     /// Somebody has asked for what was held since it last became too much.
     pub asked: bool,
     /// From which times on its readers read.
@@ -75,12 +77,13 @@ struct Dormancy {
 }
 
 impl Shared {
-    /// Without updates, and without readers.
-    pub fn new(layout: &Rc<Layout>, effort: MergeEffort) -> Shared {
+    /// Without updates, and without readers. If `beside` another, it is complete where that one is, until something is written.
+    pub fn new(layout: &Rc<Layout>, effort: MergeEffort, beside: Option<&Shared>) -> Shared {
         Shared {
             spine: Spine::new(Rc::clone(layout), effort),
             builder: Builder::new(Rc::clone(layout)),
-            upper: Time::MIN,
+            upper: beside.map_or_else(|| Rc::new(Cell::new(Time::MIN)), |other| Rc::clone(&other.upper)),
+            is_quiet: beside.is_some(),
             asked: false,
             holds: Holds::default(),
             listeners: Vec::new(),
@@ -88,6 +91,37 @@ impl Shared {
             origin: None,
             dormancy: None,
         }
+    }
+
+    /// Times are complete before this one.
+    pub fn upper(&self) -> Time {
+        self.upper.get()
+    }
+
+    /// Says that times before `upper` are complete. Returns whether they were not: they are if this is quiet, as soon as they are beside.
+    pub fn set_upper(&mut self, upper: Time) -> bool {
+        let is_later = !self.is_quiet && upper > self.upper();
+        if is_later {
+            self.upper.set(upper);
+        }
+        is_later
+    }
+
+    /// The upper of the arrangement beside, while it is that of this one.
+    pub fn quiet_upper(&self) -> Option<Rc<Cell<Time>>> {
+        self.is_quiet.then(|| Rc::clone(&self.upper))
+    }
+
+    /// Something is written: from now on there is an upper of its own, and whoever listens or follows is told of it.
+    pub fn break_silence(&mut self) {
+        if !std::mem::take(&mut self.is_quiet) {
+            return;
+        }
+        let upper = self.upper();
+        self.upper = Rc::new(Cell::new(upper));
+        self.spine.advance(upper);
+        live(&mut self.listeners).iter().for_each(|queue| queue.borrow_mut().own_upper(upper));
+        live(&mut self.followers).iter().for_each(|queue| queue.borrow_mut().own_upper(upper));
     }
 
     pub fn set_origin(&mut self, origin: Rc<dyn Origin>, told_max: usize) {
@@ -107,7 +141,7 @@ impl Shared {
     }
 
     pub fn has_held(&self) -> bool {
-        self.builder.min_time().is_some_and(|first| first < self.upper)
+        self.builder.min_time().is_some_and(|first| first < self.upper())
     }
 
     /// Whether what is held is worth sorting in spare time.
@@ -143,7 +177,7 @@ impl Shared {
 
     /// Puts what is held where readers see it, if there is anything. A dormant arrangement stays so.
     pub fn settle(&mut self) -> bool {
-        self.dormancy.is_none() && self.spine.upper() < self.upper && self.seal(true).is_some()
+        self.dormancy.is_none() && self.spine.upper() < self.upper() && self.seal(true).is_some()
     }
 
     /// In spare time: sorts what is held, if it is much, and merges, using up `fuel` rows of work at most. Returns whether there is more to do.
@@ -171,13 +205,13 @@ impl Shared {
 
     /// Makes a run of what is complete, if there is anything. What the run brings may be compacted at once, as far as readers allow, if `compact`.
     pub fn seal(&mut self, compact: bool) -> Option<Sealed> {
-        self.spine.set_since(self.slowest(self.upper));
+        self.spine.set_since(self.slowest(self.upper()));
         if !self.has_held() {
-            self.spine.advance(self.upper);
+            self.spine.advance(self.upper());
             return None;
         }
         let since = if compact { self.spine.since() } else { Time::MIN };
-        let run = Rc::new(self.builder.seal(self.spine.upper(), self.upper, since));
+        let run = Rc::new(self.builder.seal(self.spine.upper(), self.upper(), since));
         self.spine.insert(Rc::clone(&run));
         Some(Sealed { lower: run.lower(), upper: run.upper(), run })
     }
@@ -186,7 +220,7 @@ impl Shared {
     fn fall_dormant(&mut self) -> bool {
         let is_heard = self.listeners.iter().any(|listener| listener.strong_count() > 0);
         assert!(!is_heard, "what is listened to is sealed, not held");
-        let since = self.slowest(self.upper);
+        let since = self.slowest(self.upper());
         if !self.may_ask_origin() || since == Time::MIN || self.spine.time_max() > Some(since) {
             return false;
         }
@@ -208,7 +242,7 @@ impl Shared {
             self.wake();
             return;
         }
-        let slowest = self.slowest(self.upper);
+        let slowest = self.slowest(self.upper());
         let (rows, parts) = (self.builder.rows(), self.builder.parts());
         let Some(dormancy) = &mut self.dormancy else { return };
         if slowest > dormancy.since {

@@ -127,7 +127,8 @@ impl<'s> Chain<'s> {
         let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort };
         let mut errors_reader = None;
         if readers != Readers::Inside {
-            let (errors, reader) = Sealer::new(messages(), effort, chain.as_of());
+            let (writer, reader) = arranging.rows.writer.beside(messages(), effort);
+            let errors = Sealer { writer, as_of: chain.as_of() };
             (arranging.errors, errors_reader) = (Some(errors), Some(reader));
         }
         let name = format!("Arrange {name}");
@@ -148,7 +149,7 @@ impl<'s> Chain<'s> {
     fn into_arrangement(self, name: String, mut arranging: Arranging) {
         let scope = self.scope();
         let (operator, mut steps) = self.open(name, FrontierInterest::Always);
-        arranging.sealers().for_each(|sealer| steps.waker().add(sealer.writer.audience()));
+        steps.waker().add(arranging.rows.writer.audience());
         let again = scope.activator_for(operator.operator_info().address);
         operator.build_reschedule(move |_| {
             let meter = Meter::new("Arrange");
@@ -165,7 +166,7 @@ impl<'s> Chain<'s> {
     fn into_sealed_stream(self, name: String, mut arranging: Arranging) -> SealedStream<'s> {
         let scope = self.scope();
         let (mut operator, mut steps) = self.open(name, FrontierInterest::Always);
-        arranging.sealers().for_each(|sealer| steps.waker().add(sealer.writer.audience()));
+        steps.waker().add(arranging.rows.writer.audience());
         let (output, sealed) = operator.new_output::<Sealing>();
         let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
         let again = scope.activator_for(operator.operator_info().address);
@@ -203,10 +204,6 @@ struct Arranging {
 }
 
 impl Arranging {
-    fn sealers(&self) -> impl Iterator<Item = &Sealer> {
-        std::iter::once(&self.rows).chain(&self.errors)
-    }
-
     /// Arranges what a turn has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
     /// spare time.
     fn turn(&mut self, turn: Turn, again: &Activator) -> Vec<Sealing> {

@@ -138,6 +138,10 @@ impl ImportState {
 
     /// Brings what has come, and returns the frontier behind it.
     pub fn pull(&mut self, out: &mut Output) -> Time {
+        if let Some(upper) = self.idle_upper() {
+            self.upper = upper;
+            return upper;
+        }
         let mut batches = Vec::new();
         if let Some(history) = &self.history {
             if history.upper() <= self.as_of {
@@ -171,6 +175,13 @@ impl ImportState {
         self.upper = upper;
         self.give(batches, out);
         upper
+    }
+
+    /// The frontier, if there is nothing to bring.
+    fn idle_upper(&self) -> Option<Time> {
+        let follower = self.follower.as_ref().filter(|_| self.relay.is_none())?;
+        let is_idle = self.history.is_none() && self.snapshot.is_none() && !follower.has_news();
+        is_idle.then(|| follower.upper())
     }
 
     fn give(&self, batches: Vec<Batch>, out: &mut Output) {

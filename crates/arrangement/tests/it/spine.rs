@@ -197,6 +197,49 @@ fn a_listener_that_comes_late_hears_intervals_without_gaps() {
     }
 }
 
+/// The intervals and rows that a listener is told, and the end of what it knows.
+fn told(listener: &mut anabranch_arrangement::Listener) -> (Vec<(Time, Time, usize)>, Time) {
+    let sealed = listener.drain();
+    let intervals = sealed.iter().map(|sealed| (sealed.lower, sealed.upper, sealed.run.len()));
+    (intervals.collect(), listener.upper())
+}
+
+#[test]
+fn what_lies_beside_is_complete_with_the_rows_until_something_is_written() {
+    let rng = &mut Rng::new(6);
+    let (mut rows, _reader) = arrangement(layout(), MergeEffort::EAGER);
+    let (mut beside, reader) = rows.beside(layout(), MergeEffort::EAGER);
+    let woken = Rc::new(Cell::new(0));
+    let wake = || -> Option<Box<dyn Fn()>> {
+        let woken = Rc::clone(&woken);
+        Some(Box::new(move || woken.set(woken.get() + 1)))
+    };
+    let (mut early, mut follower) = (reader.listen(wake()), reader.follow(Time::MIN, wake()));
+    rows.complete(3);
+    beside.complete(3);
+    assert_eq!((reader.upper(), reader.stats().upper, woken.get()), (3, 3, 0));
+    assert_eq!((told(&mut early), follower.drain().1), ((vec![], 3), 3));
+    let mut late = reader.listen(wake());
+    assert_eq!(told(&mut late), (vec![(Time::MIN, 3, 0)], 3));
+    rows.complete(5);
+    assert_eq!((late.upper(), follower.upper(), follower.has_news()), (5, 5, false));
+
+    // From the first row on each goes its own way.
+    beside.push(batch(rng, 2, 7));
+    rows.complete(9);
+    assert_eq!((reader.upper(), early.upper(), follower.upper(), woken.get()), (5, 5, 5, 0));
+    assert!(follower.has_news() && beside.is_waiting());
+    beside.complete(9);
+    assert_eq!((reader.upper(), woken.get()), (9, 3));
+    assert_eq!((told(&mut early), told(&mut late)), ((vec![(5, 9, 2)], 9), (vec![(5, 9, 2)], 9)));
+    let (batches, upper) = follower.drain();
+    assert_eq!((batches.iter().map(Batch::len).sum::<usize>(), upper, reader.stats().rows), (2, 9, 2));
+    rows.close();
+    assert_eq!(reader.upper(), 9);
+    beside.close();
+    assert_eq!((reader.upper(), follower.upper()), (END, END));
+}
+
 /// How many pieces there are after so many one-row batches. With `asks`, somebody reads after each.
 fn pieces_after(batches: i64, asks: bool) -> usize {
     let rng = &mut Rng::new(8);

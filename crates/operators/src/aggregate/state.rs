@@ -161,6 +161,12 @@ impl<K: Kernel> Chunk<'_, K> {
     /// As [`Walk::each`]. (What a slot is after a segment it is before its next one.)
     #[inline]
     pub(crate) fn each<V: Clone>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
+        if let ([slot], [delta]) = (self.slot_of_segment, self.deltas) {
+            let state = &mut self.slots[*slot as usize];
+            let before = value(state);
+            K::merge(state, delta);
+            return pair(self.first, before, value(state));
+        }
         let mut latest: [Option<(u32, V)>; LATEST_SLOTS] = [const { None }; LATEST_SLOTS];
         for (segment, (&slot, delta)) in (self.first..).zip(self.slot_of_segment.iter().zip(self.deltas)) {
             let state = &mut self.slots[slot as usize];
