@@ -44,6 +44,25 @@ impl Expression for Column {
     }
 }
 
+/// The same value in every row.
+pub struct Constant {
+    one: ArrayRef,
+    general: ExpressionRef,
+}
+
+impl Constant {
+    /// What `general` always is, which is also in `one`, an array of one row: for that nothing is made.
+    pub fn new(one: ArrayRef, general: ExpressionRef) -> Constant {
+        Constant { one, general }
+    }
+}
+
+impl Expression for Constant {
+    fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String> {
+        if rows == 1 { Ok(Arc::clone(&self.one)) } else { self.general.evaluate(columns, rows) }
+    }
+}
+
 /// Evaluates over a whole batch.
 pub fn evaluate(expression: &ExpressionRef, batch: &Batch) -> Result<ArrayRef, String> {
     expression.evaluate(batch.columns(), batch.len())

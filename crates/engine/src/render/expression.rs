@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anabranch_batch::{Columns, types};
 use anabranch_operators::arithmetic::Arithmetic;
 use anabranch_operators::condition::Condition;
-use anabranch_operators::expression::{Column as PlainColumn, Expression, ExpressionRef};
+use anabranch_operators::expression::{Column as PlainColumn, Constant, Expression, ExpressionRef};
 use anabranch_operators::stage::Stage;
 use anabranch_sql::input::in_words;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
@@ -22,7 +22,7 @@ use datafusion_common::{DFSchema, DataFusionError};
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_expr::{Expr, Operator};
-use datafusion_physical_expr::expressions::{BinaryExpr, Column};
+use datafusion_physical_expr::expressions::{BinaryExpr, Column, Literal};
 use datafusion_physical_expr::utils::collect_columns;
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
@@ -112,6 +112,9 @@ impl Compiled {
         if let Some(column) = self.as_column() {
             return Arc::new(PlainColumn(column));
         }
+        if let Some(one) = self.constant() {
+            return Arc::new(Constant::new(one, Arc::new(self)));
+        }
         let term = kernels::term(&self.expr, &self.input, &self.output_type);
         let output_type = types::narrowed_type(&self.output_type);
         let general: ExpressionRef = Arc::new(self);
@@ -119,6 +122,13 @@ impl Compiled {
             Some(arithmetic) => Arc::new(arithmetic),
             None => general,
         }
+    }
+
+    /// The value of a literal, in one row.
+    fn constant(&self) -> Option<ArrayRef> {
+        self.expr.downcast_ref::<Literal>()?;
+        let columns = self.input.fields().iter().map(|field| new_null_array(field.data_type(), 1));
+        self.evaluate(&columns.collect(), 1).ok()
     }
 
     /// For operators that ask only of which rows it is true: NULL may become false.
@@ -227,7 +237,12 @@ fn stored_but(schema: &Schema, planned: &BTreeSet<usize>) -> SchemaRef {
 }
 
 /// NULL in every row.
-pub struct NullColumn(pub DataType);
+struct NullColumn(DataType);
+
+/// NULL in every row.
+pub fn null_column(data_type: &DataType) -> ExpressionRef {
+    Arc::new(Constant::new(new_null_array(data_type, 1), Arc::new(NullColumn(data_type.clone()))))
+}
 
 impl Expression for NullColumn {
     fn evaluate(&self, _columns: &Columns, rows: usize) -> Result<ArrayRef, String> {

@@ -18,7 +18,7 @@ use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Pl
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::expression::{Compiled, NullColumn, stage_of};
+use super::expression::{Compiled, null_column, stage_of};
 use super::physical::{JoinStep, MatchedStep, Step, StepId};
 use super::prepare::{ArrangedSide, Preparer, aggregate_spec, types_of};
 use crate::error::Error;
@@ -234,7 +234,7 @@ impl Preparer<'_> {
             if *column < n_left {
                 Arc::new(Column(place.next().expect("positions do not run out")))
             } else {
-                Arc::new(NullColumn(parts.types[*column].clone()))
+                null_column(&parts.types[*column])
             }
         });
         let stage = Stage { filter: vec![], kept: None, project: Some(project.collect()) };

@@ -261,6 +261,9 @@ impl Pieces {
     }
 }
 
+/// So few entries are picked, not filtered.
+const FEW_ENTRIES: usize = 8;
+
 /// Entries of pairs that are put out.
 struct Kept {
     entries: Vec<u32>,
@@ -292,6 +295,9 @@ impl Kept {
 
     fn filter(&self, results: Vec<ArrayRef>) -> Vec<ArrayRef> {
         let Some(mask) = &self.mask else { return results };
+        if self.entries.len() <= FEW_ENTRIES {
+            return gather::take(&results, &self.entries).to_vec();
+        }
         let filter = FilterBuilder::new(mask).optimize().build();
         let filtered =
             results.iter().map(|result| filter.filter(result).expect("a result has two entries per segment"));

@@ -143,7 +143,7 @@ impl<const N: usize> ExactSum<N> {
     ) -> ArrayRef {
         let mut pairs = Pairs::<T>::with_capacity(walk.len());
         walk.each_chunk(|chunk| match &narrow {
-            Some(narrow) if narrow.fits(&chunk) => narrow.step(chunk, &mut pairs, outcome),
+            Some(narrow) if chunk.deltas.len() > 1 && narrow.fits(&chunk) => narrow.step(chunk, &mut pairs, outcome),
             _ => chunk.each(&value, |segment, before, after| pairs.push(outcome, segment, before, after)),
         });
         match self.output_type {
@@ -286,6 +286,9 @@ fn magnitude_bits<N: Copy>(values: &[N], widen: impl Fn(N) -> i128) -> u32 {
     u128::BITS - magnitudes.leading_zeros()
 }
 
+/// For so few values it is not worth while to look how large they are.
+const FEW_ROWS: usize = 8;
+
 /// Values that stay in the first-level cache.
 const NARROW_ROWS: usize = 1 << 10;
 
@@ -305,6 +308,11 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
 ) -> Vec<Total<N>> {
     let values = argument.as_primitive::<T>().values();
     let is_plain = input.nulls().is_none() && matches!(input.diffs, Diffs::Constant(1));
+    if is_plain && values.len() <= FEW_ROWS && size_of::<T::Native>() <= size_of::<i64>() {
+        let mut sums = vec![0i128; n_segments];
+        values.iter().zip(input.segment).for_each(|(&value, &segment)| sums[segment as usize] += widen(value));
+        return totals(sums, input, Fixed::from);
+    }
     if let Some(sums) = is_plain.then(|| narrow_sums(values, input.segment, n_segments, widen)).flatten() {
         return totals(sums, input, |sum| i128::from(sum).into());
     }
