@@ -12,7 +12,7 @@ use anabranch_operators::import::{Horizon, no_horizon};
 use anabranch_operators::leisure;
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::CaptureRef;
-use anabranch_operators::steps::{Meter, StepStats, reset_steps, step_stats};
+use anabranch_operators::steps::{self, Meter, StepStats, reset_steps, step_stats};
 use anabranch_operators::temporal::egress::{EgressRef, Item};
 use arrow::array::{ArrayRef, AsArray};
 use timely::WorkerConfig;
@@ -297,10 +297,12 @@ impl WorkerState {
     /// Before the worker runs: says whether it has time to spare.
     pub(super) fn enter_turn(&self) {
         leisure::set_behind(self.behind);
+        steps::begin_round();
     }
 
     /// After the worker ran. Returns whether a dataflow is behind.
     pub(super) fn leave_turn(&mut self) -> bool {
+        steps::end_round();
         self.behind = self.behind && self.is_behind();
         self.behind
     }

@@ -90,13 +90,13 @@ impl<const N: usize> Kernel for ExactSum<N> {
             }
             DataType::Decimal64(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
-                let limit = 10u128.pow(u32::from(precision.min(DECIMAL64_MAX_PRECISION)));
+                let limit = power_of_ten(precision.min(DECIMAL64_MAX_PRECISION)) as u128;
                 let value = |total: &Total<N>| Ok(self.decimal(total, &rescale, limit)?.map(|value| value as i64));
                 self.pairs::<Decimal64Type>(walk, outcome, value)
             }
             DataType::Decimal128(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
-                let limit = 10u128.pow(u32::from(precision.min(38)));
+                let limit = power_of_ten(precision.min(38)) as u128;
                 let value = |total: &Total<N>| self.decimal(total, &rescale, limit);
                 match self.verb {
                     SumVerb::Sum => self.pairs_by::<Decimal128Type, _>(walk, outcome, value, rescale.narrow_sum(limit)),
@@ -214,6 +214,22 @@ impl<const N: usize> ExactSum<N> {
     }
 }
 
+/// The powers of ten that fit. (Results of a single row take no longer than computing three of them.)
+const POWERS_OF_TEN: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut digits = 1;
+    while digits < powers.len() {
+        powers[digits] = powers[digits - 1] * 10;
+        digits += 1;
+    }
+    powers
+};
+
+/// At most 38 digits.
+fn power_of_ten(digits: u8) -> i128 {
+    POWERS_OF_TEN[usize::from(digits)]
+}
+
 /// From one decimal scale to another.
 struct Rescale {
     factor: i128,
@@ -223,7 +239,7 @@ struct Rescale {
 impl Rescale {
     fn new(from: i8, to: i8) -> Rescale {
         let digits = i32::from(to) - i32::from(from);
-        let power = |digits: i32| 10i128.pow(digits.clamp(0, 38) as u32);
+        let power = |digits: i32| power_of_ten(digits.clamp(0, 38) as u8);
         Rescale { factor: power(digits), divisor: power(-digits) }
     }
 
