@@ -14,13 +14,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anabranch_arrangement::{Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
-use anabranch_batch::{Batch, END, Time, Times};
+use anabranch_batch::{Batch, Time, Times};
 use arrow::datatypes::DataType;
 use timely::Accountable;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::progress::operate::FrontierInterest;
-use timely::scheduling::Activator;
 
 use crate::Stream;
 use crate::chain::{Chain, Turn};
@@ -28,6 +27,7 @@ use crate::drive::Hold;
 use crate::leisure::is_leisure;
 use crate::runs::{Arranged, Runs};
 use crate::steps::Meter;
+use crate::waker::Waker;
 
 /// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
 const IDLE_FUEL: isize = 4096;
@@ -145,31 +145,20 @@ impl<'s> Chain<'s> {
         Made { rows: reader, sealed, errors: errors_reader }
     }
 
-    /// Arranges in an operator without an output: the runtime tracks no progress for it.
     fn into_arrangement(self, name: String, mut arranging: Arranging) {
-        let scope = self.scope();
-        let (operator, mut steps) = self.open(name, FrontierInterest::Always);
-        steps.waker().add(arranging.rows.writer.audience());
-        let again = scope.activator_for(operator.operator_info().address);
-        operator.build_reschedule(move |_| {
-            let meter = Meter::new("Arrange");
-            move |frontiers| {
-                let turn = steps.turn(frontiers);
-                let _step = meter.step();
-                let goes_on = turn.upto < END;
-                arranging.turn(turn, &again);
-                goes_on
-            }
+        let audience = arranging.rows.writer.audience();
+        let meter = Meter::new("Arrange");
+        self.into_end(name, Some(audience), move |turn, waker| {
+            let _step = meter.step();
+            arranging.turn(turn, waker);
         });
     }
 
     fn into_sealed_stream(self, name: String, mut arranging: Arranging) -> SealedStream<'s> {
-        let scope = self.scope();
         let (mut operator, mut steps) = self.open(name, FrontierInterest::Always);
         steps.waker().add(arranging.rows.writer.audience());
         let (output, sealed) = operator.new_output::<Sealing>();
         let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
-        let again = scope.activator_for(operator.operator_info().address);
         operator.build(move |mut capabilities| {
             steps.start_with(Hold::new(capabilities.pop().expect("one output")));
             let meter = Meter::new("Arrange");
@@ -177,7 +166,7 @@ impl<'s> Chain<'s> {
                 let turn = steps.turn(frontiers);
                 let _step = meter.step();
                 let (upto, pending) = (turn.upto, turn.pending);
-                let mut messages = arranging.turn(turn, &again);
+                let mut messages = arranging.turn(turn, steps.waker());
                 if !messages.is_empty() {
                     let capability = steps.hold.capability().expect("what is sealed came with a capability");
                     let mut output = output.activate();
@@ -206,7 +195,7 @@ struct Arranging {
 impl Arranging {
     /// Arranges what a turn has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
     /// spare time.
-    fn turn(&mut self, turn: Turn, again: &Activator) -> Vec<Sealing> {
+    fn turn(&mut self, turn: Turn, waker: &Waker) -> Vec<Sealing> {
         let is_idle = turn.out.rows.is_empty() && turn.upto <= self.rows.writer.upper();
         let mut messages: Vec<Sealing> = Vec::new();
         for batch in turn.out.errors {
@@ -225,10 +214,10 @@ impl Arranging {
         }
         let merges = self.effort != MergeEffort::LAZY;
         if merges && self.rows.writer.tidy(&mut { TIDY_FUEL }) {
-            again.activate();
+            waker.go_on();
         }
         if merges && self.idler.should_wait(is_idle, &mut self.rows.writer) {
-            again.activate_after(IDLE_PAUSE);
+            waker.go_on_after(IDLE_PAUSE);
         }
         messages
     }

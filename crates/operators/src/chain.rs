@@ -20,7 +20,7 @@
 
 use std::rc::Rc;
 
-use anabranch_arrangement::Origin;
+use anabranch_arrangement::{Audience, Origin};
 use anabranch_batch::{Batch, END, Time, Until};
 use timely::communication::Pull;
 use timely::container::NoopBuilder;
@@ -37,6 +37,7 @@ use crate::parcel::Parcel;
 use crate::recall::Recalling;
 use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
+use crate::tasks::Tasks;
 use crate::waker::Waker;
 use crate::{Scope, Stream};
 
@@ -51,10 +52,13 @@ pub struct Chain<'s> {
     as_of: Time,
     /// Rows with equal values in these columns are on one worker: the one of their hash.
     placed_by: Option<Vec<usize>>,
+    /// Where the end may be a task.
+    tasks: Option<Tasks>,
 }
 
-/// Opens a feed: connects its inputs to the operator, which the waker wakes.
-pub(crate) type Open<'s> = Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &Waker) -> Box<dyn Feed> + 's>;
+/// Opens a feed: connects its inputs to the operator, which the waker wakes; the interest is that of edges in their frontiers.
+pub(crate) type Open<'s> =
+    Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &Waker, FrontierInterest) -> Box<dyn Feed> + 's>;
 
 enum Head<'s> {
     /// The rows of a stream; with several workers, equal keys on one of them if there is a key.
@@ -117,11 +121,13 @@ impl<'s> Chain<'s> {
             links: vec![],
             as_of,
             placed_by: None,
+            tasks: None,
         }
     }
 
     pub(crate) fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, open: Open<'s>) -> Chain<'s> {
-        Chain { scope, kind, has_feed: true, heads: vec![Head::Feed(open)], links: vec![], as_of, placed_by: None }
+        let heads = vec![Head::Feed(open)];
+        Chain { scope, kind, has_feed: true, heads, links: vec![], as_of, placed_by: None, tasks: None }
     }
 
     /// The rows and row errors of all chains together.
@@ -135,12 +141,20 @@ impl<'s> Chain<'s> {
         all
     }
 
+    /// The same with its links in the heads.
     fn without_links(self) -> Chain<'s> {
+        let Chain { scope, kind, as_of, .. } = self;
         if self.links.is_empty() {
             return self;
         }
-        let as_of = self.as_of;
-        Chain::of_stream(self.into_stream(), as_of)
+        if self.links.iter().any(|link| matches!(link, Link::Timed(_))) {
+            return Chain::of_stream(self.into_stream(), as_of);
+        }
+        let open: Open<'s> = Box::new(move |operator, waker, interest| {
+            let feeds = open_all(self.heads, operator, waker, interest);
+            Box::new(Linked { feeds, links: self.links })
+        });
+        Chain::of_feed(scope, kind, as_of, open)
     }
 
     /// Then a function of each batch of rows, some of which may be absent; row errors pass.
@@ -180,14 +194,20 @@ impl<'s> Chain<'s> {
         self
     }
 
+    /// May be a task, if it ends in this dataflow and has no edges.
+    pub fn among(mut self, tasks: &Tasks) -> Chain<'s> {
+        self.tasks = Some(tasks.clone());
+        self
+    }
+
     /// With rows of equal `key` on one worker.
     pub(crate) fn by_key(self, key: Vec<usize>) -> Chain<'s> {
         if self.scope.peers() == 1 || self.placed_by.as_ref() == Some(&key) {
             return self;
         }
-        let (scope, kind, as_of) = (self.scope, self.kind, self.as_of);
+        let (scope, kind, as_of, tasks) = (self.scope, self.kind, self.as_of, self.tasks.clone());
         let heads = vec![Head::Edge(self.into_stream(), Some(key.clone()))];
-        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: Some(key) }
+        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: Some(key), tasks }
     }
 
     /// The end of the chain as an edge.
@@ -216,21 +236,37 @@ impl<'s> Chain<'s> {
         stream
     }
 
-    /// The end of the chain as a function of what each turn brings, in an operator without an output: the runtime tracks no progress for it.
-    pub(crate) fn into_sink(self, name: String, mut sink: impl FnMut(Turn) + 'static) {
+    /// The end of the chain as a function of what each turn brings, in a task if nothing comes over an edge, else in an operator without an output, for which the runtime tracks no progress.
+    /// Whoever hears what the end makes is its audience.
+    pub(crate) fn into_end(
+        self,
+        name: String,
+        audience: Option<Audience>,
+        mut end: impl FnMut(Turn, &Waker) + 'static,
+    ) {
+        let tasks = self.tasks.clone();
         let (operator, mut steps) = self.open(name, FrontierInterest::Always);
-        operator.build_reschedule(move |_| {
-            move |frontiers| {
-                let turn = steps.turn(frontiers);
-                let goes_on = turn.upto < END;
-                sink(turn);
-                goes_on
+        audience.into_iter().for_each(|audience| steps.waker.add(audience));
+        let waker = steps.waker.clone();
+        let tasks = tasks.filter(|_| operator.shape().inputs() == 0);
+        let turn = move |frontiers: &[MutableAntichain<Time>]| {
+            let turn = steps.turn(frontiers);
+            let goes_on = turn.upto < END;
+            end(turn, &steps.waker);
+            goes_on
+        };
+        match tasks {
+            Some(tasks) => {
+                // (The runtime wants an operator where it has given a number for one.)
+                operator.build_reschedule(|_| |_| false);
+                let mut turn = turn;
+                waker.move_to(tasks.add(move || turn(&[])));
             }
-        });
-    }
-
-    pub(crate) fn scope(&self) -> Scope<'s> {
-        self.scope
+            None => {
+                let mut turn = turn;
+                operator.build_reschedule(move |_| move |frontiers| turn(frontiers));
+            }
+        }
     }
 
     pub(crate) fn as_of(&self) -> Time {
@@ -251,25 +287,51 @@ impl<'s> Chain<'s> {
         let mut operator = OperatorBuilder::new(name, scope);
         let address = operator.operator_info().address;
         let waker = Waker::new(scope.activator_for(address));
-        let mut feeds: Vec<Box<dyn Feed>> = Vec::with_capacity(heads.len());
-        for head in heads {
-            let index = operator.shape().inputs();
-            feeds.push(match head {
-                Head::Feed(open) => open(&mut operator, &waker),
-                Head::Edge(stream, key) => {
-                    let feed: Box<dyn Feed> = match key.filter(|_| scope.peers() > 1) {
-                        Some(key) => Box::new(Edge { input: operator.new_input(stream, by_key(key)), index }),
-                        None => Box::new(Edge { input: operator.new_input(stream, Pipeline), index }),
-                    };
-                    operator.set_notify_for(index, interest);
-                    feed
-                }
-            });
-        }
+        let feeds = open_all(heads, &mut operator, &waker, interest);
         // (An operator without inputs is not scheduled by what comes in.)
         waker.go_on();
         let steps = Steps { feeds, links, as_of, hold: Hold::none(), waker, meter: Meter::new(kind) };
         (operator, steps)
+    }
+}
+
+fn open_all<'s>(
+    heads: Vec<Head<'s>>,
+    operator: &mut OperatorBuilder<'s, Time>,
+    waker: &Waker,
+    interest: FrontierInterest,
+) -> Vec<Box<dyn Feed>> {
+    let open = |head| -> Box<dyn Feed> {
+        let index = operator.shape().inputs();
+        let feed: Box<dyn Feed> = match head {
+            Head::Feed(open) => return open(operator, waker, interest),
+            Head::Edge(stream, Some(key)) if stream.scope().peers() > 1 => {
+                Box::new(Edge { input: operator.new_input(stream, by_key(key)), index })
+            }
+            Head::Edge(stream, _) => Box::new(Edge { input: operator.new_input(stream, Pipeline), index }),
+        };
+        operator.set_notify_for(index, interest);
+        feed
+    };
+    heads.into_iter().map(open).collect()
+}
+
+/// Feeds, and functions of what they bring, as a feed.
+struct Linked {
+    feeds: Vec<Box<dyn Feed>>,
+    links: Vec<Link>,
+}
+
+impl Feed for Linked {
+    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+        let others = std::mem::take(&mut pulled.out.rows);
+        self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, pulled));
+        for link in &mut self.links {
+            let Link::Apply(apply) = link else { unreachable!("a feed's links are functions of batches") };
+            let rows = std::mem::take(&mut pulled.out.rows);
+            rows.into_iter().for_each(|batch| apply(batch, &mut pulled.out));
+        }
+        pulled.out.rows.splice(0..0, others);
     }
 }
 
@@ -443,7 +505,7 @@ pub fn timed<'s>(
     tactic: Box<dyn Timed>,
 ) -> Chain<'s> {
     let scope = inputs.first().expect("a tactic has an input").0.scope();
-    let open: Open<'s> = Box::new(move |operator, _| {
+    let open: Open<'s> = Box::new(move |operator, _, _| {
         let first = operator.shape().inputs();
         let tactic = Advancing::new(tactic, as_of);
         if scope.peers() == 1 {

@@ -72,7 +72,7 @@ pub enum Content {
 /// Without an import.
 pub fn import(scope: Scope<'_>, imports: Vec<StreamImport>) -> Chain<'_> {
     let as_of = imports.iter().map(|import| import.as_of).min().expect("something is imported");
-    let open: Open<'_> = Box::new(move |_, waker| {
+    let open: Open<'_> = Box::new(move |_, waker, _| {
         let imports = imports.into_iter().map(|import| ImportState::new(import, waker));
         Box::new(Imports(imports.collect()))
     });

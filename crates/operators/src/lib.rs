@@ -11,7 +11,7 @@
 //!
 //! Reading order: [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow), [`stage`], [`arrange`], [`join`],
 //! [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`recognize`], [`drive`] (drivers), [`sink`] (how changes leave),
-//! [`temporal`] (verbs on events), [`chain`] (steps that are one operator of the runtime), `recall` (steps that tell their rows again), [`steps`] (how long they run).
+//! [`temporal`] (verbs on events), [`chain`] (steps that are one operator of the runtime), [`tasks`] (operators that the runtime need not know), `recall` (steps that tell their rows again), [`steps`] (how long they run).
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
@@ -44,6 +44,7 @@ pub mod sink;
 pub mod stage;
 pub mod steps;
 pub mod tactic;
+pub mod tasks;
 pub mod temporal;
 pub mod threshold;
 pub mod top_k;

@@ -34,7 +34,7 @@ pub fn capture(chain: Chain<'_>, n_columns: usize) -> CaptureRef {
     let target = Rc::clone(&captured);
     let mut rows = Pending::default();
     let mut errors = Pending::default();
-    chain.by_key((0..n_columns).collect()).into_sink("Capture".to_owned(), move |turn| {
+    chain.by_key((0..n_columns).collect()).into_end("Capture".to_owned(), None, move |turn, _| {
         turn.out.rows.into_iter().for_each(|batch| rows.push(batch));
         turn.out.errors.into_iter().for_each(|batch| errors.push(batch));
         let mut target = target.borrow_mut();

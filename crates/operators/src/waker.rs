@@ -6,29 +6,47 @@
 //! order of what they read: so each finds what those before it have just made, and a commit goes through all of them in one round, where each would take a
 //! round of its own if it were woken by the one before it.
 //!
+//! (Tasks need not be woken ahead: one that is woken in a round has its turn in it, if it comes later.)
+//!
 //! Cost: a flag, and the first time a walk over the listeners.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 use anabranch_arrangement::Audience;
 use timely::scheduling::Activator;
+
+use crate::tasks::TaskWaker;
 
 /// Wakes one operator. Clones wake the same.
 #[derive(Clone)]
 pub(crate) struct Waker(Rc<Inner>);
 
 struct Inner {
-    activator: Activator,
+    operator: RefCell<Operator>,
     /// Whether the runtime has been told since the last turn began.
     is_told: Cell<bool>,
     /// Of what the operator arranges.
     audiences: RefCell<Vec<Audience>>,
 }
 
+/// Who schedules the operator.
+enum Operator {
+    Runtime(Activator),
+    Task(TaskWaker),
+}
+
 impl Waker {
     pub fn new(activator: Activator) -> Waker {
-        Waker(Rc::new(Inner { activator, is_told: Cell::new(false), audiences: RefCell::default() }))
+        let operator = RefCell::new(Operator::Runtime(activator));
+        Waker(Rc::new(Inner { operator, is_told: Cell::new(false), audiences: RefCell::default() }))
+    }
+
+    /// From now on the operator is a task, which is awake.
+    pub fn move_to(&self, task: TaskWaker) {
+        self.0.operator.replace(Operator::Task(task));
+        self.0.is_told.set(true);
     }
 
     /// From now on those are woken too.
@@ -38,8 +56,7 @@ impl Waker {
 
     /// Lets the operator have a turn, and those after it that will hear of it.
     pub fn wake(&self) {
-        if !self.0.is_told.replace(true) {
-            self.0.activator.activate();
+        if !self.0.is_told.replace(true) && matches!(*self.schedule(), Operator::Runtime(_)) {
             self.0.audiences.borrow().iter().for_each(Audience::wake);
         }
     }
@@ -47,7 +64,24 @@ impl Waker {
     /// Lets the operator go on with what it has.
     pub fn go_on(&self) {
         if !self.0.is_told.replace(true) {
-            self.0.activator.activate();
+            self.schedule();
+        }
+    }
+
+    fn schedule(&self) -> Ref<'_, Operator> {
+        let operator = self.0.operator.borrow();
+        match &*operator {
+            Operator::Runtime(activator) => activator.activate(),
+            Operator::Task(task) => task.wake(),
+        }
+        operator
+    }
+
+    /// Lets the operator go on after a while.
+    pub fn go_on_after(&self, delay: Duration) {
+        match &*self.0.operator.borrow() {
+            Operator::Runtime(activator) => activator.activate_after(delay),
+            Operator::Task(task) => task.wake_after(delay),
         }
     }
 

@@ -131,9 +131,8 @@ fn serve(worker: &mut Worker, state: &mut WorkerState, commands: &Receiver<Comma
                 Err(TryRecvError::Disconnected) => return,
             }
         }
-        state.enter_turn();
-        // While a question is being answered there is work, although no dataflow may have any.
-        worker.step_or_park(if state.is_reading() { Some(Duration::ZERO) } else { Some(SLEEP_MAX) });
+        let sleep = state.enter_turn(SLEEP_MAX);
+        worker.step_or_park(Some(sleep));
         state.answer();
         state.leave_turn();
         if failure.get().is_some() {

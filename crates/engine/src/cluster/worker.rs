@@ -1,9 +1,10 @@
 //! One worker: its inputs, arrangements and dataflows, and the questions that wait for an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapshot, probe, snapshot};
 use anabranch_batch::consolidate::consolidate;
@@ -13,6 +14,7 @@ use anabranch_operators::leisure;
 use anabranch_operators::relay::Relay;
 use anabranch_operators::sink::CaptureRef;
 use anabranch_operators::steps::{self, Meter, StepStats, reset_steps, step_stats};
+use anabranch_operators::tasks::{TaskId, Tasks};
 use anabranch_operators::temporal::egress::{EgressRef, Item};
 use arrow::array::{ArrayRef, AsArray};
 use timely::WorkerConfig;
@@ -68,11 +70,14 @@ pub(super) struct WorkerState {
     answering: Meter,
     /// A dataflow may be behind.
     behind: bool,
+    tasks: Tasks,
 }
 
 struct Installed {
     /// Timely's number of the dataflow.
     index: usize,
+    /// What of it timely need not know.
+    tasks: Range<TaskId>,
     exports: Vec<ArrangementId>,
     capture: Option<CaptureRef>,
     events: Option<EgressRef>,
@@ -115,6 +120,7 @@ impl WorkerState {
             waiting: Vec::new(),
             answering: Meter::new("Answer"),
             behind: false,
+            tasks: Tasks::default(),
         }
     }
 
@@ -197,13 +203,16 @@ impl WorkerState {
             horizon: Rc::clone(&horizon),
             effort: self.effort,
             egress,
+            tasks: self.tasks.clone(),
             worker: worker.index(),
             workers: worker.peers(),
         };
         let index = worker.next_dataflow_index();
+        let first_task = self.tasks.next_id();
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
         let rendered =
             worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, name, physical, &mut shared, options));
+        let tasks = first_task..self.tasks.next_id();
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
         for (arrangement, exported) in rendered.exports {
             let mut exported = Exported { rows: exported.rows.named(SESSION), errors: exported.errors.named(SESSION) };
@@ -213,12 +222,13 @@ impl WorkerState {
             self.arrangements.insert(arrangement, exported);
         }
         let Rendered { capture, events, .. } = rendered;
-        self.dataflows.insert(dataflow, Installed { index, exports, capture, events, horizon });
+        self.dataflows.insert(dataflow, Installed { index, tasks, exports, capture, events, horizon });
     }
 
     fn uninstall(&mut self, worker: &mut Worker, dataflow: DataflowId) {
         if let Some(installed) = self.dataflows.remove(&dataflow) {
             worker.drop_dataflow(installed.index);
+            self.tasks.remove(installed.tasks);
             for arrangement in installed.exports {
                 self.arrangements.remove(&arrangement);
             }
@@ -239,7 +249,7 @@ impl WorkerState {
     }
 
     /// Whether a question is being answered: there is work although no dataflow has any.
-    pub(super) fn is_reading(&self) -> bool {
+    fn is_reading(&self) -> bool {
         self.waiting.iter().any(|question| matches!(question, Waiting::Reading { .. }))
     }
 
@@ -294,10 +304,17 @@ impl WorkerState {
         Some(complete.chain(captured).chain(events).min().unwrap_or(END))
     }
 
-    /// Before the worker runs: says whether it has time to spare.
-    pub(super) fn enter_turn(&self) {
+    /// Before the worker runs: says whether it has time to spare, and lets tasks have their turns. Returns how long the worker may sleep, at most `sleep_max`.
+    pub(super) fn enter_turn(&self, sleep_max: Duration) -> Duration {
         leisure::set_behind(self.behind);
         steps::begin_round();
+        // (After tasks have run there may be answers, and what they woke.)
+        let is_busy = self.tasks.run_round() || self.is_reading();
+        if is_busy || sleep_max.is_zero() {
+            return Duration::ZERO;
+        }
+        steps::begin_round();
+        self.tasks.idle_for().map_or(sleep_max, |idle| idle.min(sleep_max))
     }
 
     /// After the worker ran. Returns whether a dataflow is behind.
@@ -346,6 +363,7 @@ impl WorkerState {
         self.arrangements.clear();
         for (_, installed) in std::mem::take(&mut self.dataflows) {
             worker.drop_dataflow(installed.index);
+            self.tasks.remove(installed.tasks);
         }
         self.relays.clear();
     }
@@ -366,16 +384,19 @@ fn read_on(mut snapshot: Snapshot, mut result: PeekResult, reply: Reply<PeekResu
 pub(super) struct Local {
     worker: Worker,
     state: WorkerState,
+    /// There may be dataflows of which timely knows.
+    has_dataflows: bool,
 }
 
 impl Local {
     pub(super) fn new(effort: MergeEffort) -> Local {
         let allocator = Allocator::Thread(Thread::default());
         let worker = Worker::new(WorkerConfig::default(), allocator, Some(Instant::now()));
-        Local { worker, state: WorkerState::new(effort) }
+        Local { worker, state: WorkerState::new(effort), has_dataflows: false }
     }
 
     pub(super) fn handle(&mut self, command: Command) {
+        self.has_dataflows |= matches!(command, Command::Install { .. });
         self.state.handle(&mut self.worker, command);
     }
 
@@ -386,8 +407,10 @@ impl Local {
 
     /// One turn; true if something was left to do.
     pub(super) fn step(&mut self) -> bool {
-        self.state.enter_turn();
-        self.worker.step();
+        self.state.enter_turn(Duration::ZERO);
+        if self.has_dataflows {
+            self.has_dataflows = self.worker.step();
+        }
         self.state.answer();
         self.state.leave_turn()
     }

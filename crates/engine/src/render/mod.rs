@@ -31,6 +31,7 @@ use anabranch_operators::recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::relay::Relay;
 use anabranch_operators::runs::{Arranged, Runs, RunsImport};
 use anabranch_operators::sink::{CaptureRef, capture};
+use anabranch_operators::tasks::Tasks;
 use anabranch_operators::temporal::egress::{EgressRef, egress};
 use anabranch_operators::threshold::Threshold;
 use anabranch_operators::top_k::TopK;
@@ -72,6 +73,8 @@ pub(crate) struct RenderOptions {
     pub horizon: Horizon,
     pub effort: MergeEffort,
     pub egress: Egress,
+    /// The worker's.
+    pub tasks: Tasks,
     /// This worker's number, and how many there are.
     pub worker: usize,
     pub workers: usize,
@@ -93,7 +96,7 @@ pub(crate) fn render<'s>(
         renderer.built.push(built);
     }
     let exports = renderer.exports();
-    let capture = (wanted == Egress::Changes).then(|| capture(renderer.chain(physical.root), physical.types.len()));
+    let capture = (wanted == Egress::Changes).then(|| capture(renderer.end(physical.root), physical.types.len()));
     let events = (wanted == Egress::Events).then(|| egress(renderer.stream(physical.root)));
     Rendered { exports, capture, events }
 }
@@ -134,6 +137,11 @@ impl<'s> Renderer<'s, '_, '_> {
             Built::Chain(chain) => chain,
             _ => unreachable!("a chain with one user was prepared here"),
         }
+    }
+
+    /// A step, to be ended.
+    fn end(&mut self, step: StepId) -> Chain<'s> {
+        self.chain(step).among(&self.options.tasks)
     }
 
     fn stream(&mut self, step: StepId) -> Stream<'s> {
@@ -260,7 +268,7 @@ impl<'s> Renderer<'s, '_, '_> {
             (Some(_), 0) => Readers::Outside,
             (Some(_), _) => Readers::Everywhere,
         };
-        let made = self.chain(input).arrange_for(readers, self.name, layout, self.options.effort);
+        let made = self.end(input).arrange_for(readers, self.name, layout, self.options.effort);
         let Made { rows, sealed, errors } = made;
         self.errors = self.errors.take().or(errors);
         (rows.named(self.name), sealed.map(Runs::Edge))

@@ -62,7 +62,7 @@ const FUEL_PER_TURN: usize = 1 << 17;
 /// Joins two arrangements.
 pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
-    let open: Open<'s> = Box::new(move |operator, waker| {
+    let open: Open<'s> = Box::new(move |operator, waker, _| {
         let (left_reader, left) = left.open(operator, waker);
         let (right_reader, right) = right.open(operator, waker);
         Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]) })

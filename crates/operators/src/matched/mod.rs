@@ -84,7 +84,7 @@ pub struct MatchedSpec {
 /// Runs a [`Matched`] over two arrangements.
 pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: MatchedSpec) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
-    let open: Open<'s> = Box::new(move |operator, waker| {
+    let open: Open<'s> = Box::new(move |operator, waker, _| {
         let (left_reader, left) = left.open(operator, waker);
         let (right_reader, right) = right.open(operator, waker);
         let readers = Readers { left: left_reader, right: right_reader };
