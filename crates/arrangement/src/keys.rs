@@ -71,6 +71,11 @@ impl Keys {
         if key != run.layout().key || run.parts().len() > 1 {
             return Keys::from_unsorted(run, key, nulls);
         }
+        if let [chunk] = run.chunks()
+            && chunk.len() == 1
+        {
+            return Keys::from_row(chunk, key, nulls);
+        }
         let mut walk = Walk { picks: Vec::new(), hashes: Vec::new() };
         let mut of_row: Vec<Vec<u32>> = Vec::with_capacity(run.chunks().len());
         let mut previous: Option<(u32, &Rc<Chunk>)> = None;
@@ -89,6 +94,16 @@ impl Keys {
             }
         };
         (Keys { hashes: walk.hashes, columns, exact }, of_row)
+    }
+
+    /// The key of a chunk of one row.
+    fn from_row(chunk: &Chunk, key: &[usize], nulls: NullKeys) -> (Keys, Vec<Vec<u32>>) {
+        let (columns, exact) = (pick_columns(chunk.columns(), key), chunk.facts().exact.key);
+        if nulls == NullKeys::Skip && columns.iter().any(|column| column.logical_null_count() > 0) {
+            let columns = gather::take(&columns, &[]);
+            return (Keys { hashes: vec![], columns, exact }, vec![vec![SKIPPED]]);
+        }
+        (Keys { hashes: vec![chunk.hashes().at(0)], columns, exact }, vec![vec![0]])
     }
 
     /// Number of keys.

@@ -65,24 +65,43 @@ pub(crate) fn coerce(
     Ok(columns)
 }
 
-/// The columns of a schema that fits ([`fits_as_it_is`]) as they are stored; `None` if a value has too many digits, of which [`coerce`] tells more.
-pub(crate) fn as_stored(columns: &[ArrayRef]) -> Option<Vec<ArrayRef>> {
-    let stored = columns.iter().map(|column| match column.data_type() {
-        DataType::Decimal128(..) => types::narrowed(column).ok(),
-        _ => Some(column.clone()),
-    });
-    stored.collect()
+/// A schema whose columns [`coerce`] leaves as they are, but for the width of decimals, unless there is a NULL or a digit too many.
+#[derive(Clone, Debug)]
+pub(crate) struct Fitting {
+    schema: SchemaRef,
+    has_wide_decimals: bool,
 }
 
-/// Whether [`coerce`] leaves columns of this schema as they are, but for the width of decimals, unless there is a NULL or a digit too many.
-pub(crate) fn fits_as_it_is(target: Target<'_>, given: &Schema) -> bool {
-    let (given, wanted) = (given.fields(), target.schema.fields());
-    let fits = |(given, wanted): (&Arc<Field>, &Arc<Field>)| {
-        given.name() == wanted.name()
-            && types::widened_type(given.data_type()) == *wanted.data_type()
-            && TextLimit::of(wanted).is_none()
-    };
-    given.len() == wanted.len() && given.iter().zip(wanted).all(fits)
+impl Fitting {
+    /// The schema, if it is such a one.
+    pub fn of(target: Target<'_>, schema: &SchemaRef) -> Option<Fitting> {
+        let (given, wanted) = (schema.fields(), target.schema.fields());
+        let fits = |(given, wanted): (&Arc<Field>, &Arc<Field>)| {
+            given.name() == wanted.name()
+                && types::widened_type(given.data_type()) == *wanted.data_type()
+                && TextLimit::of(wanted).is_none()
+        };
+        let is_wide = |field: &Arc<Field>| matches!(field.data_type(), DataType::Decimal128(..));
+        let all_fit = given.len() == wanted.len() && given.iter().zip(wanted).all(fits);
+        all_fit.then(|| Fitting { schema: Arc::clone(schema), has_wide_decimals: given.iter().any(is_wide) })
+    }
+
+    /// Whether the batch has this very schema.
+    pub fn is_of(&self, batch: &RecordBatch) -> bool {
+        Arc::ptr_eq(&self.schema, batch.schema_ref())
+    }
+
+    /// The batch's columns as they are stored; `None` if a value has too many digits, of which [`coerce`] tells more.
+    pub fn as_stored(&self, columns: &[ArrayRef]) -> Option<Vec<ArrayRef>> {
+        if !self.has_wide_decimals {
+            return Some(columns.to_vec());
+        }
+        let stored = columns.iter().map(|column| match column.data_type() {
+            DataType::Decimal128(..) => types::narrowed(column).ok(),
+            _ => Some(Arc::clone(column)),
+        });
+        stored.collect()
+    }
 }
 
 /// For each column of the target, the batch's column.

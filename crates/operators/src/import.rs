@@ -169,6 +169,7 @@ impl ImportState {
         };
         // (No update has the least time.)
         match self.upper > self.as_of || self.as_of == Time::MIN {
+            true if batches.is_empty() => batches = live,
             true => batches.extend(live),
             false => batches.extend(live.into_iter().map(|batch| batch.after(self.as_of))),
         }

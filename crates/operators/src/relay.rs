@@ -7,7 +7,6 @@
 //! A subscriber that was dropped is forgotten at the next push. Source: DESIGN 6 (library mode: the caller's push does the work).
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use anabranch_batch::{Batch, Time};
@@ -27,7 +26,7 @@ pub struct Relay {
 pub struct Subscriber(Rc<RefCell<Queue>>);
 
 struct Queue {
-    batches: VecDeque<Batch>,
+    batches: Vec<Batch>,
     upper: Time,
     wake: Option<Waker>,
 }
@@ -54,7 +53,7 @@ impl Relay {
         let (first, last) = batch.times().range();
         assert!(first >= self.upper, "pushed a time that was declared complete");
         self.open.push((batch.clone(), last));
-        self.each(|queue| queue.batches.push_back(batch.clone()));
+        self.each(|queue| queue.batches.push(batch.clone()));
     }
 
     /// Promises that no update with a time before `upper` will be pushed.
@@ -98,7 +97,7 @@ impl Subscriber {
     /// The batches that arrived since the last call, and the frontier behind them.
     pub fn drain(&mut self) -> (Vec<Batch>, Time) {
         let mut queue = self.0.borrow_mut();
-        (queue.batches.drain(..).collect(), queue.upper)
+        (std::mem::take(&mut queue.batches), queue.upper)
     }
 }
 

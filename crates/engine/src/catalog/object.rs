@@ -9,6 +9,7 @@ use datafusion_expr::sqlparser::ast;
 
 use super::Watermark;
 use crate::cluster::{ArrangementId, CollectionId, DataflowId};
+use crate::coerce::Fitting;
 
 /// A relation: table, source, view or materialized view.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ pub(crate) struct Object {
     /// What a source was opened with.
     pub source: Option<SourceOptions>,
     /// The schema of rows that came last and fitted as they were.
-    pub accepts: Option<SchemaRef>,
+    pub fitting: Option<Fitting>,
     /// Whether the session made it for itself: it is not listed, and nobody else writes to it.
     pub is_hidden: bool,
 }

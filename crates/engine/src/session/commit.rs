@@ -7,7 +7,6 @@
 //! go at once, and tells dataflows which of the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::array::{ArrayRef, RecordBatch};
@@ -15,7 +14,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use super::Session;
 use crate::catalog::{Arrival, Object, Retain, kind_name};
 use crate::cluster::CollectionId;
-use crate::coerce::{Target, as_stored, check_not_null, coerce, fits_as_it_is};
+use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
 /// Commits the session may be ahead of the workers.
@@ -177,16 +176,16 @@ impl Session {
         if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
             return Err(Error::invalid(format!("rows cannot be written to {} \"{relation}\"", kind_name(object.kind))));
         }
-        if object.accepts.as_ref().is_some_and(|schema| Arc::ptr_eq(schema, batch.schema_ref())) {
+        if let Some(fitting) = object.fitting.as_ref().filter(|fitting| fitting.is_of(batch)) {
             check_not_null(target(object), batch.columns())?;
-            if let Some(columns) = as_stored(batch.columns()) {
+            if let Some(columns) = fitting.as_stored(batch.columns()) {
                 return Ok(columns);
             }
         }
         let columns = coerce(target(object), batch, |idx, n_rows| self.default_column(object, idx, n_rows))?;
-        let accepts = fits_as_it_is(target(object), batch.schema_ref()).then(|| batch.schema());
+        let fitting = Fitting::of(target(object), batch.schema_ref());
         if let Some(object) = self.catalog.find_mut(relation) {
-            object.accepts = accepts;
+            object.fitting = fitting;
         }
         Ok(columns)
     }

@@ -56,7 +56,7 @@ impl Session {
             retain,
             watermark,
             source: None,
-            accepts: None,
+            fitting: None,
             is_hidden: false,
         };
         self.check_defaults(&object)?;
@@ -140,7 +140,7 @@ impl Session {
             retain,
             watermark,
             source: Some(SourceOptions { connector }),
-            accepts: None,
+            fitting: None,
             is_hidden: false,
         };
         self.add_timed_input(object)?;
@@ -178,7 +178,7 @@ impl Session {
             retain: Retain::All,
             watermark: None,
             source: None,
-            accepts: None,
+            fitting: None,
             is_hidden: false,
         };
         if create.materialized {
