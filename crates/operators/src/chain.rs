@@ -21,18 +21,17 @@
 use std::rc::Rc;
 
 use anabranch_arrangement::{Audience, Origin};
-use anabranch_batch::{Batch, END, Time, Until};
-use timely::communication::Pull;
+use anabranch_batch::{Batch, END, Time};
 use timely::container::NoopBuilder;
-use timely::dataflow::channels::Message;
 use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
-use timely::dataflow::operators::generic::{InputHandleCore, OutputBuilder};
 use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
 
-use crate::drive::{Hold, frontier_of, send};
+use crate::drive::{Hold, send};
 use crate::exchange::by_key;
+use crate::line::{Advancing, Edge, Feed, Line, Link, Meeting, Pulled};
 use crate::parcel::Parcel;
 use crate::recall::Recalling;
 use crate::steps::Meter;
@@ -65,49 +64,6 @@ enum Head<'s> {
     Edge(Stream<'s>, Option<Vec<usize>>),
     /// What a feed brings.
     Feed(Open<'s>),
-}
-
-/// What becomes of a batch.
-type Apply = Box<dyn FnMut(Batch, &mut Output)>;
-
-enum Link {
-    Apply(Apply),
-    Timed(Advancing),
-}
-
-impl Link {
-    fn recalls(&self) -> bool {
-        matches!(self, Link::Timed(last) if last.tactic.recalls())
-    }
-}
-
-/// Brings rows into an operator.
-pub(crate) trait Feed {
-    /// What has come since the last call. The hold may be used for everything that was brought and is not put out, the pending included.
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled);
-}
-
-/// What feeds have brought in a turn.
-pub(crate) struct Pulled {
-    pub out: Output,
-    /// No row before this time will come.
-    pub upto: Time,
-    /// What a feed keeps back may be put out from this time on.
-    pub pending: Option<Time>,
-    /// Whether there is more to do, so that the operator is to be scheduled again.
-    pub has_more: bool,
-}
-
-impl Pulled {
-    fn new() -> Pulled {
-        Pulled { out: Output::default(), upto: END, pending: None, has_more: false }
-    }
-
-    /// A feed brings nothing before `upto` any more, and keeps back what may be put out from `pending` on.
-    pub fn reach(&mut self, upto: Time, pending: Option<Time>) {
-        self.upto = self.upto.min(upto);
-        self.pending = self.pending.into_iter().chain(pending).min();
-    }
 }
 
 impl<'s> Chain<'s> {
@@ -147,14 +103,15 @@ impl<'s> Chain<'s> {
         if self.links.is_empty() {
             return self;
         }
-        if self.links.iter().any(|link| matches!(link, Link::Timed(_))) {
-            return Chain::of_stream(self.into_stream(), as_of);
-        }
-        let open: Open<'s> = Box::new(move |operator, waker, interest| {
-            let feeds = open_all(self.heads, operator, waker, interest);
-            Box::new(Linked { feeds, links: self.links })
-        });
+        let open: Open<'s> =
+            Box::new(move |operator, waker, interest| Box::new(self.into_line(operator, waker, interest)));
         Chain::of_feed(scope, kind, as_of, open)
+    }
+
+    fn into_line(self, operator: &mut OperatorBuilder<'s, Time>, waker: &Waker, interest: FrontierInterest) -> Line {
+        let is_timed = self.links.iter().any(|link| matches!(link, Link::Timed(_)));
+        let interest = if is_timed { FrontierInterest::Always } else { interest };
+        Line { feeds: open_all(self.heads, operator, waker, interest), links: self.links }
     }
 
     /// Then a function of each batch of rows, some of which may be absent; row errors pass.
@@ -290,7 +247,7 @@ impl<'s> Chain<'s> {
         let feeds = open_all(heads, &mut operator, &waker, interest);
         // (An operator without inputs is not scheduled by what comes in.)
         waker.go_on();
-        let steps = Steps { feeds, links, as_of, hold: Hold::none(), waker, meter: Meter::new(kind) };
+        let steps = Steps { line: Line { feeds, links }, as_of, hold: Hold::none(), waker, meter: Meter::new(kind) };
         (operator, steps)
     }
 }
@@ -316,29 +273,27 @@ fn open_all<'s>(
     heads.into_iter().map(open).collect()
 }
 
-/// Feeds, and functions of what they bring, as a feed.
-struct Linked {
-    feeds: Vec<Box<dyn Feed>>,
-    links: Vec<Link>,
-}
-
-impl Feed for Linked {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
-        let others = std::mem::take(&mut pulled.out.rows);
-        self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, pulled));
-        for link in &mut self.links {
-            let Link::Apply(apply) = link else { unreachable!("a feed's links are functions of batches") };
-            let rows = std::mem::take(&mut pulled.out.rows);
-            rows.into_iter().for_each(|batch| apply(batch, &mut pulled.out));
-        }
-        pulled.out.rows.splice(0..0, others);
-    }
+/// A [`Timed`] tactic over several chains, with rows of equal keys on one worker.
+///
+/// The tactic may put out rows at `as_of` even if nothing comes in.
+pub fn timed<'s>(
+    inputs: Vec<(Chain<'s>, Vec<usize>)>,
+    kind: &'static str,
+    as_of: Time,
+    tactic: Box<dyn Timed>,
+) -> Chain<'s> {
+    let inputs: Vec<Chain<'s>> = inputs.into_iter().map(|(chain, key)| chain.by_key(key)).collect();
+    let scope = inputs.first().expect("a tactic has an input").scope;
+    let open: Open<'s> = Box::new(move |operator, waker, _| {
+        let lines = inputs.into_iter().map(|chain| chain.into_line(operator, waker, FrontierInterest::Always));
+        Box::new(Meeting { lines: lines.collect(), tactic: Advancing::new(tactic, as_of) })
+    });
+    Chain::of_feed(scope, kind, as_of, open)
 }
 
 /// The steps of an operator at work.
 pub(crate) struct Steps {
-    feeds: Vec<Box<dyn Feed>>,
-    links: Vec<Link>,
+    line: Line,
     as_of: Time,
     /// The right to send whatever is kept back.
     pub hold: Hold,
@@ -371,22 +326,7 @@ impl Steps {
     pub fn turn(&mut self, frontiers: &[MutableAntichain<Time>]) -> Turn {
         let _step = self.meter.step();
         self.waker.begin_turn();
-        let mut pulled = Pulled::new();
-        self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, &mut self.hold, &mut pulled));
-        let Pulled { mut out, mut upto, mut pending, mut has_more } = pulled;
-        for link in &mut self.links {
-            let rows = std::mem::take(&mut out.rows);
-            match link {
-                Link::Apply(apply) => rows.into_iter().for_each(|batch| apply(batch, &mut out)),
-                Link::Timed(tactic) => {
-                    rows.into_iter().for_each(|batch| tactic.push(0, batch));
-                    let reached = tactic.advance(upto, &mut out);
-                    has_more |= reached.upto < upto;
-                    pending = reached.pending.into_iter().chain(pending).min();
-                    upto = reached.upto;
-                }
-            }
-        }
+        let Pulled { mut out, upto, pending, has_more } = self.line.turn(frontiers, &mut self.hold);
         if has_more {
             self.waker.go_on();
         }
@@ -397,163 +337,5 @@ impl Steps {
     /// Keeps the right to send from `pending` on, or nothing.
     pub fn release(&mut self, pending: Option<Time>) {
         self.hold.release(pending);
-    }
-}
-
-/// A tactic, and how far it has come.
-struct Advancing {
-    tactic: Box<dyn Timed>,
-    as_of: Time,
-    /// All before this time is put out.
-    done: Time,
-    /// Up to where the tactic is putting out, while that takes several turns.
-    under_way: Option<Time>,
-}
-
-/// How far a tactic has come.
-struct Reached {
-    /// It puts out nothing before this time any more.
-    upto: Time,
-    /// From when on it may put out what it keeps back.
-    pending: Option<Time>,
-}
-
-impl Advancing {
-    fn new(tactic: Box<dyn Timed>, as_of: Time) -> Advancing {
-        Advancing { tactic, as_of, done: Time::MIN, under_way: None }
-    }
-
-    fn push(&mut self, input: usize, batch: Batch) {
-        let is_taken = self.tactic.takes_absent() && matches!(batch.until(), Until::Forever);
-        self.tactic.push(input, if is_taken { batch } else { batch.flatten() });
-    }
-
-    /// Lets the tactic put out everything before `upto`, if that is later than before, or as much of it as a turn allows.
-    fn advance(&mut self, upto: Time, out: &mut Output) -> Reached {
-        let aim = self.under_way.unwrap_or(upto);
-        if aim > self.done.max(self.as_of) {
-            if self.tactic.pending_from().is_some() {
-                self.tactic.advance(aim, out);
-            }
-            self.under_way = self.tactic.has_more().then_some(aim);
-            if self.under_way.is_some() {
-                return Reached { upto: self.done, pending: Some(self.done) };
-            }
-            self.done = aim;
-        }
-        self.tactic.fold(aim.max(self.as_of), out);
-        Reached { upto: aim, pending: self.tactic.pending_from().map(|_| aim) }
-    }
-}
-
-/// An edge of the dataflow as a feed.
-struct Edge<P: Pull<Message<Time, Parcel>>> {
-    input: InputHandleCore<Time, Parcel, P>,
-    /// Number among the operator's inputs.
-    index: usize,
-}
-
-impl<P: Pull<Message<Time, Parcel>>> Feed for Edge<P> {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
-        self.input.for_each(|message, parcel| {
-            hold.lower_to(&message);
-            match std::mem::take(parcel) {
-                Parcel::Empty => {}
-                Parcel::Rows(batch) => pulled.out.give_rows(batch),
-                Parcel::Errors(batch) => pulled.out.give_errors(batch),
-            }
-        });
-        pulled.reach(frontier_of(&frontiers[self.index]), None);
-    }
-}
-
-/// Two or more edges into one tactic, as a feed.
-struct TimedEdges<P: Pull<Message<Time, Parcel>>> {
-    inputs: Vec<InputHandleCore<Time, Parcel, P>>,
-    /// Number of the first among the operator's inputs.
-    first: usize,
-    tactic: Advancing,
-}
-
-impl<P: Pull<Message<Time, Parcel>>> Feed for TimedEdges<P> {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
-        for (index, input) in self.inputs.iter_mut().enumerate() {
-            input.for_each(|message, parcel| {
-                hold.lower_to(&message);
-                match std::mem::take(parcel) {
-                    Parcel::Empty => {}
-                    Parcel::Rows(batch) => self.tactic.push(index, batch),
-                    Parcel::Errors(batch) => pulled.out.give_errors(batch),
-                }
-            });
-        }
-        let inputs = &frontiers[self.first..self.first + self.inputs.len()];
-        let upto = inputs.iter().map(frontier_of).min().expect("a tactic has an input");
-        let reached = self.tactic.advance(upto, &mut pulled.out);
-        pulled.has_more |= reached.upto < upto;
-        pulled.reach(reached.upto, reached.pending);
-    }
-}
-
-/// A [`Timed`] tactic over several streams, with rows of equal keys on one worker.
-///
-/// The tactic may put out rows at `as_of` even if nothing comes in.
-pub fn timed<'s>(
-    inputs: Vec<(Stream<'s>, Vec<usize>)>,
-    kind: &'static str,
-    as_of: Time,
-    tactic: Box<dyn Timed>,
-) -> Chain<'s> {
-    let scope = inputs.first().expect("a tactic has an input").0.scope();
-    let open: Open<'s> = Box::new(move |operator, _, _| {
-        let first = operator.shape().inputs();
-        let tactic = Advancing::new(tactic, as_of);
-        if scope.peers() == 1 {
-            let inputs = inputs.into_iter().map(|(stream, _)| operator.new_input(stream, Pipeline)).collect();
-            return Box::new(TimedEdges { inputs, first, tactic });
-        }
-        let inputs = inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
-        Box::new(TimedEdges { inputs, first, tactic })
-    });
-    Chain::of_feed(scope, kind, as_of, open)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::multiplicity::{Multiplicity, Operation};
-    use crate::portions::TURN_ROWS;
-    use anabranch_batch::{Diffs, Times};
-    use arrow::array::Int64Array;
-    use arrow::datatypes::DataType;
-    use std::sync::Arc;
-
-    fn rows(values: std::ops::Range<i64>, time: Time) -> Batch {
-        let values: Int64Array = values.collect::<Vec<_>>().into();
-        Batch::new(vec![Arc::new(values)], Times::Constant(time), Diffs::Constant(1))
-    }
-
-    #[test]
-    fn much_is_put_out_in_several_turns_and_nothing_is_lost_meanwhile() {
-        let distinct = Multiplicity::new(Operation::Distinct, vec![DataType::Int64]);
-        let mut advancing = Advancing::new(Box::new(distinct), 0);
-        let n = 3 * TURN_ROWS as i64;
-        advancing.push(0, rows(0..n, 1));
-        let mut out = Output::default();
-        let reached = advancing.advance(2, &mut out);
-        assert_eq!((reached.upto, reached.pending), (Time::MIN, Some(Time::MIN)));
-        // What comes meanwhile waits until the first is out, also if its time is complete.
-        advancing.push(0, rows(n - 5..n + 5, 2));
-        let mut turns = 1;
-        while advancing.advance(3, &mut out).upto < 2 {
-            turns += 1;
-        }
-        assert!(turns >= 2, "{turns}");
-        assert!(out.rows.iter().all(|batch| batch.times().max() == 1));
-        assert_eq!(out.rows.iter().map(Batch::len).sum::<usize>(), n as usize);
-        let mut out = Output::default();
-        let reached = advancing.advance(3, &mut out);
-        assert_eq!((reached.upto, reached.pending), (3, None));
-        assert_eq!(out.rows.iter().map(Batch::len).sum::<usize>(), 5);
     }
 }

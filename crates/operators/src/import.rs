@@ -20,8 +20,9 @@ use timely::progress::frontier::MutableAntichain;
 
 use crate::Scope;
 use crate::arrange::advanced_to;
-use crate::chain::{Chain, Feed, Open, Pulled};
+use crate::chain::{Chain, Open};
 use crate::drive::Hold;
+use crate::line::{Feed, Pulled};
 use crate::relay::Subscriber;
 use crate::tactic::Output;
 use crate::waker::Waker;

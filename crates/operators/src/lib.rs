@@ -29,6 +29,7 @@ mod instants;
 pub mod join;
 mod key_store;
 pub mod leisure;
+mod line;
 pub mod matched;
 pub mod multiplicity;
 mod ordered_trace;

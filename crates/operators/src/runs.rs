@@ -25,9 +25,9 @@ use timely::progress::frontier::MutableAntichain;
 
 use crate::Scope;
 use crate::arrange::{SealedStream, Sealing};
-use crate::chain::Pulled;
 use crate::drive::{Hold, frontier_of};
 use crate::import::{Content, Horizon, ImportState, StreamImport};
+use crate::line::Pulled;
 use crate::waker::Waker;
 
 /// An arrangement, as operators of a dataflow see it.

@@ -216,7 +216,7 @@ impl<'s> Renderer<'s, '_, '_> {
             }
             Step::Asof { left, right, asof } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
-                let (left, right) = (self.stream(*left), self.stream(*right));
+                let (left, right) = (self.chain(*left), self.chain(*right));
                 let inputs = vec![(left, spec.left_key.clone()), (right, spec.right_key.clone())];
                 timed(inputs, "Asof", as_of, Box::new(Asof::new(spec)))
             }
@@ -235,11 +235,11 @@ impl<'s> Renderer<'s, '_, '_> {
                 if let [input] = inputs[..] {
                     return self.chain(input).then_timed("Multiplicity", key.clone(), tactic, Some(key));
                 }
-                let inputs = inputs.iter().map(|input| (self.stream(*input), key.clone())).collect();
+                let inputs = inputs.iter().map(|input| (self.chain(*input), key.clone())).collect();
                 timed(inputs, "Multiplicity", as_of, tactic)
             }
             Step::Threshold { rows, scalars, comparison } => {
-                let inputs = vec![(self.stream(*rows), vec![]), (self.stream(*scalars), vec![])];
+                let inputs = vec![(self.chain(*rows), vec![]), (self.chain(*scalars), vec![])];
                 timed(inputs, "Threshold", as_of, Box::new(Threshold::new(*comparison)))
             }
             Step::TopK { input, top } => {
@@ -251,7 +251,7 @@ impl<'s> Renderer<'s, '_, '_> {
             Step::Recognize { input, recognize } => {
                 let spec = RecognizeSpec { effort: self.options.effort, ..recognize.as_ref().clone() };
                 let partition = spec.partition.clone();
-                timed(vec![(self.stream(*input), partition)], "Recognize", as_of, Box::new(Recognize::new(spec)))
+                timed(vec![(self.chain(*input), partition)], "Recognize", as_of, Box::new(Recognize::new(spec)))
             }
             Step::Temporal { verb, inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(*input)).collect();

@@ -26,8 +26,9 @@ use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
 use anabranch_batch::{END, Time};
 use timely::progress::frontier::MutableAntichain;
 
-use crate::chain::{Chain, Feed, Open, Pulled};
+use crate::chain::{Chain, Open};
 use crate::drive::Hold;
+use crate::line::{Feed, Pulled};
 use crate::runs::{Arranged, RunsFeed};
 use crate::stage::Stage;
 use crate::tactic::Output;

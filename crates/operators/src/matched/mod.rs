@@ -29,9 +29,10 @@ use anabranch_arrangement::{NullKeys, Reader, Sealed};
 use anabranch_batch::Time;
 use timely::progress::frontier::MutableAntichain;
 
-use crate::chain::{Chain, Feed, Open, Pulled};
+use crate::chain::{Chain, Open};
 use crate::drive::Hold;
 use crate::expression::ExpressionRef;
+use crate::line::{Feed, Pulled};
 use crate::runs::{Arranged, RunsFeed};
 use crate::stage::Stage;
 use crate::tactic::Output;
