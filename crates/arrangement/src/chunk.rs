@@ -2,27 +2,36 @@
 //!
 //! Law: rows are sorted by the layout's total order (see `layout`), no two rows are equal in all of key, value and time, no diff
 //! is zero. A constant time or diff stores no column. A chunk never changes; views of its tail share its memory.
+//!
+//! A chunk is *packed* if its key is one column of integers, which follow from their hashes: then hashes lie in few bits (`packed`), and the key column is made when
+//! it is asked for. That is done in spare time, for runs which stay.
 
 use std::ops::Range;
 use std::rc::Rc;
 
-use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather};
-use arrow::array::{Array, ArrayRef};
+use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather, hash};
+use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::ScalarBuffer;
 
 use crate::Layout;
 use crate::hashes::{Ascending, Hashes};
 use crate::layout::pick_columns;
+use crate::packed::Packed;
 
 /// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
 /// the second-level cache, and that a pause for one chunk is a fraction of a millisecond.
 pub(crate) const CHUNK_ROWS: usize = 1 << 13;
 
+/// Smaller chunks are not packed: nothing is won.
+const PACKED_ROWS_MIN: usize = 64;
+
 /// A bounded piece of a run: sorted, consolidated updates.
 #[derive(Debug)]
 pub struct Chunk {
-    /// All columns of the collection, in their original order.
+    /// All columns of the collection, in their original order; an empty one for a key that is packed.
     columns: Columns,
+    /// The key column, if it is packed.
+    packed_key: Option<usize>,
     /// The hash of each row's key, ascending.
     key_hashes: Hashes,
     /// The value word of each row; `None` where it is as cheap to compute again.
@@ -87,7 +96,11 @@ impl Chunk {
     /// If lengths differ.
     pub(crate) fn new(layout: &Layout, rows: ChunkRows) -> Chunk {
         let ChunkRows { columns, hashes, words, times, diffs, exact, key_unique } = rows;
-        assert!(columns.iter().all(|column| column.len() == hashes.len()), "a chunk's columns have one entry per row");
+        let packed_key = layout.invertible_key().filter(|_| matches!(hashes, Hashes::Packed(_)));
+        assert!(
+            (0..).zip(&*columns).all(|(at, column)| column.len() == hashes.len() || packed_key == Some(at)),
+            "a chunk's columns have one entry per row"
+        );
         assert!(words.as_ref().is_none_or(|words| words.len() == hashes.len()), "a chunk has one value word per row");
         assert_eq!(words.is_none(), layout.are_words_cheap(exact), "value words are kept where they cost something");
         let mut chunk = Chunk {
@@ -108,14 +121,46 @@ impl Chunk {
             times,
             diffs,
             columns,
+            packed_key,
         };
         chunk.facts.size_bytes = chunk.measure_bytes();
         chunk
     }
 
-    /// All columns of the collection, in their original order.
-    pub fn columns(&self) -> &[ArrayRef] {
+    /// All columns of the collection, in their original order. O(columns), and O(rows) for a key that is packed.
+    pub fn columns(&self) -> Columns {
+        match self.packed_key {
+            None => self.columns.clone(),
+            Some(_) => (0..self.columns.len()).map(|column| self.column(column)).collect(),
+        }
+    }
+
+    /// How many columns the collection has.
+    pub fn n_columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// A column of the collection. O(1), or O(rows) for a key that is packed.
+    pub fn column(&self, column: usize) -> ArrayRef {
+        match self.packed_key {
+            Some(key) if key == column => hash::unhash(self.columns[key].data_type(), &self.key_hashes.all()),
+            _ => ArrayRef::clone(&self.columns[column]),
+        }
+    }
+
+    /// Some columns of the collection.
+    pub(crate) fn pick_columns(&self, columns: &[usize]) -> Columns {
+        columns.iter().map(|&column| self.column(column)).collect()
+    }
+
+    /// All columns that are there: an empty one for a key that is packed.
+    pub(crate) fn stored_columns(&self) -> &Columns {
         &self.columns
+    }
+
+    /// Whether the key column is packed. Then all keys differ that have different hashes, and none is NULL.
+    pub fn is_packed(&self) -> bool {
+        self.packed_key.is_some()
     }
 
     /// The hash of each row's key, ascending. O(rows), unless they are kept.
@@ -150,15 +195,11 @@ impl Chunk {
 
     /// The rows as a batch, sharing memory.
     pub(crate) fn to_batch(&self) -> Batch {
-        Batch::with_len(self.columns.clone(), self.len(), self.times.clone(), self.diffs.clone())
+        Batch::with_len(self.columns(), self.len(), self.times.clone(), self.diffs.clone())
     }
 
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
-    }
-
-    pub(crate) fn shared_columns(&self) -> &Columns {
-        &self.columns
     }
 
     pub(crate) fn hashes(&self) -> &Hashes {
@@ -178,8 +219,7 @@ impl Chunk {
         match &self.value_words {
             Some(stored) => words.extend_from_slice(&stored[rows]),
             None => {
-                let columns: Vec<ArrayRef> =
-                    self.columns.iter().map(|column| column.slice(rows.start, rows.len())).collect();
+                let columns = self.slice_columns(rows.start, rows.len());
                 words.extend_from_slice(&layout.value_words(&columns, rows.len()).0);
             }
         }
@@ -201,7 +241,8 @@ impl Chunk {
             return Rc::clone(self);
         }
         Rc::new(Chunk {
-            columns: self.columns.iter().map(|column| column.slice(start, rows)).collect(),
+            columns: self.slice_columns(start, rows),
+            packed_key: self.packed_key,
             key_hashes: self.key_hashes.slice(start, rows),
             value_words: self.value_words.as_ref().map(|words| words.slice(start, rows)),
             times: self.times.slice(start, rows),
@@ -222,6 +263,7 @@ impl Chunk {
             Times::Column(_) if since < self.facts.time_max || self.has_ties(layout) => None,
             Times::Column(_) | Times::Constant(_) => Some(Rc::new(Chunk {
                 columns: self.columns.clone(),
+                packed_key: self.packed_key,
                 key_hashes: self.key_hashes.clone(),
                 value_words: self.value_words.clone(),
                 times: Times::Constant(since),
@@ -247,7 +289,7 @@ impl Chunk {
         if rows.is_empty() {
             return None;
         }
-        let columns = gather::take(&self.columns, &rows);
+        let columns = gather::take(&self.columns(), &rows);
         let hashes: Vec<u64> = rows.iter().map(|&row| self.key_hashes.at(row as usize)).collect();
         let words = self.value_words.as_ref();
         let rows = ChunkRows {
@@ -262,6 +304,34 @@ impl Chunk {
         Some(Rc::new(Chunk::new(layout, rows)))
     }
 
+    /// The same rows, packed; `None` if they are already, or if that does not pay. O(rows).
+    pub(crate) fn packed(&self, layout: &Layout) -> Option<Rc<Chunk>> {
+        if self.is_packed() {
+            return None;
+        }
+        let key = layout.invertible_key()?;
+        let key_hashes = pack(layout, self.facts.exact, &self.key_hashes.all())?;
+        let mut chunk = Chunk {
+            columns: leave_out(&self.columns, key),
+            packed_key: Some(key),
+            key_hashes,
+            value_words: self.value_words.clone(),
+            times: self.times.clone(),
+            diffs: self.diffs.clone(),
+            facts: self.facts,
+        };
+        chunk.facts.size_bytes = chunk.measure_bytes();
+        Some(Rc::new(chunk))
+    }
+
+    fn slice_columns(&self, start: usize, rows: usize) -> Columns {
+        let slice = |(at, column): (usize, &ArrayRef)| match self.packed_key {
+            Some(key) if key == at => ArrayRef::clone(column),
+            _ => column.slice(start, rows),
+        };
+        self.columns.iter().enumerate().map(slice).collect()
+    }
+
     fn measure_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(|column| column.get_buffer_memory_size()).sum();
         let words = self.value_words.as_ref().map_or(0, |words| 8 * words.len());
@@ -269,4 +339,52 @@ impl Chunk {
         let diffs = if matches!(self.diffs, Diffs::Column(_)) { 8 * self.len() } else { 0 };
         columns + self.key_hashes.size_bytes() + words + times + diffs
     }
+}
+
+/// The hashes of rows of which this is known in few bits, if keys can be made of them; `None` where that cannot be, or does not pay.
+pub(crate) fn pack(layout: &Layout, exact: Exact, hashes: &[u64]) -> Option<Hashes> {
+    if hashes.len() < PACKED_ROWS_MIN || !exact.key || !layout.can_be_packed() {
+        return None;
+    }
+    Packed::new(hashes).map(Hashes::Packed)
+}
+
+/// Columns of a packed chunk.
+pub(crate) fn leave_out(columns: &[ArrayRef], key: usize) -> Columns {
+    let mut columns = columns.to_vec();
+    columns[key] = new_empty_array(columns[key].data_type());
+    columns.into()
+}
+
+/// For each pick `(chunk, row)`, some columns of that row of that chunk.
+///
+/// # Panics
+/// If there is no chunk for a pick, the chunks are of different layouts, or a row is out of bounds.
+pub fn gather_rows(chunks: &[Rc<Chunk>], columns: &[usize], picks: &[(u32, u32)]) -> Columns {
+    let is_packed = |column: usize| chunks.iter().any(|chunk| chunk.packed_key == Some(column));
+    let stored: Vec<usize> = columns.iter().copied().filter(|&column| !is_packed(column)).collect();
+    let sources: Vec<Columns> = chunks.iter().map(|chunk| pick_columns(&chunk.columns, &stored)).collect();
+    let sources: Vec<&[ArrayRef]> = sources.iter().map(|columns| &**columns).collect();
+    let gathered = gather::interleave(&sources, picks);
+    if stored.len() == columns.len() {
+        return gathered;
+    }
+    let mut gathered = gathered.iter().map(ArrayRef::clone);
+    let mut column = |&column: &usize| match is_packed(column) {
+        true => Some(gather_key(chunks, column, picks)),
+        false => gathered.next(),
+    };
+    columns.iter().map_while(|at| column(at)).collect()
+}
+
+/// The key column of picked rows, of chunks of which some are packed.
+fn gather_key(chunks: &[Rc<Chunk>], key: usize, picks: &[(u32, u32)]) -> ArrayRef {
+    if chunks.iter().all(|chunk| chunk.facts.exact.key) {
+        let hashes: Vec<u64> =
+            picks.iter().map(|&(chunk, row)| chunks[chunk as usize].key_hashes.at(row as usize)).collect();
+        return hash::unhash(chunks[0].columns[key].data_type(), &hashes);
+    }
+    let sources: Vec<[ArrayRef; 1]> = chunks.iter().map(|chunk| [chunk.column(key)]).collect();
+    let sources: Vec<&[ArrayRef]> = sources.iter().map(|column| &column[..]).collect();
+    ArrayRef::clone(&gather::interleave(&sources, picks)[0])
 }

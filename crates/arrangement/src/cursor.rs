@@ -15,9 +15,10 @@ use std::rc::Rc;
 
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Diff, Time};
+use arrow::array::ArrayRef;
 
 use crate::hashes::Ascending;
-use crate::layout::{ASCENDING, pick_columns};
+use crate::layout::ASCENDING;
 use crate::locate::{BLOCK_KEYS, Hit, Search};
 use crate::{Chunk, Keys, Layout, Run, ValueOrder};
 
@@ -143,6 +144,11 @@ impl ValueCursor {
         &self.chunks
     }
 
+    /// For each chunk that places refer to, all its columns. (Chunks in order of values are not packed.)
+    pub fn sources(&self) -> Vec<&[ArrayRef]> {
+        self.chunks.iter().map(|chunk| &**chunk.stored_columns()).collect()
+    }
+
     fn least_head(&mut self) -> Option<&Head> {
         let mut least = 0;
         for at in 1..self.heads.len() {
@@ -183,7 +189,7 @@ impl ValueCursor {
         let comparator = self
             .comparators
             .entry((left.chunk, right.chunk))
-            .or_insert_with(|| layout.value_comparator(a.columns(), b.columns()));
+            .or_insert_with(|| layout.value_comparator(&a.columns(), &b.columns()));
         comparator.compare(left.row as usize, right.row as usize)
     }
 }
@@ -265,7 +271,7 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
         if keys.is_exact() && chunk.facts().exact.key {
             return Some(head);
         }
-        let columns = pick_columns(chunk.columns(), &layout.key);
+        let columns = chunk.pick_columns(&layout.key);
         let comparator = Comparator::new(keys.columns(), &columns, &vec![ASCENDING; layout.key.len()]);
         let same_hash = chunk.hashes().view().count_equal(head.row as usize, head.hash) as u32;
         let found = (head.row..head.row + same_hash).find(|&row| comparator.compare(key, row as usize).is_eq());
@@ -315,7 +321,7 @@ fn next_row(layout: &Layout, chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
     let (a, b) = (&chunks[head.chunk as usize], &chunks[next.chunk as usize]);
     let is_known = a.facts().exact.and(b.facts().exact).key || (head.chunk == next.chunk && a.facts().key_unique);
     let is_same = is_known
-        || layout.key_comparator(a.columns(), b.columns()).compare(head.row as usize, next.row as usize).is_eq();
+        || layout.key_comparator(&a.columns(), &b.columns()).compare(head.row as usize, next.row as usize).is_eq();
     is_same.then_some(next)
 }
 

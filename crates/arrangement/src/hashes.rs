@@ -1,35 +1,33 @@
-//! The key hashes of a chunk: kept, or computed again from the key.
+//! The key hashes of a chunk: kept, computed again from the key, or packed.
 //!
 //! Law: [`Hashes::at`] is the hash of a row's key, ascending with the row. Where the key is one column of 64-bit integers without NULLs its hash is a
-//! bijection of the integer, so the integers, which the chunk has anyway, are all that is needed: 8 bytes a row less.
+//! bijection of the integer, so the integers, which the chunk has anyway, are all that is needed: 8 bytes a row less. Where keys are many, hashes are packed,
+//! and it is the key that follows from them (see [`Chunk`](crate::Chunk)).
 //!
-//! Cost: `at` is one load, and two multiplications where hashes are not kept; a merge, which reads all, asks for [`Hashes::all`] once a chunk.
+//! Cost: `at` is one load, two where hashes are packed; a merge, which reads all, asks for [`Hashes::append_to`].
 
 use anabranch_batch::hash;
 use arrow::array::ArrayRef;
 use arrow::buffer::ScalarBuffer;
 
+use crate::packed::{Packed, PackedView};
+
 /// The key hashes of a chunk.
 #[derive(Clone, Debug)]
-pub(crate) struct Hashes {
-    /// Hashes, or the integers that they follow from.
-    words: ScalarBuffer<u64>,
-    form: Form,
-}
-
-/// What the words are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    Kept,
+pub(crate) enum Hashes {
+    Kept(ScalarBuffer<u64>),
     /// Integers of the key column, whose memory this is.
-    Derived,
+    Derived(ScalarBuffer<u64>),
+    /// Hashes, of which the key is made.
+    Packed(Packed),
 }
 
 /// The hashes of a chunk, for loops.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HashesView<'a> {
-    words: &'a [u64],
-    form: Form,
+pub(crate) enum HashesView<'a> {
+    Kept(&'a [u64]),
+    Derived(&'a [u64]),
+    Packed(PackedView<'a>),
 }
 
 /// Ascending numbers that can be searched.
@@ -44,19 +42,23 @@ impl Hashes {
         match hash::invertible_words(key) {
             Some(words) => {
                 assert_eq!(words.len(), kept.len(), "a key has one hash per row");
-                Hashes { words, form: Form::Derived }
+                Hashes::Derived(words)
             }
-            None => Hashes { words: kept.to_vec().into(), form: Form::Kept },
+            None => Hashes::Kept(kept.to_vec().into()),
         }
     }
 
     pub fn len(&self) -> usize {
-        self.words.len()
+        self.view().len()
     }
 
     #[inline]
     pub fn view(&self) -> HashesView<'_> {
-        HashesView { words: &self.words, form: self.form }
+        match self {
+            Hashes::Kept(words) => HashesView::Kept(words),
+            Hashes::Derived(words) => HashesView::Derived(words),
+            Hashes::Packed(packed) => HashesView::Packed(packed.view()),
+        }
     }
 
     #[inline]
@@ -66,29 +68,39 @@ impl Hashes {
 
     /// All hashes. O(1) where they are kept, else O(rows).
     pub fn all(&self) -> ScalarBuffer<u64> {
-        match self.form {
-            Form::Kept => self.words.clone(),
-            Form::Derived => self.words.iter().map(|&word| hash::hash_word(word)).collect(),
+        if let Hashes::Kept(words) = self {
+            return words.clone();
         }
+        let mut hashes = Vec::with_capacity(self.len());
+        self.append_to(&mut hashes, 0..self.len());
+        hashes.into()
     }
 
     /// Appends those of some rows.
     pub fn append_to(&self, hashes: &mut Vec<u64>, rows: std::ops::Range<usize>) {
-        let words = &self.words[rows];
-        match self.form {
-            Form::Kept => hashes.extend_from_slice(words),
-            Form::Derived => hashes.extend(words.iter().map(|&word| hash::hash_word(word))),
+        match self {
+            Hashes::Kept(words) => hashes.extend_from_slice(&words[rows]),
+            Hashes::Derived(words) => hashes.extend(words[rows].iter().map(|&word| hash::hash_word(word))),
+            Hashes::Packed(packed) => packed.view().append_to(hashes, rows),
         }
     }
 
     /// Those of `rows` rows from `start` on, sharing memory.
     pub fn slice(&self, start: usize, rows: usize) -> Hashes {
-        Hashes { words: self.words.slice(start, rows), form: self.form }
+        match self {
+            Hashes::Kept(words) => Hashes::Kept(words.slice(start, rows)),
+            Hashes::Derived(words) => Hashes::Derived(words.slice(start, rows)),
+            Hashes::Packed(packed) => Hashes::Packed(packed.slice(start, rows)),
+        }
     }
 
     /// Memory that is not the key column's.
     pub fn size_bytes(&self) -> usize {
-        if self.form == Form::Kept { size_of::<u64>() * self.len() } else { 0 }
+        match self {
+            Hashes::Kept(words) => size_of::<u64>() * words.len(),
+            Hashes::Derived(_) => 0,
+            Hashes::Packed(packed) => packed.size_bytes(),
+        }
     }
 }
 
@@ -96,21 +108,25 @@ impl HashesView<'_> {
     /// How many rows from `start` on have this hash.
     #[inline]
     pub fn count_equal(self, start: usize, hash: u64) -> usize {
-        (start..self.words.len()).take_while(|&row| self.at(row) == hash).count()
+        (start..self.len()).take_while(|&row| self.at(row) == hash).count()
     }
 }
 
 impl Ascending for HashesView<'_> {
     #[inline]
     fn len(self) -> usize {
-        self.words.len()
+        match self {
+            HashesView::Kept(words) | HashesView::Derived(words) => words.len(),
+            HashesView::Packed(packed) => packed.len(),
+        }
     }
 
     #[inline]
     fn at(self, row: usize) -> u64 {
-        match self.form {
-            Form::Kept => self.words[row],
-            Form::Derived => hash::hash_word(self.words[row]),
+        match self {
+            HashesView::Kept(words) => words[row],
+            HashesView::Derived(words) => hash::hash_word(words[row]),
+            HashesView::Packed(packed) => packed.at(row),
         }
     }
 }

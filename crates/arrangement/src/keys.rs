@@ -9,7 +9,8 @@ use anabranch_batch::{Columns, equal, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::NullBuffer;
 
-use crate::layout::{ASCENDING, is_exact_key, pick_columns};
+use crate::chunk::gather_rows;
+use crate::layout::{ASCENDING, is_exact_key};
 use crate::ordering::Pick;
 use crate::sort::{Entry, sort_rows};
 use crate::{Chunk, Run};
@@ -83,22 +84,19 @@ impl Keys {
             of_row.push(walk.enter_chunk(run, key, number as u32, chunk, previous, nulls));
             previous = Some((number as u32, chunk));
         }
-        let columns = key_columns(run, key);
         let exact = run.chunks().iter().all(|chunk| chunk.facts().exact.key);
-        let columns = match &columns[..] {
+        let columns = match run.chunks() {
+            [] => empty_columns(run, key),
             // (Every row has a key of its own.)
-            [columns] if walk.picks.len() == run.len() => columns.clone(),
-            _ => {
-                let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
-                gather::interleave(&sources, &walk.picks)
-            }
+            [chunk] if walk.picks.len() == run.len() => chunk.pick_columns(key),
+            chunks => gather_rows(chunks, key, &walk.picks),
         };
         (Keys { hashes: walk.hashes, columns, exact }, of_row)
     }
 
     /// The key of a chunk of one row.
     fn from_row(chunk: &Chunk, key: &[usize], nulls: NullKeys) -> (Keys, Vec<Vec<u32>>) {
-        let (columns, exact) = (pick_columns(chunk.columns(), key), chunk.facts().exact.key);
+        let (columns, exact) = (chunk.pick_columns(key), chunk.facts().exact.key);
         if nulls == NullKeys::Skip && columns.iter().any(|column| column.logical_null_count() > 0) {
             let columns = gather::take(&columns, &[]);
             return (Keys { hashes: vec![], columns, exact }, vec![vec![SKIPPED]]);
@@ -145,12 +143,17 @@ impl Keys {
     }
 }
 
-/// The columns `key` of each chunk; those of an empty chunk when there is none.
+/// The columns `key` of no rows.
+fn empty_columns(run: &Run, key: &[usize]) -> Columns {
+    key.iter().map(|&column| new_empty_array(&run.layout().types[column])).collect()
+}
+
+/// The columns `key` of each chunk; those of no rows when there is none.
 fn key_columns(run: &Run, key: &[usize]) -> Vec<Columns> {
-    if run.is_empty() {
-        return vec![key.iter().map(|&column| new_empty_array(&run.layout().types[column])).collect()];
+    match run.chunks() {
+        [] => vec![empty_columns(run, key)],
+        chunks => chunks.iter().map(|chunk| chunk.pick_columns(key)).collect(),
     }
-    run.chunks().iter().map(|chunk| pick_columns(chunk.columns(), key)).collect()
 }
 
 /// Which sorted entries have the key of the entry before them. Entries with equal hashes and unequal keys are sorted by key.
@@ -201,9 +204,10 @@ impl Walk {
         previous: Option<(u32, &Rc<Chunk>)>,
         nulls: NullKeys,
     ) -> Vec<u32> {
-        let null_rows = NullRows::of(&pick_columns(chunk.columns(), key), nulls);
+        let null_rows = if chunk.is_packed() { NullRows(None) } else { NullRows::of(&chunk.pick_columns(key), nulls) };
         let hashes = chunk.key_hashes();
-        let within = (!chunk.facts().key_unique).then(|| run.layout().key_comparator(chunk.columns(), chunk.columns()));
+        let within =
+            (!chunk.facts().key_unique).then(|| run.layout().key_comparator(&chunk.columns(), &chunk.columns()));
         if null_rows.is_none() && within.is_none() {
             let is_continued = previous.is_some_and(|(_, previous)| is_continued(run, previous, chunk));
             return self.enter_hashes(number, &hashes, is_continued);
@@ -257,7 +261,7 @@ fn is_continued(run: &Run, previous: &Chunk, chunk: &Chunk) -> bool {
     let last = previous.len() - 1;
     previous.hashes().at(last) == chunk.hashes().at(0)
         && (previous.facts().exact.and(chunk.facts().exact).key
-            || run.layout().key_comparator(previous.columns(), chunk.columns()).compare(last, 0).is_eq())
+            || run.layout().key_comparator(&previous.columns(), &chunk.columns()).compare(last, 0).is_eq())
 }
 
 /// Rows whose key is left out.

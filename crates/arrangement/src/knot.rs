@@ -226,7 +226,7 @@ impl Knot {
     fn comparators(&mut self, layout: &Layout, a: &Row, b: &Row) -> &(Comparator, Comparator) {
         self.comparators.entry((a.source, b.source)).or_insert_with(|| {
             let (a, b) = (a.chunk.columns(), b.chunk.columns());
-            (layout.key_comparator(a, b), layout.value_comparator(a, b))
+            (layout.key_comparator(&a, &b), layout.value_comparator(&a, &b))
         })
     }
 }

@@ -76,6 +76,19 @@ impl Layout {
         exact.value && self.values == ValueOrder::Hash
     }
 
+    /// The key column, if keys that are equal where their hashes are ([`Exact::key`]) follow from their hashes.
+    pub(crate) fn invertible_key(&self) -> Option<usize> {
+        match self.key[..] {
+            [key] if hash::is_word(&self.types[key]) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Whether keys may be packed: if they follow from their hashes, and rows are not walked one by one, in the order of their values.
+    pub(crate) fn can_be_packed(&self) -> bool {
+        self.values == ValueOrder::Hash && self.invertible_key().is_some()
+    }
+
     /// Whether equal key hashes of these rows mean equal keys.
     pub(crate) fn is_key_exact(&self, columns: &[ArrayRef]) -> bool {
         is_exact_key(&pick_columns(columns, &self.key))

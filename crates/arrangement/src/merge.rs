@@ -22,15 +22,17 @@ use anabranch_batch::Time;
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::hashes::gallop_up;
 use crate::knot::Knot;
-use crate::ordering::{Block, Source};
+use crate::ordering::Block;
 use crate::pending::Pending;
 use crate::{Layout, Run};
 
 /// A chunk with fewer rows is not moved as it is, nor are fewer rows made a chunk for that: else runs would have more and more smaller and smaller chunks.
 const CHUNK_ROWS_MIN: usize = CHUNK_ROWS / 2;
 
-/// What it costs to move a chunk as it is, in rows.
+/// What it costs to move a chunk as it is, in rows,
 const MOVE_FUEL: usize = 64;
+/// and to pack it.
+const PACK_FUEL: usize = 1024;
 
 /// An unfinished merge of adjacent runs.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub(crate) struct Merge {
     view: OnceCell<Rc<Run>>,
     /// How often that was.
     progress: usize,
+    /// Chunks are packed where that pays.
+    packs: bool,
 }
 
 /// What remains of one input, and a cursor.
@@ -92,8 +96,9 @@ impl Merge {
     }
 
     fn of_sides(layout: &Rc<Layout>, (lower, upper): (Time, Time), since: Time, sides: Vec<Side>) -> Merge {
+        let are_keys_exact = sides.iter().flat_map(|side| &side.chunks).all(|chunk| chunk.facts().exact.key);
         Merge {
-            pending: Pending::new(Rc::clone(layout), since),
+            pending: Pending::of_chunks(Rc::clone(layout), since, are_keys_exact),
             layout: Rc::clone(layout),
             lower,
             upper,
@@ -105,7 +110,14 @@ impl Merge {
             merged: Vec::new(),
             view: OnceCell::new(),
             progress: 0,
+            packs: false,
         }
+    }
+
+    /// The same, of which chunks come out packed where that pays.
+    pub fn packing(mut self) -> Merge {
+        self.pending.set_packing();
+        Merge { packs: true, ..self }
     }
 
     /// Merges until `fuel` rows are used up or the merge is done; returns whether it is done.
@@ -121,7 +133,7 @@ impl Merge {
                 self.settle();
                 return true;
             };
-            let taken = if self.move_chunk(first) { MOVE_FUEL } else { self.take_rows(first, rows) };
+            let taken = self.move_chunk(first).unwrap_or_else(|| self.take_rows(first, rows));
             *fuel -= taken.cast_signed();
         }
         false
@@ -144,7 +156,8 @@ impl Merge {
     /// If the merge is not done.
     pub fn into_run(self) -> Run {
         assert!(self.sides.iter().all(|side| side.chunks.is_empty()), "only a finished merge is a run");
-        Run::new(self.layout, self.lower, self.upper, self.since, self.merged)
+        let run = Run::new(self.layout, self.lower, self.upper, self.since, self.merged);
+        if self.packs { run.packed() } else { run }
     }
 
     /// What readers see meanwhile: one run of several sorted parts. O(chunks) when it changed, else O(1).
@@ -176,29 +189,29 @@ impl Merge {
         self.take_block(self.bound(first, rows).into_iter().chain(horizon).min())
     }
 
-    /// Makes the chunk that begins with hash `first` part of the result as it is, if nothing is to be merged with it. Returns whether it was.
-    fn move_chunk(&mut self, first: u64) -> bool {
+    /// Makes the chunk that begins with hash `first` part of the result as it is, or packed, if nothing is to be merged with it. Returns what that cost.
+    fn move_chunk(&mut self, first: u64) -> Option<usize> {
         let is_between = self.knot.is_none() && (self.pending.len() == 0 || self.pending.len() >= CHUNK_ROWS_MIN);
         if !is_between {
-            return false;
+            return None;
         }
-        let Some(mover) = self.sides.iter().position(|side| side.is_at(first)) else { return false };
+        let mover = self.sides.iter().position(|side| side.is_at(first))?;
         let side = &self.sides[mover];
-        let Some(chunk) = side.current().filter(|chunk| side.row == 0 && chunk.len() >= CHUNK_ROWS_MIN) else {
-            return false;
-        };
+        let chunk = side.current().filter(|chunk| side.row == 0 && chunk.len() >= CHUNK_ROWS_MIN)?;
         let last = chunk.hashes().at(chunk.len() - 1);
         let is_alone =
             |(number, other): (usize, &mut Side)| number == mover || other.next_hash().is_none_or(|next| last < next);
         let chunk = Rc::clone(chunk);
         if !self.sides.iter_mut().enumerate().all(is_alone) {
-            return false;
+            return None;
         }
-        let Some(chunk) = chunk.advanced(&self.layout, self.since) else { return false };
+        let chunk = chunk.advanced(&self.layout, self.since)?;
+        let packed = if self.packs { chunk.packed(&self.layout) } else { None };
+        let cost = if packed.is_some() { PACK_FUEL } else { MOVE_FUEL };
         self.settle();
-        self.merged.push(chunk);
+        self.merged.push(packed.unwrap_or(chunk));
         self.sides[mover].pop();
-        true
+        Some(cost)
     }
 
     /// A hash before which the current chunks have about `rows` rows, and some at least; `None` if they have not many more.
@@ -293,7 +306,7 @@ impl Side {
     /// The number of the current chunk in `pending`.
     pub fn source(&mut self, pending: &mut Pending) -> u32 {
         let chunk = &self.chunks[self.chunk];
-        *self.source.get_or_insert_with(|| pending.add_source(Source::from(&**chunk)))
+        *self.source.get_or_insert_with(|| pending.add_chunk(chunk))
     }
 
     /// The chunk after the current one.

@@ -34,10 +34,11 @@ pub(crate) struct Source {
     pub key_unique: bool,
 }
 
-impl From<&Chunk> for Source {
-    fn from(chunk: &Chunk) -> Source {
+impl Source {
+    /// The rows of a chunk. A packed key is left out, unless it is needed, as where keys of other sources do not follow from hashes.
+    pub fn of_chunk(chunk: &Chunk, is_key_needed: bool) -> Source {
         Source {
-            columns: chunk.shared_columns().clone(),
+            columns: if is_key_needed { chunk.columns() } else { chunk.stored_columns().clone() },
             times: chunk.times().clone(),
             diffs: chunk.diffs().clone(),
             exact: chunk.facts().exact,
@@ -45,9 +46,7 @@ impl From<&Chunk> for Source {
             key_unique: chunk.facts().key_unique,
         }
     }
-}
 
-impl Source {
     /// The time of a row when times before `since` are advanced to it.
     #[inline]
     pub fn time(&self, row: u32, since: Time) -> Time {

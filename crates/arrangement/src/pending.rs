@@ -9,11 +9,11 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use anabranch_batch::{Columns, Diff, Diffs, Time, Times, gather};
-use arrow::array::ArrayRef;
+use anabranch_batch::{Columns, Diff, Diffs, Time, Times, gather, hash};
+use arrow::array::{ArrayRef, new_empty_array};
 
 use crate::Layout;
-use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows};
+use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows, Exact, pack};
 use crate::hashes::Hashes;
 use crate::lane::Lane;
 use crate::layout::pick_columns;
@@ -43,6 +43,10 @@ pub(crate) struct Pending {
     diffs: Lane,
     /// Equal hashes meant equal keys.
     key_unique: bool,
+    /// Keys of all sources follow from their hashes, where the layout lets them: then sources need no key column, and that of a chunk is made.
+    keys_follow: bool,
+    /// Chunks are packed where that pays.
+    packs: bool,
 }
 
 /// A row that comes alone.
@@ -66,7 +70,19 @@ impl Pending {
             times: Lane::default(),
             diffs: Lane::default(),
             key_unique: true,
+            keys_follow: false,
+            packs: false,
         }
+    }
+
+    /// For rows of chunks. `are_keys_exact` if equal hashes mean equal keys in all that will come.
+    pub fn of_chunks(layout: Rc<Layout>, since: Time, are_keys_exact: bool) -> Pending {
+        Pending { keys_follow: are_keys_exact && layout.invertible_key().is_some(), ..Pending::new(layout, since) }
+    }
+
+    /// From now on chunks are packed where that pays.
+    pub fn set_packing(&mut self) {
+        self.packs = true;
     }
 
     /// Number of rows.
@@ -88,6 +104,11 @@ impl Pending {
     pub fn add_source(&mut self, source: Source) -> u32 {
         self.sources.push(source);
         u32::try_from(self.sources.len() - 1).expect("there are far fewer sources than rows")
+    }
+
+    /// Makes rows of a chunk available to pick.
+    pub fn add_chunk(&mut self, chunk: &Chunk) -> u32 {
+        self.add_source(Source::of_chunk(chunk, !self.keys_follow))
     }
 
     /// Lets go of all sources. Only when no row is pending.
@@ -200,8 +221,8 @@ impl Pending {
     }
 
     fn make_chunk(&self, rows: Range<usize>) -> Chunk {
-        let columns = gather::compact_views(self.copy_columns(&self.picks[rows.clone()]));
         let exact = common_exact(&self.sources);
+        let (columns, hashes) = self.copy_rows(rows.clone(), exact);
         let times = match self.times.same() {
             Some(time) => Times::Constant(time),
             None => Times::Column(self.times.each(rows.clone()).to_vec().into()).simplify(),
@@ -211,7 +232,7 @@ impl Pending {
             None => Diffs::Column(self.diffs.each(rows.clone()).to_vec().into()).simplify(),
         };
         let rows = ChunkRows {
-            hashes: Hashes::new(&self.hashes[rows.clone()], &pick_columns(&columns, &self.layout.key)),
+            hashes,
             words: (!self.layout.are_words_cheap(exact)).then(|| self.words[rows].to_vec()),
             times,
             diffs,
@@ -222,15 +243,43 @@ impl Pending {
         Chunk::new(&self.layout, rows)
     }
 
-    fn copy_columns(&self, picks: &[Pick]) -> Columns {
-        if let [source] = &self.sources[..] {
+    /// The columns of a chunk, and its hashes.
+    fn copy_rows(&self, rows: Range<usize>, exact: Exact) -> (Columns, Hashes) {
+        let (picks, hashes) = (&self.picks[rows.clone()], &self.hashes[rows]);
+        let key = self.layout.invertible_key().filter(|_| self.keys_follow);
+        let Some(key) = key else {
+            let columns = gather::compact_views(self.copy_columns(picks, None));
+            let hashes = Hashes::new(hashes, &pick_columns(&columns, &self.layout.key));
+            return (columns, hashes);
+        };
+        let key_type = &self.layout.types[key];
+        let columns = gather::compact_views(self.copy_columns(picks, Some(key)));
+        let packed = if self.packs { pack(&self.layout, exact, hashes) } else { None };
+        let (key_column, hashes) = match packed {
+            Some(packed) => (new_empty_array(key_type), packed),
+            None => {
+                let column = hash::unhash(key_type, hashes);
+                let hashes = Hashes::new(hashes, std::slice::from_ref(&column));
+                (column, hashes)
+            }
+        };
+        let mut columns = columns.to_vec();
+        columns.insert(key, key_column);
+        (columns.into(), hashes)
+    }
+
+    /// The columns of some rows, all but `without`.
+    fn copy_columns(&self, picks: &[Pick], without: Option<usize>) -> Columns {
+        if let ([source], None) = (&self.sources[..], without) {
             if are_kept_as_they_are(source, picks) {
                 return source.columns.clone();
             }
             let rows: Vec<u32> = picks.iter().map(|pick| pick.1).collect();
             return gather::take(&source.columns, &rows);
         }
-        let columns: Vec<&[ArrayRef]> = self.sources.iter().map(|source| &*source.columns).collect();
+        let wanted: Vec<usize> = (0..self.layout.types.len()).filter(|&column| without != Some(column)).collect();
+        let columns: Vec<Columns> = self.sources.iter().map(|source| pick_columns(&source.columns, &wanted)).collect();
+        let columns: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
         gather::interleave(&columns, picks)
     }
 }

@@ -10,10 +10,11 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use anabranch_batch::order::Comparator;
-use anabranch_batch::{Columns, Diff, Time, gather};
-use arrow::array::{ArrayRef, new_empty_array};
+use anabranch_batch::{Columns, Diff, Time};
+use arrow::array::{Array, new_empty_array};
 
-use crate::layout::{ASCENDING, pick_columns};
+use crate::chunk::gather_rows;
+use crate::layout::ASCENDING;
 use crate::locate::{BLOCK_KEYS, Hit, Search};
 use crate::run::Part;
 use crate::{Chunk, Keys, Layout, Run};
@@ -107,10 +108,8 @@ impl Matches {
                 |layout: &Rc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
             return self.layout.as_ref().map_or_else(|| Columns::from([]), empty);
         }
-        let picked: Vec<Columns> = self.chunks.iter().map(|chunk| pick_columns(chunk.columns(), columns)).collect();
-        let sources: Vec<&[ArrayRef]> = picked.iter().map(|columns| &**columns).collect();
         let picks: Vec<(u32, u32)> = self.source.iter().copied().zip(self.row.iter().copied()).collect();
-        gather::interleave(&sources, &picks)
+        gather_rows(&self.chunks, columns, &picks)
     }
 
     /// The time of each match.
@@ -218,8 +217,11 @@ impl<'a> Target<'a> {
     /// Whether a row has the wanted key, by the columns.
     fn is_key(&mut self, wanted: &Wanted, chunk: usize, row: usize) -> bool {
         let Wanted { key_columns, keys, key, .. } = wanted;
+        if self.chunks[chunk].is_packed() {
+            return !keys.columns()[0].is_null(*key);
+        }
         if self.comparator.as_ref().is_none_or(|&(of, _)| of != chunk) {
-            let columns = pick_columns(self.chunks[chunk].columns(), key_columns);
+            let columns = self.chunks[chunk].pick_columns(key_columns);
             self.comparator =
                 Some((chunk, Comparator::new(keys.columns(), &columns, &vec![ASCENDING; key_columns.len()])));
         }

@@ -29,6 +29,8 @@ pub struct Run {
     size_bytes: usize,
     /// Updates that take rows back.
     retractions: usize,
+    /// Chunks are packed where that pays.
+    is_packed: bool,
     /// The earliest and the latest time of an update.
     time_min: Time,
     time_max: Time,
@@ -74,6 +76,7 @@ impl Run {
             rows: 0,
             size_bytes: 0,
             retractions: 0,
+            is_packed: false,
             time_min: Time::MAX,
             time_max: Time::MIN,
         };
@@ -90,6 +93,16 @@ impl Run {
             run.chunks.extend(list);
         }
         run
+    }
+
+    /// The same run, of which it is known that chunks are packed where that pays.
+    pub(crate) fn packed(self) -> Run {
+        Run { is_packed: true, ..self }
+    }
+
+    /// Whether packing chunks would perhaps give back memory.
+    pub(crate) fn is_loose(&self) -> bool {
+        !self.is_packed && self.layout.can_be_packed()
     }
 
     /// The layout of the rows.

@@ -181,5 +181,5 @@ fn is_settled(run: &Run, at: Time) -> bool {
 }
 
 fn to_batch(chunk: &Chunk, at: Time) -> Batch {
-    Batch::with_len(chunk.shared_columns().clone(), chunk.len(), Times::Constant(at), chunk.diffs().clone())
+    Batch::with_len(chunk.columns(), chunk.len(), Times::Constant(at), chunk.diffs().clone())
 }

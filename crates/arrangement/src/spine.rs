@@ -25,7 +25,7 @@
 //!
 //! Times are advanced, and equal updates summed, only by merging: a spine into which nothing is inserted keeps what it has, until
 //! somebody offers fuel with [`Spine::exert`]. That merges what is unfinished, then neighbours up to eight times apart in size, then
-//! rewrites runs that distinguish times nobody can tell apart any more. So a trickle of insertions with an eager idler still costs
+//! rewrites runs that distinguish times nobody can tell apart any more, then packs keys (see [`crate::Chunk`]), which what it merges has done already. So a trickle of insertions with an eager idler still costs
 //! at most some ten rows of work, per level, for each inserted row. What exertion began insertions go on with only once it is due for them too.
 //!
 //! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are slots of powers of two; here, levels
@@ -38,6 +38,7 @@ use std::rc::Rc;
 use anabranch_batch::Time;
 
 use crate::merge::Merge;
+use crate::window::newest_window;
 use crate::{Layout, Run};
 
 /// The merging list of runs of one collection.
@@ -90,6 +91,8 @@ const SHRUNK_ROWS_MIN: usize = 1 << 12;
 const DUE_RATIO: usize = 1;
 /// Neighbours that exertion merges: two at least, each less than so many times as large as the newer ones together.
 const IDLE_RATIO: usize = 8;
+/// Of fewer rows keys are not packed, unless runs are merged.
+const LOOSE_ROWS_MIN: usize = 1 << 12;
 /// Runs merged at once, at most.
 pub(crate) const MERGED_RUNS_MAX: usize = 16;
 
@@ -270,7 +273,10 @@ impl Spine {
             }
         }
         let is_unfinished = |level: &Level| matches!(level, Level::Merging(..));
-        self.levels.iter().any(is_unfinished) || self.find_idle().is_some() || self.find_history().is_some()
+        self.levels.iter().any(is_unfinished)
+            || self.find_idle().is_some()
+            || self.find_history().is_some()
+            || self.find_loose().is_some()
     }
 
     /// Merges runs that came in parts, and what newer runs take back of older ones, using up `fuel` rows of work at most. Returns whether there is more to do.
@@ -376,7 +382,7 @@ impl Spine {
         if let Some(runs) = self.find_litter() {
             return Some((runs, Cause::Litter));
         }
-        let due = find_neighbours(self.mergeable(), self.demand.due_runs(self.rows()), DUE_RATIO);
+        let due = neighbours(self.mergeable(), self.demand.due_runs(self.rows()), DUE_RATIO);
         Some((due?, Cause::Insertion))
     }
 
@@ -394,7 +400,7 @@ impl Spine {
 
     /// What exertion merges.
     fn find_idle(&self) -> Option<Range<usize>> {
-        find_neighbours(&self.levels, 2, IDLE_RATIO)
+        neighbours(&self.levels, 2, IDLE_RATIO)
     }
 
     /// A run that distinguishes times which nobody can tell apart any more.
@@ -404,6 +410,12 @@ impl Spine {
         self.levels.iter().position(|level| matches!(level, Level::Settled(run) if is_past(run)))
     }
 
+    /// A run of which keys may be packed, which may give back memory.
+    fn find_loose(&self) -> Option<usize> {
+        let is_loose = |run: &Run| run.len() >= LOOSE_ROWS_MIN && run.is_loose();
+        self.levels.iter().position(|level| matches!(level, Level::Settled(run) if is_loose(run)))
+    }
+
     /// Starts what no insertion would start.
     fn start_idle(&mut self) -> Option<usize> {
         if let Some(runs) = self.find_idle() {
@@ -411,7 +423,7 @@ impl Spine {
             self.start(runs, Cause::Exertion);
             return Some(at);
         }
-        let at = self.find_history()?;
+        let at = self.find_history().or_else(|| self.find_loose())?;
         self.start(at..at + 1, Cause::Exertion);
         Some(at)
     }
@@ -424,6 +436,7 @@ impl Spine {
         };
         let merged: Vec<Rc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
         let merge = Merge::new(&merged, self.since);
+        let merge = if cause == Cause::Exertion { merge.packing() } else { merge };
         self.levels.splice(runs, [Level::Merging(Box::new(merge), cause)]);
         self.readable.take();
     }
@@ -431,76 +444,10 @@ impl Spine {
 
 /// The newest neighbours, none being merged, that are `runs` at least, of which each is at most `ratio` times as large as the newer ones
 /// together.
-fn find_neighbours(levels: &[Level], runs: usize, ratio: usize) -> Option<Range<usize>> {
+fn neighbours(levels: &[Level], runs: usize, ratio: usize) -> Option<Range<usize>> {
     let rows = |at: usize| match &levels[at] {
         Level::Settled(run) => Some(run.len()),
         Level::Merging(..) => None,
     };
     newest_window(levels.len(), rows, runs, ratio)
-}
-
-/// The same of `n_levels` levels with so many rows each, `None` for one that is being merged. O(levels): a run that is too large for all newer ones together is
-/// too large for some of them.
-fn newest_window(
-    n_levels: usize,
-    rows_of: impl Fn(usize) -> Option<usize>,
-    runs: usize,
-    ratio: usize,
-) -> Option<Range<usize>> {
-    let mut end = n_levels;
-    while end > 0 {
-        let (mut start, mut rows) = (end, 0);
-        while let Some(more) = start.checked_sub(1).and_then(&rows_of)
-            && end - start < MERGED_RUNS_MAX
-            && (rows == 0 || more <= ratio * rows)
-        {
-            rows += more;
-            start -= 1;
-        }
-        if end - start >= runs {
-            return Some(start..end);
-        }
-        end = start.min(end - 1);
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every window tried, from the newest on.
-    fn window_of_model(levels: &[Option<usize>], runs: usize, ratio: usize) -> Option<Range<usize>> {
-        let window = |end: usize| {
-            let mut rows = 0;
-            let belongs = |level: &&Option<usize>| match level {
-                Some(more) if rows == 0 || *more <= ratio * rows => {
-                    rows += more;
-                    true
-                }
-                _ => false,
-            };
-            let n = levels[..end].iter().rev().take(MERGED_RUNS_MAX).take_while(belongs).count();
-            end - n..end
-        };
-        (1..=levels.len()).rev().map(window).find(|window| window.len() >= runs)
-    }
-
-    #[test]
-    fn the_newest_window_is_that_of_trying_all() {
-        let mut state = 11u64;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % below
-        };
-        let mut n_found = 0;
-        for _ in 0..20_000 {
-            let levels: Vec<Option<usize>> = (0..draw(40)).map(|_| (draw(20) > 0).then(|| 1 << draw(10))).collect();
-            let (runs, ratio) = ([2, 4, 8, 16][draw(4) as usize], [1, 8][draw(2) as usize]);
-            let found = newest_window(levels.len(), |at| levels[at], runs, ratio);
-            assert_eq!(found, window_of_model(&levels, runs, ratio), "{levels:?}, {runs} runs, {ratio} times");
-            n_found += usize::from(found.is_some());
-        }
-        assert!((5_000..19_000).contains(&n_found), "{n_found}");
-    }
 }

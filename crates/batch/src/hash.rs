@@ -100,8 +100,8 @@ pub fn is_exact(columns: &[ArrayRef]) -> bool {
     exact && MASK.load(Ordering::Relaxed) == !0
 }
 
-/// Whether values of a type are 64-bit integers to [`hash_columns`] of one column.
-fn is_word(data_type: &DataType) -> bool {
+/// Whether values of a type are 64-bit integers to [`hash_columns`] of one column, so that it can be made of their hashes again ([`unhash`]).
+pub fn is_word(data_type: &DataType) -> bool {
     is_integer_like(data_type) || matches!(data_type, DataType::Decimal64(..))
 }
 

@@ -11,7 +11,7 @@
 //! Source: shared arrangements (VLDB 2020), section 4.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_arrangement::{Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
 use anabranch_batch::{Batch, Time, Times};
@@ -29,8 +29,8 @@ use crate::runs::{Arranged, Runs};
 use crate::steps::Meter;
 use crate::waker::Waker;
 
-/// Rows of merging done at a time when nothing comes in: below a tenth of a millisecond,
-const IDLE_FUEL: isize = 4096;
+/// Rows of merging done at a time when nothing comes in: below two tenths of a millisecond,
+const IDLE_FUEL: isize = 8192;
 
 /// and how long other operators have the worker in between.
 const IDLE_PAUSE: Duration = Duration::from_millis(2);
@@ -38,8 +38,8 @@ const IDLE_PAUSE: Duration = Duration::from_millis(2);
 /// Rows of merging done in a turn while a very large run is still in parts, or much was taken back: some milliseconds.
 const TIDY_FUEL: isize = 1 << 16;
 
-/// After so many turns with input the pause is taken to be over: its end may have fallen into one of them.
-const PAUSE_TURNS_MAX: u32 = 1000;
+/// A turn may have begun, by its clock, so much before what ended the pause.
+const PAUSE_SLACK: Duration = Duration::from_micros(250);
 
 /// What has a name and is asked for sometimes may stay with the step before if it is so few rows: who asks waits until they are told and sorted.
 const TOLD_ROWS_MAX: usize = 1 << 10;
@@ -149,8 +149,8 @@ impl<'s> Chain<'s> {
         let audience = arranging.rows.writer.audience();
         let meter = Meter::new("Arrange");
         self.into_end(name, Some(audience), move |turn, waker| {
-            let _step = meter.step();
-            arranging.turn(turn, waker);
+            let step = meter.step();
+            arranging.turn(turn, waker, step.start());
         });
     }
 
@@ -164,9 +164,9 @@ impl<'s> Chain<'s> {
             let meter = Meter::new("Arrange");
             move |frontiers| {
                 let turn = steps.turn(frontiers);
-                let _step = meter.step();
+                let step = meter.step();
                 let (upto, pending) = (turn.upto, turn.pending);
-                let mut messages = arranging.turn(turn, steps.waker());
+                let mut messages = arranging.turn(turn, steps.waker(), step.start());
                 if !messages.is_empty() {
                     let capability = steps.hold.capability().expect("what is sealed came with a capability");
                     let mut output = output.activate();
@@ -193,9 +193,9 @@ struct Arranging {
 }
 
 impl Arranging {
-    /// Arranges what a turn has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
+    /// Arranges what a turn that began `now` has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
     /// spare time.
-    fn turn(&mut self, turn: Turn, waker: &Waker) -> Vec<Sealing> {
+    fn turn(&mut self, turn: Turn, waker: &Waker, now: Instant) -> Vec<Sealing> {
         let is_idle = turn.out.rows.is_empty() && turn.upto <= self.rows.writer.upper();
         let mut messages: Vec<Sealing> = Vec::new();
         for batch in turn.out.errors {
@@ -216,7 +216,7 @@ impl Arranging {
         if merges && self.rows.writer.tidy(&mut { TIDY_FUEL }) {
             waker.go_on();
         }
-        if merges && self.idler.should_wait(is_idle, &mut self.rows.writer) {
+        if merges && self.idler.should_wait(is_idle, now, &mut self.rows.writer) {
             waker.go_on_after(IDLE_PAUSE);
         }
         messages
@@ -243,25 +243,30 @@ fn sealing(listener: &mut Listener) -> Option<Sealing> {
 /// Merges when there is nothing else to do.
 #[derive(Default)]
 struct Idler {
-    /// Turns since the pause began that had something else to do; `None` while there is no pause.
-    busy_turns: Option<u32>,
+    /// The end of the pause, which wakes the operator.
+    pause_end: Option<Instant>,
 }
 
 impl Idler {
-    /// Merges a little in an idle turn. Returns whether to be woken after a pause, because there is more to merge.
-    fn should_wait(&mut self, is_idle: bool, writer: &mut Writer) -> bool {
-        if is_idle && !is_leisure() {
-            // (Others have work: perhaps after another pause.)
-            return self.busy_turns.is_some();
-        }
-        let is_over = is_idle || self.busy_turns.is_none_or(|turns| turns >= PAUSE_TURNS_MAX);
-        if !is_over {
-            self.busy_turns = self.busy_turns.map(|turns| turns + 1);
+    /// Merges a little in an idle turn, which began `now`. Returns whether to be woken after a pause, because there is more to merge. (The end of a pause may fall
+    /// into a turn that has something else to do: then there is another.)
+    fn should_wait(&mut self, is_idle: bool, now: Instant, writer: &mut Writer) -> bool {
+        let is_over = self.pause_end.is_none_or(|end| end <= now + PAUSE_SLACK);
+        if !is_idle && !is_over {
             return false;
         }
-        let has_more = writer.exert(&mut { if is_idle { IDLE_FUEL } else { 0 } });
-        self.busy_turns = has_more.then_some(0);
-        has_more
+        // (Where others have work, perhaps after another pause.)
+        let may_merge = !is_idle || is_leisure();
+        let has_more = match may_merge {
+            true => writer.exert(&mut { if is_idle { IDLE_FUEL } else { 0 } }),
+            false => self.pause_end.is_some(),
+        };
+        if !has_more {
+            self.pause_end = None;
+        } else if is_over {
+            self.pause_end = Some(now + IDLE_PAUSE);
+        }
+        has_more && is_over
     }
 }
 
@@ -293,4 +298,50 @@ pub(crate) fn advanced_to(batch: Batch, as_of: Time) -> Batch {
         Times::Column(times) => Times::Column(times.iter().map(|time| *time.max(&as_of)).collect()),
     };
     batch.with_times(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_batch::{Diffs, Times};
+    use arrow::array::{ArrayRef, Int64Array};
+    use std::sync::Arc;
+
+    /// An arrangement of so many runs, none of which was merged.
+    fn unmerged(runs: i64) -> (Writer, Reader) {
+        let layout = Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64] };
+        let (mut writer, mut reader) = arrangement(Rc::new(layout), MergeEffort::LAZY);
+        for time in 0..runs {
+            let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..5000));
+            writer.push(Batch::new(vec![column], Times::Constant(time), Diffs::Constant(1)));
+            writer.complete(time + 1);
+            reader.set_since(time);
+            assert!(!reader.runs().is_empty());
+        }
+        (writer, reader)
+    }
+
+    #[test]
+    fn whoever_has_more_to_merge_waits_for_one_pause_at_a_time() {
+        let (mut writer, reader) = unmerged(20);
+        let (mut idler, start) = (Idler::default(), Instant::now());
+        let mut turn =
+            |is_idle: bool, micros: u64| idler.should_wait(is_idle, start + Duration::from_micros(micros), &mut writer);
+        assert!(turn(false, 0), "the first pause begins");
+        assert!(!turn(false, 100) && !turn(true, 200), "which is not over");
+        // It ends in a turn that has something to do, which its clock says is a little earlier: another begins.
+        assert!(turn(false, 1_900));
+        assert!(!turn(true, 2_000));
+        assert!(turn(true, 3_900));
+        // Who has to wait for others, waits for another pause.
+        crate::leisure::set_behind(true);
+        let merged = reader.stats().runs;
+        assert!(turn(true, 6_000) && !turn(true, 6_100) && turn(true, 8_000));
+        assert_eq!(reader.stats().runs, merged);
+        crate::leisure::set_behind(false);
+        let pauses = (5..100).take_while(|pause| turn(true, 2_000 * pause)).count();
+        assert!((1..50).contains(&pauses), "{pauses} pauses");
+        assert_eq!(reader.stats().runs, 1);
+        assert!(!turn(true, 1_000_000) && !turn(false, 1_000_100), "there is nothing to wait for");
+    }
 }

@@ -168,12 +168,12 @@ impl Walk {
 
     /// For each chunk that places refer to, one of its columns.
     pub(crate) fn column(&self, column: usize) -> Vec<ArrayRef> {
-        self.cursor.chunks().iter().map(|chunk| chunk.columns()[column].clone()).collect()
+        self.cursor.chunks().iter().map(|chunk| chunk.column(column)).collect()
     }
 
     /// For each chunk that places refer to, all its columns.
     pub(crate) fn sources(&self) -> Vec<&[ArrayRef]> {
-        self.cursor.chunks().iter().map(|chunk| chunk.columns()).collect()
+        self.cursor.sources()
     }
 
     /// Fills in `counts`; returns whether any is positive.

@@ -89,6 +89,13 @@ impl Meter {
     }
 }
 
+impl Step<'_> {
+    /// When it began; within a round, what was done since the last step ended is counted with it.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+}
+
 impl Drop for Step<'_> {
     fn drop(&mut self) {
         let end = Instant::now();

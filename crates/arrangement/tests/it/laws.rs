@@ -12,7 +12,9 @@ use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until};
 use arrow::array::ArrayRef;
 
-use crate::model::{Model, Rng, Row, compare_values, random_batch, random_layout, random_row, read_row, to_columns};
+use crate::model::{
+    Model, Rng, Row, compare_values, random_batch, random_layout, random_row, random_spread, read_row, to_columns,
+};
 
 const EFFORTS: [MergeEffort; 4] =
     [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort { fuel_per_row: 1 }, MergeEffort { fuel_per_row: 4 }];
@@ -95,7 +97,10 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize, has_origin: bool) -
         }
         if rng.chance(reads) {
             let n_wanted = 1 + rng.below(1 + batch_rows / 3);
-            let wanted: Vec<Row> = (0..n_wanted).map(|_| random_row(rng, &layout.types, 12, true)).collect();
+            let wanted: Vec<Row> = {
+                let spread = random_spread(rng);
+                (0..n_wanted).map(|_| random_row(rng, &layout.types, spread, true)).collect()
+            };
             check_reads(rng, &layout, &reader, &pushed, &wanted);
         }
     }
@@ -138,9 +143,10 @@ fn accumulate(runs: &[Rc<Run>], at: Time) -> BTreeMap<Row, Diff> {
     let mut model = Model::default();
     for chunk in runs.iter().flat_map(|run| run.chunks()) {
         assert!(chunk.key_hashes().is_sorted(), "a chunk is sorted by hash");
+        let columns = chunk.columns();
         for row in 0..chunk.len() {
             assert_ne!(chunk.diffs().get(row), 0, "no diff is zero");
-            model.add(read_row(chunk.columns(), row), chunk.times().get(row), chunk.diffs().get(row));
+            model.add(read_row(&columns, row), chunk.times().get(row), chunk.diffs().get(row));
         }
     }
     model.contents(at)
@@ -163,8 +169,9 @@ fn check_run_keys(layout: &Layout, runs: &[Rc<Run>]) {
             let (keys, of_row) = Keys::from_run(run, &layout.key, nulls);
             check_distinct(&keys);
             for (chunk, of_row) in run.chunks().iter().zip(&of_row) {
+                let columns = chunk.columns();
                 for (row, &key) in of_row.iter().enumerate() {
-                    let cells = key_of(layout, &read_row(chunk.columns(), row));
+                    let cells = key_of(layout, &read_row(&columns, row));
                     match key {
                         u32::MAX => assert!(nulls == NullKeys::Skip && cells.contains(&crate::model::Cell::Null)),
                         key => assert_eq!(read_row(keys.columns(), key as usize), cells),
@@ -242,7 +249,7 @@ fn check_cursor(layout: &Layout, runs: &[Rc<Run>], keys: &Keys, at: Time, expect
         cursor.seek(keys, key, at + 1);
         let mut previous: Option<Row> = None;
         while let Some((chunk, row)) = cursor.next_value(&mut history) {
-            let row = read_row(cursor.chunks()[chunk as usize].columns(), row as usize);
+            let row = read_row(cursor.sources()[chunk as usize], row as usize);
             assert_eq!(key_of(layout, &row), read_row(keys.columns(), key));
             assert!(history.iter().all(|&(time, diff)| time <= at && diff != 0));
             assert!(history.is_sorted_by(|a, b| a.0 < b.0));

@@ -5,4 +5,5 @@ mod laws;
 mod lives;
 mod model;
 mod ordered;
+mod packed;
 mod spine;

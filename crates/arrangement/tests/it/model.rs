@@ -167,9 +167,14 @@ fn read_cell(column: &ArrayRef, row: usize) -> Cell {
     }
 }
 
+/// How many values a column has: few, so that rows meet; or many, so that there are many keys.
+pub fn random_spread(rng: &mut Rng) -> u64 {
+    if rng.chance(4) { 3000 } else { 1 + rng.below(12) }
+}
+
 /// Random updates with times in `lower .. lower + 6`; constants where chance has it.
 pub fn random_batch(rng: &mut Rng, types: &[DataType], lower: Time, rows: u64) -> Batch {
-    let (spread, nulls) = (1 + rng.below(12), rng.chance(2));
+    let (spread, nulls) = (random_spread(rng), rng.chance(2));
     let rows: Vec<Row> = (0..rows).map(|_| random_row(rng, types, spread, nulls)).collect();
     let times = match rng.chance(2) {
         true => Times::Constant(rng.between(lower, lower + 6)),

@@ -76,7 +76,7 @@ fn chunks_of_rising_keys_are_moved_not_copied() {
         let runs = reader.runs();
         let chunks = runs.iter().flat_map(|run| run.chunks());
         let mut addresses: Vec<usize> =
-            chunks.map(|chunk| chunk.columns()[0].to_data().buffers()[0].as_ptr() as usize).collect();
+            chunks.map(|chunk| chunk.column(1).to_data().buffers()[0].as_ptr() as usize).collect();
         addresses.sort_unstable();
         addresses
     };

@@ -33,7 +33,6 @@ use crate::runs::{Arranged, RunsFeed};
 use crate::stage::Stage;
 use crate::tactic::Output;
 use pairs::RunPairs;
-pub(crate) use pairs::gather_chunks;
 
 /// What to join on, and what to make of the pairs.
 #[derive(Clone)]

@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use anabranch_arrangement::{Keys, Matches, Run, probe};
-use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather};
-use arrow::array::ArrayRef;
+use anabranch_arrangement::{Keys, Matches, Run, gather_rows, probe};
+use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
 
 use super::{JoinSpec, Side};
 use crate::stage::Stage;
@@ -133,11 +132,10 @@ impl RunPairs {
 
     fn gather(&self, matches: &Matches, run_picks: &[(u32, u32)], match_picks: &[u32]) -> Batch {
         let chunks = self.run.chunks();
-        let run_columns = gather_chunks(chunks.iter().map(|chunk| chunk.columns()), &self.gather_run, run_picks);
+        let run_columns = gather_rows(chunks, &self.gather_run, run_picks);
         let other_picks: Vec<(u32, u32)> =
             match_picks.iter().map(|m| (matches.source[*m as usize], matches.row[*m as usize])).collect();
-        let others = matches.chunks.iter().map(|chunk| chunk.columns());
-        let other_columns = gather_chunks(others, &self.gather_other, &other_picks);
+        let other_columns = gather_rows(&matches.chunks, &self.gather_other, &other_picks);
 
         let mut times = Vec::with_capacity(run_picks.len());
         let mut diffs = Vec::with_capacity(run_picks.len());
@@ -157,21 +155,6 @@ impl RunPairs {
         let diffs = Diffs::Column(diffs.into()).simplify();
         Batch::with_len(columns, run_picks.len(), times, diffs)
     }
-}
-
-/// Some columns of picked rows of several chunks.
-pub(crate) fn gather_chunks<'a>(
-    chunks: impl Iterator<Item = &'a [ArrayRef]>,
-    columns: &[usize],
-    picks: &[(u32, u32)],
-) -> Columns {
-    if columns.is_empty() {
-        return Columns::from(vec![]);
-    }
-    let sources: Vec<Vec<ArrayRef>> =
-        chunks.map(|chunk| columns.iter().map(|column| chunk[*column].clone()).collect()).collect();
-    let sources: Vec<&[ArrayRef]> = sources.iter().map(Vec::as_slice).collect();
-    gather::interleave(&sources, picks)
 }
 
 impl RowsByKey {

@@ -4,13 +4,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Keys, Matches, NullKeys, Run, Sealed, probe};
+use anabranch_arrangement::{Keys, Matches, NullKeys, Run, Sealed, gather_rows, probe};
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, BooleanArray};
 
 use super::transitions::FlipLists;
 use super::{Keep, MatchedSpec, Residual};
-use crate::join::gather_chunks;
 use crate::pending::split_at;
 use crate::stage::evaluate_mask;
 use crate::tactic::Output;
@@ -77,8 +76,7 @@ pub(super) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> 
     let mut parts = Vec::new();
     for sealed in runs.iter().filter(|sealed| sealed.lower < upto && sealed.upper > from) {
         for chunk in sealed.run.chunks() {
-            let columns = Columns::from(chunk.columns().to_vec());
-            let batch = Batch::with_len(columns, chunk.len(), chunk.times().clone(), chunk.diffs().clone());
+            let batch = Batch::with_len(chunk.columns(), chunk.len(), chunk.times().clone(), chunk.diffs().clone());
             let (before, _) = split_at(&batch, upto);
             let (_, wanted) = split_at(&before, from);
             if !wanted.is_empty() {
@@ -144,14 +142,14 @@ impl Matched {
     ) -> (Keys, Candidates) {
         let keys = if self.spec.residual.is_some() { keys } else { self.flipping(keys, right_runs, done, upto) };
         let matches = probe_all(left_runs, &self.spec.left_key, &keys, done);
-        let all: Vec<usize> = matches.chunks.first().map_or(vec![], |chunk| (0..chunk.columns().len()).collect());
+        let all: Vec<usize> = matches.chunks.first().map_or(vec![], |chunk| (0..chunk.n_columns()).collect());
         let picks: Vec<(u32, u32)> = matches.source.iter().copied().zip(matches.row.iter().copied()).collect();
         let needed = self.needed_left_columns();
         let columns = if picks.is_empty() {
             Columns::from(vec![])
         } else {
             // Columns nobody asks for are stood in for by a needed one (or the first), so that positions stay.
-            let gathered = gather_chunks(matches.chunks.iter().map(|chunk| chunk.columns()), &needed, &picks);
+            let gathered = gather_rows(&matches.chunks, &needed, &picks);
             let mut columns: Vec<ArrayRef> = Vec::with_capacity(all.len());
             for column in all {
                 let place = needed.iter().position(|needed| *needed == column);
@@ -359,8 +357,7 @@ fn pair_batch(residual: &Residual, rows: &Batch, matches: &Matches, left: &[u32]
     let left_columns = gather::take(&left_columns, left);
     let picks: Vec<(u32, u32)> =
         right.iter().map(|index| (matches.source[*index as usize], matches.row[*index as usize])).collect();
-    let right_columns =
-        gather_chunks(matches.chunks.iter().map(|chunk| chunk.columns()), &residual.gather_right, &picks);
+    let right_columns = gather_rows(&matches.chunks, &residual.gather_right, &picks);
     let columns: Columns = left_columns.iter().chain(right_columns.iter()).cloned().collect();
     let mut times = Vec::with_capacity(left.len());
     let mut diffs = Vec::with_capacity(left.len());
