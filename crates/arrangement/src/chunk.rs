@@ -23,7 +23,7 @@ use crate::packed::Packed;
 pub(crate) const CHUNK_ROWS: usize = 1 << 13;
 
 /// Smaller chunks are not packed: nothing is won.
-const PACKED_ROWS_MIN: usize = 64;
+const PACKED_ROWS_MIN: usize = 32;
 
 /// A bounded piece of a run: sorted, consolidated updates.
 #[derive(Debug)]
@@ -370,11 +370,11 @@ pub fn gather_rows(chunks: &[Rc<Chunk>], columns: &[usize], picks: &[(u32, u32)]
         return gathered;
     }
     let mut gathered = gathered.iter().map(ArrayRef::clone);
-    let mut column = |&column: &usize| match is_packed(column) {
+    let column = |&column: &usize| match is_packed(column) {
         true => Some(gather_key(chunks, column, picks)),
         false => gathered.next(),
     };
-    columns.iter().map_while(|at| column(at)).collect()
+    columns.iter().map_while(column).collect()
 }
 
 /// The key column of picked rows, of chunks of which some are packed.

@@ -166,7 +166,7 @@ impl MergeEffort {
         isize::try_from(rows.saturating_mul(self.fuel_per_row).max(least)).unwrap_or(isize::MAX)
     }
 
-    /// Every merge is done by the insertion that starts it: fewest runs, longest pauses.
+    /// Every merge is done by the insertion that starts it, and keys are packed: fewest runs and bytes, longest pauses.
     pub const EAGER: MergeEffort = MergeEffort { fuel_per_row: usize::MAX };
     /// Nothing is merged but by [`Spine::exert`]: no pauses, runs without bound.
     pub const LAZY: MergeEffort = MergeEffort { fuel_per_row: 0 };
@@ -436,7 +436,8 @@ impl Spine {
         };
         let merged: Vec<Rc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
         let merge = Merge::new(&merged, self.since);
-        let merge = if cause == Cause::Exertion { merge.packing() } else { merge };
+        let packs = cause == Cause::Exertion || self.effort == MergeEffort::EAGER;
+        let merge = if packs { merge.packing() } else { merge };
         self.levels.splice(runs, [Level::Merging(Box::new(merge), cause)]);
         self.readable.take();
     }
