@@ -22,12 +22,19 @@ pub(crate) enum Hashes {
     Packed(Packed),
 }
 
-/// The hashes of a chunk, for loops.
+/// The hashes of a chunk, for loops. (Each asks once which form it is.)
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HashesView<'a> {
-    Kept(&'a [u64]),
-    Derived(&'a [u64]),
+    Stored(Stored<'a>),
     Packed(PackedView<'a>),
+}
+
+/// Hashes, or the integers that they follow from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored<'a> {
+    words: &'a [u64],
+    /// The bits in which a word differs from its hash: see [`hash::hash_word`].
+    flip: u64,
 }
 
 /// Ascending numbers that can be searched.
@@ -55,8 +62,8 @@ impl Hashes {
     #[inline]
     pub fn view(&self) -> HashesView<'_> {
         match self {
-            Hashes::Kept(words) => HashesView::Kept(words),
-            Hashes::Derived(words) => HashesView::Derived(words),
+            Hashes::Kept(words) => HashesView::Stored(Stored { words, flip: 0 }),
+            Hashes::Derived(words) => HashesView::Stored(Stored { words, flip: hash::hash_word(0) }),
             Hashes::Packed(packed) => HashesView::Packed(packed.view()),
         }
     }
@@ -108,15 +115,40 @@ impl HashesView<'_> {
     /// How many rows from `start` on have this hash.
     #[inline]
     pub fn count_equal(self, start: usize, hash: u64) -> usize {
-        (start..self.len()).take_while(|&row| self.at(row) == hash).count()
+        match self {
+            HashesView::Stored(stored) => count_equal(stored, start, hash),
+            HashesView::Packed(packed) => count_equal(packed, start, hash),
+        }
     }
+
+    /// The first row with a hash of at least `wanted`, looking around `guess`. O(log distance).
+    #[inline]
+    pub fn gallop(self, guess: usize, wanted: u64) -> usize {
+        match self {
+            HashesView::Stored(stored) => gallop(stored, guess, wanted),
+            HashesView::Packed(packed) => gallop(packed, guess, wanted),
+        }
+    }
+
+    /// The first row from `start` on with a hash of at least `wanted`, looking from there. O(log distance).
+    #[inline]
+    pub fn gallop_up(self, start: usize, wanted: u64) -> usize {
+        match self {
+            HashesView::Stored(stored) => gallop_up(stored, start, wanted),
+            HashesView::Packed(packed) => gallop_up(packed, start, wanted),
+        }
+    }
+}
+
+fn count_equal(sorted: impl Ascending, start: usize, wanted: u64) -> usize {
+    (start..sorted.len()).take_while(|&row| sorted.at(row) == wanted).count()
 }
 
 impl Ascending for HashesView<'_> {
     #[inline]
     fn len(self) -> usize {
         match self {
-            HashesView::Kept(words) | HashesView::Derived(words) => words.len(),
+            HashesView::Stored(stored) => stored.len(),
             HashesView::Packed(packed) => packed.len(),
         }
     }
@@ -124,10 +156,33 @@ impl Ascending for HashesView<'_> {
     #[inline]
     fn at(self, row: usize) -> u64 {
         match self {
-            HashesView::Kept(words) => words[row],
-            HashesView::Derived(words) => hash::hash_word(words[row]),
+            HashesView::Stored(stored) => stored.at(row),
             HashesView::Packed(packed) => packed.at(row),
         }
+    }
+}
+
+impl Ascending for Stored<'_> {
+    #[inline]
+    fn len(self) -> usize {
+        self.words.len()
+    }
+
+    #[inline]
+    fn at(self, row: usize) -> u64 {
+        self.words[row] ^ self.flip
+    }
+}
+
+impl Ascending for PackedView<'_> {
+    #[inline]
+    fn len(self) -> usize {
+        self.rows()
+    }
+
+    #[inline]
+    fn at(self, row: usize) -> u64 {
+        self.word(row)
     }
 }
 

@@ -13,7 +13,6 @@ use anabranch_batch::Time;
 use anabranch_batch::order::Comparator;
 use arrow::buffer::ScalarBuffer;
 
-use crate::hashes::gallop_up;
 use crate::merge::{Side, bound_before};
 use crate::ordering::Block;
 use crate::pending::{Pending, Single};
@@ -164,7 +163,7 @@ impl Knot {
                 return None;
             }
             let end =
-                self.hash.checked_add(1).map_or(chunk.len(), |next| gallop_up(chunk.hashes().view(), side.row, next));
+                self.hash.checked_add(1).map_or(chunk.len(), |next| chunk.hashes().view().gallop_up(side.row, next));
             let words = self.words.entry(source).or_insert_with(|| chunk.value_words(layout)).clone();
             stretches.push(Stretch { side: number, source, words, row: side.row, end });
             let behind = side.behind().filter(|behind| end == chunk.len() && behind.hashes().at(0) == self.hash);

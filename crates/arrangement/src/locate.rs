@@ -85,7 +85,7 @@ impl<'a> Search<'a> {
             return self.walk(hashes, hits);
         }
         for (key, (guess, &hash)) in self.guesses.iter().zip(hashes).enumerate() {
-            let row = gallop(guess.hashes, guess.row, hash);
+            let row = guess.hashes.gallop(guess.row, hash);
             if guess.hashes.at(row) == hash {
                 hits.push(Hit { key: key as u32, chunk: guess.chunk, row: row as u32 });
             }
@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
             }
             let Some(rows) = self.part.hashes.get(self.chunk) else { return };
             let rows = rows.view();
-            self.row = gallop_up(rows, self.row, hash);
+            self.row = rows.gallop_up(self.row, hash);
             if rows.at(self.row) == hash {
                 hits.push(Hit { key: key as u32, chunk: self.chunk as u32, row: self.row as u32 });
             }

@@ -20,7 +20,6 @@ use std::rc::Rc;
 use anabranch_batch::Time;
 
 use crate::chunk::{CHUNK_ROWS, Chunk};
-use crate::hashes::gallop_up;
 use crate::knot::Knot;
 use crate::ordering::Block;
 use crate::pending::Pending;
@@ -328,7 +327,7 @@ impl Side {
     fn rows_before(&self, bound: Option<u64>) -> usize {
         let rows = |chunk: &Rc<Chunk>| match bound {
             None => chunk.len() - self.row,
-            Some(bound) => gallop_up(chunk.hashes().view(), self.row, bound) - self.row,
+            Some(bound) => chunk.hashes().view().gallop_up(self.row, bound) - self.row,
         };
         self.current().map_or(0, rows)
     }

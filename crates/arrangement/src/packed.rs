@@ -1,6 +1,6 @@
 //! Ascending words in as few bits as they need.
 //!
-//! Law: [`PackedView::at`] is the word that was packed, whatever was sliced off.
+//! Law: [`PackedView::word`] is the word that was packed, whatever was sliced off.
 //!
 //! Form: blocks of 64 rows, each its first word and then each row's distance from it, in as many bits as the largest distance of the chunk has. What is dense takes a
 //! bit or two a row; of 10 million random words, 48 of 64.
@@ -74,13 +74,14 @@ impl Packed {
 }
 
 impl PackedView<'_> {
-    pub fn len(self) -> usize {
+    #[inline]
+    pub fn rows(self) -> usize {
         self.len
     }
 
     /// The word of a row.
     #[inline]
-    pub fn at(self, row: usize) -> u64 {
+    pub fn word(self, row: usize) -> u64 {
         debug_assert!(row < self.len, "rows are in bounds");
         let row = self.start + row;
         let block = row / BLOCK_ROWS * block_bytes(self.width);
@@ -166,7 +167,7 @@ mod tests {
                     for len in [0, 1, (rows - start) / 2, rows - start].into_iter().filter(|len| start + len <= rows) {
                         let slice = packed.slice(start, len);
                         let expected = &words[start..start + len];
-                        assert_eq!((0..len).map(|row| slice.view().at(row)).collect::<Vec<u64>>(), expected);
+                        assert_eq!((0..len).map(|row| slice.view().word(row)).collect::<Vec<u64>>(), expected);
                         let mut all = vec![7];
                         slice.view().append_to(&mut all, 0..len);
                         assert_eq!(all[1..], *expected);
@@ -183,8 +184,8 @@ mod tests {
     fn only_what_takes_fewer_bytes_is_packed() {
         assert!(Packed::new(&[]).is_none());
         assert!(Packed::new(&[0, u64::MAX]).is_none());
-        assert!(Packed::new(&[3; 100]).is_some_and(|packed| packed.size_bytes() == 16 && packed.view().at(99) == 3));
-        let least = Packed::new(&[u64::MAX - 1, u64::MAX]).map(|packed| packed.view().at(1));
+        assert!(Packed::new(&[3; 100]).is_some_and(|packed| packed.size_bytes() == 16 && packed.view().word(99) == 3));
+        let least = Packed::new(&[u64::MAX - 1, u64::MAX]).map(|packed| packed.view().word(1));
         assert_eq!(least, Some(u64::MAX));
         let dense: Vec<u64> = (0..8192).collect();
         assert!(Packed::new(&dense).is_some_and(|packed| packed.size_bytes() == 128 * 7 * 8));

@@ -11,7 +11,6 @@ use std::rc::Rc;
 
 use anabranch_batch::{Batch, Diffs, Time, Times};
 
-use crate::hashes::gallop_up;
 use crate::merge::Merge;
 use crate::run::Part;
 use crate::spine::MERGED_RUNS_MAX;
@@ -116,7 +115,7 @@ struct Ahead<'a> {
 impl Ahead<'_> {
     fn new(part: &Part, from: u64) -> Ahead<'_> {
         let chunk = part.lasts.partition_point(|last| *last < from);
-        let row = part.hashes.get(chunk).map_or(0, |hashes| gallop_up(hashes.view(), 0, from));
+        let row = part.hashes.get(chunk).map_or(0, |hashes| hashes.view().gallop_up(0, from));
         let rows = part.hashes[chunk..].iter().map(|hashes| hashes.len()).sum::<usize>() - row;
         Ahead { part, chunk, row, rows }
     }
@@ -131,7 +130,7 @@ impl Ahead<'_> {
             return;
         };
         let hashes = &self.part.hashes[last];
-        let beyond = if self.part.lasts[last] < to { 0 } else { hashes.len() - gallop_up(hashes.view(), 0, to) };
+        let beyond = if self.part.lasts[last] < to { 0 } else { hashes.len() - hashes.view().gallop_up(0, to) };
         self.rows = whole - beyond - self.row;
     }
 
@@ -155,7 +154,7 @@ fn between<'a>(run: &'a Run, part: &'a Part, from: u64, to: Option<u64>) -> impl
     (first..end.max(first)).filter_map(move |number| {
         let chunk = &run.chunks()[part.start + number];
         let hashes = part.hashes[number].view();
-        let before = |bound: u64| gallop_up(hashes, 0, bound);
+        let before = |bound: u64| hashes.gallop_up(0, bound);
         let start = if part.firsts[number] < from { before(from) } else { 0 };
         let end = to.filter(|to| *to <= part.lasts[number]).map_or(chunk.len(), before);
         (start < end).then(|| chunk.slice(start, end - start))
