@@ -277,7 +277,11 @@ impl Pending {
             let rows: Vec<u32> = picks.iter().map(|pick| pick.1).collect();
             return gather::take(&source.columns, &rows);
         }
-        let wanted: Vec<usize> = (0..self.layout.types.len()).filter(|&column| without != Some(column)).collect();
+        let Some(without) = without else {
+            let columns: Vec<&[ArrayRef]> = self.sources.iter().map(|source| &*source.columns).collect();
+            return gather::interleave(&columns, picks);
+        };
+        let wanted: Vec<usize> = (0..self.layout.types.len()).filter(|&column| column != without).collect();
         let columns: Vec<Columns> = self.sources.iter().map(|source| pick_columns(&source.columns, &wanted)).collect();
         let columns: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
         gather::interleave(&columns, picks)
