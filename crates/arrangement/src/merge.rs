@@ -31,7 +31,7 @@ const CHUNK_ROWS_MIN: usize = CHUNK_ROWS / 2;
 /// What it costs to move a chunk as it is, in rows,
 const MOVE_FUEL: usize = 64;
 /// and to pack it.
-const PACK_FUEL: usize = 1024;
+const PACK_FUEL: usize = 2048;
 
 /// An unfinished merge of adjacent runs.
 #[derive(Debug)]
