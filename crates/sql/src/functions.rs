@@ -14,12 +14,16 @@ use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, c
 
 use crate::age::Age;
 use crate::bounded::Bounded;
+use crate::coalesce::Coalesce;
 use crate::extract::{Extract, Part};
 use crate::intervals::Avg;
 use crate::own::{FloatDivide, IntervalTimes, OneRow};
 use crate::text::{Format, TypeOf};
-use crate::types::UTC;
+use crate::types::{UTC, is_text};
 use crate::window_floor::WindowFloor;
+
+/// The type of intervals.
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// All functions by name and alias.
 pub(crate) struct Functions {
@@ -58,7 +62,7 @@ impl Functions {
         config.execution.time_zone = Some(UTC.into());
         for function in scalars {
             let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
-            let function = Bounded::around(function);
+            let function = Coalesce::around(Bounded::around(function));
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
         let mut aggregate = BTreeMap::new();
@@ -117,6 +121,7 @@ impl ExprPlanner for PostgresPlanner {
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
+        let (expr, left, right) = read_operands(expr, left, right);
         match date_arithmetic(&expr, &left, &right) {
             Some(planned) => Ok(PlannerResult::Planned(planned)),
             None => Ok(PlannerResult::Original(expr)),
@@ -173,6 +178,30 @@ fn name_casts(args: &mut [Expr]) -> DfResult<()> {
     Ok(())
 }
 
+/// A literal that is added to a moment or an interval, taken from one, or compared with an interval, has the type that PostgreSQL finds for it.
+fn read_operands(
+    mut expr: RawBinaryExpr,
+    mut left: DataType,
+    mut right: DataType,
+) -> (RawBinaryExpr, DataType, DataType) {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    let read = |literal: &mut Expr, is: &mut DataType, beside: &DataType| {
+        let wanted = match (&expr.op, beside) {
+            (BinaryOperator::Minus, DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_)) => beside,
+            (BinaryOperator::Plus, DataType::Timestamp(..) | DataType::Interval(_)) => &INTERVAL,
+            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_)) => beside,
+            _ => return,
+        };
+        if is_text(is) && matches!(literal, Expr::Literal(..)) {
+            *literal = cast(std::mem::take(literal), wanted.clone());
+            *is = wanted.clone();
+        }
+    };
+    read(&mut expr.right, &mut right, &left);
+    read(&mut expr.left, &mut left, &right);
+    (expr, left, right)
+}
+
 /// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the difference of two
 /// timestamps is an interval.
 fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
@@ -184,7 +213,7 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
         (BinaryOperator::Minus, DataType::Date32, n) if n.is_integer() => date(days(&expr.left) - days(&expr.right)),
         (BinaryOperator::Minus, DataType::Date32, DataType::Date32) => Some(days(&expr.left) - days(&expr.right)),
         (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
-            Some(cast(expr.left.clone() - expr.right.clone(), DataType::Interval(IntervalUnit::MonthDayNano)))
+            Some(cast(expr.left.clone() - expr.right.clone(), INTERVAL))
         }
         (BinaryOperator::Multiply, DataType::Interval(_), n) if n.is_numeric() => {
             Some(IntervalTimes::udf().call(vec![expr.left.clone(), expr.right.clone()]))

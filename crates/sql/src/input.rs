@@ -21,7 +21,9 @@ use datafusion_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::types::sql_name;
+use crate::cast_to_text::write_cast;
+use crate::digits::round_float;
+use crate::types::{is_text, sql_name};
 
 /// The column as another type; every value exactly, or an error in PostgreSQL's words.
 ///
@@ -66,7 +68,7 @@ fn read_lists(column: &ArrayRef, element: &FieldRef) -> Result<ArrayRef, String>
 }
 
 /// Adds the elements of one list; `None` if it is not well formed.
-fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<()> {
+pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<()> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let mut rest = inner.trim();
     if rest.is_empty() {
@@ -151,7 +153,7 @@ fn misfit(text: &str, to: &DataType) -> String {
     format!("invalid input syntax for type {name}: \"{text}\"")
 }
 
-fn field_overflow(to: &DataType) -> String {
+pub(crate) fn field_overflow(to: &DataType) -> String {
     match to {
         DataType::Decimal128(precision, scale) => format!(
             "numeric field overflow: precision {precision} and scale {scale} take absolute values below 10^{}",
@@ -195,10 +197,6 @@ fn type_in_words(name: &str) -> String {
     let data_type = name.parse::<DataType>().ok();
     let name = data_type.map_or_else(|| name.to_lowercase(), |data_type| sql_name(&data_type));
     name.split('(').next().unwrap_or_default().to_string()
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// A text as Arrow reads it; as it is where nothing is known to help.
@@ -259,7 +257,7 @@ fn time_of_day(text: &str) -> Option<String> {
 
 /// `1 day 04:05:06` as `1 day 4 hours 5 minutes 6 seconds`; `None` where there is nothing to spell.
 pub(crate) fn spell_interval(text: &str) -> Option<String> {
-    if !text.contains(':') {
+    if !text.contains([':', '+']) {
         return None;
     }
     let words: Vec<String> = text.split_whitespace().map(spell_time).collect();
@@ -275,12 +273,12 @@ fn spell_time(word: &str) -> String {
     match parts.as_slice() {
         [hours, minutes] => format!("{sign}{hours} hours {sign}{minutes} minutes"),
         [hours, minutes, seconds] => format!("{sign}{hours} hours {sign}{minutes} minutes {sign}{seconds} seconds"),
-        _ => word.to_string(),
+        _ => format!("{sign}{digits}"),
     }
 }
 
-/// Makes casts of text ours, in a plan whose types are settled. Literals are read at once.
-pub(crate) fn read_text(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+/// Makes casts of text, to text, and of floats to decimals ours, in a plan whose types are settled. Literals are read at once.
+pub(crate) fn settle_casts(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     Ok(plan
         .transform_up_with_subqueries(|node| {
             let schema = match &node {
@@ -290,7 +288,12 @@ pub(crate) fn read_text(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             let names = NamePreserver::new(&node);
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
-                Ok(expr.transform_up(|e| read_cast(e, &schema))?.update_data(|e| name.restore(e)))
+                let settled = expr.transform_up(|e| {
+                    read_cast(e, &schema)?
+                        .transform_data(|e| write_cast(e, &schema))?
+                        .transform_data(|e| round_float(e, &schema))
+                })?;
+                Ok(settled.update_data(|e| name.restore(e)))
             })
         })?
         .data)

@@ -12,15 +12,19 @@
 //! `change` (INSERT, UPDATE, DELETE).
 
 mod age;
+mod alike;
 mod asof;
 mod bounded;
+mod cast_to_text;
 pub mod catalog;
 mod change;
+mod coalesce;
 pub mod coerce;
 mod context;
 mod conversions;
 mod decorrelate;
 mod dialect;
+mod digits;
 mod distinct_on;
 mod error;
 mod extract;
@@ -31,8 +35,10 @@ mod hoist;
 pub mod input;
 mod intervals;
 mod lifted;
+mod moments;
 mod nearest;
 mod on_close;
+pub mod output;
 mod own;
 pub mod parse;
 mod place;

@@ -232,7 +232,7 @@ pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Re
     let config = context.config();
     let plan = postgres::adapt(match_unions(decorrelate::replace(subqueries::settle(lift(plan)?)?)?)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
-    let plan = input::read_text(plan)?;
+    let plan = input::settle_casts(plan)?;
     clock.check(&plan)?;
     let plan = distinct_on::replace(plan)?;
     let settings = OptimizerContext::new_with_config_options(config);

@@ -5,30 +5,34 @@
 //! - `round(numeric, places)` keeps the type it is planned with; DataFusion would change it once the places are constant.
 //! - `date_part` keeps fractions of seconds; DataFusion would cut them off.
 //! - Floats round to even; DataFusion rounds half away from zero.
-//! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
 //! - Text cast to bytea is read (`\\x..`); DataFusion would take its bytes.
-//! - A difference of timestamps has days; DataFusion would count hours only.
 //! - Quotients of numerics have sixteen digits behind the point where they have room; DataFusion would add four.
 //! - `ceil`, `floor` and `round` of a numeric have room for a carry.
 //! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
+//! - Dates and timestamps are computed and compared in microseconds, in `moments`; DataFusion would take nanoseconds, or drop hours.
 //! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
-//! - Numbers in the branches of a CASE have one type before anything is computed of it; DataFusion would take the first one's for it.
+//! - Values that must be of one type get it in `alike` and `coalesce`.
+//! - Functions of a `real` but `abs` are computed, and answer, in double precision.
 //! - Arguments of aggregates are computed of the rows that pass FILTER, in `filtered`; DataFusion would compute them of all.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
-use datafusion_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
-use crate::conversions::{ByteaIn, Rint, RoundTo, TimestampDifference};
+use crate::alike::settle_types;
+use crate::coalesce::read_alternatives;
+use crate::conversions::{ByteaIn, Rint, RoundTo};
 use crate::extract::{Extract, Part, has_parts};
 use crate::filtered::guard_arguments;
+use crate::moments::{compare_dates, date_with_time, timestamp_difference};
 use crate::own::FloatDivide;
+use crate::setop::match_floats;
+use crate::types::is_text;
 use crate::zones::at_time_zone;
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.
@@ -45,12 +49,14 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                 let adapted = expr.transform_up(|e| {
                     check_constant(&e, &schema)?;
                     check_types(&e, &schema)?;
-                    settle_case(e, &schema)?
+                    settle_types(e, &schema)?
                         .transform_data(|e| round_before_integer(e, &schema))?
+                        .transform_data(|e| widen_single(e, &schema))?
                         .transform_data(|e| round_to_even(e, &schema))?
                         .transform_data(|e| checked_division(e, &schema))?
                         .transform_data(|e| date_with_time(e, &schema))?
                         .transform_data(|e| compare_dates(e, &schema))?
+                        .transform_data(|e| read_alternatives(e, &schema))?
                         .transform_data(|e| timestamp_difference(e, &schema))?
                         .transform_data(|e| long_quotient(e, &schema))?
                         .transform_data(|e| room_for_carry(e, &schema))?
@@ -63,33 +69,10 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                 })?;
                 Ok(adapted.update_data(|e| name.restore(e)))
             })?
-            .map_data(|node| node.recompute_schema())
+            .map_data(|node| node.recompute_schema())?
+            .transform_data(match_floats)
         })?
         .data)
-}
-
-/// Numbers in the branches of a CASE get one type.
-fn settle_case(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::Case(mut case) = expr else { return Ok(Transformed::no(expr)) };
-    let types = |branches: &mut dyn Iterator<Item = &Expr>| -> DfResult<Vec<DataType>> {
-        branches.map(|branch| branch.get_type(schema)).collect()
-    };
-    let then = types(&mut case.when_then_expr.iter().map(|(_, then)| then.as_ref()))?;
-    let otherwise = types(&mut case.else_expr.iter().map(AsRef::as_ref))?;
-    let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
-    let common = match then.iter().chain(&otherwise).all(is_number) {
-        true => get_coerce_type_for_case_expression(&then, otherwise.first()),
-        false => None,
-    };
-    let Some(common) = common else { return Ok(Transformed::no(Expr::Case(case))) };
-    let branches = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
-    for branch in branches {
-        if branch.get_type(schema)? != common {
-            let given = std::mem::take(branch.as_mut());
-            **branch = cast(given, common.clone());
-        }
-    }
-    Ok(Transformed::yes(Expr::Case(case)))
 }
 
 fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -109,6 +92,30 @@ fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
     Ok(Transformed::yes(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field })))
 }
 
+/// Functions of numbers that PostgreSQL has for `double precision` only.
+const OF_DOUBLES: [&str; 31] = [
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "cot", "degrees", "exp",
+    "floor", "ln", "log", "log10", "log2", "pow", "power", "radians", "round", "signum", "sin", "sinh", "sqrt", "tan",
+    "tanh", "trunc", "isnan",
+];
+
+/// A `real` as argument of a function of `double precision`.
+fn widen_single(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let mut call = match expr {
+        Expr::ScalarFunction(call) if OF_DOUBLES.contains(&call.func.name()) => call,
+        other => return Ok(Transformed::no(other)),
+    };
+    let mut is_changed = false;
+    for arg in &mut call.args {
+        if arg.get_type(schema).is_ok_and(|is| is == DataType::Float32) {
+            *arg = cast(std::mem::take(arg), DataType::Float64);
+            is_changed = true;
+        }
+    }
+    let call = Expr::ScalarFunction(call);
+    Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })
+}
+
 /// `round` of a single float.
 fn round_to_even(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match &expr {
@@ -120,76 +127,6 @@ fn round_to_even(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         _ => Ok(Transformed::no(expr)),
     }
-}
-
-fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(Transformed::no(expr));
-    };
-    let (left, right) = match (l, r) {
-        (DataType::Date32, DataType::Interval(_)) => (timestamp(left), right.as_ref().clone()),
-        (DataType::Interval(_), DataType::Date32) => (left.as_ref().clone(), timestamp(right)),
-        _ => return Ok(Transformed::no(expr)),
-    };
-    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
-}
-
-/// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days, else in microseconds
-/// (DataFusion would take nanoseconds, in which not every date has room).
-fn compare_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    if !op.supports_propagation() {
-        return Ok(Transformed::no(expr));
-    }
-    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(Transformed::no(expr));
-    };
-    let (left, right) = match (l, r) {
-        (DataType::Date32, DataType::Timestamp(_, None)) => match moved_by_days(right) {
-            Some(date) => (left.as_ref().clone(), date),
-            None => (timestamp(left), right.as_ref().clone()),
-        },
-        (DataType::Timestamp(_, None), DataType::Date32) => match moved_by_days(left) {
-            Some(date) => (date, right.as_ref().clone()),
-            None => (left.as_ref().clone(), timestamp(right)),
-        },
-        _ => return Ok(Transformed::no(expr)),
-    };
-    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
-}
-
-fn timestamp(date: &Expr) -> Expr {
-    cast(date.clone(), DataType::Timestamp(TimeUnit::Microsecond, None))
-}
-
-/// `date ± interval` of what [`date_with_time`] made of it, where the interval has whole days.
-fn moved_by_days(expr: &Expr) -> Option<Expr> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = expr else {
-        return None;
-    };
-    let (Expr::Cast(date), Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _)) =
-        (left.as_ref(), right.as_ref())
-    else {
-        return None;
-    };
-    (interval.nanoseconds == 0).then(|| Expr::BinaryExpr(BinaryExpr::new(date.expr.clone(), *op, right.clone())))
-}
-
-fn timestamp_difference(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let is_timestamp = |e: &Expr| e.get_type(schema).is_ok_and(|is| matches!(is, DataType::Timestamp(_, _)));
-    if !is_timestamp(left) || !is_timestamp(right) {
-        return Ok(Transformed::no(expr));
-    }
-    let difference = TimestampDifference::udf().call(vec![left.as_ref().clone(), right.as_ref().clone()]);
-    Ok(Transformed::yes(difference))
 }
 
 /// The precision and scale of a number that is exact.
@@ -274,10 +211,6 @@ fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Exp
         }
         _ => Ok(Transformed::no(expr)),
     }
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 fn is_bytes(data_type: &DataType) -> bool {

@@ -19,6 +19,7 @@ use datafusion_expr::{Expr, UserDefinedLogicalNodeCore, cast};
 use datafusion_optimizer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 
+use crate::alike::float_among;
 use crate::error::{ErrorKind, SqlError};
 use crate::rewrite::SET_MARK;
 
@@ -208,6 +209,33 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
+/// Exact numbers beside floats in a UNION are floats, as in PostgreSQL; DataFusion would make decimals of all.
+pub(crate) fn match_floats(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Union(union) = node else { return Ok(Transformed::no(node)) };
+    let mut types: Vec<Vec<DataType>> = union.inputs.iter().map(|input| types_of(input)).collect();
+    let n = types.iter().map(Vec::len).min().unwrap_or(0);
+    for at in 0..n {
+        let column: Vec<DataType> = types.iter().map(|types| types[at].clone()).collect();
+        if let Some(float) = float_among(&column) {
+            let numbers = types.iter_mut().map(|types| &mut types[at]).filter(|is| is.is_numeric());
+            numbers.for_each(|is| *is = float.clone());
+        }
+    }
+    let is_kept = |(input, types): (&Arc<LogicalPlan>, &Vec<DataType>)| types_of(input) == *types;
+    if union.inputs.iter().zip(&types).all(is_kept) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let conformed = union.inputs.iter().zip(&types).map(|(input, types)| {
+        let names: Vec<String> = input.schema().fields().iter().map(|field| field.name().clone()).collect();
+        conform(input.as_ref().clone(), types, &names).map(Arc::new)
+    });
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(conformed.collect::<DfResult<_>>()?)?)))
+}
+
+fn types_of(plan: &LogicalPlan) -> Vec<DataType> {
+    plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+}
+
 fn is_read_from_text(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
 }
@@ -230,7 +258,10 @@ pub(crate) fn common_type(left: &DataType, right: &DataType) -> Option<DataType>
     if left == right {
         return Some(left.clone());
     }
-    datafusion_expr::type_coercion::binary::type_union_coercion(left, right)
+    match float_among(&[left.clone(), right.clone()]) {
+        Some(float) if left.is_numeric() && right.is_numeric() => Some(float),
+        _ => datafusion_expr::type_coercion::binary::type_union_coercion(left, right),
+    }
 }
 
 fn unique_names(schema: &DFSchema) -> Vec<String> {
@@ -247,7 +278,8 @@ fn unique_names(schema: &DFSchema) -> Vec<String> {
     names
 }
 
-fn conform(plan: LogicalPlan, types: &[DataType], names: &[String]) -> DfResult<LogicalPlan> {
+/// The plan with other types and names of its columns.
+pub(crate) fn conform(plan: LogicalPlan, types: &[DataType], names: &[String]) -> DfResult<LogicalPlan> {
     let exprs: Vec<Expr> = plan
         .schema()
         .iter()

@@ -203,6 +203,11 @@ pub(crate) fn canonical(data_type: &DataType) -> DataType {
     }
 }
 
+/// Whether a type is text.
+pub(crate) fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
 /// The SQL name of an Arrow type, for messages and `DESCRIBE`.
 pub fn sql_name(data_type: &DataType) -> String {
     match data_type {

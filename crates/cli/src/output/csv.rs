@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use arrow::{array::RecordBatch, datatypes::Schema};
 
-use super::value::{is_null, printers};
+use anabranch_sql::output::{is_null, printers};
 
 pub(super) fn write_header(out: &mut dyn Write, schema: &Schema) -> io::Result<()> {
     let names: Vec<String> =

@@ -11,7 +11,7 @@ use arrow::{
 };
 use serde_json::Value;
 
-use super::value::{is_null, printer};
+use anabranch_sql::output::{is_null, printer};
 
 /// One array for a whole answer.
 pub(super) fn write_array(out: &mut dyn Write, batches: &[RecordBatch]) -> io::Result<()> {
@@ -103,7 +103,7 @@ fn json_printer(array: &ArrayRef) -> Printer<'_> {
 }
 
 /// As `print`, but as a JSON text where `quoted` says so.
-fn unless<'a>(print: super::value::Printer<'a>, quoted: impl Fn(usize) -> bool + 'a) -> Printer<'a> {
+fn unless<'a>(print: anabranch_sql::output::Printer<'a>, quoted: impl Fn(usize) -> bool + 'a) -> Printer<'a> {
     Box::new(move |row, out| {
         if quoted(row) {
             let mut plain = String::new();

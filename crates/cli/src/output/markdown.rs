@@ -8,7 +8,7 @@ use arrow::{
     datatypes::Schema,
 };
 
-use super::value::{Printer, is_null, is_number, printers};
+use anabranch_sql::output::{Printer, is_null, is_number, printers};
 
 pub(super) fn write(out: &mut dyn Write, rows: &Rows) -> io::Result<()> {
     write_names(out, &rows.schema)?;

@@ -8,7 +8,6 @@ mod csv;
 mod json;
 mod markdown;
 mod table;
-pub(crate) mod value;
 
 use std::io::{self, Write};
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anabranch_engine::Rows;
 use arrow::{array::RecordBatch, datatypes::Schema};
 
-use super::value::{is_null, is_number, printers};
+use anabranch_sql::output::{is_null, is_number, printers};
 
 /// How NULL is shown.
 const NULL: &str = "NULL";

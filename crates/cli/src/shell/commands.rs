@@ -112,7 +112,7 @@ fn show_all(runner: &mut Runner<'_>) -> Status {
         if let Ok(Ok(rows)) = text {
             for batch in &rows.batches {
                 if let Some(column) = batch.columns().last() {
-                    let print = crate::output::value::printer(column);
+                    let print = anabranch_sql::output::printer(column);
                     for row in 0..batch.num_rows() {
                         let mut text = String::new();
                         print(row, &mut text);

@@ -78,6 +78,7 @@ fn call(function: &Function) -> Option<String> {
         ("gen_random_uuid", []) => Some("uuid()".into()),
         ("div", [a, b]) => Some(format!("((({a}) - ({a}) % ({b})) / ({b}))")),
         ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),
+        ("nullif", [x, y]) if is_text(y) => Some(format!("(CASE WHEN ({x}) = {y} THEN NULL ELSE ({x}) END)")),
         ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
         ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
         ("make_timestamp", [year, month, day, hour, minute, second]) => Some(format!(
@@ -97,6 +98,10 @@ fn call(function: &Function) -> Option<String> {
 
 fn is_half(fraction: &Expr) -> bool {
     matches!(fraction, Expr::Value(value) if matches!(&value.value, Value::Number(digits, _) if digits == "0.5" || digits == ".5"))
+}
+
+fn is_text(literal: &Expr) -> bool {
+    matches!(literal, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(_)))
 }
 
 fn count(args: &[&Expr], test: &str) -> String {

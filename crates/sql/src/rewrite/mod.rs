@@ -13,6 +13,7 @@
 
 mod asof;
 mod calls;
+mod compared_list;
 mod distinct_from;
 mod lateral;
 mod literal;
@@ -169,6 +170,7 @@ impl Changing for Rewriter<'_> {
             *expr = replacement;
         }
         literal::rewrite(expr);
+        compared_list::rewrite(expr)?;
         similar::rewrite(expr)
     }
 }

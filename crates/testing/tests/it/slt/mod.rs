@@ -85,6 +85,7 @@ macro_rules! files {
 
 files!(
     aggregates,
+    alike,
     asof,
     correlated,
     cte,

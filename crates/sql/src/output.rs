@@ -1,4 +1,4 @@
-//! Values as text, the way PostgreSQL prints them.
+//! Values as text, the way PostgreSQL prints them: for whoever shows answers, and for casts to text (`cast_to_text`).
 //!
 //! One dispatch a column: [`printer`] gives a closure that appends row i's text. NULL appends nothing and says so.
 
@@ -14,17 +14,16 @@ use arrow::{
     },
     util::display::array_value_to_string,
 };
-
 /// Appends the text of a row's value. Not called for NULL.
-pub(crate) type Printer<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
+pub type Printer<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
 
 /// Whether values stand at the right of their column.
-pub(crate) fn is_number(data_type: &DataType) -> bool {
+pub fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
 /// A printer of one column.
-pub(crate) fn printer(array: &ArrayRef) -> Printer<'_> {
+pub fn printer(array: &ArrayRef) -> Printer<'_> {
     macro_rules! number {
         ($type:ty) => {{
             let values = array.as_primitive::<$type>();
@@ -143,12 +142,12 @@ pub(crate) fn printer(array: &ArrayRef) -> Printer<'_> {
 }
 
 /// The printers of a batch's columns, each with its array for NULL.
-pub(crate) fn printers(columns: &[ArrayRef]) -> Vec<(&ArrayRef, Printer<'_>)> {
+pub fn printers(columns: &[ArrayRef]) -> Vec<(&ArrayRef, Printer<'_>)> {
     columns.iter().map(|column| (column, printer(column))).collect()
 }
 
 /// Whether a value is NULL; the null type has no values at all.
-pub(crate) fn is_null(array: &ArrayRef, row: usize) -> bool {
+pub fn is_null(array: &ArrayRef, row: usize) -> bool {
     array.is_null(row) || *array.data_type() == DataType::Null
 }
 
@@ -233,7 +232,7 @@ fn fraction(micros: i64, out: &mut String) {
     }
 }
 
-pub(crate) fn timestamp(micros: i64, out: &mut String) {
+fn timestamp(micros: i64, out: &mut String) {
     const DAY: i64 = 86_400_000_000;
     let era = day(micros.div_euclid(DAY), out);
     out.push(' ');
@@ -274,10 +273,18 @@ fn interval(months: i32, days: i32, micros: i64, out: &mut String) {
     }
 }
 
+/// A printer of what is within a list or a record, where booleans are letters.
+fn inner_printer(array: &ArrayRef) -> Printer<'_> {
+    match array.as_boolean_opt() {
+        Some(values) => Box::new(move |row, out| out.push(if values.value(row) { 't' } else { 'f' })),
+        None => printer(array),
+    }
+}
+
 /// `{1,NULL,"a b"}`.
 fn list(values: &ArrayRef, out: &mut String) {
     let nested = matches!(values.data_type(), DataType::List(_) | DataType::LargeList(_));
-    let print = printer(values);
+    let print = inner_printer(values);
     out.push('{');
     for row in 0..values.len() {
         if row > 0 {
@@ -307,7 +314,7 @@ fn record(columns: &[ArrayRef], row: usize, out: &mut String) {
         }
         if !is_null(column, row) {
             let mut text = String::new();
-            printer(column)(row, &mut text);
+            inner_printer(column)(row, &mut text);
             let plain = !(text.is_empty() || text.contains([',', '(', ')', '"', '\\', ' ', '\n']));
             quote(&text, plain, out);
         }

@@ -1,0 +1,101 @@
+//! `value_to_text(x)`: what `CAST(x AS text)` means of values that Arrow writes otherwise than PostgreSQL, also within lists.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, TimeUnit};
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::output::{is_null, printer};
+use crate::types::is_text;
+
+/// A cast to text, or to a list of texts, of what Arrow writes otherwise; and lists that are written by `array_to_string`.
+pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::Cast(cast) if cast.expr.get_type(schema).is_ok_and(|from| is_ours(&from, cast.field.data_type())) => {
+            Ok(Transformed::yes(TextOutput::call(*cast.expr, cast.field.data_type())))
+        }
+        Expr::ScalarFunction(mut call) if call.func.name() == "array_to_string" && !call.args.is_empty() => {
+            let texts = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)));
+            if !call.args[0].get_type(schema).is_ok_and(|from| is_ours(&from, &texts)) {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            }
+            call.args[0] = TextOutput::call(std::mem::take(&mut call.args[0]), &texts);
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Whether values of a type are written here when they are cast to another.
+fn is_ours(from: &DataType, to: &DataType) -> bool {
+    use DataType as D;
+    match (from, to) {
+        (D::List(from), D::List(to)) => is_ours(from.data_type(), to.data_type()),
+        (_, to) if !is_text(to) => false,
+        (D::Date32 | D::Time64(TimeUnit::Microsecond) | D::Timestamp(TimeUnit::Microsecond, _), _) => true,
+        (D::Interval(_) | D::List(_) | D::Binary | D::BinaryView, _) => true,
+        (from, _) => from.is_floating(),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TextOutput {
+    to: DataType,
+    signature: Signature,
+}
+
+impl TextOutput {
+    fn call(value: Expr, to: &DataType) -> Expr {
+        let udf = TextOutput { to: to.clone(), signature: Signature::any(1, Volatility::Immutable) };
+        Arc::new(ScalarUDF::from(udf)).call(vec![value])
+    }
+}
+
+impl ScalarUDFImpl for TextOutput {
+    fn name(&self) -> &str {
+        "value_to_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let values = args.args[0].to_array(args.number_rows)?;
+        Ok(ColumnarValue::Array(write(&values, &self.to)?))
+    }
+}
+
+/// The texts of values; of a list's, in a list.
+fn write(values: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
+    if let DataType::List(element) = to {
+        let lists = values.as_list::<i32>();
+        let texts = write(lists.values(), element.data_type())?;
+        let written = ListArray::try_new(element.clone(), lists.offsets().clone(), texts, lists.nulls().cloned())?;
+        return Ok(Arc::new(written));
+    }
+    let print = printer(values);
+    let mut texts = StringViewBuilder::with_capacity(values.len());
+    let mut text = String::new();
+    for row in 0..values.len() {
+        if is_null(values, row) {
+            texts.append_null();
+        } else {
+            text.clear();
+            print(row, &mut text);
+            texts.append_value(&text);
+        }
+    }
+    let texts: ArrayRef = Arc::new(texts.finish());
+    Ok(if *to == DataType::Utf8View { texts } else { cast(&texts, to)? })
+}

@@ -1,0 +1,106 @@
+//! `coalesce`: DataFusion's, with the types of PostgreSQL.
+//!
+//! A literal takes the type of the values beside it, so that `coalesce(t, '1970-01-01')` is a timestamp; DataFusion would find no common type, or make all of them text.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult, plan_err};
+use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, cast,
+};
+
+use crate::alike::float_among;
+use crate::types::{is_text, sql_name};
+
+const NAME: &str = "coalesce";
+
+/// The function; text among its arguments goes by the others.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Coalesce {
+    inner: Arc<ScalarUDF>,
+}
+
+impl Coalesce {
+    /// `coalesce` with its types, other functions as they are.
+    pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+        match function.name() {
+            NAME => Arc::new(ScalarUDF::from(Self { inner: function })),
+            _ => function,
+        }
+    }
+}
+
+/// Reads the literals of a call as what they stand beside.
+pub(crate) fn read_alternatives(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let mut call = match expr {
+        Expr::ScalarFunction(call) if call.func.name() == NAME => call,
+        other => return Ok(Transformed::no(other)),
+    };
+    let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<DfResult<Vec<_>>>()?;
+    if !types.iter().any(is_text) || types.iter().all(is_open) {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    }
+    let common = call.func.coerce_types(&types)?.swap_remove(0);
+    for (arg, is) in call.args.iter_mut().zip(&types).filter(|(_, is)| is_text(is)) {
+        if !matches!(arg, Expr::Literal(..)) {
+            return plan_err!("COALESCE types {} and {} cannot be matched", sql_name(&common), sql_name(is));
+        }
+        *arg = cast(std::mem::take(arg), common.clone());
+    }
+    Ok(Transformed::yes(Expr::ScalarFunction(call)))
+}
+
+/// Whether a type goes by others.
+fn is_open(data_type: &DataType) -> bool {
+    is_text(data_type) || data_type.is_null()
+}
+
+impl ScalarUDFImpl for Coalesce {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
+        if arg_types.iter().all(is_open) {
+            return self.inner.coerce_types(arg_types);
+        }
+        let firm = |is: &DataType| if is_text(is) { DataType::Null } else { is.clone() };
+        let firm = arg_types.iter().map(firm).collect::<Vec<_>>();
+        let is_number = |is: &DataType| is.is_numeric() || is.is_null();
+        match float_among(&firm) {
+            Some(float) if firm.iter().all(is_number) => Ok(vec![float; firm.len()]),
+            _ => self.inner.coerce_types(&firm),
+        }
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
+        self.inner.simplify(args, info)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        self.inner.invoke_with_args(args)
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.inner.conditional_arguments(args)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner.short_circuits()
+    }
+}
