@@ -25,6 +25,13 @@ pub struct Captured {
     pub upper: Time,
 }
 
+impl Captured {
+    /// Whether there is nothing to fetch.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.errors.is_empty()
+    }
+}
+
 /// Shared between the dataflow and the worker.
 pub type CaptureRef = Rc<RefCell<Captured>>;
 

@@ -227,20 +227,40 @@ impl Cluster {
     pub fn changes(&mut self, dataflow: DataflowId, timeout: Duration) -> Result<Changes, Error> {
         let deadline = Instant::now() + timeout;
         loop {
-            let (sender, receiver) = channel();
-            self.tell(|| Command::Fetch { dataflow, reply: sender.clone() });
-            let mut all = Changes { upper: anabranch_batch::END, ..Changes::default() };
-            for part in self.collect(&receiver, &Interrupt::new())? {
-                all.batches.extend(part.batches);
-                all.errors.extend(part.errors);
-                all.upper = all.upper.min(part.upper);
+            let changes = self.fetch(dataflow)?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !changes.batches.is_empty() || !changes.errors.is_empty() || left.is_zero() {
+                return Ok(changes);
             }
-            let now = Instant::now();
-            if !all.batches.is_empty() || !all.errors.is_empty() || now >= deadline {
-                return Ok(all);
+            self.await_changes(dataflow, left);
+        }
+    }
+
+    fn fetch(&mut self, dataflow: DataflowId) -> Result<Changes, Error> {
+        let (sender, receiver) = channel();
+        self.tell(|| Command::Fetch { dataflow, reply: sender.clone() });
+        let mut all = Changes { upper: anabranch_batch::END, ..Changes::default() };
+        for part in self.collect(&receiver, &Interrupt::new())? {
+            all.batches.extend(part.batches);
+            all.errors.extend(part.errors);
+            all.upper = all.upper.min(part.upper);
+        }
+        Ok(all)
+    }
+
+    /// Waits until some worker has changes of a dataflow, or there will be none before `timeout`.
+    fn await_changes(&mut self, dataflow: DataflowId, timeout: Duration) {
+        match &mut self.workers {
+            Workers::Local(local) => {
+                if !local.step() {
+                    std::thread::sleep(timeout);
+                }
             }
-            if !self.step() {
-                std::thread::sleep((deadline - now).min(Duration::from_millis(1)));
+            Workers::Threads(_) => {
+                let (sender, receiver) = channel();
+                self.tell(|| Command::Notify { dataflow, reply: sender.clone() });
+                // (Nothing came in time, or workers failed: who fetches next hears which.)
+                let _ = receiver.recv_timeout(timeout);
             }
         }
     }

@@ -40,6 +40,7 @@ pub(super) enum Command {
     Peek { peek: Peek, reply: Reply<PeekResult> },
     Await { dataflow: DataflowId, past: Time, reply: Reply<()> },
     Fetch { dataflow: DataflowId, reply: Reply<Changes> },
+    Notify { dataflow: DataflowId, reply: Reply<()> },
     FetchEvents { dataflow: DataflowId, reply: Reply<EventsPart> },
     AllowCompaction { arrangement: ArrangementId, since: Time },
     SetHorizons { after: Time, horizons: Arc<[(DataflowId, Time)]> },
@@ -99,6 +100,11 @@ enum Waiting {
     Await {
         dataflow: DataflowId,
         past: Time,
+        reply: Reply<()>,
+    },
+    /// For changes that somebody may fetch.
+    Changes {
+        dataflow: DataflowId,
         reply: Reply<()>,
     },
 }
@@ -162,6 +168,14 @@ impl WorkerState {
                 self.answer();
             }
             Command::Fetch { dataflow, reply } => self.fetch(dataflow, &reply),
+            Command::Notify { dataflow, reply } => {
+                // (Who asks again has given up on the last answer.)
+                let is_same =
+                    |question: &Waiting| matches!(question, Waiting::Changes { dataflow: of, .. } if *of == dataflow);
+                self.waiting.retain(|question| !is_same(question));
+                self.waiting.push(Waiting::Changes { dataflow, reply });
+                self.answer();
+            }
             Command::FetchEvents { dataflow, reply } => self.fetch_events(worker.index(), dataflow, &reply),
             Command::AllowCompaction { arrangement, since } => {
                 if let Some(exported) = self.arrangements.get_mut(&arrangement) {
@@ -260,6 +274,14 @@ impl WorkerState {
             Waiting::Reading { snapshot, result, reply } => read_on(snapshot, result, reply),
             Waiting::Await { dataflow, past, reply } => {
                 self.try_await(dataflow, past, &reply).then_some(Waiting::Await { dataflow, past, reply })
+            }
+            Waiting::Changes { dataflow, reply } => {
+                let capture = self.dataflows.get(&dataflow)?.capture.as_ref()?;
+                if capture.borrow().is_empty() {
+                    return Some(Waiting::Changes { dataflow, reply });
+                }
+                let _ = reply.send(());
+                None
             }
         }
     }
