@@ -36,9 +36,6 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
     if let Some(chosen) = nullif_of_other_types(&expr, schema)? {
         return settle_types(chosen, schema);
     }
-    if let Some(whole) = without_negative_scale(&expr) {
-        return Ok(Transformed::yes(whole));
-    }
     let mut is_changed = false;
     for (used, mut values) in groups(&mut expr) {
         let types = values.iter().map(|value| value.get_type(schema)).collect::<DfResult<Vec<_>>>();
@@ -53,17 +50,6 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
         }
     }
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
-}
-
-/// `1e2` as 100; DataFusion would keep 1 at a scale of -2, and divides by zero when it casts that.
-fn without_negative_scale(expr: &Expr) -> Option<Expr> {
-    let Expr::Literal(ScalarValue::Decimal128(Some(digits), precision, scale @ ..0), metadata) = expr else {
-        return None;
-    };
-    let zeros = scale.unsigned_abs();
-    let whole = digits.checked_mul(10i128.checked_pow(u32::from(zeros))?)?;
-    let precision = precision + zeros;
-    (precision <= 38).then(|| Expr::Literal(ScalarValue::Decimal128(Some(whole), precision, 0), metadata.clone()))
 }
 
 /// `nullif(x, y)` of two types as `CASE WHEN x = y THEN NULL ELSE x END`: it has the type of *x*, whatever they are compared as.

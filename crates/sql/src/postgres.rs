@@ -1,5 +1,6 @@
 //! Where DataFusion computes otherwise than PostgreSQL and types decide: rewritten on the resolved plan.
 //!
+//! - Literals such as 1e2 have no negative scale; DataFusion divides by zero when it casts one.
 //! - A cast of a fraction to an integer rounds; DataFusion would cut it off.
 //! - A float divided by zero is an error; DataFusion would answer infinity.
 //! - `round(numeric, places)` keeps the type it is planned with; DataFusion would change it once the places are constant.
@@ -49,7 +50,8 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                 let adapted = expr.transform_up(|e| {
                     check_constant(&e, &schema)?;
                     check_types(&e, &schema)?;
-                    settle_types(e, &schema)?
+                    without_negative_scale(e)
+                        .transform_data(|e| settle_types(e, &schema))?
                         .transform_data(|e| round_before_integer(e, &schema))?
                         .transform_data(|e| widen_single(e, &schema))?
                         .transform_data(|e| round_to_even(e, &schema))?
@@ -73,6 +75,20 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             .transform_data(match_floats)
         })?
         .data)
+}
+
+/// `1e2` as 100.
+fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
+    let whole = match &expr {
+        Expr::Literal(ScalarValue::Decimal128(Some(digits), precision, scale @ ..0), metadata) => {
+            let zeros = scale.unsigned_abs();
+            let whole = 10i128.checked_pow(u32::from(zeros)).and_then(|unit| digits.checked_mul(unit));
+            let whole = whole.filter(|_| precision + zeros <= 38);
+            whole.map(|n| Expr::Literal(ScalarValue::Decimal128(Some(n), precision + zeros, 0), metadata.clone()))
+        }
+        _ => None,
+    };
+    whole.map_or_else(|| Transformed::no(expr), Transformed::yes)
 }
 
 fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

@@ -19,11 +19,24 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     } else {
         let both = if is_any { BinaryOperator::Or } else { BinaryOperator::And };
         let compare = |element| Expr::BinaryOp { left: left.clone(), op: op.clone(), right: Box::new(element) };
-        let join = |left, right| Expr::BinaryOp { left: Box::new(left), op: both.clone(), right: Box::new(right) };
-        elements.into_iter().map(compare).reduce(join).unwrap_or(Expr::value(Value::Boolean(!is_any)))
+        let tests: Vec<Expr> = elements.into_iter().map(compare).collect();
+        balanced(&tests, &both).unwrap_or(Expr::value(Value::Boolean(!is_any)))
     };
     *expr = Expr::Nested(Box::new(test));
     Ok(())
+}
+
+/// All of the tests in one, as a tree that is no deeper than need be: planning recurses.
+fn balanced(tests: &[Expr], op: &BinaryOperator) -> Option<Expr> {
+    match tests {
+        [] => None,
+        [test] => Some(test.clone()),
+        _ => {
+            let (left, right) = tests.split_at(tests.len() / 2);
+            let (left, right) = (Box::new(balanced(left, op)?), Box::new(balanced(right, op)?));
+            Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op: op.clone(), right })))
+        }
+    }
 }
 
 /// The elements of an array that is written out; `None` of others.
