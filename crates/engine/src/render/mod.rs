@@ -90,7 +90,8 @@ pub(crate) fn render<'s>(
 ) -> Rendered {
     let wanted = options.egress;
     let users = physical.users(wanted != Egress::Nothing);
-    let mut renderer = Renderer { scope, name, physical, shared, options, users, built: Vec::new(), errors: None };
+    let mut renderer =
+        Renderer { scope, name, physical, shared, options, users, built: Vec::new(), errors: BTreeMap::new() };
     for index in 0..physical.steps.len() {
         let built = renderer.step(StepId(index));
         renderer.built.push(built);
@@ -123,8 +124,8 @@ struct Renderer<'s, 'a, 'b> {
     /// How many users each step has, exports not counted.
     users: Vec<usize>,
     built: Vec<Built<'s>>,
-    /// The row errors of what is exported.
-    errors: Option<Reader>,
+    /// The row errors beside what is exported: complete where it is, without telling anybody, so who reads one of the two must hear of the other.
+    errors: BTreeMap<StepId, Reader>,
 }
 
 impl<'s> Renderer<'s, '_, '_> {
@@ -270,7 +271,7 @@ impl<'s> Renderer<'s, '_, '_> {
         };
         let made = self.end(input).arrange_for(readers, self.name, layout, self.options.effort);
         let Made { rows, sealed, errors } = made;
-        self.errors = self.errors.take().or(errors);
+        self.errors.extend(errors.map(|errors| (id, errors)));
         (rows.named(self.name), sealed.map(Runs::Edge))
     }
 
@@ -359,7 +360,7 @@ impl<'s> Renderer<'s, '_, '_> {
 
     fn exports(&self) -> Vec<(ArrangementId, Exported)> {
         let exported = self.physical.exports.iter().map(|(export, step)| {
-            let errors = self.errors.clone().expect("row errors are arranged beside what is exported");
+            let errors = self.errors.get(step).expect("row errors are arranged beside what is exported").clone();
             let Built::Arranged(rows, _) = &self.built[step.0] else {
                 unreachable!("an arrangement was prepared here")
             };

@@ -3,6 +3,7 @@
 mod arrows;
 mod bad_events;
 mod derived;
+mod exports;
 mod history;
 mod laws;
 mod promises;
