@@ -1,22 +1,23 @@
 //! Values that must be of one type, as in PostgreSQL: what is compared, computed with, or chosen from.
 //!
-//! - A literal beside a timestamp, a time or an interval is read as one. DataFusion would make timestamps of nanoseconds of both, in which there is room from 1677 to
-//!   2262 only, and refuse intervals.
+//! - A literal has the type of what it stands beside (`untyped`).
+//! - A date among timestamps is one; DataFusion would make nanoseconds of all, in which there is room from 1677 to 2262 only.
 //! - An exact number beside a float is a float: `double precision` where they are compared or computed with, the wider of the floats where one of them is chosen.
 //!   DataFusion would make decimals of 15 places of both, in which 1e-20 is 0 and for which 1e30 is too large.
 //! - Numbers in the branches of a CASE have one type before anything is computed of it; DataFusion would take the first one's for it.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
-use datafusion_expr::expr::{InSubquery, SetComparison};
+use datafusion_expr::expr::{InList, InSubquery, SetComparison};
 use datafusion_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, when};
 
-use crate::setop::conform;
-use crate::types::is_text;
+use crate::moments::compare_dates;
+use crate::setop::{common_type as conform_types, conform};
+use crate::untyped::read_literals;
 
 /// What is done with the values.
 #[derive(Clone, Copy, PartialEq)]
@@ -36,14 +37,18 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
     if let Some(chosen) = nullif_of_other_types(&expr, schema)? {
         return settle_types(chosen, schema);
     }
+    if let Some(tests) = split_list(&expr, schema)? {
+        return Ok(Transformed::yes(tests));
+    }
     let mut is_changed = false;
+    let is_pair = matches!(expr, Expr::BinaryExpr(_));
     for (used, mut values) in groups(&mut expr) {
         let types = values.iter().map(|value| value.get_type(schema)).collect::<DfResult<Vec<_>>>();
-        let Ok(types) = types else { continue };
-        let Some(common) = common_type(used, &types) else { continue };
+        let Ok(mut types) = types else { continue };
+        is_changed |= read_literals(&mut values, &mut types)?;
+        let Some(common) = common_type(used, is_pair, &types) else { continue };
         for (value, is) in values.iter_mut().zip(&types) {
-            let goes_along = if common.is_numeric() { is.is_numeric() } else { is_literal_text(value) };
-            if goes_along && *is != common {
+            if *is != common && (is.is_numeric() || *is == DataType::Date32) {
                 **value = cast(std::mem::take(*value), common.clone());
                 is_changed = true;
             }
@@ -52,16 +57,66 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
-/// `nullif(x, y)` of two types as `CASE WHEN x = y THEN NULL ELSE x END`: it has the type of *x*, whatever they are compared as.
+/// `nullif(x, y)` of two types as `CASE WHEN x = y THEN NULL ELSE x END`, with *x* as it is compared.
 fn nullif_of_other_types(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
     let Expr::ScalarFunction(call) = expr else { return Ok(None) };
     let ("nullif", [x, y]) = (call.func.name(), call.args.as_slice()) else { return Ok(None) };
-    let is = x.get_type(schema)?;
-    if is.is_null() || is == y.get_type(schema)? {
+    let (is, other) = (x.get_type(schema)?, y.get_type(schema)?);
+    if is.is_null() || is == other {
         return Ok(None);
     }
-    let is_equal = settle_types(x.clone().eq(y.clone()), schema)?.data;
-    when(is_equal, Expr::Literal(ScalarValue::try_from(&is)?, None)).otherwise(x.clone()).map(Some)
+    // (Whole numbers of two sizes, and floats, are compared as they are.)
+    let is_alike = is.is_integer() && other.is_integer() || is.is_floating() && other.is_floating();
+    let compared = match conform_types(&is, &other) {
+        Some(common) if is.is_numeric() && other.is_numeric() && !is_alike => common,
+        _ => is.clone(),
+    };
+    let value = if compared == is { x.clone() } else { cast(x.clone(), compared.clone()) };
+    let is_equal = pair(x, Operator::Eq, y, schema)?;
+    when(is_equal, Expr::Literal(ScalarValue::try_from(&compared)?, None)).otherwise(value).map(Some)
+}
+
+/// A comparison with what it needs to be one.
+fn pair(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> DfResult<Expr> {
+    let test = Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), op, Box::new(right.clone())));
+    Ok(settle_types(test, schema)?.transform_data(|test| compare_dates(test, schema))?.data)
+}
+
+/// `x IN (a, 1, 2, NULL)` as `x = a OR x IN (1, 2) OR x = NULL`: each value that is no constant is compared by itself. (DataFusion takes some of them for constants, and lists for sets.)
+fn split_list(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
+    let Expr::InList(InList { expr: value, list, negated }) = expr else { return Ok(None) };
+    let is_constant = |element: &&Expr| match element {
+        Expr::Literal(literal, _) => !literal.is_null(),
+        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Literal(literal, _) if !literal.is_null()),
+        Expr::Negative(inner) => matches!(inner.as_ref(), Expr::Literal(..)),
+        _ => false,
+    };
+    let (constants, others): (Vec<&Expr>, Vec<&Expr>) = list.iter().partition(is_constant);
+    if others.is_empty() && constants.len() != 1 {
+        return Ok(None);
+    }
+    let (eq, both) = if *negated { (Operator::NotEq, Operator::And) } else { (Operator::Eq, Operator::Or) };
+    let is_list = constants.len() > 1;
+    let single = others.into_iter().chain(constants.iter().copied().filter(|_| !is_list));
+    let mut tests = single.map(|element| pair(value, eq, element, schema)).collect::<DfResult<Vec<_>>>()?;
+    if is_list {
+        let list = InList::new(value.clone(), constants.into_iter().cloned().collect(), *negated);
+        tests.push(settle_types(Expr::InList(list), schema)?.data);
+    }
+    Ok(balanced(&tests, both))
+}
+
+/// All of the tests in one, as a tree that is no deeper than need be: planning recurses.
+fn balanced(tests: &[Expr], op: Operator) -> Option<Expr> {
+    match tests {
+        [] => None,
+        [test] => Some(test.clone()),
+        _ => {
+            let (left, right) = tests.split_at(tests.len() / 2);
+            let (left, right) = (Box::new(balanced(left, op)?), Box::new(balanced(right, op)?));
+            Some(Expr::BinaryExpr(BinaryExpr::new(left, op, right)))
+        }
+    }
 }
 
 /// A test of a subquery in which a float is compared with exact numbers.
@@ -72,11 +127,13 @@ fn settle_subquery(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
         _ => return Ok(None),
     };
     let of_query = subquery.subquery.schema().field(0);
-    let Some(common) = common_type(Use::Compared, &[value.get_type(schema)?, of_query.data_type().clone()]) else {
+    let Some(common) = common_type(Use::Compared, false, &[value.get_type(schema)?, of_query.data_type().clone()])
+    else {
         return Ok(None);
     };
     let names = [of_query.name().clone()];
-    let plan = conform(subquery.subquery.as_ref().clone(), std::slice::from_ref(&common), &names)?;
+    let (of, wanted) = (std::slice::from_ref(of_query.data_type()), std::slice::from_ref(&common));
+    let plan = conform(subquery.subquery.as_ref().clone(), of, wanted, &names)?;
     let subquery = subquery.with_plan(Arc::new(plan));
     let value = Box::new(cast(value.as_ref().clone(), common));
     Ok(match expr.clone() {
@@ -84,10 +141,6 @@ fn settle_subquery(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
         Expr::SetComparison(test) => Some(Expr::SetComparison(SetComparison { expr: value, subquery, ..test })),
         _ => None,
     })
-}
-
-fn is_literal_text(value: &Expr) -> bool {
-    matches!(value, Expr::Literal(literal, _) if is_text(&literal.data_type()))
 }
 
 /// The parts of an expression that must be of one type, by groups.
@@ -125,13 +178,10 @@ fn used(op: Operator) -> Option<Use> {
     }
 }
 
-/// The type of all; `None` where DataFusion finds it.
-fn common_type(used: Use, types: &[DataType]) -> Option<DataType> {
-    if used != Use::Computed
-        && types.iter().any(is_text)
-        && let Some(moment) = types.iter().find(|is| is_moment(is))
-    {
-        return Some(moment.clone());
+/// The type of all; `None` where DataFusion finds it, or, of a pair of moments, `moments` does.
+fn common_type(used: Use, is_pair: bool, types: &[DataType]) -> Option<DataType> {
+    if let Some(timestamp) = timestamp_among_dates(types) {
+        return (!is_pair).then_some(timestamp);
     }
     if !types.iter().all(|is| is.is_numeric() || is.is_null()) {
         return None;
@@ -145,11 +195,20 @@ fn common_type(used: Use, types: &[DataType]) -> Option<DataType> {
     }
 }
 
+/// The type of timestamps, if there are dates among them.
+pub(crate) fn timestamp_among_dates(types: &[DataType]) -> Option<DataType> {
+    let is_moment = |is: &DataType| matches!(is, DataType::Timestamp(..) | DataType::Date32 | DataType::Null);
+    let has_both = types.contains(&DataType::Date32) && types.iter().all(is_moment);
+    types.iter().find(|is| has_both && matches!(is, DataType::Timestamp(..))).cloned()
+}
+
+/// The widest float among numbers, if there are only numbers, and floats among them.
+pub(crate) fn float_of_numbers(types: &[DataType]) -> Option<DataType> {
+    let is_number = |is: &DataType| is.is_numeric() || is.is_null();
+    float_among(types).filter(|_| types.iter().all(is_number))
+}
+
 /// The widest float, if there are floats.
 pub(crate) fn float_among(types: &[DataType]) -> Option<DataType> {
     [DataType::Float64, DataType::Float32].into_iter().find(|float| types.contains(float))
-}
-
-fn is_moment(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Timestamp(..) | DataType::Time64(TimeUnit::Microsecond) | DataType::Interval(_))
 }

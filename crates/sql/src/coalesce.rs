@@ -9,11 +9,12 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, cast,
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use crate::alike::float_among;
+use crate::alike::{float_of_numbers, timestamp_among_dates};
 use crate::types::{is_text, sql_name};
+use crate::untyped::read_literals;
 
 const NAME: &str = "coalesce";
 
@@ -44,12 +45,12 @@ pub(crate) fn read_alternatives(expr: Expr, schema: &DFSchema) -> DfResult<Trans
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
     let common = call.func.coerce_types(&types)?.swap_remove(0);
-    for (arg, is) in call.args.iter_mut().zip(&types).filter(|(_, is)| is_text(is)) {
-        if !matches!(arg, Expr::Literal(..)) {
-            return plan_err!("COALESCE types {} and {} cannot be matched", sql_name(&common), sql_name(is));
-        }
-        *arg = cast(std::mem::take(arg), common.clone());
+    let text = call.args.iter().zip(&types).find(|(arg, is)| is_text(is) && !matches!(arg, Expr::Literal(..)));
+    if let Some((_, text)) = text {
+        return plan_err!("COALESCE types {} and {} cannot be matched", sql_name(&common), sql_name(text));
     }
+    let mut types = types;
+    read_literals(&mut call.args.iter_mut().collect::<Vec<_>>(), &mut types)?;
     Ok(Transformed::yes(Expr::ScalarFunction(call)))
 }
 
@@ -81,10 +82,9 @@ impl ScalarUDFImpl for Coalesce {
         }
         let firm = |is: &DataType| if is_text(is) { DataType::Null } else { is.clone() };
         let firm = arg_types.iter().map(firm).collect::<Vec<_>>();
-        let is_number = |is: &DataType| is.is_numeric() || is.is_null();
-        match float_among(&firm) {
-            Some(float) if firm.iter().all(is_number) => Ok(vec![float; firm.len()]),
-            _ => self.inner.coerce_types(&firm),
+        match timestamp_among_dates(&firm).or_else(|| float_of_numbers(&firm)) {
+            Some(common) => Ok(vec![common; firm.len()]),
+            None => self.inner.coerce_types(&firm),
         }
     }
 

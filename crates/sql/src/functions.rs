@@ -19,7 +19,8 @@ use crate::extract::{Extract, Part};
 use crate::intervals::Avg;
 use crate::own::{FloatDivide, IntervalTimes, OneRow};
 use crate::text::{Format, TypeOf};
-use crate::types::{UTC, is_text};
+use crate::types::UTC;
+use crate::untyped::read_literal;
 use crate::window_floor::WindowFloor;
 
 /// The type of intervals.
@@ -178,23 +179,23 @@ fn name_casts(args: &mut [Expr]) -> DfResult<()> {
     Ok(())
 }
 
-/// A literal that is added to a moment or an interval, taken from one, or compared with an interval, has the type that PostgreSQL finds for it.
+/// A literal in quotes has the type that PostgreSQL finds for it, where DataFusion would refuse the operator.
 fn read_operands(
     mut expr: RawBinaryExpr,
     mut left: DataType,
     mut right: DataType,
 ) -> (RawBinaryExpr, DataType, DataType) {
-    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
     let read = |literal: &mut Expr, is: &mut DataType, beside: &DataType| {
         let wanted = match (&expr.op, beside) {
-            (BinaryOperator::Minus, DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_)) => beside,
-            (BinaryOperator::Plus, DataType::Timestamp(..) | DataType::Interval(_)) => &INTERVAL,
-            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_)) => beside,
+            (Plus, DataType::Timestamp(..) | DataType::Interval(_)) => &INTERVAL,
+            (Minus, DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_)) => beside,
+            (Plus | Minus | Multiply | Divide, number) if number.is_numeric() => beside,
+            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean) => beside,
             _ => return,
         };
-        if is_text(is) && matches!(literal, Expr::Literal(..)) {
-            *literal = cast(std::mem::take(literal), wanted.clone());
-            *is = wanted.clone();
+        if let Some((read, typed)) = read_literal(literal, std::slice::from_ref(wanted)) {
+            (*literal, *is) = (read, typed);
         }
     };
     read(&mut expr.right, &mut right, &left);

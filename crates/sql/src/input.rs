@@ -24,6 +24,7 @@ use datafusion_expr::{
 use crate::cast_to_text::write_cast;
 use crate::digits::round_float;
 use crate::types::{is_text, sql_name};
+use crate::untyped::plain_decimal;
 
 /// The column as another type; every value exactly, or an error in PostgreSQL's words.
 ///
@@ -211,6 +212,7 @@ fn spell<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
         }),
         DataType::Time64(_) => time_of_day(text),
         DataType::Interval(_) => spell_interval(text),
+        DataType::Decimal128(..) if text.contains(['e', 'E']) => plain_decimal(text),
         _ => None,
     };
     spelt.map_or(Cow::Borrowed(text), Cow::Owned)

@@ -55,6 +55,7 @@ mod subqueries;
 mod text;
 mod translate;
 mod types;
+mod untyped;
 mod walk;
 mod window_floor;
 mod zones;

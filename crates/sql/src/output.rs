@@ -99,8 +99,7 @@ pub fn printer(array: &ArrayRef) -> Printer<'_> {
             let values = array.as_primitive::<TimestampMicrosecondType>();
             let suffix = if zone.is_some() { "+00" } else { "" };
             Box::new(move |row, out| {
-                timestamp(values.value(row), out);
-                out.push_str(suffix);
+                timestamp(values.value(row), suffix, out);
             })
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
@@ -156,22 +155,22 @@ fn push(out: &mut String, value: std::fmt::Arguments<'_>) {
 }
 
 fn float64(value: f64, out: &mut String) {
-    float(value, format!("{value}"), format!("{value:e}"), 1e15, out);
+    float(value, format!("{value}"), &format!("{value:e}"), 15, out);
 }
 
 fn float32(value: f32, out: &mut String) {
-    float(f64::from(value), format!("{value}"), format!("{value:e}"), 1e6, out);
+    float(f64::from(value), format!("{value}"), &format!("{value:e}"), 6, out);
 }
 
 /// The shortest digits that read back as the same number; an exponent where PostgreSQL writes one.
-fn float(value: f64, plain: String, scientific: String, plain_max: f64, out: &mut String) {
-    let size = value.abs();
+fn float(value: f64, plain: String, scientific: &str, exponent_max: i32, out: &mut String) {
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let is_plain = exponent.parse().is_ok_and(|exponent: i32| (-4..exponent_max).contains(&exponent));
     if value.is_nan() {
         out.push_str("NaN");
     } else if value.is_infinite() {
         out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
-    } else if size != 0.0 && !(1e-4..plain_max).contains(&size) {
-        let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    } else if !is_plain {
         let (sign, exponent) = exponent.strip_prefix('-').map_or(("+", exponent), |exponent| ("-", exponent));
         push(out, format_args!("{digits}e{sign}{exponent:0>2}"));
     } else {
@@ -232,11 +231,12 @@ fn fraction(micros: i64, out: &mut String) {
     }
 }
 
-fn timestamp(micros: i64, out: &mut String) {
+fn timestamp(micros: i64, zone: &str, out: &mut String) {
     const DAY: i64 = 86_400_000_000;
     let era = day(micros.div_euclid(DAY), out);
     out.push(' ');
     time(micros.rem_euclid(DAY), out);
+    out.push_str(zone);
     if era == Era::BeforeChrist {
         out.push_str(" BC");
     }
@@ -299,7 +299,7 @@ fn list(values: &ArrayRef, out: &mut String) {
         let plain = nested
             || !(text.is_empty()
                 || text.eq_ignore_ascii_case("null")
-                || text.contains([',', '{', '}', '"', '\\', ' ', '\n']));
+                || text.contains(|c: char| ",{}\"\\".contains(c) || is_space(c)));
         quote(&text, plain, out);
     }
     out.push('}');
@@ -315,11 +315,16 @@ fn record(columns: &[ArrayRef], row: usize, out: &mut String) {
         if !is_null(column, row) {
             let mut text = String::new();
             inner_printer(column)(row, &mut text);
-            let plain = !(text.is_empty() || text.contains([',', '(', ')', '"', '\\', ' ', '\n']));
+            let plain = !(text.is_empty() || text.contains(|c: char| ",()\"\\".contains(c) || is_space(c)));
             quote(&text, plain, out);
         }
     }
     out.push(')');
+}
+
+/// Blanks of the C locale.
+fn is_space(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\u{b}'
 }
 
 fn quote(text: &str, plain: bool, out: &mut String) {
@@ -358,6 +363,7 @@ mod tests {
             assert_eq!(text(|out| float64(value, out)), expected);
         }
         assert_eq!(text(|out| float32(0.1, out)), "0.1");
+        assert_eq!(text(|out| float32(0.0001, out)), "0.0001");
     }
 
     #[test]
@@ -365,9 +371,9 @@ mod tests {
         assert_eq!(text(|out| date(0, out)), "1970-01-01");
         assert_eq!(text(|out| date(11_016, out)), "2000-02-29");
         assert_eq!(text(|out| date(-719_163, out)), "0001-12-31 BC");
-        assert_eq!(text(|out| timestamp(-1, out)), "1969-12-31 23:59:59.999999");
-        assert_eq!(text(|out| timestamp(-719_163 * 86_400_000_000, out)), "0001-12-31 00:00:00 BC");
-        assert_eq!(text(|out| timestamp(1_356_998_400_500_000, out)), "2013-01-01 00:00:00.5");
+        assert_eq!(text(|out| timestamp(-1, "", out)), "1969-12-31 23:59:59.999999");
+        assert_eq!(text(|out| timestamp(-719_163 * 86_400_000_000, "+00", out)), "0001-12-31 00:00:00+00 BC");
+        assert_eq!(text(|out| timestamp(1_356_998_400_500_000, "", out)), "2013-01-01 00:00:00.5");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::extract::{Extract, Part, has_parts};
 use crate::filtered::guard_arguments;
 use crate::moments::{compare_dates, date_with_time, timestamp_difference};
 use crate::own::FloatDivide;
-use crate::setop::match_floats;
+use crate::setop::{match_branches, match_values};
 use crate::types::is_text;
 use crate::zones::at_time_zone;
 
@@ -55,6 +55,7 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| round_before_integer(e, &schema))?
                         .transform_data(|e| widen_single(e, &schema))?
                         .transform_data(|e| round_to_even(e, &schema))?
+                        .transform_data(|e| checked_negation(e, &schema))?
                         .transform_data(|e| checked_division(e, &schema))?
                         .transform_data(|e| date_with_time(e, &schema))?
                         .transform_data(|e| compare_dates(e, &schema))?
@@ -64,7 +65,6 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| room_for_carry(e, &schema))?
                         .transform_data(|e| settle_rounding(e, &schema))?
                         .transform_data(|e| part_with_fraction(e, &schema))?
-                        .transform_data(|e| compare_bytea(e, &schema))?
                         .transform_data(|e| read_bytea(e, &schema))?
                         .transform_data(|e| at_time_zone(e, &schema))?
                         .transform_data(|e| guard_arguments(e, &schema))
@@ -72,7 +72,8 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                 Ok(adapted.update_data(|e| name.restore(e)))
             })?
             .map_data(|node| node.recompute_schema())?
-            .transform_data(match_floats)
+            .transform_data(match_branches)?
+            .transform_data(match_values)
         })?
         .data)
 }
@@ -233,27 +234,6 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-/// A text literal beside a bytea is read as one.
-fn compare_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    if !op.supports_propagation() {
-        return Ok(Transformed::no(expr));
-    }
-    let literal = |e: &Expr| matches!(e, Expr::Literal(..)) && e.get_type(schema).is_ok_and(|is| is_text(&is));
-    let bytes = |e: &Expr| e.get_type(schema).is_ok_and(|is| is_bytes(&is));
-    let read = |e: &Expr| Box::new(ByteaIn::udf().call(vec![e.clone()]));
-    let (left, right) = if literal(left) && bytes(right) {
-        (read(left), right.clone())
-    } else if bytes(left) && literal(right) {
-        (left.clone(), read(right))
-    } else {
-        return Ok(Transformed::no(expr));
-    };
-    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, *op, right))))
-}
-
 /// Refuses comparisons of text with numbers (literals take the type of the other side), and conditions that are not boolean.
 fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     match expr {
@@ -334,6 +314,21 @@ fn constant(expr: &Expr) -> Option<i128> {
         }
         _ => None,
     }
+}
+
+/// `-x` of a whole number as `0 - x`, which overflows with an error.
+fn checked_negation(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let inner = match &expr {
+        Expr::Negative(inner) if !matches!(inner.as_ref(), Expr::Literal(..)) => inner,
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let is = inner.get_type(schema)?;
+    if !is.is_integer() {
+        return Ok(Transformed::no(expr));
+    }
+    let zero = Expr::Literal(ScalarValue::new_zero(&is)?, None);
+    let difference = BinaryExpr::new(Box::new(zero), Operator::Minus, inner.clone());
+    Ok(Transformed::yes(Expr::BinaryExpr(difference)))
 }
 
 fn checked_division(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

@@ -15,12 +15,13 @@ use datafusion_common::{Column, DFSchema, DFSchemaRef, Result as DfResult};
 use datafusion_expr::logical_plan::{Extension, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::TableFactor;
-use datafusion_expr::{Expr, UserDefinedLogicalNodeCore, cast};
+use datafusion_expr::{Expr, ExprSchemable, UserDefinedLogicalNodeCore, cast};
 use datafusion_optimizer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 
-use crate::alike::float_among;
+use crate::alike::{float_among, float_of_numbers, timestamp_among_dates};
 use crate::error::{ErrorKind, SqlError};
+use crate::postgres::adapt;
 use crate::rewrite::SET_MARK;
 
 /// A set operation between two plans.
@@ -146,30 +147,25 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
         .with_detail(format!("The left one has {n}, the right one {m}."))
         .into());
     }
-    // (Before, a CASE has the type of its first branch.)
-    let (left, right) = (with_types(left)?, with_types(right)?);
     let mut types = Vec::with_capacity(n);
-    for (l, r) in left.schema().fields().iter().zip(right.schema().fields()) {
-        types.push(common_type(l.data_type(), r.data_type()).ok_or_else(|| {
-            SqlError::new(
-                ErrorKind::Type,
-                format!(
-                    "{name} types {} and {} cannot be matched",
-                    crate::sql_name(l.data_type()),
-                    crate::sql_name(r.data_type())
-                ),
-            )
-            .with_hint("Cast one side, as in x::text.")
+    let (of_left, of_right) = (settled_types(&left)?, settled_types(&right)?);
+    for (l, r) in of_left.iter().zip(&of_right) {
+        types.push(common_type(l, r).ok_or_else(|| {
+            let (l, r) = (crate::sql_name(l), crate::sql_name(r));
+            let message = format!("{name} types {l} and {r} cannot be matched");
+            SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.")
         })?);
     }
     let names = unique_names(left.schema());
-    let node = SetNode::try_new(operation, conform(left, &types, &names)?, conform(right, &types, &names)?)?;
+    let (left, right) = (conform(left, &of_left, &types, &names)?, conform(right, &of_right, &types, &names)?);
+    let node = SetNode::try_new(operation, left, right)?;
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }
 
-/// The plan with the conversions that its expressions need.
-fn with_types(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    TypeCoercion::new().analyze(plan, &ConfigOptions::default())
+/// The types of a plan's columns once its expressions have the conversions that they need. (Before, a CASE has the type of its first branch.)
+fn settled_types(plan: &LogicalPlan) -> DfResult<Vec<DataType>> {
+    let settled = adapt(match_unions(plan.clone())?)?;
+    Ok(types_of(&TypeCoercion::new().analyze(settled, &ConfigOptions::default())?))
 }
 
 /// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL; DataFusion would make text of all.
@@ -209,27 +205,51 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
-/// Exact numbers beside floats in a UNION are floats, as in PostgreSQL; DataFusion would make decimals of all.
-pub(crate) fn match_floats(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+/// Exact numbers beside floats in a UNION are floats, and dates beside timestamps are timestamps, as in PostgreSQL; DataFusion would make decimals of all, or nanoseconds.
+pub(crate) fn match_branches(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(union) = node else { return Ok(Transformed::no(node)) };
     let mut types: Vec<Vec<DataType>> = union.inputs.iter().map(|input| types_of(input)).collect();
     let n = types.iter().map(Vec::len).min().unwrap_or(0);
     for at in 0..n {
         let column: Vec<DataType> = types.iter().map(|types| types[at].clone()).collect();
-        if let Some(float) = float_among(&column) {
-            let numbers = types.iter_mut().map(|types| &mut types[at]).filter(|is| is.is_numeric());
-            numbers.for_each(|is| *is = float.clone());
+        if let Some(common) = float_of_numbers(&column).or_else(|| timestamp_among_dates(&column)) {
+            let values = types.iter_mut().map(|types| &mut types[at]).filter(|is| !is.is_null());
+            values.for_each(|is| *is = common.clone());
         }
     }
     let is_kept = |(input, types): (&Arc<LogicalPlan>, &Vec<DataType>)| types_of(input) == *types;
-    if union.inputs.iter().zip(&types).all(is_kept) {
+    let is_stale = union.schema.fields().iter().zip(types.iter().flatten()).any(|(field, is)| field.data_type() != is);
+    if union.inputs.iter().zip(&types).all(is_kept) && !is_stale {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
     let conformed = union.inputs.iter().zip(&types).map(|(input, types)| {
         let names: Vec<String> = input.schema().fields().iter().map(|field| field.name().clone()).collect();
-        conform(input.as_ref().clone(), types, &names).map(Arc::new)
+        conform(input.as_ref().clone(), &types_of(input), types, &names).map(Arc::new)
     });
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(conformed.collect::<DfResult<_>>()?)?)))
+}
+
+/// The same in VALUES, whose rows have been cast to a common type already.
+pub(crate) fn match_values(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Values(values) = node else { return Ok(Transformed::no(node)) };
+    let mut rows = values.values.clone();
+    let mut is_changed = false;
+    for (at, field) in values.schema.fields().iter().enumerate().filter(|(_, field)| field.data_type().is_decimal()) {
+        let given = |value: &Expr| match value {
+            Expr::Cast(cast) if cast.field.data_type() == field.data_type() => cast.expr.as_ref().clone(),
+            other => other.clone(),
+        };
+        let is = |row: &Vec<Expr>| given(&row[at]).get_type(&values.schema);
+        let types = values.values.iter().map(is).collect::<DfResult<Vec<_>>>()?;
+        if let Some(float) = float_among(&types) {
+            rows.iter_mut().for_each(|row| row[at] = cast(given(&row[at]), float.clone()));
+            is_changed = true;
+        }
+    }
+    if !is_changed {
+        return Ok(Transformed::no(LogicalPlan::Values(values)));
+    }
+    Ok(Transformed::yes(LogicalPlanBuilder::values(rows)?.build()?))
 }
 
 fn types_of(plan: &LogicalPlan) -> Vec<DataType> {
@@ -258,10 +278,9 @@ pub(crate) fn common_type(left: &DataType, right: &DataType) -> Option<DataType>
     if left == right {
         return Some(left.clone());
     }
-    match float_among(&[left.clone(), right.clone()]) {
-        Some(float) if left.is_numeric() && right.is_numeric() => Some(float),
-        _ => datafusion_expr::type_coercion::binary::type_union_coercion(left, right),
-    }
+    let types = [left.clone(), right.clone()];
+    let ours = float_of_numbers(&types).or_else(|| timestamp_among_dates(&types));
+    ours.or_else(|| datafusion_expr::type_coercion::binary::type_union_coercion(left, right))
 }
 
 fn unique_names(schema: &DFSchema) -> Vec<String> {
@@ -278,18 +297,23 @@ fn unique_names(schema: &DFSchema) -> Vec<String> {
     names
 }
 
-/// The plan with other types and names of its columns.
-pub(crate) fn conform(plan: LogicalPlan, types: &[DataType], names: &[String]) -> DfResult<LogicalPlan> {
+/// The plan with other types and names of its columns, which have, or will have once its expressions are settled, the types `of`.
+pub(crate) fn conform(
+    plan: LogicalPlan,
+    of: &[DataType],
+    types: &[DataType],
+    names: &[String],
+) -> DfResult<LogicalPlan> {
     let exprs: Vec<Expr> = plan
         .schema()
         .iter()
-        .zip(types)
+        .zip(of.iter().zip(types))
         .zip(names)
-        .map(|((field, data_type), name)| {
-            let same = field.1.data_type() == data_type;
+        .map(|((field, (settled, wanted)), name)| {
+            let is_kept = settled == wanted && field.1.data_type() == wanted;
             let column = Expr::Column(Column::from(field));
-            let expr = if same { column } else { cast(column, data_type.clone()) };
-            expr.alias(name)
+            let value = if is_kept { column } else { cast(column, wanted.clone()) };
+            value.alias(name)
         })
         .collect();
     LogicalPlanBuilder::from(plan).project(exprs)?.build()

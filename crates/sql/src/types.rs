@@ -26,7 +26,10 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::nearest::nearest;
 
 /// Precision and scale of `numeric` without arguments.
-const NUMERIC: DataType = DataType::Decimal128(38, 10);
+const NUMERIC: DataType = DataType::Decimal128(DECIMAL_DIGITS_MAX, 10);
+
+/// Digits of a decimal, at most.
+pub(crate) const DECIMAL_DIGITS_MAX: u8 = 38;
 
 /// The one zone of `timestamptz` values.
 pub(crate) const UTC: &str = "UTC";

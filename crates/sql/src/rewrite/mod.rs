@@ -13,6 +13,7 @@
 
 mod asof;
 mod calls;
+mod case;
 mod compared_list;
 mod distinct_from;
 mod lateral;
@@ -171,6 +172,7 @@ impl Changing for Rewriter<'_> {
         }
         literal::rewrite(expr);
         compared_list::rewrite(expr)?;
+        case::rewrite(expr);
         similar::rewrite(expr)
     }
 }

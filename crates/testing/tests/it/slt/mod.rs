@@ -105,5 +105,6 @@ files!(
     topk,
     tour,
     types,
+    untyped,
     windows,
 );
