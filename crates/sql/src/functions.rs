@@ -6,11 +6,13 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::TreeNode;
-use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
 use datafusion_expr::sqlparser::ast::BinaryOperator;
-use datafusion_expr::{AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowUDF, cast, lit};
+use datafusion_expr::{
+    AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowUDF, cast, lit,
+};
 
 use crate::age::Age;
 use crate::bounded::Bounded;
@@ -148,6 +150,11 @@ impl ExprPlanner for PostgresPlanner {
 
     fn plan_window(&self, mut raw: RawWindowExpr) -> DfResult<PlannerResult<RawWindowExpr>> {
         name_casts(&mut raw.args)?;
+        if IGNORING_FRAMES.contains(&raw.func_def.name()) {
+            // (DataFusion has no ranges of times, intervals and bytes.)
+            let first = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
+            raw.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, first, WindowFrameBound::CurrentRow);
+        }
         let wanted = match raw.func_def.name() {
             "row_number" | "rank" | "dense_rank" => DataType::Int64,
             "ntile" => DataType::Int32,
@@ -168,6 +175,9 @@ impl ExprPlanner for PostgresPlanner {
         Ok(PlannerResult::Planned(cast(function, wanted)))
     }
 }
+
+/// Window functions to which their frame is nothing.
+const IGNORING_FRAMES: [&str; 6] = ["row_number", "rank", "dense_rank", "ntile", "lag", "lead"];
 
 /// Gives arguments with a cast in them a name in which it appears.
 fn name_casts(args: &mut [Expr]) -> DfResult<()> {

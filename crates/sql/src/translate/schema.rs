@@ -10,6 +10,9 @@ use datafusion_expr::Expr;
 /// A computed column's name is cut at this many characters; columns are addressed by position, names are for people.
 const NAME_CHARS_MAX: usize = 60;
 
+/// A name is cut only if it is so much longer: one that was cut and numbered stays what it is when it comes to another schema.
+const NAME_CHARS_SPARE: usize = 8;
+
 /// A column to be: name, type, nullability.
 pub(crate) type Draft = (String, DataType, bool);
 
@@ -38,9 +41,10 @@ fn unused(used: &mut HashMap<String, usize>, name: String) -> String {
 }
 
 fn shortened(name: String) -> String {
-    match name.char_indices().nth(NAME_CHARS_MAX) {
-        Some((at, _)) => format!("{}..", &name[..at]),
-        None => name,
+    let mut from_limit = name.char_indices().skip(NAME_CHARS_MAX);
+    match (from_limit.next(), from_limit.nth(NAME_CHARS_SPARE)) {
+        (Some((at, _)), Some(_)) => format!("{}..", &name[..at]),
+        _ => name,
     }
 }
 
@@ -88,5 +92,21 @@ pub(crate) fn alias_of(expr: &Expr) -> Option<String> {
             Some(alias.name.clone())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_cut_and_numbered_stays_in_other_schemas() {
+        let long = "x".repeat(200);
+        let columns = vec![(long.clone(), DataType::Int64, false); 3];
+        let first = schema(columns);
+        assert_eq!(first.field(2).name(), &format!("{}.._2", &long[..NAME_CHARS_MAX]));
+        let second = schema(drafts(&first).into_iter().skip(1).collect());
+        let names = |of: &DFSchema| of.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+        assert_eq!(names(&second), names(&first)[1..]);
     }
 }
