@@ -8,7 +8,8 @@
 //!
 //! Reading order: [`statement`], [`mod@parse`], [`catalog`], [`planner`], then the private modules it is made of:
 //! `rewrite` (on the syntax tree), `context` (names and functions for DataFusion), `subqueries` and `decorrelate` (what it
-//! would decorrelate wrongly or not at all), `translate` (its plan to ours),
+//! would decorrelate wrongly or not at all), `postgres` and what it calls (`alike`, `untyped`, `moments` ..: types and operators, on the resolved plan),
+//! `translate` (its plan to ours),
 //! `change` (INSERT, UPDATE, DELETE).
 
 mod age;
