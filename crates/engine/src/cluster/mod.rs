@@ -248,8 +248,9 @@ impl Cluster {
         Ok(all)
     }
 
-    /// Waits until some worker has changes of a dataflow, or there will be none before `timeout`.
+    /// Waits until some worker has changes of a dataflow, but not longer than `timeout`, nor than until it is time to look for failed workers.
     fn await_changes(&mut self, dataflow: DataflowId, timeout: Duration) {
+        let timeout = timeout.min(LOOK_EVERY);
         match &mut self.workers {
             Workers::Local(local) => {
                 if !local.step() {
