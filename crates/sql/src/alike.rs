@@ -12,11 +12,13 @@ use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::expr::{InList, InSubquery, SetComparison};
+use datafusion_expr::type_coercion::binary::type_union_coercion;
 use datafusion_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, when};
 
 use crate::moments::compare_dates;
-use crate::setop::{common_type as conform_types, conform};
+use crate::room::balanced;
+use crate::setop::conform;
 use crate::untyped::read_literals;
 
 /// What is done with the values.
@@ -45,7 +47,7 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
     for (used, mut values) in groups(&mut expr) {
         let types = values.iter().map(|value| value.get_type(schema)).collect::<DfResult<Vec<_>>>();
         let Ok(mut types) = types else { continue };
-        is_changed |= read_literals(&mut values, &mut types)?;
+        is_changed |= read_literals(&mut values, &mut types);
         let Some(common) = common_type(used, is_pair, &types) else { continue };
         for (value, is) in values.iter_mut().zip(&types) {
             if *is != common && (is.is_numeric() || *is == DataType::Date32) {
@@ -54,7 +56,21 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
             }
         }
     }
+    is_changed |= drop_never(&mut expr);
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// Drops the branches of `CASE x WHEN NULL`, which are never taken: one may have said a type (`rewrite::case`).
+fn drop_never(expr: &mut Expr) -> bool {
+    let is_null = |when: &Expr| matches!(when, Expr::Literal(literal, _) if literal.is_null());
+    match expr {
+        Expr::Case(case) if case.expr.is_some() && !case.when_then_expr.iter().all(|(when, _)| is_null(when)) => {
+            let before = case.when_then_expr.len();
+            case.when_then_expr.retain(|(when, _)| !is_null(when));
+            case.when_then_expr.len() < before
+        }
+        _ => false,
+    }
 }
 
 /// `nullif(x, y)` of two types as `CASE WHEN x = y THEN NULL ELSE x END`, with *x* as it is compared.
@@ -67,7 +83,7 @@ fn nullif_of_other_types(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr
     }
     // (Whole numbers of two sizes, and floats, are compared as they are.)
     let is_alike = is.is_integer() && other.is_integer() || is.is_floating() && other.is_floating();
-    let compared = match conform_types(&is, &other) {
+    let compared = match union_type(&is, &other) {
         Some(common) if is.is_numeric() && other.is_numeric() && !is_alike => common,
         _ => is.clone(),
     };
@@ -92,7 +108,7 @@ fn split_list(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
         _ => false,
     };
     let (constants, others): (Vec<&Expr>, Vec<&Expr>) = list.iter().partition(is_constant);
-    if others.is_empty() && constants.len() != 1 {
+    if others.is_empty() && constants.len() != 1 || value.is_volatile() {
         return Ok(None);
     }
     let (eq, both) = if *negated { (Operator::NotEq, Operator::And) } else { (Operator::Eq, Operator::Or) };
@@ -103,20 +119,8 @@ fn split_list(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
         let list = InList::new(value.clone(), constants.into_iter().cloned().collect(), *negated);
         tests.push(settle_types(Expr::InList(list), schema)?.data);
     }
-    Ok(balanced(&tests, both))
-}
-
-/// All of the tests in one, as a tree that is no deeper than need be: planning recurses.
-fn balanced(tests: &[Expr], op: Operator) -> Option<Expr> {
-    match tests {
-        [] => None,
-        [test] => Some(test.clone()),
-        _ => {
-            let (left, right) = tests.split_at(tests.len() / 2);
-            let (left, right) = (Box::new(balanced(left, op)?), Box::new(balanced(right, op)?));
-            Some(Expr::BinaryExpr(BinaryExpr::new(left, op, right)))
-        }
-    }
+    let join = |left, right| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), both, Box::new(right)));
+    Ok(balanced(&tests, &join))
 }
 
 /// A test of a subquery in which a float is compared with exact numbers.
@@ -183,7 +187,7 @@ fn common_type(used: Use, is_pair: bool, types: &[DataType]) -> Option<DataType>
     if let Some(timestamp) = timestamp_among_dates(types) {
         return (!is_pair).then_some(timestamp);
     }
-    if !types.iter().all(|is| is.is_numeric() || is.is_null()) {
+    if !are_numbers(types) {
         return None;
     }
     match (float_among(types), used) {
@@ -204,8 +208,21 @@ pub(crate) fn timestamp_among_dates(types: &[DataType]) -> Option<DataType> {
 
 /// The widest float among numbers, if there are only numbers, and floats among them.
 pub(crate) fn float_of_numbers(types: &[DataType]) -> Option<DataType> {
-    let is_number = |is: &DataType| is.is_numeric() || is.is_null();
-    float_among(types).filter(|_| types.iter().all(is_number))
+    float_among(types).filter(|_| are_numbers(types))
+}
+
+fn are_numbers(types: &[DataType]) -> bool {
+    types.iter().all(|is| is.is_numeric() || is.is_null())
+}
+
+/// The type that both convert to without loss, to stand in one column.
+pub(crate) fn union_type(left: &DataType, right: &DataType) -> Option<DataType> {
+    if left == right {
+        return Some(left.clone());
+    }
+    let types = [left.clone(), right.clone()];
+    let ours = float_of_numbers(&types).or_else(|| timestamp_among_dates(&types));
+    ours.or_else(|| type_union_coercion(left, right))
 }
 
 /// The widest float, if there are floats.

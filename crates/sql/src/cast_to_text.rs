@@ -7,10 +7,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult};
-use datafusion_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion_expr::{Expr, ExprSchemable};
 
+use crate::conversions::Conversion;
 use crate::output::{is_null, printer};
 use crate::types::is_text;
 
@@ -18,14 +17,14 @@ use crate::types::is_text;
 pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
         Expr::Cast(cast) if cast.expr.get_type(schema).is_ok_and(|from| is_ours(&from, cast.field.data_type())) => {
-            Ok(Transformed::yes(TextOutput::call(*cast.expr, cast.field.data_type())))
+            Ok(Transformed::yes(to_text(*cast.expr, cast.field.data_type())))
         }
         Expr::ScalarFunction(mut call) if call.func.name() == "array_to_string" && !call.args.is_empty() => {
             let texts = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)));
             if !call.args[0].get_type(schema).is_ok_and(|from| is_ours(&from, &texts)) {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             }
-            call.args[0] = TextOutput::call(std::mem::take(&mut call.args[0]), &texts);
+            call.args[0] = to_text(std::mem::take(&mut call.args[0]), &texts);
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
         }
         other => Ok(Transformed::no(other)),
@@ -44,36 +43,8 @@ fn is_ours(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct TextOutput {
-    to: DataType,
-    signature: Signature,
-}
-
-impl TextOutput {
-    fn call(value: Expr, to: &DataType) -> Expr {
-        let udf = TextOutput { to: to.clone(), signature: Signature::any(1, Volatility::Immutable) };
-        Arc::new(ScalarUDF::from(udf)).call(vec![value])
-    }
-}
-
-impl ScalarUDFImpl for TextOutput {
-    fn name(&self) -> &str {
-        "value_to_text"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
-        Ok(self.to.clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let values = args.args[0].to_array(args.number_rows)?;
-        Ok(ColumnarValue::Array(write(&values, &self.to)?))
-    }
+fn to_text(value: Expr, to: &DataType) -> Expr {
+    Conversion::call("value_to_text", value, to, write)
 }
 
 /// The texts of values; of a list's, in a list.

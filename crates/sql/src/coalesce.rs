@@ -50,7 +50,7 @@ pub(crate) fn read_alternatives(expr: Expr, schema: &DFSchema) -> DfResult<Trans
         return plan_err!("COALESCE types {} and {} cannot be matched", sql_name(&common), sql_name(text));
     }
     let mut types = types;
-    read_literals(&mut call.args.iter_mut().collect::<Vec<_>>(), &mut types)?;
+    read_literals(&mut call.args.iter_mut().collect::<Vec<_>>(), &mut types);
     Ok(Transformed::yes(Expr::ScalarFunction(call)))
 }
 

@@ -1,12 +1,68 @@
 //! Conversions that PostgreSQL makes differently: text to bytes, numbers to rounder ones, timestamps to intervals.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, Float64Array, IntervalMonthDayNanoArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType};
 use datafusion_common::{Result as DfResult, exec_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+
+/// What makes a column another type.
+type Convert = fn(&ArrayRef, &DataType) -> DfResult<ArrayRef>;
+
+/// A cast that is ours, as a function of one argument.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    /// Says which one it is, with the type.
+    name: String,
+    to: DataType,
+    convert: Convert,
+    signature: Signature,
+}
+
+impl Conversion {
+    /// The conversion of a value.
+    pub(crate) fn call(name: impl Into<String>, value: Expr, to: &DataType, convert: Convert) -> Expr {
+        let signature = Signature::any(1, Volatility::Immutable);
+        let conversion = Self { name: name.into(), to: to.clone(), convert, signature };
+        Arc::new(ScalarUDF::from(conversion)).call(vec![value])
+    }
+}
+
+impl PartialEq for Conversion {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.to) == (&other.name, &other.to)
+    }
+}
+
+impl Eq for Conversion {}
+
+impl Hash for Conversion {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, &self.to).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Conversion {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let values = args.args[0].to_array(args.number_rows)?;
+        Ok(ColumnarValue::Array((self.convert)(&values, &self.to)?))
+    }
+}
 
 /// `bytea_in(text)`: bytes written as `\x` and two hexadecimal digits each, or any other text as its bytes.
 #[derive(Debug, PartialEq, Eq, Hash)]

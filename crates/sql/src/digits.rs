@@ -9,11 +9,10 @@ use arrow::array::{ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion_common::tree_node::Transformed;
-use datafusion_common::{DFSchema, DataFusionError, Result as DfResult};
-use datafusion_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion_common::{DFSchema, Result as DfResult, exec_err, internal_err};
+use datafusion_expr::{Expr, ExprSchemable};
 
+use crate::conversions::Conversion;
 use crate::input::field_overflow;
 
 /// Digits that a `double precision` keeps of any decimal.
@@ -29,57 +28,32 @@ pub(crate) fn round_float(expr: Expr, schema: &DFSchema) -> DfResult<Transformed
             if matches!(cast.field.data_type(), DataType::Decimal128(..))
                 && cast.expr.get_type(schema).is_ok_and(|from| from.is_floating()) =>
         {
-            let to = cast.field.data_type().clone();
-            let rounded = FloatToNumeric { to, signature: Signature::any(1, Volatility::Immutable) };
-            Ok(Transformed::yes(Arc::new(ScalarUDF::from(rounded)).call(vec![*cast.expr])))
+            Ok(Transformed::yes(Conversion::call("float_to_numeric", *cast.expr, cast.field.data_type(), convert)))
         }
         other => Ok(Transformed::no(other)),
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct FloatToNumeric {
-    to: DataType,
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for FloatToNumeric {
-    fn name(&self) -> &str {
-        "float_to_numeric"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
-        Ok(self.to.clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let DataType::Decimal128(precision, scale) = self.to else {
-            return Err(DataFusionError::Internal("float_to_numeric yields decimals".into()));
-        };
-        let values = args.args[0].to_array(args.number_rows)?;
-        let digits = if *values.data_type() == DataType::Float32 { REAL_DIGITS } else { DOUBLE_DIGITS };
-        let read = |text: String, value: f64| {
-            unscaled(&text, precision, scale).ok_or_else(|| {
-                let problem = if value.is_finite() { field_overflow(&self.to) } else { "cannot be numeric".into() };
-                DataFusionError::Execution(format!("{problem}: {value}"))
-            })
-        };
-        let exact: Decimal128Array = if digits == REAL_DIGITS {
-            let values = values.as_primitive::<Float32Type>();
-            let text = |value: f32| read(format!("{value:.*e}", REAL_DIGITS - 1), f64::from(value));
-            values.iter().map(|value| value.map(text).transpose()).collect::<DfResult<_>>()?
-        } else {
-            let values = cast(&values, &DataType::Float64)?;
-            let values = values.as_primitive::<Float64Type>();
-            let text = |value: f64| read(format!("{value:.*e}", DOUBLE_DIGITS - 1), value);
-            values.iter().map(|value| value.map(text).transpose()).collect::<DfResult<_>>()?
-        };
-        Ok(ColumnarValue::Array(Arc::new(exact.with_precision_and_scale(precision, scale)?) as ArrayRef))
-    }
+fn convert(floats: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
+    let DataType::Decimal128(precision, scale) = *to else {
+        return internal_err!("float_to_numeric yields decimals");
+    };
+    let read = |text: String, value: f64| match unscaled(&text, precision, scale) {
+        Some(digits) => Ok(digits),
+        None if value.is_finite() => exec_err!("{}: {value}", field_overflow(to)),
+        None => exec_err!("cannot convert {value} to numeric"),
+    };
+    let digits: Decimal128Array = if *floats.data_type() == DataType::Float32 {
+        let digits = |value: f32| read(format!("{value:.*e}", REAL_DIGITS - 1), f64::from(value));
+        let floats = floats.as_primitive::<Float32Type>();
+        floats.iter().map(|value| value.map(digits).transpose()).collect::<DfResult<_>>()?
+    } else {
+        let floats = cast(floats, &DataType::Float64)?;
+        let digits = |value: f64| read(format!("{value:.*e}", DOUBLE_DIGITS - 1), value);
+        let floats = floats.as_primitive::<Float64Type>();
+        floats.iter().map(|value| value.map(digits).transpose()).collect::<DfResult<_>>()?
+    };
+    Ok(Arc::new(digits.with_precision_and_scale(precision, scale)?))
 }
 
 /// The digits of `1.2345e6` at a scale, rounded half away from zero; `None` where they do not fit.

@@ -13,15 +13,14 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 use arrow::util::display::array_value_to_string;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion_expr::{Cast, Expr, ExprSchemable};
 
 use crate::cast_to_text::write_cast;
+use crate::conversions::Conversion;
 use crate::digits::round_float;
 use crate::types::{is_text, sql_name};
 use crate::untyped::plain_decimal;
@@ -311,7 +310,7 @@ fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     }
     let Expr::Literal(value, _) = cast.expr.as_ref() else {
         let Expr::Cast(Cast { expr: text, field }) = expr else { return Ok(Transformed::no(expr)) };
-        return Ok(Transformed::yes(TextInput::udf(field.data_type()).call(vec![*text])));
+        return Ok(Transformed::yes(read_text(*text, field.data_type())));
     };
     let is_list = matches!(to, DataType::List(_));
     if value.is_null() || (!is_list && value.cast_to(to).is_ok()) {
@@ -338,40 +337,9 @@ fn is_read(to: &DataType) -> bool {
 }
 
 /// `text_to_integer(text)` and so on: what `CAST(text AS integer)` means.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TextInput {
-    to: DataType,
-    name: String,
-    signature: Signature,
-}
-
-impl TextInput {
-    pub(crate) fn udf(to: &DataType) -> Arc<ScalarUDF> {
-        let name = format!("text_to_{}", sql_name(to).replace(' ', "_"));
-        Arc::new(ScalarUDF::from(Self { to: to.clone(), name, signature: Signature::any(1, Volatility::Immutable) }))
-    }
-}
-
-impl ScalarUDFImpl for TextInput {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
-        Ok(self.to.clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let texts = args.args[0].to_array(args.number_rows)?;
-        match convert(&texts, &self.to) {
-            Ok(values) => Ok(ColumnarValue::Array(values)),
-            Err(problem) => datafusion_common::exec_err!("{problem}"),
-        }
-    }
+fn read_text(text: Expr, to: &DataType) -> Expr {
+    let name = format!("text_to_{}", sql_name(to).replace(' ', "_"));
+    Conversion::call(name, text, to, |texts, to| convert(texts, to).or_else(|problem| exec_err!("{problem}")))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use crate::filtered::guard_arguments;
 use crate::moments::{compare_dates, date_with_time, timestamp_difference};
 use crate::own::FloatDivide;
 use crate::setop::{match_branches, match_values};
-use crate::types::is_text;
+use crate::types::{DECIMAL_DIGITS_MAX, is_text};
 use crate::zones::at_time_zone;
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.
@@ -84,7 +84,7 @@ fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
         Expr::Literal(ScalarValue::Decimal128(Some(digits), precision, scale @ ..0), metadata) => {
             let zeros = scale.unsigned_abs();
             let whole = 10i128.checked_pow(u32::from(zeros)).and_then(|unit| digits.checked_mul(unit));
-            let whole = whole.filter(|_| precision + zeros <= 38);
+            let whole = whole.filter(|_| precision.saturating_add(zeros) <= DECIMAL_DIGITS_MAX);
             whole.map(|n| Expr::Literal(ScalarValue::Decimal128(Some(n), precision + zeros, 0), metadata.clone()))
         }
         _ => None,

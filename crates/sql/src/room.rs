@@ -231,6 +231,18 @@ pub(crate) fn too_deep(detail: impl Into<String>) -> SqlError {
         .with_hint("Keep parts of it in materialized views; write long chains of OR as IN lists.")
 }
 
+/// All in one, joined in pairs: a tree that is no deeper than need be.
+pub(crate) fn balanced<T: Clone>(parts: &[T], join: &impl Fn(T, T) -> T) -> Option<T> {
+    match parts {
+        [] => None,
+        [part] => Some(part.clone()),
+        _ => {
+            let (left, right) = parts.split_at(parts.len() / 2);
+            Some(join(balanced(left, join)?, balanced(right, join)?))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion_expr::sqlparser::tokenizer::Tokenizer;

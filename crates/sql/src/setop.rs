@@ -19,7 +19,7 @@ use datafusion_expr::{Expr, ExprSchemable, UserDefinedLogicalNodeCore, cast};
 use datafusion_optimizer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 
-use crate::alike::{float_among, float_of_numbers, timestamp_among_dates};
+use crate::alike::{float_among, float_of_numbers, timestamp_among_dates, union_type};
 use crate::error::{ErrorKind, SqlError};
 use crate::postgres::adapt;
 use crate::rewrite::SET_MARK;
@@ -150,7 +150,7 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
     let mut types = Vec::with_capacity(n);
     let (of_left, of_right) = (settled_types(&left)?, settled_types(&right)?);
     for (l, r) in of_left.iter().zip(&of_right) {
-        types.push(common_type(l, r).ok_or_else(|| {
+        types.push(union_type(l, r).ok_or_else(|| {
             let (l, r) = (crate::sql_name(l), crate::sql_name(r));
             let message = format!("{name} types {l} and {r} cannot be matched");
             SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.")
@@ -271,16 +271,6 @@ fn with_literal_read(plan: &LogicalPlan, at: usize, wanted: &DataType) -> DfResu
     }
     exprs[at] = cast(literal, wanted.clone()).alias(name);
     Ok(Some(LogicalPlan::Projection(Projection::try_new(exprs, projection.input.clone())?)))
-}
-
-/// The type that both convert to without loss.
-pub(crate) fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
-    if left == right {
-        return Some(left.clone());
-    }
-    let types = [left.clone(), right.clone()];
-    let ours = float_of_numbers(&types).or_else(|| timestamp_among_dates(&types));
-    ours.or_else(|| datafusion_expr::type_coercion::binary::type_union_coercion(left, right))
 }
 
 fn unique_names(schema: &DFSchema) -> Vec<String> {

@@ -3,7 +3,7 @@
 //! Beside decimals a literal is a decimal of its own digits: `n < '2.254'` is not rounded to the column's scale.
 
 use arrow::datatypes::{DataType, Decimal128Type, DecimalType, TimeUnit};
-use datafusion_common::{Result as DfResult, ScalarValue};
+use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, cast};
 
 use crate::alike::float_among;
@@ -11,12 +11,12 @@ use crate::conversions::ByteaIn;
 use crate::types::{DECIMAL_DIGITS_MAX, is_text};
 
 /// Reads the literals among values that must be of one type; `types` are those of the values. Returns whether there were some.
-pub(crate) fn read_literals(values: &mut [&mut Expr], types: &mut [DataType]) -> DfResult<bool> {
+pub(crate) fn read_literals(values: &mut [&mut Expr], types: &mut [DataType]) -> bool {
     let is_open = |(value, is): (&&mut Expr, &DataType)| is.is_null() || is_literal_text(value);
     let beside: Vec<DataType> =
         values.iter().zip(&*types).filter(|of| !is_open((of.0, of.1))).map(|(_, is)| is.clone()).collect();
     if beside.is_empty() || beside.iter().any(is_text) {
-        return Ok(false);
+        return false;
     }
     let mut is_changed = false;
     for (value, is) in values.iter_mut().zip(types) {
@@ -25,7 +25,7 @@ pub(crate) fn read_literals(values: &mut [&mut Expr], types: &mut [DataType]) ->
             is_changed = true;
         }
     }
-    Ok(is_changed)
+    is_changed
 }
 
 /// A literal in quotes as a value beside others, and its type.
@@ -88,7 +88,7 @@ fn decimal(text: &str) -> Option<ScalarValue> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let scale = i32::try_from(fraction.len()).ok()? - exponent.parse::<i32>().ok()?;
+    let scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent.parse().ok()?)?;
     let (value, scale) = match u8::try_from(scale) {
         Ok(scale) => (digits.parse::<i128>().ok()?, scale),
         Err(_) => (digits.parse::<i128>().ok()?.checked_mul(10i128.checked_pow(scale.unsigned_abs())?)?, 0),
@@ -113,6 +113,7 @@ mod tests {
             ("", None),
             ("x", None),
             ("1e40", None),
+            ("1e-2147483648", None),
             ("NaN", None),
         ] {
             let expected = expected.map(|(value, digits, scale)| ScalarValue::Decimal128(Some(value), digits, scale));

@@ -4,6 +4,7 @@ use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, Expr, Value, ValueW
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::input::read_list;
+use crate::room::balanced;
 
 /// Rewrites `x op ANY ('{1,2}')` to `x op '1' OR x op '2'`, and ALL to AND; equality to IN.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
@@ -20,23 +21,14 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         let both = if is_any { BinaryOperator::Or } else { BinaryOperator::And };
         let compare = |element| Expr::BinaryOp { left: left.clone(), op: op.clone(), right: Box::new(element) };
         let tests: Vec<Expr> = elements.into_iter().map(compare).collect();
-        balanced(&tests, &both).unwrap_or(Expr::value(Value::Boolean(!is_any)))
+        let join = |left, right| {
+            let (left, right) = (Box::new(left), Box::new(right));
+            Expr::Nested(Box::new(Expr::BinaryOp { left, op: both.clone(), right }))
+        };
+        balanced(&tests, &join).unwrap_or(Expr::value(Value::Boolean(!is_any)))
     };
     *expr = Expr::Nested(Box::new(test));
     Ok(())
-}
-
-/// All of the tests in one, as a tree that is no deeper than need be: planning recurses.
-fn balanced(tests: &[Expr], op: &BinaryOperator) -> Option<Expr> {
-    match tests {
-        [] => None,
-        [test] => Some(test.clone()),
-        _ => {
-            let (left, right) = tests.split_at(tests.len() / 2);
-            let (left, right) = (Box::new(balanced(left, op)?), Box::new(balanced(right, op)?));
-            Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op: op.clone(), right })))
-        }
-    }
 }
 
 /// The elements of an array that is written out; `None` of others.

@@ -16,8 +16,8 @@ use super::Translator;
 use super::expr::{Stand, conjuncts, resolve, resolve_with};
 use super::schema::{Draft, drafts, schema};
 use super::stage::with_columns;
+use crate::alike::union_type;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::setop::common_type;
 use crate::types::sql_name;
 
 /// Columns that a residual names.
@@ -161,7 +161,7 @@ pub(super) fn same_type(
     if l == r {
         return Ok((left, right));
     }
-    let common = common_type(&l, &r).ok_or_else(|| {
+    let common = union_type(&l, &r).ok_or_else(|| {
         SqlError::new(ErrorKind::Type, format!("cannot join {} with {}", sql_name(&l), sql_name(&r)))
             .with_hint("Cast one side, as in x::text.")
     })?;

@@ -11,8 +11,8 @@ use datafusion_expr::{Expr, cast};
 use super::expr::{column, resolve};
 use super::schema::{Draft, drafts, either_null, schema};
 use super::stage::{self, Column, stage};
+use crate::alike::union_type;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::setop::common_type;
 use crate::types::{canonical, sql_name};
 
 /// The rows of a relation.
@@ -136,7 +136,7 @@ pub(super) fn align(inputs: Vec<Arc<Plan>>) -> Result<Vec<Arc<Plan>>> {
     let mut types: Vec<DataType> = first.schema.fields().iter().map(|f| f.data_type().clone()).collect();
     for input in &inputs[1..] {
         for (known, field) in types.iter_mut().zip(input.schema.fields()) {
-            let common = common_type(known, field.data_type()).ok_or_else(|| {
+            let common = union_type(known, field.data_type()).ok_or_else(|| {
                 SqlError::new(
                     ErrorKind::Type,
                     format!("UNION types {} and {} cannot be matched", sql_name(known), sql_name(field.data_type())),

@@ -43,6 +43,7 @@ select e + 1, e - 1, e - e, at - at, e + interval '1 month' from t, events where
 select extract(year from e), date_trunc('month', e), date_part('month', e), to_char(e, '%Y') from t;
 select substring(c from 2 for 3), position('x' in c), trim(c), upper(c), lower(c), length(c), replace(c, 'a', 'b'), split_part(c, ',', 1) from t;
 select abs(d), round(d, 1), floor(d), ceil(d), mod(b, 3), power(f, 2), sqrt(f), d::int, f::int, round(f) from t;
+select case c when 'a' then 'x' else c end, case when b > 1 then '5' else b end + 1, b in (a, 1, 2, null) from t;
 select case when b > 1 then 'x' else c end, coalesce(b, 0), nullif(b, 1), greatest(a, b), least(b, 3), b is distinct from 3 from t;
 select c || 'x' || b, c ilike 'A%', c similar to 'a%', b between 1 and 3, c ~ '^a' from t;
 select regexp_replace(c, 'a+', 'b'), regexp_like(c, 'a'), b / 2, d / 3, f / 2 from t;
