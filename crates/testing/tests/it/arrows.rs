@@ -29,6 +29,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("arrow-csv", &["file"]),
     ("arrow-json", &["file"]),
     ("rustyline", &["cli"]),
+    ("crossterm", &["cli"]),
     ("clap", &["cli", "bench"]),
     ("mimalloc", &["cli", "bench"]),
 ];
