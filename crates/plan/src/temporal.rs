@@ -146,6 +146,14 @@ pub struct Windows {
     pub offset: i64,
 }
 
+impl Windows {
+    /// How long a hopping window reports every event, if that is one number: the size, of windows apart and of windows of a
+    /// whole number of hops.
+    pub fn reported_ticks(&self) -> Option<i64> {
+        (self.size <= self.period || self.size % self.period == 0).then_some(self.size)
+    }
+}
+
 /// What becomes of end edges when durations are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ends {
