@@ -46,6 +46,8 @@ pub enum Verb {
         duration: Option<usize>,
         /// What becomes of end edges.
         ends: Ends,
+        /// How many ticks a new start may lie before the old one; not negative.
+        back: i64,
     },
     /// Hopping windows, closed on the right, reported when they have closed. One input.
     Hopping(Windows),
