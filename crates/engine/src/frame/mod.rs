@@ -27,7 +27,7 @@
 //!
 //! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`] (how they come in order), [`query`] (the frame),
 //! [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups),
-//! [`join`], [`asof`], then [`run`], [`latency`], [`play`] and [`progressive`] (history).
+//! [`join`], [`asof`], [`neighbours`], then [`run`], [`latency`], [`play`] and [`progressive`] (history).
 
 mod aggregate;
 mod asof;
@@ -40,6 +40,7 @@ mod input;
 mod join;
 mod latency;
 mod lifetimes;
+mod neighbours;
 mod pattern;
 mod play;
 mod product;
@@ -52,8 +53,9 @@ mod single;
 mod windows;
 
 pub use aggregate::{
-    Aggregate, avg, avg_squares, count, count_rows, custom, custom_invertible, max, median, min, percentile_cont,
-    percentile_disc, stddev, stddev_population, sum, sum_squares, top_k, variance, variance_population,
+    Aggregate, avg, avg_squares, bool_and, bool_or, collect, count, count_rows, custom, custom_invertible, first, last,
+    max, median, min, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k, variance,
+    variance_population,
 };
 pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
 pub use anabranch_operators::temporal::egress::Item;
