@@ -149,8 +149,8 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// How long a hopping window reports every event, if that is one number: the size, of windows apart and of windows of a
-    /// whole number of hops.
+    /// How long a hopping window reports every event, if that is one number: the size, of windows
+    /// apart and of windows of a whole number of hops.
     pub fn reported_ticks(&self) -> Option<i64> {
         (self.size <= self.period || self.size % self.period == 0).then_some(self.size)
     }

@@ -176,13 +176,14 @@ pub fn first(expr: Expr) -> Aggregate {
     Aggregate::by_start(AggregateFunction::FirstValue, expr)
 }
 
-/// Value of the row that began last; of those that began together the greatest, NULLs before all values.
+/// Value of the row that began last; of those that began together the greatest, NULLs before all
+/// values.
 pub fn last(expr: Expr) -> Aggregate {
     Aggregate::by_start(AggregateFunction::LastValue, expr)
 }
 
-/// List of the values of all rows, NULLs too, in order of their starts; of those that began together in ascending order, NULLs
-/// last.
+/// List of the values of all rows, NULLs too, in order of their starts; of those that began
+/// together in ascending order, NULLs last.
 pub fn collect(expr: Expr) -> Aggregate {
     Aggregate::by_start(AggregateFunction::ArrayAgg, expr)
 }

@@ -36,11 +36,13 @@ impl Frame {
         self.then(|state| lifetime(state, None, Some(duration)))
     }
 
-    /// New starts, and durations as in [`alter_duration_by`](Frame::alter_duration_by); without a duration events keep theirs.
+    /// New starts, and durations as in [`alter_duration_by`](Frame::alter_duration_by); without a
+    /// duration events keep theirs.
     ///
-    /// An expression that moves [`start`](super::start) back by a known distance (constants, remainders of constants, multiples)
-    /// holds time back by as much. A new start further back is an error of its row, and so is any earlier start where the
-    /// distance is not known. The expression may not read [`end`](super::end).
+    /// An expression that moves [`start`](super::start) back by a known distance (constants,
+    /// remainders of constants, multiples) holds time back by as much. A new start further back is
+    /// an error of its row, and so is any earlier start where the distance is not known. The
+    /// expression may not read [`end`](super::end).
     #[must_use]
     pub fn alter_lifetime(&self, start: Expr, duration: Option<Expr>) -> Frame {
         self.then(|state| lifetime(state, Some(start), duration))

@@ -25,9 +25,11 @@
 //! Law: an error of building (an unknown column, types that do not fit, a duration that is not positive) stays with the frame and is returned when it is
 //! started or explained; the first one counts.
 //!
-//! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`] (how they come in order), [`query`] (the frame),
-//! [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups),
-//! [`join`], [`asof`], [`neighbours`], then [`run`], [`latency`], [`play`] and [`progressive`] (history).
+//! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`]
+//! (how they come in order), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union
+//! ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of
+//! groups), [`join`], [`asof`], [`neighbours`], then [`run`], [`latency`], [`play`] and
+//! [`progressive`] (history).
 
 mod aggregate;
 mod asof;

@@ -1,7 +1,8 @@
 //! How far back a new start may lie, read off its expression.
 //!
-//! A verb that moves starts back holds its frontier back by as much, so the distance must be known before any row comes. It is
-//! known of expressions that move [`start`](super::start) by constants, remainders of constants, and rounding to multiples:
+//! A verb that moves starts back holds its frontier back by as much, so the distance must be known
+//! before any row comes. It is known of expressions that move [`start`](super::start) by constants,
+//! remainders of constants, and rounding to multiples:
 //!
 //! ```text
 //!     start() - 5                  5 ticks back at most
@@ -17,7 +18,8 @@ use datafusion_expr::{BinaryExpr, Expr, Operator};
 
 use super::expression::START;
 
-/// How many ticks the value of an expression may lie before `start()`; `None` where that is not known.
+/// How many ticks the value of an expression may lie before `start()`; `None` where that is not
+/// known.
 pub(super) fn back(expr: &Expr) -> Option<i64> {
     match range(expr)? {
         Range::FromStart(least, _) => i64::try_from((-least).max(0)).ok(),

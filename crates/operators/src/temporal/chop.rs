@@ -7,8 +7,9 @@
 //! Law: an event becomes its pieces between the boundaries strictly inside of its lifetime. As a collection over time nothing changes. An event
 //! that never ends is cut up to the last boundary that a frontier, or the time of a later event, has passed.
 //!
-//! State: the events in force. A piece comes out when time reaches its start, so a long event does not come out all at once.
-//! Cost: one row out for each piece (two for those of start edges). Many pieces are put out in several turns. Source: Trill, `Chop`.
+//! State: the events in force. A piece comes out when time reaches its start, so a long event does
+//! not come out all at once. Cost: one row out for each piece (two for those of start edges). Many
+//! pieces are put out in several turns. Source: Trill, `Chop`.
 
 use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;

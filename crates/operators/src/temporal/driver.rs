@@ -1,8 +1,9 @@
 //! Drivers for verbs on events.
 //!
-//! Law: an operator's frontier comes to [`Hold::apply`] of the least of its inputs' frontiers, exactly, once all before that is
-//! out; so the frontier at a query's end is known from the plan and the frontiers pushed in, and a reader that waits for it
-//! waits for nothing else. The operator always holds the right to send from its frontier on.
+//! Law: an operator's frontier comes to [`Hold::apply`] of the least of its inputs' frontiers,
+//! exactly, once all before that is out; so the frontier at a query's end is known from the plan
+//! and the frontiers pushed in, and a reader that waits for it waits for nothing else. The operator
+//! always holds the right to send from its frontier on.
 
 use anabranch_batch::{Batch, END, Time};
 use timely::container::NoopBuilder;
@@ -82,9 +83,10 @@ pub fn stateless<'s>(
     stream
 }
 
-/// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all rows present. One or two inputs, each
-/// exchanged by key columns first. The tactic may put out events at or after `hold` of the frontier before its turn. What is more
-/// than a turn allows is put out in several ([`Paced`]), between which other operators have theirs.
+/// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all
+/// rows present. One or two inputs, each exchanged by key columns first. The tactic may put out
+/// events at or after `hold` of the frontier before its turn. What is more than a turn allows is
+/// put out in several (`paced`), between which other operators have theirs.
 pub fn events<'s>(
     inputs: Vec<(Stream<'s>, Vec<usize>)>,
     name: &'static str,

@@ -5,16 +5,18 @@
 //!                           out   a [10, 20)    b [10, 20)    c [20, 30)
 //! ```
 //!
-//! Law: an event at `t` is reported from the first boundary `b >= t` on, for `size` ticks. At boundary `b` the events of
-//! `(b - size, b]` are alive.
+//! Law: an event at `t` is reported from the first boundary `b >= t` on, for `size` ticks. At
+//! boundary `b` the events of `(b - size, b]` are alive.
 //!
-//! - Windows that overlap, of a size that is no multiple of the period: an event is alive until the first boundary whose
-//!   window does not hold the event, which lies at most a period beyond `size` ticks.
-//! - Windows apart (a period larger than the size): an event in no window is left out. Between the end of a report and the
-//!   next boundary nothing is alive.
+//! - Windows that overlap, of a size that is no multiple of the period: an event is alive until the
+//!   first boundary whose window does not hold the event, which lies at most a period beyond `size`
+//!   ticks.
+//! - Windows apart (a period larger than the size): an event in no window is left out. Between the
+//!   end of a report and the next boundary nothing is alive.
 //!
-//! Ends of the input are of no account. A result never changes after the report: the report is the final answer of its
-//! window. For windows `[b, b + size)` reported while they fill see [`super::quantize`].
+//! Ends of the input are of no account. A result never changes after the report: the report is the
+//! final answer of its window. For windows `[b, b + size)` reported while they fill see
+//! [`super::quantize`].
 //!
 //! State: none. Cost: a comparison a row for times in order. Source: Trill `HoppingWindowLifetime`.
 
@@ -51,12 +53,14 @@ impl Hopping {
         out.give_rows(within_time(batch));
     }
 
-    /// Whether every event is reported for `size` ticks: windows apart, or a whole number of hops a window.
+    /// Whether every event is reported for `size` ticks: windows apart, or a whole number of hops a
+    /// window.
     fn has_constant_duration(&self) -> bool {
         self.size <= self.period || self.size % self.period == 0
     }
 
-    /// The end of the last window of an event at `time`, when windows overlap by no whole number of hops.
+    /// The end of the last window of an event at `time`, when windows overlap by no whole number of
+    /// hops.
     fn end(&self, time: Time) -> Time {
         ceil(add(time, self.size), self.period, self.offset)
     }

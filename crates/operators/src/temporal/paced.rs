@@ -1,11 +1,13 @@
-//! A tactic that is advanced in turns, so that the other operators of its worker have theirs in between.
+//! A tactic that is advanced in turns, so that the other operators of its worker have theirs in
+//! between.
 //!
-//! Law: what comes out in several turns is what would come out in one, and the frontier follows what is out. A turn takes on the
-//! rows before a *stop*, some [`TURN_ROWS`], or the part of them after which the tactic [has more](Timed::has_more). Rows of one
-//! time are taken on together, since they are complete together.
+//! Law: what comes out in several turns is what would come out in one, and the frontier follows
+//! what is out. A turn takes on the rows before a *stop*, some [`TURN_ROWS`], or the part of them
+//! after which the tactic [has more](Timed::has_more). Rows of one time are taken on together,
+//! since they are complete together.
 //!
-//! Where nothing like that many rows wait, the one stop is the frontier itself. Cost: a few words for each batch that waits; when
-//! many rows have come, a sample of their times is sorted.
+//! Where nothing like that many rows wait, the one stop is the frontier itself. Cost: a few words
+//! for each batch that waits; when many rows have come, a sample of their times is sorted.
 
 use std::collections::VecDeque;
 
@@ -139,7 +141,8 @@ mod tests {
         points
     }
 
-    /// What comes out of rows in batches of several sizes by turns up to each of `stops`, and how many rows each turn put out.
+    /// What comes out of rows in batches of several sizes by turns up to each of `stops`, and how
+    /// many rows each turn put out.
     fn in_turns(tactic: Box<dyn Timed>, rows_in: &[Event], stops: &[Time]) -> (Vec<Event>, Vec<usize>) {
         let mut paced = Paced::new(tactic);
         let mut sizes = [1, 5, 300, 40_000].into_iter().cycle();

@@ -19,7 +19,8 @@ pub(super) enum Shape<T> {
     Object(Vec<(String, Shape<T>)>),
     /// A list.
     List(Vec<Shape<T>>),
-    /// A list that differs in length from row to row: one value, and the fields of its elements ("" for an element itself).
+    /// A list that differs in length from row to row: one value, and the fields of its elements (""
+    /// for an element itself).
     Elements(T, Box<Shape<String>>),
 }
 

@@ -1,5 +1,5 @@
-//! The laws of windows on moved grids, of pairs of neighbouring events, and of aggregates that go by starts, against models that
-//! look at everything at once.
+//! The laws of windows on moved grids, of pairs of neighbouring events, and of aggregates that go
+//! by starts, against models that look at everything at once.
 
 use anabranch_engine::frame::{
     FOREVER, Frame, bool_and, bool_or, col, collect, count, first, floor_div, last, lit, start,
@@ -41,7 +41,8 @@ fn windows_hop_repeatedly() {
     });
 }
 
-/// Every one of `these` with those of `those` that begin at the least later time, at most `distance` ticks on.
+/// Every one of `these` with those of `those` that begin at the least later time, at most
+/// `distance` ticks on.
 fn pairs(these: &[Life], those: &[Life], all: &[Life], distance: i64) -> Vec<(Life, Life)> {
     let mut pairs = Vec::new();
     for one in these {
