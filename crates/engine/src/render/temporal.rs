@@ -136,12 +136,13 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         Verb::Bounds { ends } => TemporalStep::Bounds(ends_of(*ends)),
         Verb::Shift { ticks } => TemporalStep::Shift { ticks: *ticks },
         Verb::Duration { ticks } => TemporalStep::Duration { ticks: *ticks },
-        Verb::Lifetime { start, duration, ends } => {
+        Verb::Lifetime { start, duration, ends, back } => {
             let n_computed = usize::from(start.is_some()) + usize::from(duration.is_some());
             TemporalStep::Lifetime(lifetime::Lifetime {
                 start: *start,
                 duration: *duration,
                 ends: ends_of(*ends),
+                back: *back,
                 n_columns: inputs[0].schema.fields().len() - n_computed,
             })
         }
@@ -239,6 +240,7 @@ impl TemporalStep {
     fn hold(&self) -> Hold {
         match self {
             TemporalStep::Shift { ticks } if *ticks < 0 => Hold::Back(ticks.saturating_neg()),
+            TemporalStep::Lifetime(lifetime) if lifetime.back > 0 => Hold::Back(lifetime.back),
             TemporalStep::Quantize(windows) => windows.hold(),
             TemporalStep::Extend { ticks, .. } if *ticks < 0 => extend::Shorten::hold(ticks.saturating_neg()),
             _ => Hold::Same,

@@ -1,7 +1,9 @@
 //! Drivers for verbs on events.
 //!
-//! Law: an operator's frontier is [`Hold::apply`] of the least of its inputs' frontiers, exactly; so the frontier at a query's end is known from the
-//! plan and the frontiers pushed in, and whoever waits for it waits for nothing else. The operator always holds the right to send from there on.
+//! Law: an operator's frontier comes to [`Hold::apply`] of the least of its inputs' frontiers,
+//! exactly, once all before that is out; so the frontier at a query's end is known from the plan
+//! and the frontiers pushed in, and a reader that waits for it waits for nothing else. The operator
+//! always holds the right to send from its frontier on.
 
 use anabranch_batch::{Batch, END, Time};
 use timely::container::NoopBuilder;
@@ -10,6 +12,7 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
+use super::paced::Paced;
 use super::ticks;
 use crate::Stream;
 use crate::drive::{frontier_of, send};
@@ -80,22 +83,25 @@ pub fn stateless<'s>(
     stream
 }
 
-/// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all rows present. One or two inputs, each
-/// exchanged by key columns first. The tactic may put out events at or after `hold` of the frontier before its turn.
+/// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all
+/// rows present. One or two inputs, each exchanged by key columns first. The tactic may put out
+/// events at or after `hold` of the frontier before its turn. What is more than a turn allows is
+/// put out in several (`paced`), between which other operators have theirs.
 pub fn events<'s>(
     inputs: Vec<(Stream<'s>, Vec<usize>)>,
     name: &'static str,
     hold: Hold,
-    mut tactic: Box<dyn Timed>,
+    tactic: Box<dyn Timed>,
 ) -> Stream<'s> {
     let scope = inputs.first().expect("an operator has an input").0.scope();
     let mut operator = OperatorBuilder::new(name.to_owned(), scope);
     let mut pullers: Vec<_> = inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
     let (output, stream) = operator.new_output::<Parcel>();
     let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
+    let activator = scope.activator_for(operator.operator_info().address);
     operator.build(move |mut capabilities| {
         let mut held = Some(capabilities.pop().expect("one output"));
-        let mut done = Time::MIN;
+        let mut tactic = Paced::new(tactic);
         let meter = Meter::new(name);
         move |frontiers| {
             let _step = meter.step();
@@ -110,15 +116,12 @@ pub fn events<'s>(
                 });
             }
             let upto = frontiers.iter().map(frontier_of).min().expect("an operator has an input");
-            if upto > done {
-                done = upto;
-                tactic.advance(upto, &mut out);
-                while tactic.has_more() {
-                    tactic.advance(upto, &mut out);
-                }
+            if !tactic.turn(upto, &mut out) {
+                activator.activate();
             }
             send(&mut out, capability, &mut output);
-            held = lowered(held.take(), hold.apply(upto));
+            // (The frontier follows what is out, not what has come in.)
+            held = lowered(held.take(), hold.apply(tactic.done()));
         }
     });
     stream

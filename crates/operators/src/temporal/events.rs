@@ -168,6 +168,10 @@ enum Pick {
 }
 
 impl Emit {
+    pub(crate) fn len(&self) -> usize {
+        self.picks.len()
+    }
+
     /// Row `row` of the batch at hand.
     pub(crate) fn fresh(&mut self, row: u32, time: Time, until: Time) {
         self.push(Pick::Fresh(row), time, until);

@@ -18,9 +18,12 @@
 //! window to come), and whoever needs order waits for the frontier. So most lifetime verbs need no state. A verb that puts
 //! events *before* their input's times (a floor, a shift back, a shortening) holds the frontier back accordingly: [`Hold`].
 //!
-//! Reading order: [`ticks`] (arithmetic), [`driver`], [`egress`]; the verbs without state, [`bounds`], [`shift`], [`duration`], [`lifetime`],
-//! [`hopping`], [`quantize`]; the verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
-//! [`session`], [`clip`], [`detect`]; with [`lists`] of rows [`append_join`], [`asof`]; and, with [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
+//! Reading order: [`ticks`] (arithmetic), [`driver`] and `paced` (turns), [`egress`]; the verbs
+//! without state, [`bounds`], [`shift`], [`duration`], [`lifetime`], [`hopping`], [`quantize`]; the
+//! verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
+//! [`session`], [`clip`], [`detect`]; with [`lists`] of rows [`append_join`], [`asof`]; and, with
+//! [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before
+//! all of them.
 
 pub mod absent;
 mod agenda;
@@ -47,6 +50,7 @@ mod laws;
 pub mod lifetime;
 mod lists;
 mod open_pairs;
+mod paced;
 pub mod point_at_end;
 pub mod quantize;
 pub mod rows;

@@ -6,6 +6,7 @@ mod derived;
 mod exports;
 mod history;
 mod laws;
+mod neighbours;
 mod promises;
 mod properties;
 mod questions;

@@ -31,6 +31,7 @@ fn order_is_kept() {
         Verb::Duration { ticks: FOREVER },
         Verb::Hopping(windows(6, 6)),
         Verb::Hopping(windows(10, 4)),
+        Verb::Hopping(windows(4, 10)),
         Verb::Quantize { windows: windows(6, 6), progress: 6 },
         Verb::Quantize { windows: windows(10, 4), progress: 2 },
         Verb::PointAtEnd,
