@@ -18,6 +18,7 @@ use crate::age::Age;
 use crate::bounded::Bounded;
 use crate::coalesce::Coalesce;
 use crate::extract::{Extract, Part};
+use crate::flat::AllElements;
 use crate::intervals::Avg;
 use crate::own::{FloatDivide, IntervalTimes, OneRow};
 use crate::text::{Format, TypeOf};
@@ -56,7 +57,7 @@ impl Functions {
         let scalars =
             [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
                 .into_iter()
-                .chain([WindowFloor::udf()])
+                .chain([WindowFloor::udf(), AllElements::udf()])
                 .chain(crate::text::all())
                 .chain(datafusion_functions::all_default_functions())
                 .chain(datafusion_functions_nested::all_default_nested_functions());

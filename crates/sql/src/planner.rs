@@ -29,7 +29,7 @@ use crate::lifted::lift;
 use crate::on_close;
 use crate::place;
 use crate::postgres;
-use crate::rewrite::output_names;
+use crate::rewrite::set_output_names;
 use crate::room::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
 use crate::setop::match_unions;
 use crate::statement::{CreateView, Emit};
@@ -169,7 +169,7 @@ impl<'a> Planner<'a> {
     /// Column names and the optimised plan of DataFusion.
     fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
         let plan = context.logical(query)?;
-        let names = column_names(query, &plan);
+        let names = column_names(query, &plan, self.catalog);
         Ok((names, optimise(context, plan, clock)?))
     }
 
@@ -268,17 +268,9 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 /// The names PostgreSQL gives to the columns of a query.
-fn column_names(query: &ast::Query, plan: &LogicalPlan) -> Vec<String> {
-    let fields = plan.schema().fields();
-    let mut names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-    let (front, back) = output_names(query);
-    let n = names.len();
-    for (i, name) in front.into_iter().enumerate().take(n) {
-        names[i] = name.unwrap_or_else(|| names[i].clone());
-    }
-    for (i, name) in back.into_iter().enumerate().take(n) {
-        names[n - 1 - i] = name.unwrap_or_else(|| names[n - 1 - i].clone());
-    }
+fn column_names(query: &ast::Query, plan: &LogicalPlan, catalog: &dyn Catalog) -> Vec<String> {
+    let mut names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    set_output_names(&mut names, query, catalog);
     names
 }
 

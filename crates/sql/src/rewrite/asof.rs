@@ -22,11 +22,11 @@ pub(crate) const ASOF_MARK: &str = "__asof";
 /// # Errors
 /// `Unsupported` and `Invalid` for joins that are none; see the messages.
 pub(super) fn mark(from: &mut TableWithJoins, catalog: Option<&dyn Catalog>) -> Result<()> {
-    if !from.joins.iter().any(is_asof) {
+    if !from.joins.iter().any(is_asof_join) {
         return Ok(());
     }
     for join in std::mem::take(&mut from.joins) {
-        if !is_asof(&join) {
+        if !is_asof_join(&join) {
             from.joins.push(join);
             continue;
         }
@@ -52,7 +52,7 @@ fn nested(table_with_joins: TableWithJoins, alias: Option<TableAlias>) -> TableF
     TableFactor::NestedJoin { table_with_joins: Box::new(table_with_joins), alias }
 }
 
-fn is_asof(join: &Join) -> bool {
+pub(super) fn is_asof_join(join: &Join) -> bool {
     join.global || matches!(join.join_operator, JoinOperator::AsOf { .. })
 }
 

@@ -12,7 +12,7 @@ use datafusion_expr::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, TableFactor,
 };
 
-use super::merged::{Known, factor_columns};
+use super::columns::{Known, factor_columns};
 use super::series::{self, Series};
 use super::template;
 use crate::catalog::Catalog;

@@ -5,8 +5,8 @@
 //! - Unnamed function calls in the select list of a derived table or CTE get the function's name, as in PostgreSQL.
 //! - Repeated select items at the top get names of their own; the plan's root restores what the user sees.
 //! - `FETCH FIRST` becomes `LIMIT`; literals in `literal`, calls in `calls`, `series` and `lateral`; subqueries in `subquery`,
-//!   `IN` inside conditions in `membership`; comparisons of rows in `rows`.
-//! - Tables named like a column get another name, in `names`; shared columns of full and right joins in `merged`.
+//!   `IN` inside conditions in `membership`; keys of `DISTINCT ON` in `distinct_on`; comparisons of rows in `rows`.
+//! - Tables named like a column get another name, in `names`; shared columns of joins in `merged`.
 //! - As-of joins become marked joins, in `asof`; `MATCH_RECOGNIZE` a marked table, in `recognize`.
 //! - `TUMBLE`, `HOP`, `CUMULATE` and `SESSION` become the queries they stand for, in `window_table` and `session`.
 //! - Constructs that DataFusion would drop in silence are refused.
@@ -14,8 +14,10 @@
 mod asof;
 mod calls;
 mod case;
+mod columns;
 mod compared_list;
 mod distinct_from;
+mod distinct_on;
 mod lateral;
 mod literal;
 mod membership;
@@ -43,7 +45,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::parse::fold;
 use crate::walk::{Changing, Look, Looking, change, look};
 pub(crate) use asof::is_marked as is_asof;
-pub(crate) use names::output_names;
+pub(crate) use names::set_output_names;
 use names::{hidden_tables, name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 pub(crate) use recognize::RECOGNIZE_MARK;
 
@@ -83,7 +85,7 @@ struct Rewriter<'a> {
     /// Addresses of the subqueries right of `ANY` and `ALL`, which are not scalar.
     compared: Vec<usize>,
     /// For each open query, the queries named by WITH that it can reach.
-    known: Vec<merged::Known>,
+    known: Vec<columns::Known>,
 }
 
 fn address(expr: &Expr) -> usize {
@@ -94,10 +96,11 @@ impl Rewriter<'_> {
     /// Writes out shared columns of a select, and lists unnested beside their tables.
     fn merge_columns(&self, select: &mut ast::Select, mut order_by: Option<&mut ast::OrderBy>) -> Result<()> {
         let Some(catalog) = self.catalog else { return Ok(()) };
-        let nothing = merged::Known::new();
+        let nothing = columns::Known::new();
         let known = self.known.last().unwrap_or(&nothing);
         lateral::write_out(select, order_by.as_deref_mut(), known, catalog)?;
-        merged::write_out(select, order_by, known, catalog)
+        merged::write_out(select, order_by, known, catalog)?;
+        distinct_on::write_out(select, known, catalog)
     }
 }
 
@@ -106,12 +109,17 @@ impl Changing for Rewriter<'_> {
         refuse_query(query)?;
         fetch_to_limit(query)?;
         mark_set_operations(&mut query.body)?;
-        if let Some(with) = &mut query.with {
-            with.cte_tables.iter_mut().for_each(|cte| name_derived(&mut cte.query, Some(&cte.alias)));
-        }
         let mut known = self.known.last().cloned().unwrap_or_default();
         if let Some(catalog) = self.catalog {
-            merged::add_with(query, &mut known, catalog);
+            columns::complete_with(query, &known, catalog);
+            let outer = known.clone();
+            columns::add_with(query, &mut known, catalog);
+            for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+                merged::tell_apart(&mut cte.query, &outer, catalog)?;
+            }
+        }
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            name_derived(&mut cte.query, Some(&cte.alias));
         }
         self.known.push(known);
         let Query { body, order_by, .. } = query;
@@ -128,6 +136,14 @@ impl Changing for Rewriter<'_> {
 
     fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
         recognize::mark(factor)?;
+        if let Some(catalog) = self.catalog {
+            let nothing = columns::Known::new();
+            let known = self.known.last().unwrap_or(&nothing);
+            columns::complete_alias(factor, known, catalog);
+            if let TableFactor::Derived { subquery, .. } = factor {
+                merged::tell_apart(subquery, known, catalog)?;
+            }
+        }
         match factor {
             TableFactor::Derived { subquery, alias, .. } => name_derived(subquery, alias.as_ref()),
             TableFactor::NestedJoin { table_with_joins, alias } if !is_asof(alias.as_ref()) => {
@@ -171,6 +187,7 @@ impl Changing for Rewriter<'_> {
             *expr = replacement;
         }
         literal::rewrite(expr);
+        series::all_dimensions(expr)?;
         compared_list::rewrite(expr)?;
         case::rewrite(expr);
         similar::rewrite(expr)
