@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 
 use anabranch_arrangement::{NullKeys, Reader};
 use anabranch_batch::{END, Time};
-use anabranch_operators::Scope;
-use anabranch_operators::import::{Content, StreamImport, import, no_horizon};
+use anabranch_flow::Scope;
+use anabranch_flow::import::{Content, StreamImport, import, no_horizon};
+use anabranch_flow::runs::{Arranged, Runs, RunsImport};
 use anabranch_operators::join::{JoinSpec, join};
-use anabranch_operators::runs::{Arranged, Runs, RunsImport};
 use anabranch_operators::stage::Stage;
 use clap::Args;
 use timely::container::NoopBuilder;

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Batch, Time};
-use anabranch_operators::Scope;
-use anabranch_operators::chain::Chain;
-use anabranch_operators::import::{Content, StreamImport, import, no_horizon};
-use anabranch_operators::relay::Relay;
-use anabranch_operators::runs::Arranged;
+use anabranch_flow::Scope;
+use anabranch_flow::chain::Chain;
+use anabranch_flow::import::{Content, StreamImport, import, no_horizon};
+use anabranch_flow::relay::Relay;
+use anabranch_flow::runs::Arranged;
 use arrow::datatypes::DataType;
 use timely::dataflow::operators::probe::{Handle, Probe};
 use timely::worker::Worker;

@@ -17,10 +17,10 @@ use arrow::array::BooleanArray;
 use arrow::datatypes::DataType;
 
 use crate::group_table::GroupTable;
-use crate::pending::Pending;
 use crate::portions::{TURN_ROWS, portions};
 use crate::segments::Segments;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// What becomes of a row's multiplicities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

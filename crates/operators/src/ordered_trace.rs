@@ -12,7 +12,7 @@ use anabranch_arrangement::{Builder, Keys, Layout, MergeEffort, Spine, ValueCurs
 use anabranch_batch::{Batch, Diff, END, Time, Times};
 use arrow::array::ArrayRef;
 
-use crate::leisure::is_leisure;
+use anabranch_flow::leisure::is_leisure;
 
 /// Rows of merging done in an idle turn.
 const IDLE_FUEL: isize = 4096;

@@ -22,7 +22,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 
 use crate::expression::{ExpressionRef, evaluate};
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Of so many rows at most one may stay as an absent one.
 const MOSTLY: usize = 8;

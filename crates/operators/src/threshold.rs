@@ -22,8 +22,8 @@ use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Int64Type};
 
-use crate::pending::Pending;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// How a value must compare with the scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

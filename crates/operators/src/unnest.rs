@@ -10,7 +10,7 @@ use arrow::compute;
 use arrow::datatypes::DataType;
 
 use crate::stage::error_rows;
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Replaces list columns by their elements.
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
-use anabranch_operators::steps::StepStats;
-use anabranch_operators::temporal::egress::Item;
+use anabranch_flow::egress::Item;
+use anabranch_flow::steps::StepStats;
 
 pub use spec::{
     ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, PeekResult,

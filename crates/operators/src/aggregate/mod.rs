@@ -59,10 +59,10 @@ use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 
 use crate::group_table::{GroupTable, Touched};
-use crate::pending::{Pending, cut_in_time};
 use crate::portions::{TURN_ROWS, is_one_large_time, portions};
 use crate::segments::Segments;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::pending::{Pending, cut_in_time};
+use anabranch_flow::tactic::{Output, Timed};
 use calls::{CallState, Turn};
 use output::{Outcome, assemble, assemble_pieces};
 

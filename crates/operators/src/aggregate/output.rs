@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::segments::Segments;
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// A result: a value, NULL, or the message of an error.
 pub(crate) type Value<T> = Result<Option<T>, String>;

@@ -12,7 +12,7 @@ use super::output::{Outcome, assemble};
 use super::{Aggregate, Rows};
 use crate::group_table::Touched;
 use crate::segments::Segments;
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Groups of which the rows are told together.
 const RECALLED_ROWS: usize = 1 << 16;

@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 
 use super::AsofSpec;
 use crate::ordered_trace::{Place, only_used};
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// The right row that a left row is joined with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

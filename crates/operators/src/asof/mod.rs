@@ -30,8 +30,8 @@ use arrow::datatypes::DataType;
 
 use crate::instants::Instants;
 use crate::ordered_trace::OrderedTrace;
-use crate::pending::Pending;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
 use emission::Emission;
 use search::Search;
 

@@ -26,12 +26,12 @@ use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
 use anabranch_batch::{END, Time};
 use timely::progress::frontier::MutableAntichain;
 
-use crate::chain::{Chain, Open};
-use crate::drive::Hold;
-use crate::line::{Feed, Pulled};
-use crate::runs::{Arranged, RunsFeed};
 use crate::stage::Stage;
-use crate::tactic::Output;
+use anabranch_flow::chain::{Chain, Open};
+use anabranch_flow::drive::Hold;
+use anabranch_flow::line::{Feed, Pulled};
+use anabranch_flow::runs::{Arranged, RunsFeed};
+use anabranch_flow::tactic::Output;
 use pairs::RunPairs;
 
 /// What to join on, and what to make of the pairs.

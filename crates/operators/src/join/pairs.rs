@@ -7,7 +7,7 @@ use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
 
 use super::{JoinSpec, Side};
 use crate::stage::Stage;
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Rows of one gathered batch.
 const BATCH_ROWS: usize = 1 << 16;

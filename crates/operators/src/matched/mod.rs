@@ -29,13 +29,13 @@ use anabranch_arrangement::{NullKeys, Reader, Sealed};
 use anabranch_batch::Time;
 use timely::progress::frontier::MutableAntichain;
 
-use crate::chain::{Chain, Open};
-use crate::drive::Hold;
 use crate::expression::ExpressionRef;
-use crate::line::{Feed, Pulled};
-use crate::runs::{Arranged, RunsFeed};
 use crate::stage::Stage;
-use crate::tactic::Output;
+use anabranch_flow::chain::{Chain, Open};
+use anabranch_flow::drive::Hold;
+use anabranch_flow::line::{Feed, Pulled};
+use anabranch_flow::runs::{Arranged, RunsFeed};
+use anabranch_flow::tactic::Output;
 pub use tactic::Matched;
 use tactic::{Changed, Interval};
 

@@ -10,9 +10,9 @@ use arrow::array::{ArrayRef, BooleanArray};
 
 use super::transitions::FlipLists;
 use super::{Keep, MatchedSpec, Residual};
-use crate::pending::split_at;
 use crate::stage::evaluate_mask;
-use crate::tactic::Output;
+use anabranch_flow::pending::split_at;
+use anabranch_flow::tactic::Output;
 
 /// Left rows, or right keys, that a turn takes on.
 const ROWS_PER_TURN: usize = 1 << 16;
@@ -372,5 +372,5 @@ fn pair_batch(residual: &Residual, rows: &Batch, matches: &Matches, left: &[u32]
 /// Errors of pairs, each once: those from before `from` were given when their pair was first met.
 fn give_pair_errors(errors: Batch, from: Time, as_of: Time, out: &mut Output) {
     let (_, new) = split_at(&errors, from);
-    out.give_errors(crate::arrange::advanced_to(new, as_of));
+    out.give_errors(anabranch_flow::arrange::advanced_to(new, as_of));
 }

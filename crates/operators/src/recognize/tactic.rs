@@ -15,8 +15,8 @@ use super::{CellValue, RecognizeSpec, Skip};
 use crate::expression::evaluate;
 use crate::instants::Instants;
 use crate::ordered_trace::{OrderedTrace, Place, only_used, touched_times};
-use crate::pending::Pending;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// The tactic. See the page of [`super`].
 pub struct Recognize {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use super::*;
 use crate::expression::Expression;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Whether the first cell is less than the second.
 struct Less;

@@ -26,7 +26,7 @@ use super::slots::Slots;
 use super::ticks::starts_only;
 use super::walk::{Row, Walk};
 use crate::instants::Instants;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Keys below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;

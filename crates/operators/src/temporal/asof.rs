@@ -31,7 +31,7 @@ use super::slots::Slots;
 use super::ticks::{add, starts_only};
 use super::walk::{Row, Walk};
 use crate::asof::Strategy;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Keys below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;

@@ -17,7 +17,7 @@ use arrow::datatypes::Int64Type;
 
 use super::ticks::{Event, FIRST, add, event};
 use crate::stage::error_rows;
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// What becomes of end edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::group_table::GroupTable;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 use super::events::{Emit, EventQueue, Ready};
 use super::rows::RowStore;

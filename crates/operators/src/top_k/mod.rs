@@ -25,8 +25,8 @@ use arrow::datatypes::DataType;
 use std::sync::Arc;
 
 use crate::ordered_trace::{OrderedTrace, Place, only_used, touched_times};
-use crate::pending::Pending;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
 use shown::Shown;
 
 /// Which rows are wanted. Columns are positions in the input.

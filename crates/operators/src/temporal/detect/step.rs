@@ -7,9 +7,9 @@ use super::tactic::Instant;
 use super::{DetectSpec, Element, Takes};
 use crate::expression::{ExpressionRef, evaluate};
 use crate::stage::{error_rows, evaluate_mask};
-use crate::tactic::Output;
 use crate::temporal::events::Ready;
 use crate::temporal::rows::RowStore;
+use anabranch_flow::tactic::Output;
 
 /// An instance that may follow an arc.
 #[derive(Clone, Copy, Debug)]

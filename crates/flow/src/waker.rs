@@ -21,7 +21,7 @@ use crate::tasks::TaskWaker;
 
 /// Wakes one operator. Clones wake the same.
 #[derive(Clone)]
-pub(crate) struct Waker(Rc<Inner>);
+pub struct Waker(Rc<Inner>);
 
 struct Inner {
     operator: RefCell<Operator>,
@@ -38,31 +38,31 @@ enum Operator {
 }
 
 impl Waker {
-    pub fn new(activator: Activator) -> Waker {
+    pub(crate) fn new(activator: Activator) -> Waker {
         let operator = RefCell::new(Operator::Runtime(activator));
         Waker(Rc::new(Inner { operator, is_told: Cell::new(false), audiences: RefCell::default() }))
     }
 
     /// From now on the operator is a task, which is awake.
-    pub fn move_to(&self, task: TaskWaker) {
+    pub(crate) fn move_to(&self, task: TaskWaker) {
         self.0.operator.replace(Operator::Task(task));
         self.0.is_told.set(true);
     }
 
     /// From now on those are woken too.
-    pub fn add(&self, audience: Audience) {
+    pub(crate) fn add(&self, audience: Audience) {
         self.0.audiences.borrow_mut().push(audience);
     }
 
     /// Lets the operator have a turn, and those after it that will hear of it.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if !self.0.is_told.replace(true) && matches!(*self.schedule(), Operator::Runtime(_)) {
             self.0.audiences.borrow().iter().for_each(Audience::wake);
         }
     }
 
     /// Lets the operator go on with what it has.
-    pub fn go_on(&self) {
+    pub(crate) fn go_on(&self) {
         if !self.0.is_told.replace(true) {
             self.schedule();
         }
@@ -78,7 +78,7 @@ impl Waker {
     }
 
     /// Lets the operator go on after a while.
-    pub fn go_on_after(&self, delay: Duration) {
+    pub(crate) fn go_on_after(&self, delay: Duration) {
         match &*self.0.operator.borrow() {
             Operator::Runtime(activator) => activator.activate_after(delay),
             Operator::Task(task) => task.wake_after(delay),
@@ -86,7 +86,7 @@ impl Waker {
     }
 
     /// The operator's turn begins: whoever wakes it from now on means the next one.
-    pub fn begin_turn(&self) {
+    pub(crate) fn begin_turn(&self) {
         self.0.is_told.set(false);
     }
 }

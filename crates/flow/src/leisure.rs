@@ -14,7 +14,7 @@ pub fn set_behind(is_behind: bool) {
     IS_BEHIND.set(is_behind);
 }
 
-/// Whether none is.
-pub(crate) fn is_leisure() -> bool {
+/// Whether none is behind.
+pub fn is_leisure() -> bool {
     !IS_BEHIND.get()
 }

@@ -46,7 +46,7 @@ pub fn stateless<'s>(
 }
 
 /// The capability that pending work is to be sent at, in operators that send.
-pub(crate) struct Hold {
+pub struct Hold {
     capability: Option<Capability<Time>>,
     sends: bool,
 }

@@ -13,13 +13,14 @@ use crate::parcel::Parcel;
 use crate::tactic::{Output, Timed};
 
 /// Brings rows into an operator.
-pub(crate) trait Feed {
+pub trait Feed {
     /// What has come since the last call. The hold may be used for everything that was brought and is not put out, the pending included.
     fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled);
 }
 
 /// What feeds have brought in a turn.
-pub(crate) struct Pulled {
+pub struct Pulled {
+    /// Rows and row errors.
     pub out: Output,
     /// No row before this time will come.
     pub upto: Time,
@@ -193,12 +194,44 @@ impl Advancing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::multiplicity::{Multiplicity, Operation};
-    use crate::portions::TURN_ROWS;
     use anabranch_batch::{Diffs, Times};
     use arrow::array::Int64Array;
-    use arrow::datatypes::DataType;
     use std::sync::Arc;
+
+    use crate::pending::Pending;
+
+    /// Puts rows out as they came, once they are complete: one batch a turn.
+    #[derive(Default)]
+    struct Slow {
+        pending: Pending,
+        ready: Vec<Batch>,
+    }
+
+    impl Timed for Slow {
+        fn push(&mut self, _input: usize, batch: Batch) {
+            self.pending.push(batch);
+        }
+
+        fn advance(&mut self, upto: Time, out: &mut Output) {
+            if self.ready.is_empty() {
+                self.ready = self.pending.take_ready(upto);
+            }
+            self.ready.pop().into_iter().for_each(|batch| out.give_rows(batch));
+        }
+
+        fn has_more(&self) -> bool {
+            !self.ready.is_empty()
+        }
+
+        fn pending_from(&self) -> Option<Time> {
+            let ready = self.ready.iter().map(|batch| batch.times().min());
+            self.pending.pending_from().into_iter().chain(ready).min()
+        }
+
+        fn size_bytes(&self) -> usize {
+            self.pending.size_bytes()
+        }
+    }
 
     fn rows(values: std::ops::Range<i64>, time: Time) -> Batch {
         let values: Int64Array = values.collect::<Vec<_>>().into();
@@ -207,22 +240,20 @@ mod tests {
 
     #[test]
     fn much_is_put_out_in_several_turns_and_nothing_is_lost_meanwhile() {
-        let distinct = Multiplicity::new(Operation::Distinct, vec![DataType::Int64]);
-        let mut advancing = Advancing::new(Box::new(distinct), 0);
-        let n = 3 * TURN_ROWS as i64;
-        advancing.push(0, rows(0..n, 1));
+        let mut advancing = Advancing::new(Box::<Slow>::default(), 0);
+        (0..3).for_each(|part| advancing.push(0, rows(10 * part..10 * part + 10, 1)));
         let mut out = Output::default();
         let reached = advancing.advance(2, &mut out);
         assert_eq!((reached.upto, reached.pending), (Time::MIN, Some(Time::MIN)));
         // What comes meanwhile waits until the first is out, also if its time is complete.
-        advancing.push(0, rows(n - 5..n + 5, 2));
+        advancing.push(0, rows(30..35, 2));
         let mut turns = 1;
         while advancing.advance(3, &mut out).upto < 2 {
             turns += 1;
         }
-        assert!(turns >= 2, "{turns}");
+        assert_eq!(turns, 2);
         assert!(out.rows.iter().all(|batch| batch.times().max() == 1));
-        assert_eq!(out.rows.iter().map(Batch::len).sum::<usize>(), n as usize);
+        assert_eq!(out.rows.iter().map(Batch::len).sum::<usize>(), 30);
         let mut out = Output::default();
         let reached = advancing.advance(3, &mut out);
         assert_eq!((reached.upto, reached.pending), (3, None));

@@ -290,7 +290,7 @@ impl Sealer {
 }
 
 /// The same updates with times before `as_of` moved to it.
-pub(crate) fn advanced_to(batch: Batch, as_of: Time) -> Batch {
+pub fn advanced_to(batch: Batch, as_of: Time) -> Batch {
     if batch.times().min() >= as_of || batch.is_empty() {
         return batch;
     }

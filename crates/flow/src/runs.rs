@@ -64,7 +64,7 @@ pub struct RunsImport<'s> {
 }
 
 /// Brings runs to an operator.
-pub(crate) trait RunsFeed {
+pub trait RunsFeed {
     /// Gives what has come since the last call to `take`, with the time from which on it may be answered. Returns the time before which nothing will come any more.
     fn pull(
         &mut self,
@@ -85,7 +85,7 @@ impl<'s> Arranged<'s> {
     }
 
     /// The arrangement's reader, and what brings its runs to `operator`, which `waker` wakes.
-    pub(crate) fn open(self, operator: &mut OperatorBuilder<'s, Time>, waker: &Waker) -> (Reader, Box<dyn RunsFeed>) {
+    pub fn open(self, operator: &mut OperatorBuilder<'s, Time>, waker: &Waker) -> (Reader, Box<dyn RunsFeed>) {
         let feed: Box<dyn RunsFeed> = match self.runs {
             Runs::Edge(sealed) => {
                 let index = operator.shape().inputs();

@@ -19,7 +19,7 @@ pub(crate) struct Recalling(Rc<RefCell<Box<dyn Timed>>>);
 
 impl Recalling {
     /// Of a tactic that [recalls](Timed::recalls).
-    pub(crate) fn new(tactic: Box<dyn Timed>) -> Recalling {
+    pub fn new(tactic: Box<dyn Timed>) -> Recalling {
         assert!(tactic.recalls(), "only some tactics can tell what they have put out");
         Recalling(Rc::new(RefCell::new(tactic)))
     }

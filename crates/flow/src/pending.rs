@@ -8,7 +8,7 @@ use anabranch_batch::{Batch, Time, Times};
 
 /// Batches in order of arrival, each with the range of its times.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub struct Pending {
     waiting: Vec<Waiting>,
 }
 
@@ -28,12 +28,12 @@ impl Waiting {
 
 impl Pending {
     /// Keeps the updates of `batch` until their times are complete. Lifetimes are written out, absent rows left out.
-    pub(crate) fn push(&mut self, batch: Batch) {
+    pub fn push(&mut self, batch: Batch) {
         self.keep(batch.flatten());
     }
 
     /// Keeps `batch` as it is until its times are complete.
-    pub(crate) fn keep(&mut self, batch: Batch) {
+    pub fn keep(&mut self, batch: Batch) {
         if !batch.is_empty() {
             let (from, to) = batch.times().range();
             self.waiting.push(Waiting { batch, from, to });
@@ -41,12 +41,12 @@ impl Pending {
     }
 
     /// All rows with a time before `upto` as one batch, `None` if there are none. The others stay.
-    pub(crate) fn take_before(&mut self, upto: Time) -> Option<Batch> {
+    pub fn take_before(&mut self, upto: Time) -> Option<Batch> {
         Batch::concat(&self.take_ready(upto))
     }
 
     /// All rows with a time before `upto`, in the batches they came in and in order of arrival. The others stay.
-    pub(crate) fn take_ready(&mut self, upto: Time) -> Vec<Batch> {
+    pub fn take_ready(&mut self, upto: Time) -> Vec<Batch> {
         let mut ready = Vec::new();
         if self.pending_from().is_none_or(|from| from >= upto) {
             return ready;
@@ -66,27 +66,28 @@ impl Pending {
     }
 
     /// How many rows wait in batches of this time alone.
-    pub(crate) fn rows_at(&self, time: Time) -> usize {
+    pub fn rows_at(&self, time: Time) -> usize {
         self.waiting.iter().filter(|waiting| waiting.is_at(time)).map(|waiting| waiting.batch.len()).sum()
     }
 
     /// The batches of this time alone. The others stay.
-    pub(crate) fn take_at(&mut self, time: Time) -> Vec<Batch> {
+    pub fn take_at(&mut self, time: Time) -> Vec<Batch> {
         self.waiting.extract_if(.., |waiting| waiting.is_at(time)).map(|waiting| waiting.batch).collect()
     }
 
     /// The least time that waits.
-    pub(crate) fn pending_from(&self) -> Option<Time> {
+    pub fn pending_from(&self) -> Option<Time> {
         self.waiting.iter().map(|waiting| waiting.from).min()
     }
 
-    pub(crate) fn size_bytes(&self) -> usize {
+    /// Bytes of the batches that wait.
+    pub fn size_bytes(&self) -> usize {
         self.waiting.iter().map(|waiting| waiting.batch.size_bytes()).sum()
     }
 }
 
 /// The rows before `upto`, and the others.
-pub(crate) fn split_at(batch: &Batch, upto: Time) -> (Batch, Batch) {
+pub fn split_at(batch: &Batch, upto: Time) -> (Batch, Batch) {
     let cut = match batch.times() {
         Times::Constant(time) => Some(if *time < upto { batch.len() } else { 0 }),
         Times::Column(times) if times.is_sorted() => Some(times.partition_point(|&time| time < upto)),
@@ -116,7 +117,7 @@ fn with_simple_times(batch: Batch) -> Batch {
 
 /// What [`Pending::take_ready`] gave, cut between times into portions of about so many rows, in order of time, each with a time that
 /// is after its last and not after the first of the next. Updates that are not in order come in one piece.
-pub(crate) fn cut_in_time(ready: &[Batch], upto: Time, rows: usize) -> Vec<(Batch, Time)> {
+pub fn cut_in_time(ready: &[Batch], upto: Time, rows: usize) -> Vec<(Batch, Time)> {
     let Some(batch) = Batch::concat(ready) else { return vec![] };
     let times = match batch.times() {
         Times::Column(times) if batch.len() > rows && times.is_sorted() => times.clone(),

@@ -1,6 +1,6 @@
 //! Drivers for verbs on events.
 //!
-//! Law: an operator's frontier is [`Hold::apply`] of the least of its inputs' frontiers, exactly; so the frontier at a query's end is known from the
+//! Law: an operator's frontier is `reach` of the least of its inputs' frontiers, exactly; so the frontier at a query's end is known from the
 //! plan and the frontiers pushed in, and whoever waits for it waits for nothing else. The operator always holds the right to send from there on.
 
 use anabranch_batch::{Batch, END, Time};
@@ -10,7 +10,6 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
-use super::ticks;
 use crate::Stream;
 use crate::drive::{frontier_of, send};
 use crate::exchange::by_key;
@@ -18,44 +17,14 @@ use crate::parcel::Parcel;
 use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
 
-/// How far a verb's output reaches back behind its input's frontier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hold {
-    /// Not at all: events out are at or after the events in that cause them.
-    Same,
-    /// By this many ticks (not negative).
-    Back(i64),
-    /// To the last `offset + k * period`.
-    Floor {
-        /// Positive.
-        period: i64,
-        /// Any.
-        offset: i64,
-    },
-}
-
-impl Hold {
-    /// The frontier of the output, for a frontier of the input. Monotone, and not after its argument.
-    pub fn apply(self, frontier: Time) -> Time {
-        match self {
-            _ if frontier == END || frontier == Time::MIN => frontier,
-            Hold::Same => frontier,
-            Hold::Back(ticks) => frontier.saturating_sub(ticks),
-            Hold::Floor { period, offset } => ticks::floor(frontier, period, offset),
-        }
-    }
-}
-
-/// Applies a function to every batch of events; row errors pass.
+/// Applies a function to every batch of events; row errors pass. Events out are at or after `reach` of the events in that cause them; `reach` is monotone,
+/// not after its argument, and leaves both ends of time alone.
 pub fn stateless<'s>(
     stream: Stream<'s>,
     name: &'static str,
-    hold: Hold,
+    reach: impl Fn(Time) -> Time + 'static,
     mut apply: impl FnMut(Batch, &mut Output) + 'static,
 ) -> Stream<'s> {
-    if hold == Hold::Same {
-        return crate::drive::stateless(stream, name, apply);
-    }
     let mut operator = OperatorBuilder::new(name.to_owned(), stream.scope());
     let mut puller = operator.new_input(stream, Pipeline);
     let (output, stream) = operator.new_output::<Parcel>();
@@ -74,18 +43,18 @@ pub fn stateless<'s>(
                 Parcel::Errors(batch) => out.give_errors(batch),
             });
             send(&mut out, capability, &mut output);
-            held = lowered(held.take(), hold.apply(frontier_of(&frontiers[0])));
+            held = lowered(held.take(), reach(frontier_of(&frontiers[0])));
         }
     });
     stream
 }
 
 /// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all rows present. One or two inputs, each
-/// exchanged by key columns first. The tactic may put out events at or after `hold` of the frontier before its turn.
+/// exchanged by key columns first. The tactic may put out events at or after `reach` of the frontier before its turn.
 pub fn events<'s>(
     inputs: Vec<(Stream<'s>, Vec<usize>)>,
     name: &'static str,
-    hold: Hold,
+    reach: impl Fn(Time) -> Time + 'static,
     mut tactic: Box<dyn Timed>,
 ) -> Stream<'s> {
     let scope = inputs.first().expect("an operator has an input").0.scope();
@@ -118,7 +87,7 @@ pub fn events<'s>(
                 }
             }
             send(&mut out, capability, &mut output);
-            held = lowered(held.take(), hold.apply(upto));
+            held = lowered(held.take(), reach(upto));
         }
     });
     stream

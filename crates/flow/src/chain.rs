@@ -56,8 +56,7 @@ pub struct Chain<'s> {
 }
 
 /// Opens a feed: connects its inputs to the operator, which the waker wakes; the interest is that of edges in their frontiers.
-pub(crate) type Open<'s> =
-    Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &Waker, FrontierInterest) -> Box<dyn Feed> + 's>;
+pub type Open<'s> = Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &Waker, FrontierInterest) -> Box<dyn Feed> + 's>;
 
 enum Head<'s> {
     /// The rows of a stream; with several workers, equal keys on one of them if there is a key.
@@ -81,7 +80,8 @@ impl<'s> Chain<'s> {
         }
     }
 
-    pub(crate) fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, open: Open<'s>) -> Chain<'s> {
+    /// What a feed of this kind of operator brings, from `as_of` on.
+    pub fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, open: Open<'s>) -> Chain<'s> {
         let heads = vec![Head::Feed(open)];
         Chain { scope, kind, has_feed: true, heads, links: vec![], as_of, placed_by: None, tasks: None }
     }
