@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::{END, Time};
-use anabranch_operators::join::{JoinSpec, join};
-use anabranch_operators::stage::Stage;
+use anabranch_operators::relational::join::{JoinSpec, join};
+use anabranch_operators::stateless::filter_project::Stage;
 use clap::Args;
 
 use crate::compare::{self, Common, Figures, Side};

@@ -14,8 +14,8 @@ use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_flow::tactic::Timed;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
-use anabranch_operators::multiplicity::{Multiplicity, Operation};
-use anabranch_operators::top_k::{TopK, TopKSpec};
+use anabranch_operators::ordered::top_k::{TopK, TopKSpec};
+use anabranch_operators::relational::set_operation::{Multiplicity, Operation};
 use arrow::datatypes::DataType;
 use clap::{Args, ValueEnum};
 

@@ -5,7 +5,7 @@
 use anabranch_batch::Batch;
 use anabranch_flow::tactic::Output;
 use anabranch_operators::expression::ExpressionRef;
-use anabranch_operators::stage::Stage;
+use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_plan::Plan;
 use arrow::array::AsArray;
 use arrow::datatypes::FieldRef;

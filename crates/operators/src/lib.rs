@@ -8,27 +8,19 @@
 //!
 //! Times are totally ordered here (`i64` ticks), so an aggregate needs its present state only, not its history.
 //!
-//! Reading order: [`stage`], [`join`], [`matched`] (semi, anti, outer), [`aggregate`], [`multiplicity`], [`top_k`], [`threshold`], [`asof`], [`recognize`],
-//! [`temporal`] (verbs on events).
+//! A family has a folder, and each verb a file or folder of its own, under its name in SQL or in the algebra:
+//!
+//! - [`expression`]: what is computed of the columns of a row;
+//! - [`stateless`]: filter and project, unnest;
+//! - [`relational`]: join, semi-join and anti-join, set operations, comparison with a scalar;
+//! - [`aggregate`]: aggregates, and the table of groups;
+//! - [`ordered`]: top-k, as-of join, row patterns;
+//! - [`temporal`]: verbs on events.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
-pub mod arithmetic;
-pub mod asof;
-pub mod condition;
 pub mod expression;
-pub mod group_table;
-mod instants;
-pub mod join;
-mod key_store;
-pub mod matched;
-pub mod multiplicity;
-mod ordered_trace;
-mod portions;
-pub mod recognize;
-mod segments;
-pub mod stage;
+pub mod ordered;
+pub mod relational;
+pub mod stateless;
 pub mod temporal;
-pub mod threshold;
-pub mod top_k;
-pub mod unnest;

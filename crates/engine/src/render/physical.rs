@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::Batch;
 use anabranch_operators::aggregate::AggregateSpec;
-use anabranch_operators::asof::AsofSpec;
-use anabranch_operators::matched::{Keep, Residual};
-use anabranch_operators::multiplicity::Operation;
-use anabranch_operators::recognize::RecognizeSpec;
-use anabranch_operators::stage::Stage;
-use anabranch_operators::threshold::Comparison;
-use anabranch_operators::top_k::TopKSpec;
-use anabranch_operators::unnest::Unnest;
+use anabranch_operators::ordered::asof::AsofSpec;
+use anabranch_operators::ordered::match_recognize::RecognizeSpec;
+use anabranch_operators::ordered::top_k::TopKSpec;
+use anabranch_operators::relational::semi_join::{Keep, Residual};
+use anabranch_operators::relational::set_operation::Operation;
+use anabranch_operators::relational::threshold::Comparison;
+use anabranch_operators::stateless::filter_project::Stage;
+use anabranch_operators::stateless::unnest::Unnest;
 use arrow::datatypes::DataType;
 
 use super::temporal::TemporalStep;
@@ -173,7 +173,7 @@ pub enum Step {
     },
 }
 
-/// As [`anabranch_operators::join::JoinSpec`], without the time.
+/// As [`anabranch_operators::relational::join::JoinSpec`], without the time.
 #[derive(Clone)]
 pub struct JoinStep {
     pub left_key: Vec<usize>,
@@ -184,7 +184,7 @@ pub struct JoinStep {
     pub stage: Stage,
 }
 
-/// As [`anabranch_operators::matched::MatchedSpec`], without the time.
+/// As [`anabranch_operators::relational::semi_join::MatchedSpec`], without the time.
 #[derive(Clone)]
 pub struct MatchedStep {
     pub left_key: Vec<usize>,

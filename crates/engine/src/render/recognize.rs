@@ -2,7 +2,7 @@
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::types;
-use anabranch_operators::recognize as operator;
+use anabranch_operators::ordered::match_recognize as operator;
 use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recognize, Skip};
 use arrow::datatypes::DataType;
 

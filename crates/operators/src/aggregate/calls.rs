@@ -24,7 +24,7 @@ use super::spec::{AggregateSpec, Call, Function, Unsupported};
 use super::state::{Input, Known, KnownDeltas, Linear, State};
 use super::sum::{ExactSum, SumVerb};
 use super::variance::{Divisor, Report, Variance};
-use crate::segments::Segments;
+use crate::aggregate::segments::Segments;
 
 /// What all calls of one turn share.
 pub(crate) struct Turn<'a> {

@@ -15,7 +15,7 @@ use super::calls::Turn;
 use super::custom::{CustomAggregate, States};
 use super::ordered::Queries;
 use super::output::Outcome;
-use crate::ordered_trace::OrderedTrace;
+use crate::ordered::trace::OrderedTrace;
 
 /// State of the call.
 pub(crate) struct CustomCall {

@@ -21,8 +21,8 @@ use arrow::datatypes::{ArrowNativeTypeOp, DataType, Decimal64Type, Decimal128Typ
 use super::output::{Outcome, Pairs};
 use super::spec::Function;
 use super::state::Input;
-use crate::ordered_trace::{OrderedTrace, Place};
-use crate::segments::Segments;
+use crate::aggregate::segments::Segments;
+use crate::ordered::trace::{OrderedTrace, Place};
 
 /// Rows of a turn, as an extreme call sees them.
 pub(crate) struct Seen<'a> {

@@ -12,7 +12,7 @@
 //! As [`Aggregate::snapshots`] it puts out events instead of changes (Trill 3.3, snapshot windows): time is cut wherever a row of the group starts or ends,
 //! and each piece in which the group is alive is one event, equal neighbours not merged. Without keys there is a row only while there are rows.
 //!
-//! State: a dense slot a group ([`crate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
+//! State: a dense slot a group ([`crate::aggregate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
 //! for ordered calls, which keep their arguments in order. All state is a linear function of the input, so the order of updates
 //! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back.
 //!
@@ -34,13 +34,16 @@ mod extreme;
 mod fixed;
 mod float;
 mod float_sum;
+pub mod group_table;
 mod lanes;
 mod limbs;
 mod narrow;
 mod ordered;
 mod output;
 mod percentiles;
+pub(crate) mod portions;
 mod recalled;
+pub(crate) mod segments;
 mod spec;
 mod state;
 mod sum;
@@ -58,9 +61,9 @@ use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 
-use crate::group_table::{GroupTable, Touched};
-use crate::portions::{TURN_ROWS, is_one_large_time, portions};
-use crate::segments::Segments;
+use crate::aggregate::group_table::{GroupTable, Touched};
+use crate::aggregate::portions::{TURN_ROWS, is_one_large_time, portions};
+use crate::aggregate::segments::Segments;
 use anabranch_flow::pending::{Pending, cut_in_time};
 use anabranch_flow::tactic::{Output, Timed};
 use calls::{CallState, Turn};

@@ -16,7 +16,7 @@ use arrow::util::display::array_value_to_string;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::segments::Segments;
+use crate::aggregate::segments::Segments;
 use anabranch_flow::tactic::Output;
 
 /// A result: a value, NULL, or the message of an error.

@@ -10,8 +10,8 @@ use arrow::array::new_null_array;
 use super::calls::Turn;
 use super::output::{Outcome, assemble};
 use super::{Aggregate, Rows};
-use crate::group_table::Touched;
-use crate::segments::Segments;
+use crate::aggregate::group_table::Touched;
+use crate::aggregate::segments::Segments;
 use anabranch_flow::tactic::Output;
 
 /// Groups of which the rows are told together.

@@ -25,7 +25,7 @@ use super::lists::{Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::starts_only;
 use super::walk::{Row, Walk};
-use crate::instants::Instants;
+use crate::ordered::instants::Instants;
 use anabranch_flow::tactic::{Output, Timed};
 
 /// Keys below which nothing is swept.

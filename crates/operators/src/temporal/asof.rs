@@ -30,7 +30,7 @@ use super::lists::{Entry, Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::{add, starts_only};
 use super::walk::{Row, Walk};
-use crate::asof::Strategy;
+use crate::ordered::asof::Strategy;
 use anabranch_flow::tactic::{Output, Timed};
 
 /// Keys below which nothing is swept.

@@ -16,7 +16,7 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 
 use super::ticks::{Event, FIRST, add, event};
-use crate::stage::error_rows;
+use crate::stateless::filter_project::error_rows;
 use anabranch_flow::tactic::Output;
 
 /// What becomes of end edges.

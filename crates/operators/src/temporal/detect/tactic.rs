@@ -9,8 +9,8 @@ use arrow::datatypes::DataType;
 
 use super::step::{Candidate, Mask, Step, Taken};
 use super::{DetectSpec, Overlap, Simultaneous};
-use crate::group_table::GroupTable;
-use crate::stage::error_rows;
+use crate::aggregate::group_table::GroupTable;
+use crate::stateless::filter_project::error_rows;
 use crate::temporal::events::{EventQueue, Ready, with_lifetimes};
 use crate::temporal::rows::RowStore;
 use crate::temporal::ticks::add;

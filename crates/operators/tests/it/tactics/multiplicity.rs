@@ -1,7 +1,7 @@
 //! Set operations against their definition.
 
 use anabranch_flow::tactic::Timed;
-use anabranch_operators::multiplicity::{Multiplicity, Operation};
+use anabranch_operators::relational::set_operation::{Multiplicity, Operation};
 
 use super::*;
 

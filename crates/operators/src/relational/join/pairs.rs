@@ -6,7 +6,7 @@ use anabranch_arrangement::{Keys, Matches, Run, gather_rows, probe};
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
 
 use super::{JoinSpec, Side};
-use crate::stage::Stage;
+use crate::stateless::filter_project::Stage;
 use anabranch_flow::tactic::Output;
 
 /// Rows of one gathered batch.

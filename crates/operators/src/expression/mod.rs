@@ -2,6 +2,9 @@
 //!
 //! Expressions come from the planner; this crate knows no planner, so it names only this trait. One dynamic call a batch.
 
+pub mod arithmetic;
+pub mod condition;
+
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Columns};

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, BooleanArray};
 
 use super::transitions::FlipLists;
 use super::{Keep, MatchedSpec, Residual};
-use crate::stage::evaluate_mask;
+use crate::stateless::filter_project::evaluate_mask;
 use anabranch_flow::pending::split_at;
 use anabranch_flow::tactic::Output;
 

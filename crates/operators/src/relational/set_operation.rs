@@ -16,9 +16,9 @@ use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use arrow::array::BooleanArray;
 use arrow::datatypes::DataType;
 
-use crate::group_table::GroupTable;
-use crate::portions::{TURN_ROWS, portions};
-use crate::segments::Segments;
+use crate::aggregate::group_table::GroupTable;
+use crate::aggregate::portions::{TURN_ROWS, portions};
+use crate::aggregate::segments::Segments;
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 

@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute;
 use arrow::datatypes::DataType;
 
-use crate::stage::error_rows;
+use crate::stateless::filter_project::error_rows;
 use anabranch_flow::tactic::Output;
 
 /// Replaces list columns by their elements.

@@ -28,8 +28,8 @@ use anabranch_batch::{Batch, Columns, Time, gather};
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::datatypes::DataType;
 
-use crate::instants::Instants;
-use crate::ordered_trace::OrderedTrace;
+use crate::ordered::instants::Instants;
+use crate::ordered::trace::OrderedTrace;
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 use emission::Emission;

@@ -21,12 +21,13 @@ use hashbrown::HashTable;
 use std::collections::HashMap;
 use std::hint::black_box;
 
-use crate::group_table::directory::Directory;
-use crate::group_table::recent::Recent;
-use crate::key_store::KeyStore;
+use crate::aggregate::group_table::directory::Directory;
+use crate::aggregate::group_table::keys::KeyStore;
+use crate::aggregate::group_table::recent::Recent;
 
 mod directory;
 mod few;
+pub(crate) mod keys;
 mod recent;
 
 /// Slots below this number are never renumbered: there is too little to give back.

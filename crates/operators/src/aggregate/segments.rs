@@ -9,7 +9,7 @@ use anabranch_batch::order::sort_by_time;
 use anabranch_batch::{Time, Times};
 use arrow::buffer::BooleanBuffer;
 
-use crate::group_table::Touched;
+use crate::aggregate::group_table::Touched;
 
 /// Distinct (slot, time) pairs of a batch.
 #[derive(Debug)]

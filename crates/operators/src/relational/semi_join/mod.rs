@@ -30,7 +30,7 @@ use anabranch_batch::Time;
 use timely::progress::frontier::MutableAntichain;
 
 use crate::expression::ExpressionRef;
-use crate::stage::Stage;
+use crate::stateless::filter_project::Stage;
 use anabranch_flow::chain::{Chain, Open};
 use anabranch_flow::drive::Hold;
 use anabranch_flow::line::{Feed, Pulled};

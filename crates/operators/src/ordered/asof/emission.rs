@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, new_null_array};
 use arrow::datatypes::DataType;
 
 use super::AsofSpec;
-use crate::ordered_trace::{Place, only_used};
+use crate::ordered::trace::{Place, only_used};
 use anabranch_flow::tactic::Output;
 
 /// The right row that a left row is joined with.

@@ -26,7 +26,7 @@ use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
 use anabranch_batch::{END, Time};
 use timely::progress::frontier::MutableAntichain;
 
-use crate::stage::Stage;
+use crate::stateless::filter_project::Stage;
 use anabranch_flow::chain::{Chain, Open};
 use anabranch_flow::drive::Hold;
 use anabranch_flow::line::{Feed, Pulled};

@@ -1,7 +1,7 @@
 //! What is known of a group without asking for its rows: how many there are, how many of them are shown, and where the last one shown stands.
 //!
 //! Law: an insertion is decided here when that much says all. A group that shows all its rows and has room for more shows the new ones as well; a group
-//! that is full does not show a row that stands behind the last one shown. Everything else is left to the rows in order ([`crate::ordered_trace`]):
+//! that is full does not show a row that stands behind the last one shown. Everything else is left to the rows in order ([`crate::ordered::trace`]):
 //! retractions, rows that push others out, and groups in which some row's multiplicity is negative (which are those that show fewer rows than they
 //! have room for, and not as many as their multiplicities add up to).
 //!
@@ -17,8 +17,8 @@ use anabranch_batch::{Batch, Diff, Time, gather};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
-use crate::group_table::GroupTable;
-use crate::segments::Segments;
+use crate::aggregate::group_table::GroupTable;
+use crate::aggregate::segments::Segments;
 
 /// What is known of all groups.
 #[derive(Debug)]

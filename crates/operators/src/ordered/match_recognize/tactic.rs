@@ -13,8 +13,8 @@ use super::cells::{self, Match, SUM_OUT_OF_RANGE};
 use super::search::Search;
 use super::{CellValue, RecognizeSpec, Skip};
 use crate::expression::evaluate;
-use crate::instants::Instants;
-use crate::ordered_trace::{OrderedTrace, Place, only_used, touched_times};
+use crate::ordered::instants::Instants;
+use crate::ordered::trace::{OrderedTrace, Place, only_used, touched_times};
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 

@@ -24,7 +24,7 @@ use arrow::array::{ArrayRef, UInt64Array};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
 
-use crate::ordered_trace::{OrderedTrace, Place, only_used, touched_times};
+use crate::ordered::trace::{OrderedTrace, Place, only_used, touched_times};
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 use shown::Shown;

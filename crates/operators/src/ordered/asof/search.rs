@@ -9,8 +9,8 @@ use arrow::array::ArrayRef;
 
 use super::emission::{Emission, Match};
 use super::{AsofSpec, Strategy};
-use crate::instants::Instants;
-use crate::ordered_trace::{Place, Walk};
+use crate::ordered::instants::Instants;
+use crate::ordered::trace::{Place, Walk};
 
 /// One side's walk, and the times of its rows.
 struct Side {
