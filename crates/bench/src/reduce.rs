@@ -151,9 +151,9 @@ pub fn named(case: &Case, figures: BTreeMap<String, f64>) -> Figures {
 
 fn run_ours(case: &Case) -> Figures {
     let case = case.clone();
-    timely::execute_directly(move |worker| {
+    ours::directly(move |worker| {
         let mut input = ours::Input::new(if matches!(case.verb, Verb::Count | Verb::Distinct) { 1 } else { 2 });
-        let (probe, rows_out) = worker.dataflow::<Time, _, _>(|scope| {
+        let ((probe, rows_out), _) = worker.dataflow("measured", |scope| {
             let rows = input.open(scope, ours::BEFORE);
             ours::count_rows(rows.then_timed("reduce", vec![0], tactic(case.verb), None))
         });

@@ -7,7 +7,7 @@
 //!
 //! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow is dropped and no reader is left.
 //! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in, and goes on, a little at a time,
-//! when nothing comes in and the worker has nothing else to do ([`crate::leisure`]). The steps before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow only where something reads it.
+//! when nothing comes in and the worker has nothing else to do ([`WorkerContext::has_spare_time`]). The steps before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow only where something reads it.
 //! Source: shared arrangements (VLDB 2020), section 4.
 
 use std::rc::Rc;
@@ -21,13 +21,12 @@ use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::progress::operate::FrontierInterest;
 
-use crate::Stream;
 use crate::chain::{Chain, Turn};
 use crate::drive::Hold;
-use crate::leisure::is_leisure;
 use crate::runs::{Arranged, Runs};
-use crate::steps::Meter;
+use crate::scope::Stream;
 use crate::waker::Waker;
+use crate::worker::WorkerContext;
 
 /// Rows of merging done at a time when nothing comes in: below two tenths of a millisecond,
 const IDLE_FUEL: isize = 8192;
@@ -67,7 +66,7 @@ impl Accountable for Sealing {
 }
 
 /// First the runs that exist, then each new one.
-pub type SealedStream<'s> = timely::dataflow::Stream<'s, Time, Sealing>;
+pub type SealedStream<'s> = Stream<'s, Sealing>;
 
 /// Arranges a stream of rows; times before `as_of` are advanced to it.
 pub fn arrange<'s>(
@@ -124,7 +123,8 @@ impl<'s> Chain<'s> {
         {
             rows.writer.set_origin(origin, told_max);
         }
-        let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort };
+        let worker = chain.worker().clone();
+        let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort, worker };
         let mut errors_reader = None;
         if readers != Readers::Inside {
             let (writer, reader) = arranging.rows.writer.beside(messages(), effort);
@@ -147,7 +147,7 @@ impl<'s> Chain<'s> {
 
     fn into_arrangement(self, name: String, mut arranging: Arranging) {
         let audience = arranging.rows.writer.audience();
-        let meter = Meter::new("Arrange");
+        let meter = arranging.worker.meter("Arrange");
         self.into_end(name, Some(audience), move |turn, waker| {
             let step = meter.step();
             arranging.turn(turn, waker, step.start());
@@ -155,13 +155,14 @@ impl<'s> Chain<'s> {
     }
 
     fn into_sealed_stream(self, name: String, mut arranging: Arranging) -> SealedStream<'s> {
+        let worker = arranging.worker.clone();
         let (mut operator, mut steps) = self.open(name, FrontierInterest::Always);
         steps.waker().add(arranging.rows.writer.audience());
         let (output, sealed) = operator.new_output::<Sealing>();
         let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
         operator.build(move |mut capabilities| {
             steps.start_with(Hold::new(capabilities.pop().expect("one output")));
-            let meter = Meter::new("Arrange");
+            let meter = arranging.worker.meter("Arrange");
             move |frontiers| {
                 let turn = steps.turn(frontiers);
                 let step = meter.step();
@@ -177,7 +178,7 @@ impl<'s> Chain<'s> {
                 steps.release(waiting.into_iter().chain(pending).min());
             }
         });
-        sealed
+        Stream::new(sealed, worker)
     }
 }
 
@@ -190,6 +191,7 @@ struct Arranging {
     listener: Option<Listener>,
     idler: Idler,
     effort: MergeEffort,
+    worker: WorkerContext,
 }
 
 impl Arranging {
@@ -216,7 +218,7 @@ impl Arranging {
         if merges && self.rows.writer.tidy(&mut { TIDY_FUEL }) {
             waker.go_on();
         }
-        if merges && self.idler.should_wait(is_idle, now, &mut self.rows.writer) {
+        if merges && self.idler.should_wait(is_idle, now, &mut self.rows.writer, &self.worker) {
             waker.go_on_after(IDLE_PAUSE);
         }
         messages
@@ -250,14 +252,14 @@ struct Idler {
 impl Idler {
     /// Merges a little in an idle turn, which began `now`. Returns whether to be woken after a pause, because there is more to merge, or may be: who reads lets go of
     /// times only after they have come. (The end of a pause may fall into a turn that has something else to do: then there is another.)
-    fn should_wait(&mut self, is_idle: bool, now: Instant, writer: &mut Writer) -> bool {
+    fn should_wait(&mut self, is_idle: bool, now: Instant, writer: &mut Writer, worker: &WorkerContext) -> bool {
         let is_over = self.pause_end.is_none_or(|end| end <= now + PAUSE_SLACK);
         if !is_idle && !is_over {
             return false;
         }
         let has_more = if !is_idle {
             true
-        } else if is_leisure() {
+        } else if worker.has_spare_time() {
             writer.exert(&mut { IDLE_FUEL })
         } else {
             // (Others have work: perhaps after another pause.)
@@ -327,8 +329,10 @@ mod tests {
     fn whoever_has_more_to_merge_waits_for_one_pause_at_a_time() {
         let (mut writer, reader) = unmerged(20);
         let (mut idler, start) = (Idler::default(), Instant::now());
-        let mut turn =
-            |is_idle: bool, micros: u64| idler.should_wait(is_idle, start + Duration::from_micros(micros), &mut writer);
+        let worker = WorkerContext::default();
+        let mut turn = |is_idle: bool, micros: u64| {
+            idler.should_wait(is_idle, start + Duration::from_micros(micros), &mut writer, &worker)
+        };
         assert!(turn(false, 0), "the first pause begins");
         assert!(!turn(false, 100) && !turn(true, 200), "which is not over");
         // It ends in a turn that has something to do, which its clock says is a little earlier: another begins.
@@ -336,11 +340,11 @@ mod tests {
         assert!(!turn(true, 2_000));
         assert!(turn(true, 3_900));
         // Who has to wait for others, waits for another pause.
-        crate::leisure::set_behind(true);
+        worker.set_behind(true);
         let merged = reader.stats().runs;
         assert!(turn(true, 6_000) && !turn(true, 6_100) && turn(true, 8_000));
         assert_eq!(reader.stats().runs, merged);
-        crate::leisure::set_behind(false);
+        worker.set_behind(false);
         let pauses = (5..100).take_while(|pause| turn(true, 2_000 * pause)).count();
         assert!((1..50).contains(&pauses), "{pauses} pauses");
         assert_eq!(reader.stats().runs, 1);

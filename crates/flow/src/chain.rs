@@ -23,22 +23,20 @@ use std::rc::Rc;
 use anabranch_arrangement::{Audience, Origin};
 use anabranch_batch::{Batch, END, Time};
 use timely::container::NoopBuilder;
-use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
-use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
 
 use crate::drive::{Hold, send};
-use crate::exchange::by_key;
-use crate::line::{Advancing, Edge, Feed, Line, Link, Meeting, Pulled};
+use crate::line::{Advancing, Feed, Frontiers, Line, Link, Meeting, Pulled};
+use crate::opening::{Edges, Open, Opening};
 use crate::parcel::Parcel;
 use crate::recall::Recalling;
+use crate::scope::{Scope, Stream};
 use crate::steps::Meter;
 use crate::tactic::{Output, Timed};
-use crate::tasks::Tasks;
 use crate::waker::Waker;
-use crate::{Scope, Stream};
+use crate::worker::WorkerContext;
 
 /// Steps under construction. They become an operator with [`into_stream`](Chain::into_stream), [`arrange_for`](Chain::arrange_for) or [`capture`](crate::sink::capture).
 pub struct Chain<'s> {
@@ -51,18 +49,22 @@ pub struct Chain<'s> {
     as_of: Time,
     /// Rows with equal values in these columns are on one worker: the one of their hash.
     placed_by: Option<Vec<usize>>,
-    /// Where the end may be a task.
-    tasks: Option<Tasks>,
 }
-
-/// Opens a feed: connects its inputs to the operator, which the waker wakes; the interest is that of edges in their frontiers.
-pub type Open<'s> = Box<dyn FnOnce(&mut OperatorBuilder<'s, Time>, &Waker, FrontierInterest) -> Box<dyn Feed> + 's>;
 
 enum Head<'s> {
     /// The rows of a stream; with several workers, equal keys on one of them if there is a key.
     Edge(Stream<'s>, Option<Vec<usize>>),
     /// What a feed brings.
-    Feed(Open<'s>),
+    Feed(Edges, Open<'s>),
+}
+
+impl Head<'_> {
+    fn edges(&self) -> Edges {
+        match self {
+            Head::Edge(..) => Edges::Some,
+            Head::Feed(edges, _) => *edges,
+        }
+    }
 }
 
 impl<'s> Chain<'s> {
@@ -76,14 +78,13 @@ impl<'s> Chain<'s> {
             links: vec![],
             as_of,
             placed_by: None,
-            tasks: None,
         }
     }
 
     /// What a feed of this kind of operator brings, from `as_of` on.
-    pub fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, open: Open<'s>) -> Chain<'s> {
-        let heads = vec![Head::Feed(open)];
-        Chain { scope, kind, has_feed: true, heads, links: vec![], as_of, placed_by: None, tasks: None }
+    pub fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, edges: Edges, open: Open<'s>) -> Chain<'s> {
+        let heads = vec![Head::Feed(edges, open)];
+        Chain { scope, kind, has_feed: true, heads, links: vec![], as_of, placed_by: None }
     }
 
     /// The rows and row errors of all chains together.
@@ -99,19 +100,26 @@ impl<'s> Chain<'s> {
 
     /// The same with its links in the heads.
     fn without_links(self) -> Chain<'s> {
-        let Chain { scope, kind, as_of, .. } = self;
         if self.links.is_empty() {
             return self;
         }
-        let open: Open<'s> =
-            Box::new(move |operator, waker, interest| Box::new(self.into_line(operator, waker, interest)));
-        Chain::of_feed(scope, kind, as_of, open)
+        let (scope, kind, as_of, edges) = (self.scope.clone(), self.kind, self.as_of, self.edges());
+        let open: Open<'s> = Box::new(move |opening| {
+            let interest = opening.interest();
+            Box::new(self.into_line(opening, interest))
+        });
+        Chain::of_feed(scope, kind, as_of, edges, open)
     }
 
-    fn into_line(self, operator: &mut OperatorBuilder<'s, Time>, waker: &Waker, interest: FrontierInterest) -> Line {
+    fn into_line(self, opening: &mut Opening<'s>, interest: FrontierInterest) -> Line {
         let is_timed = self.links.iter().any(|link| matches!(link, Link::Timed(_)));
         let interest = if is_timed { FrontierInterest::Always } else { interest };
-        Line { feeds: open_all(self.heads, operator, waker, interest), links: self.links }
+        Line { feeds: open_all(self.heads, opening, interest), links: self.links }
+    }
+
+    /// Whether rows come over an edge.
+    fn edges(&self) -> Edges {
+        Edges::of_any(self.heads.iter().map(Head::edges))
     }
 
     /// Then a function of each batch of rows, some of which may be absent; row errors pass.
@@ -130,8 +138,8 @@ impl<'s> Chain<'s> {
         key_out: Option<Vec<usize>>,
     ) -> Chain<'s> {
         let mut chain = self.by_key(key);
-        let as_of = chain.as_of;
-        chain.links.push(Link::Timed(Advancing::new(tactic, as_of)));
+        let advancing = Advancing::new(tactic, chain.as_of, chain.scope.worker().clone());
+        chain.links.push(Link::Timed(advancing));
         chain.placed_by = key_out;
         chain.called(kind)
     }
@@ -151,20 +159,14 @@ impl<'s> Chain<'s> {
         self
     }
 
-    /// May be a task, if it ends in this dataflow and has no edges.
-    pub fn among(mut self, tasks: &Tasks) -> Chain<'s> {
-        self.tasks = Some(tasks.clone());
-        self
-    }
-
     /// With rows of equal `key` on one worker.
     pub(crate) fn by_key(self, key: Vec<usize>) -> Chain<'s> {
         if self.scope.peers() == 1 || self.placed_by.as_ref() == Some(&key) {
             return self;
         }
-        let (scope, kind, as_of, tasks) = (self.scope, self.kind, self.as_of, self.tasks.clone());
+        let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
         let heads = vec![Head::Edge(self.into_stream(), Some(key.clone()))];
-        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: Some(key), tasks }
+        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: Some(key) }
     }
 
     /// The end of the chain as an edge.
@@ -175,7 +177,7 @@ impl<'s> Chain<'s> {
         {
             return stream;
         }
-        let (interest, name) = (self.interest(), self.kind.to_owned());
+        let (interest, name, worker) = (self.interest(), self.kind.to_owned(), self.scope.worker().clone());
         let (mut operator, mut steps) = self.open(name, interest);
         let (output, stream) = operator.new_output::<Parcel>();
         let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
@@ -190,40 +192,42 @@ impl<'s> Chain<'s> {
                 steps.release(turn.pending);
             }
         });
-        stream
+        Stream::new(stream, worker)
     }
 
     /// The end of the chain as a function of what each turn brings, in a task if nothing comes over an edge, else in an operator without an output, for which the runtime tracks no progress.
-    /// Whoever hears what the end makes is its audience.
+    /// Operators that hear what the end makes are its audience.
     pub(crate) fn into_end(
         self,
         name: String,
         audience: Option<Audience>,
         mut end: impl FnMut(Turn, &Waker) + 'static,
     ) {
-        let tasks = self.tasks.clone();
-        let (operator, mut steps) = self.open(name, FrontierInterest::Always);
-        audience.into_iter().for_each(|audience| steps.waker.add(audience));
-        let waker = steps.waker.clone();
-        let tasks = tasks.filter(|_| operator.shape().inputs() == 0);
-        let turn = move |frontiers: &[MutableAntichain<Time>]| {
+        // Returns whether there may be another turn.
+        let mut turn_of = move |steps: &mut Steps, frontiers: &Frontiers| {
             let turn = steps.turn(frontiers);
             let goes_on = turn.upto < END;
             end(turn, &steps.waker);
             goes_on
         };
-        match tasks {
-            Some(tasks) => {
-                // (The runtime wants an operator where it has given a number for one.)
-                operator.build_reschedule(|_| |_| false);
-                let mut turn = turn;
-                waker.move_to(tasks.add(move || turn(&[])));
+        match self.edges() {
+            Edges::None => {
+                let tasks = self.scope.worker().tasks().clone();
+                let waker = tasks.reserve();
+                let task = waker.id();
+                let mut steps = self.open_task(Waker::of_task(waker));
+                tasks.start(task, move || turn_of(&mut steps, &[]));
             }
-            None => {
-                let mut turn = turn;
-                operator.build_reschedule(move |_| move |frontiers| turn(frontiers));
+            Edges::Some => {
+                let (operator, mut steps) = self.open(name, FrontierInterest::Always);
+                audience.into_iter().for_each(|audience| steps.waker.add(audience));
+                operator.build_reschedule(move |_| move |frontiers| turn_of(&mut steps, frontiers));
             }
         }
+    }
+
+    pub(crate) fn worker(&self) -> &WorkerContext {
+        self.scope.worker()
     }
 
     pub(crate) fn as_of(&self) -> Time {
@@ -240,35 +244,29 @@ impl<'s> Chain<'s> {
 
     /// An operator with the inputs of the feeds, and the steps for it. `interest` is that of edges; other feeds look at every frontier.
     pub(crate) fn open(self, name: String, interest: FrontierInterest) -> (OperatorBuilder<'s, Time>, Steps) {
-        let Chain { scope, kind, heads, links, as_of, .. } = self;
-        let mut operator = OperatorBuilder::new(name, scope);
-        let address = operator.operator_info().address;
-        let waker = Waker::new(scope.activator_for(address));
-        let feeds = open_all(heads, &mut operator, &waker, interest);
+        let mut opening = Opening::of_operator(name, &self.scope);
+        let steps = self.steps(&mut opening, interest);
         // (An operator without inputs is not scheduled by what comes in.)
-        waker.go_on();
-        let steps = Steps { line: Line { feeds, links }, as_of, hold: Hold::none(), waker, meter: Meter::new(kind) };
-        (operator, steps)
+        steps.waker.go_on();
+        (opening.into_operator(), steps)
+    }
+
+    /// The steps of a task, which its waker wakes.
+    fn open_task(self, waker: Waker) -> Steps {
+        self.steps(&mut Opening::of_task(waker), FrontierInterest::Always)
+    }
+
+    fn steps(self, opening: &mut Opening<'s>, interest: FrontierInterest) -> Steps {
+        let Chain { scope, kind, heads, links, as_of, .. } = self;
+        let (feeds, waker) = (open_all(heads, opening, interest), opening.waker().clone());
+        Steps { line: Line { feeds, links }, as_of, hold: Hold::none(), waker, meter: scope.worker().meter(kind) }
     }
 }
 
-fn open_all<'s>(
-    heads: Vec<Head<'s>>,
-    operator: &mut OperatorBuilder<'s, Time>,
-    waker: &Waker,
-    interest: FrontierInterest,
-) -> Vec<Box<dyn Feed>> {
-    let open = |head| -> Box<dyn Feed> {
-        let index = operator.shape().inputs();
-        let feed: Box<dyn Feed> = match head {
-            Head::Feed(open) => return open(operator, waker, interest),
-            Head::Edge(stream, Some(key)) if stream.scope().peers() > 1 => {
-                Box::new(Edge { input: operator.new_input(stream, by_key(key)), index })
-            }
-            Head::Edge(stream, _) => Box::new(Edge { input: operator.new_input(stream, Pipeline), index }),
-        };
-        operator.set_notify_for(index, interest);
-        feed
+fn open_all<'s>(heads: Vec<Head<'s>>, opening: &mut Opening<'s>, interest: FrontierInterest) -> Vec<Box<dyn Feed>> {
+    let open = |head| match head {
+        Head::Feed(_, open) => opening.feed(open, interest),
+        Head::Edge(stream, key) => opening.edge(stream, key, interest),
     };
     heads.into_iter().map(open).collect()
 }
@@ -283,12 +281,14 @@ pub fn timed<'s>(
     tactic: Box<dyn Timed>,
 ) -> Chain<'s> {
     let inputs: Vec<Chain<'s>> = inputs.into_iter().map(|(chain, key)| chain.by_key(key)).collect();
-    let scope = inputs.first().expect("a tactic has an input").scope;
-    let open: Open<'s> = Box::new(move |operator, waker, _| {
-        let lines = inputs.into_iter().map(|chain| chain.into_line(operator, waker, FrontierInterest::Always));
-        Box::new(Meeting { lines: lines.collect(), tactic: Advancing::new(tactic, as_of) })
+    let scope = inputs.first().expect("a tactic has an input").scope.clone();
+    let edges = Edges::of_any(inputs.iter().map(Chain::edges));
+    let tactic = Advancing::new(tactic, as_of, scope.worker().clone());
+    let open: Open<'s> = Box::new(move |opening| {
+        let lines = inputs.into_iter().map(|chain| chain.into_line(opening, FrontierInterest::Always));
+        Box::new(Meeting { lines: lines.collect(), tactic })
     });
-    Chain::of_feed(scope, kind, as_of, open)
+    Chain::of_feed(scope, kind, as_of, edges, open)
 }
 
 /// The steps of an operator at work.
@@ -323,7 +323,7 @@ impl Steps {
     }
 
     /// One turn of all feeds and links.
-    pub fn turn(&mut self, frontiers: &[MutableAntichain<Time>]) -> Turn {
+    pub fn turn(&mut self, frontiers: &Frontiers) -> Turn {
         let _step = self.meter.step();
         self.waker.begin_turn();
         let Pulled { mut out, upto, pending, has_more } = self.line.turn(frontiers, &mut self.hold);

@@ -8,9 +8,9 @@ use timely::container::NoopBuilder;
 use timely::dataflow::operators::{Capability, CapabilityTrait, InputCapability};
 use timely::progress::frontier::MutableAntichain;
 
-use crate::Stream;
 use crate::chain::Chain;
 use crate::parcel::Parcel;
+use crate::scope::Stream;
 use crate::tactic::Output;
 
 /// The least time that may still come; [`END`] when nothing may.

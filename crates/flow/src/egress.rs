@@ -12,10 +12,10 @@ use anabranch_batch::{Batch, END, Time, Times};
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 
-use crate::Stream;
 use crate::drive::frontier_of;
 use crate::parcel::Parcel;
 use crate::pending::split_at;
+use crate::scope::Stream;
 
 /// What leaves.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub fn egress(stream: Stream<'_>) -> EgressRef {
     let shared = Rc::new(RefCell::new(Egress { items: Vec::new(), upper: Time::MIN }));
     let target = Rc::clone(&shared);
     let mut waiting: Vec<Batch> = Vec::new();
-    stream.sink(Pipeline, "Egress", move |(input, frontier)| {
+    stream.into_timely().sink(Pipeline, "Egress", move |(input, frontier)| {
         let mut target = target.borrow_mut();
         input.for_each(|_capability, parcel| match std::mem::take(parcel) {
             Parcel::Empty => {}

@@ -10,11 +10,10 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
-use crate::Stream;
 use crate::drive::{frontier_of, send};
 use crate::exchange::by_key;
 use crate::parcel::Parcel;
-use crate::steps::Meter;
+use crate::scope::Stream;
 use crate::tactic::{Output, Timed};
 
 /// Applies a function to every batch of events; row errors pass. Events out are at or after `reach` of the events in that cause them; `reach` is monotone,
@@ -25,14 +24,16 @@ pub fn stateless<'s>(
     reach: impl Fn(Time) -> Time + 'static,
     mut apply: impl FnMut(Batch, &mut Output) + 'static,
 ) -> Stream<'s> {
-    let mut operator = OperatorBuilder::new(name.to_owned(), stream.scope());
-    let mut puller = operator.new_input(stream, Pipeline);
+    let scope = stream.scope();
+    let worker = scope.worker().clone();
+    let mut operator = OperatorBuilder::new(name.to_owned(), scope.timely());
+    let mut puller = operator.new_input(stream.into_timely(), Pipeline);
     let (output, stream) = operator.new_output::<Parcel>();
     let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
     operator.build(move |mut capabilities| {
         let mut held = Some(capabilities.pop().expect("one output"));
         let mut out = Output::default();
-        let meter = Meter::new(name);
+        let meter = worker.meter(name);
         move |frontiers| {
             let _step = meter.step();
             let mut output = output.activate();
@@ -46,7 +47,7 @@ pub fn stateless<'s>(
             held = lowered(held.take(), reach(frontier_of(&frontiers[0])));
         }
     });
-    stream
+    Stream::new(stream, scope.worker().clone())
 }
 
 /// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all rows present. One or two inputs, each
@@ -58,14 +59,16 @@ pub fn events<'s>(
     mut tactic: Box<dyn Timed>,
 ) -> Stream<'s> {
     let scope = inputs.first().expect("an operator has an input").0.scope();
-    let mut operator = OperatorBuilder::new(name.to_owned(), scope);
-    let mut pullers: Vec<_> = inputs.into_iter().map(|(stream, key)| operator.new_input(stream, by_key(key))).collect();
+    let worker = scope.worker().clone();
+    let mut operator = OperatorBuilder::new(name.to_owned(), scope.timely());
+    let input = |(stream, key): (Stream<'s>, _)| operator.new_input(stream.into_timely(), by_key(key));
+    let mut pullers: Vec<_> = inputs.into_iter().map(input).collect();
     let (output, stream) = operator.new_output::<Parcel>();
     let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
     operator.build(move |mut capabilities| {
         let mut held = Some(capabilities.pop().expect("one output"));
         let mut done = Time::MIN;
-        let meter = Meter::new(name);
+        let meter = worker.meter(name);
         move |frontiers| {
             let _step = meter.step();
             let mut output = output.activate();
@@ -81,16 +84,20 @@ pub fn events<'s>(
             let upto = frontiers.iter().map(frontier_of).min().expect("an operator has an input");
             if upto > done {
                 done = upto;
+                let is_idle = tactic.pending_from().is_none_or(|pending| pending >= upto);
                 tactic.advance(upto, &mut out);
                 while tactic.has_more() {
                     tactic.advance(upto, &mut out);
+                }
+                if is_idle && worker.has_spare_time() {
+                    tactic.idle();
                 }
             }
             send(&mut out, capability, &mut output);
             held = lowered(held.take(), reach(upto));
         }
     });
-    stream
+    Stream::new(stream, scope.worker().clone())
 }
 
 /// The capability at `frontier`; none at the end.

@@ -16,14 +16,14 @@ use std::rc::Rc;
 
 use anabranch_arrangement::{Follower, Reader, Snapshot};
 use anabranch_batch::{Batch, END, Time, Times};
-use timely::progress::frontier::MutableAntichain;
 
-use crate::Scope;
 use crate::arrange::advanced_to;
-use crate::chain::{Chain, Open};
+use crate::chain::Chain;
 use crate::drive::Hold;
-use crate::line::{Feed, Pulled};
+use crate::line::{Feed, Frontiers, Pulled};
+use crate::opening::{Edges, Open};
 use crate::relay::Subscriber;
+use crate::scope::Scope;
 use crate::tactic::Output;
 use crate::waker::Waker;
 
@@ -73,23 +73,39 @@ pub enum Content {
 /// Without an import.
 pub fn import(scope: Scope<'_>, imports: Vec<StreamImport>) -> Chain<'_> {
     let as_of = imports.iter().map(|import| import.as_of).min().expect("something is imported");
-    let open: Open<'_> = Box::new(move |_, waker, _| {
-        let imports = imports.into_iter().map(|import| ImportState::new(import, waker));
+    let open: Open<'_> = Box::new(move |opening| {
+        let imports = imports.into_iter().map(|import| ImportState::new(import, opening.waker()));
         Box::new(Imports(imports.collect()))
     });
-    Chain::of_feed(scope, "Import", as_of, open)
+    Chain::of_feed(scope, "Import", as_of, Edges::None, open)
 }
 
 /// Imports as a feed.
 struct Imports(Vec<ImportState>);
 
 impl Feed for Imports {
-    fn pull(&mut self, _frontiers: &[MutableAntichain<Time>], _hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut Hold, pulled: &mut Pulled) {
         for import in &mut self.0 {
             let upper = import.pull(&mut pulled.out);
             pulled.reach(upper, (upper < END).then_some(upper));
             pulled.has_more |= import.has_more();
         }
+    }
+}
+
+/// Rows that are there from `as_of` on, and do not change.
+pub fn constant(scope: Scope<'_>, as_of: Time, rows: Option<Batch>) -> Chain<'_> {
+    let rows = rows.map(|rows| rows.with_times(Times::Constant(as_of)));
+    let open: Open<'_> = Box::new(move |_| Box::new(Constant(rows)));
+    Chain::of_feed(scope, "Constant", as_of, Edges::None, open)
+}
+
+/// Rows that are brought once.
+struct Constant(Option<Batch>);
+
+impl Feed for Constant {
+    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut Hold, pulled: &mut Pulled) {
+        self.0.take().into_iter().for_each(|rows| pulled.out.give_rows(rows));
     }
 }
 

@@ -1,10 +1,13 @@
-//! The run time: how what verbs do becomes operators of a dataflow, and when these have their turn.
+//! The run time: how what verbs do becomes tasks and operators of a dataflow, and when these have their turn.
 //!
 //! Operators run on timely: [`Parcel`] is its container, one timely message carries many logical times, so progress traffic is per batch and not per row.
+//! No crate above names timely but those that measure.
 //!
 //! Reading order: [`tactic`] (what a verb is to the run time), [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow),
-//! [`drive`], [`line`] and [`chain`] (steps that are one operator), [`arrange`], [`sink`] and [`egress`] (how rows leave), [`events`] (drivers of verbs on events),
-//! [`tasks`] and [`waker`] (when operators have their turn), [`steps`] (how long they run), [`leisure`] (spare time).
+//! [`line`] and [`chain`] (steps that are scheduled as one; `opening` connects them), [`drive`] (frontiers, and the right to send), [`arrange`], [`sink`] and [`egress`] (how rows leave),
+//! [`events`] (drivers of verbs on events); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`] and [`threads`] (the loop), [`steps`] (how long turns take).
+//!
+#![doc = include_str!("scheduling.md")]
 #![forbid(unsafe_code)]
 
 pub mod arrange;
@@ -14,22 +17,23 @@ pub mod egress;
 pub mod events;
 pub mod exchange;
 pub mod import;
-pub mod leisure;
 pub mod line;
+mod opening;
 pub mod parcel;
 pub mod pending;
 mod recall;
 pub mod relay;
 pub mod runs;
+mod scope;
+pub mod service;
 pub mod sink;
 pub mod steps;
 pub mod tactic;
-pub mod tasks;
-pub mod waker;
+mod tasks;
+pub mod threads;
+mod waker;
+pub mod worker;
 
+pub use opening::{Edges, Open, Opening};
 pub use parcel::Parcel;
-
-/// A stream of parcels: the rows and row errors of a collection on their way.
-pub type Stream<'s> = timely::dataflow::Stream<'s, anabranch_batch::Time, Parcel>;
-/// A place in a dataflow to put operators.
-pub type Scope<'s> = timely::dataflow::Scope<'s, anabranch_batch::Time>;
+pub use scope::{Scope, Stream};

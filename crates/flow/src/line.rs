@@ -11,11 +11,15 @@ use timely::progress::frontier::MutableAntichain;
 use crate::drive::{Hold, frontier_of};
 use crate::parcel::Parcel;
 use crate::tactic::{Output, Timed};
+use crate::worker::WorkerContext;
+
+/// The frontiers of an operator's inputs.
+pub type Frontiers = [MutableAntichain<Time>];
 
 /// Brings rows into an operator.
 pub trait Feed {
     /// What has come since the last call. The hold may be used for everything that was brought and is not put out, the pending included.
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled);
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled);
 }
 
 /// What feeds have brought in a turn.
@@ -79,7 +83,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// One turn of all feeds and links.
-    pub fn turn(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold) -> Pulled {
+    pub fn turn(&mut self, frontiers: &Frontiers, hold: &mut Hold) -> Pulled {
         let mut pulled = Pulled::new();
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, &mut pulled));
         for link in &mut self.links {
@@ -97,7 +101,7 @@ impl Line {
 }
 
 impl Feed for Line {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
         let mut own = self.turn(frontiers, hold);
         own.out.rows.drain(..).for_each(|batch| pulled.out.give_rows(batch));
         pulled.take_but_rows(own);
@@ -111,7 +115,7 @@ pub(crate) struct Meeting {
 }
 
 impl Feed for Meeting {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
         let mut met = Pulled::new();
         for (input, line) in self.lines.iter_mut().enumerate() {
             let mut own = line.turn(frontiers, hold);
@@ -132,7 +136,7 @@ pub(crate) struct Edge<P: Pull<Message<Time, Parcel>>> {
 }
 
 impl<P: Pull<Message<Time, Parcel>>> Feed for Edge<P> {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
         self.input.for_each(|message, parcel| {
             hold.lower_to(&message);
             match std::mem::take(parcel) {
@@ -153,6 +157,7 @@ pub(crate) struct Advancing {
     pub done: Time,
     /// Up to where the tactic is putting out, while that takes several turns.
     pub under_way: Option<Time>,
+    pub worker: WorkerContext,
 }
 
 /// How far a tactic has come.
@@ -164,8 +169,8 @@ struct Reached {
 }
 
 impl Advancing {
-    pub fn new(tactic: Box<dyn Timed>, as_of: Time) -> Advancing {
-        Advancing { tactic, as_of, done: Time::MIN, under_way: None }
+    pub fn new(tactic: Box<dyn Timed>, as_of: Time, worker: WorkerContext) -> Advancing {
+        Advancing { tactic, as_of, done: Time::MIN, under_way: None, worker }
     }
 
     fn push(&mut self, input: usize, batch: Batch) {
@@ -177,8 +182,11 @@ impl Advancing {
     fn advance(&mut self, upto: Time, out: &mut Output) -> Reached {
         let aim = self.under_way.unwrap_or(upto);
         if aim > self.done.max(self.as_of) {
-            if self.tactic.pending_from().is_some() {
+            if let Some(pending) = self.tactic.pending_from() {
                 self.tactic.advance(aim, out);
+                if pending >= aim && self.worker.has_spare_time() {
+                    self.tactic.idle();
+                }
             }
             self.under_way = self.tactic.has_more().then_some(aim);
             if self.under_way.is_some() {
@@ -240,7 +248,7 @@ mod tests {
 
     #[test]
     fn much_is_put_out_in_several_turns_and_nothing_is_lost_meanwhile() {
-        let mut advancing = Advancing::new(Box::<Slow>::default(), 0);
+        let mut advancing = Advancing::new(Box::<Slow>::default(), 0, WorkerContext::default());
         (0..3).for_each(|part| advancing.push(0, rows(10 * part..10 * part + 10, 1)));
         let mut out = Output::default();
         let reached = advancing.advance(2, &mut out);

@@ -54,6 +54,10 @@ impl Timed for Recalling {
         self.0.borrow_mut().advance(upto, out);
     }
 
+    fn idle(&mut self) {
+        self.0.borrow_mut().idle();
+    }
+
     fn fold(&mut self, time: Time, out: &mut Output) {
         self.0.borrow_mut().fold(time, out);
     }

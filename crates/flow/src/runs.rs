@@ -20,14 +20,13 @@ use timely::communication::Pull;
 use timely::dataflow::channels::Message;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::InputHandleCore;
-use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
-use timely::progress::frontier::MutableAntichain;
 
-use crate::Scope;
 use crate::arrange::{SealedStream, Sealing};
 use crate::drive::{Hold, frontier_of};
 use crate::import::{Content, Horizon, ImportState, StreamImport};
-use crate::line::Pulled;
+use crate::line::{Frontiers, Pulled};
+use crate::opening::{Edges, Opening};
+use crate::scope::Scope;
 use crate::waker::Waker;
 
 /// An arrangement, as operators of a dataflow see it.
@@ -68,7 +67,7 @@ pub trait RunsFeed {
     /// Gives what has come since the last call to `take`, with the time from which on it may be answered. Returns the time before which nothing will come any more.
     fn pull(
         &mut self,
-        frontiers: &[MutableAntichain<Time>],
+        frontiers: &Frontiers,
         hold: &mut Hold,
         pulled: &mut Pulled,
         take: &mut dyn FnMut(Vec<Sealed>, Time),
@@ -80,18 +79,26 @@ impl<'s> Arranged<'s> {
     pub fn scope(&self) -> Scope<'s> {
         match &self.runs {
             Runs::Edge(sealed) => sealed.scope(),
-            Runs::Import(import) => import.scope,
+            Runs::Import(import) => import.scope.clone(),
         }
     }
 
-    /// The arrangement's reader, and what brings its runs to `operator`, which `waker` wakes.
-    pub fn open(self, operator: &mut OperatorBuilder<'s, Time>, waker: &Waker) -> (Reader, Box<dyn RunsFeed>) {
+    /// Whether its runs come over an edge.
+    pub fn edges(&self) -> Edges {
+        match &self.runs {
+            Runs::Edge(_) => Edges::Some,
+            Runs::Import(_) => Edges::None,
+        }
+    }
+
+    /// The arrangement's reader, and what brings its runs to the operator or task that is made.
+    pub(crate) fn open(self, opening: &mut Opening<'s>) -> (Reader, Box<dyn RunsFeed>) {
         let feed: Box<dyn RunsFeed> = match self.runs {
             Runs::Edge(sealed) => {
-                let index = operator.shape().inputs();
-                Box::new(RunsEdge { input: operator.new_input(sealed, Pipeline), index })
+                let (input, index) = opening.input(sealed, Pipeline);
+                Box::new(RunsEdge { input, index })
             }
-            Runs::Import(import) => Box::new(Importing::new(&self.reader, import, waker)),
+            Runs::Import(import) => Box::new(Importing::new(&self.reader, import, opening.waker())),
         };
         (self.reader, feed)
     }
@@ -107,7 +114,7 @@ struct RunsEdge<P: Pull<Message<Time, Sealing>>> {
 impl<P: Pull<Message<Time, Sealing>>> RunsFeed for RunsEdge<P> {
     fn pull(
         &mut self,
-        frontiers: &[MutableAntichain<Time>],
+        frontiers: &Frontiers,
         hold: &mut Hold,
         pulled: &mut Pulled,
         take: &mut dyn FnMut(Vec<Sealed>, Time),
@@ -180,7 +187,7 @@ impl Importing {
 impl RunsFeed for Importing {
     fn pull(
         &mut self,
-        _frontiers: &[MutableAntichain<Time>],
+        _frontiers: &Frontiers,
         _hold: &mut Hold,
         pulled: &mut Pulled,
         take: &mut dyn FnMut(Vec<Sealed>, Time),

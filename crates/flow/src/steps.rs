@@ -4,7 +4,7 @@
 //! worker does: no other query, no answer. So the longest step is the longest that anyone waits for somebody else's work.
 //!
 //! Cost: a reading of the clock a step, some 25 nanoseconds: within a *round*, in which the runtime goes through operators without a pause, a step begins where the
-//! one before it ended, and what the runtime does between the two is counted with it. Outside of rounds a step takes two. Counts are kept per thread, in powers of two of a microsecond; what an operator
+//! one before it ended, and what the runtime does between the two is counted with it. Outside of rounds a step takes two. Counts are kept per worker, in powers of two of a microsecond; what an operator
 //! has counted stays when it goes.
 
 use std::cell::{Cell, RefCell};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Classes of lengths: class `n` holds steps shorter than 2^n microseconds, and not shorter than half of that.
 const CLASSES: usize = 32;
 
-/// The steps of one kind of operator on this thread.
+/// The steps of one kind of operator on a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepStats {
     /// The kind of operator: `join`, `arrange` ..
@@ -30,37 +30,66 @@ pub struct StepStats {
     classes: [u64; CLASSES],
 }
 
-thread_local! {
-    static STEPS: RefCell<BTreeMap<&'static str, Rc<RefCell<StepStats>>>> = const { RefCell::new(BTreeMap::new()) };
+/// The steps of a worker. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct StepClock(Rc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// By the kind of operator.
+    steps: RefCell<BTreeMap<&'static str, Rc<RefCell<StepStats>>>>,
+    round: Cell<Round>,
 }
 
-thread_local! {
-    static ROUND: Cell<Round> = const { Cell::new(Round::Outside) };
-}
-
-/// Where a thread is.
-#[derive(Clone, Copy)]
+/// Where a worker is.
+#[derive(Clone, Copy, Debug, Default)]
 enum Round {
+    #[default]
     Outside,
     /// No step of the round has ended yet.
     Begun,
-    /// The last step ended at this time, and the thread has not paused since.
+    /// The last step ended at this time, and the worker has not paused since.
     Under(Instant),
 }
 
-/// From now on steps follow each other on this thread, until [`end_round`]. (It may pause before the first.)
-pub fn begin_round() {
-    ROUND.set(Round::Begun);
-}
+impl StepClock {
+    /// A meter for an operator of this kind.
+    pub fn meter(&self, operator: &'static str) -> Meter {
+        let mut steps = self.0.steps.borrow_mut();
+        let stats = steps.entry(operator).or_insert_with(|| Rc::new(RefCell::new(StepStats::new(operator))));
+        Meter { stats: Rc::clone(stats), clock: self.clone() }
+    }
 
-/// The thread may pause from now on.
-pub fn end_round() {
-    ROUND.set(Round::Outside);
+    /// The steps so far, in order of the operators' kinds.
+    pub fn stats(&self) -> Vec<StepStats> {
+        self.0.steps.borrow().values().map(|stats| stats.borrow().clone()).collect()
+    }
+
+    /// Counts anew.
+    pub fn reset(&self) {
+        for stats in self.0.steps.borrow().values() {
+            let mut stats = stats.borrow_mut();
+            *stats = StepStats::new(stats.operator);
+        }
+    }
+
+    /// From now on steps follow each other, until [`end_round`](StepClock::end_round). (The worker may pause before the first.)
+    pub(crate) fn begin_round(&self) {
+        self.0.round.set(Round::Begun);
+    }
+
+    /// The worker may pause from now on.
+    pub(crate) fn end_round(&self) {
+        self.0.round.set(Round::Outside);
+    }
 }
 
 /// Counts the steps of one operator.
 #[derive(Debug)]
-pub struct Meter(Rc<RefCell<StepStats>>);
+pub struct Meter {
+    stats: Rc<RefCell<StepStats>>,
+    clock: StepClock,
+}
 
 /// A step that is being made; it ends when this is dropped.
 #[derive(Debug)]
@@ -70,18 +99,9 @@ pub struct Step<'a> {
 }
 
 impl Meter {
-    /// A meter for an operator of this kind.
-    pub fn new(operator: &'static str) -> Meter {
-        STEPS.with(|steps| {
-            let mut steps = steps.borrow_mut();
-            let stats = steps.entry(operator).or_insert_with(|| Rc::new(RefCell::new(StepStats::new(operator))));
-            Meter(Rc::clone(stats))
-        })
-    }
-
     /// Starts a step.
     pub fn step(&self) -> Step<'_> {
-        let start = match ROUND.get() {
+        let start = match self.clock.0.round.get() {
             Round::Under(last) => last,
             Round::Outside | Round::Begun => Instant::now(),
         };
@@ -99,26 +119,12 @@ impl Step<'_> {
 impl Drop for Step<'_> {
     fn drop(&mut self) {
         let end = Instant::now();
-        self.meter.0.borrow_mut().add(end.duration_since(self.start));
-        if !matches!(ROUND.get(), Round::Outside) {
-            ROUND.set(Round::Under(end));
+        let Meter { stats, clock } = self.meter;
+        stats.borrow_mut().add(end.duration_since(self.start));
+        if !matches!(clock.0.round.get(), Round::Outside) {
+            clock.0.round.set(Round::Under(end));
         }
     }
-}
-
-/// The steps so far on this thread, in order of the operators' kinds.
-pub fn step_stats() -> Vec<StepStats> {
-    STEPS.with(|steps| steps.borrow().values().map(|stats| stats.borrow().clone()).collect())
-}
-
-/// Counts anew on this thread.
-pub fn reset_steps() {
-    STEPS.with(|steps| {
-        for stats in steps.borrow().values() {
-            let mut stats = stats.borrow_mut();
-            *stats = StepStats::new(stats.operator);
-        }
-    });
 }
 
 impl StepStats {
@@ -133,7 +139,7 @@ impl StepStats {
         self.classes[class_of(length)] += 1;
     }
 
-    /// Adds another thread's steps of the same kind.
+    /// Adds another worker's steps of the same kind.
     ///
     /// # Panics
     /// If they are of another kind.
@@ -171,11 +177,12 @@ mod tests {
     #[test]
     fn steps_of_a_round_follow_each_other_and_pauses_between_rounds_are_not_counted() {
         let pause = || std::thread::sleep(Duration::from_millis(100));
-        let length = |meter: &Meter| std::mem::replace(&mut *meter.0.borrow_mut(), StepStats::new("t")).total;
-        let meter = Meter::new("test of rounds");
+        let length = |meter: &Meter| std::mem::replace(&mut *meter.stats.borrow_mut(), StepStats::new("t")).total;
+        let clock = StepClock::default();
+        let meter = clock.meter("test of rounds");
         for is_round in [false, true] {
             if is_round {
-                begin_round();
+                clock.begin_round();
             }
             pause();
             drop(meter.step());
@@ -183,7 +190,7 @@ mod tests {
             pause();
             drop(meter.step());
             assert_eq!(length(&meter) >= Duration::from_millis(100), is_round);
-            end_round();
+            clock.end_round();
             pause();
             drop(meter.step());
             assert!(length(&meter) < Duration::from_millis(100));

@@ -3,7 +3,7 @@
 //! Law: what a tactic has put out after `advance(t)`, accumulated at any time below `t`, depends only on the
 //! accumulated input up to that time, not on how it was cut into batches or in which order it was pushed.
 //!
-//! A tactic knows no runtime and is tested alone; the drivers in [`crate::drive`] give it frontiers and capabilities.
+//! A tactic knows no runtime and is tested alone; the run time gives it frontiers and capabilities.
 
 use anabranch_batch::{Batch, Time};
 
@@ -53,6 +53,9 @@ pub trait Timed {
     /// No more updates before `upto` will come: puts out the changes of the result at all times before it. Updates at
     /// or after `upto` stay pending.
     fn advance(&mut self, upto: Time, out: &mut Output);
+
+    /// Merges a little of what is kept: called when nothing was complete, and the worker has time to spare. No answer depends on it.
+    fn idle(&mut self) {}
 
     /// Updates at `time` may still come, but none before it, and all before it is put out: the tactic may take in what is there of that time, and put out, at
     /// that time, what it changes. What comes later corrects it. So a large history need not be kept until it is complete.

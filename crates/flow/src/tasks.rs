@@ -48,13 +48,17 @@ pub(crate) struct TaskWaker {
 }
 
 impl Tasks {
-    /// Adds a task, which is woken.
-    pub(crate) fn add(&self, task: impl FnMut() -> bool + 'static) -> TaskWaker {
+    /// Names a task that is to be made, and returns what wakes it.
+    pub(crate) fn reserve(&self) -> TaskWaker {
         let id = self.0.next.get();
         self.0.next.set(id + 1);
+        TaskWaker { tasks: Rc::downgrade(&self.0), id }
+    }
+
+    /// Adds the task of that name, which is woken.
+    pub(crate) fn start(&self, id: TaskId, task: impl FnMut() -> bool + 'static) {
         self.0.tasks.borrow_mut().insert(id, Some(Box::new(task)));
         self.0.wake(id);
-        TaskWaker { tasks: Rc::downgrade(&self.0), id }
     }
 
     /// What the next task is called: those made between two calls have the names between.
@@ -146,6 +150,10 @@ impl Inner {
 }
 
 impl TaskWaker {
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
     pub fn wake(&self) {
         if let Some(tasks) = self.tasks.upgrade() {
             tasks.wake(self.id);
@@ -170,7 +178,8 @@ mod tests {
     fn add(tasks: &Tasks, log: &Log, wakers: &Wakers, wakes: &'static [usize], goes_on: bool) {
         let number = wakers.borrow().len();
         let (log, others) = (Rc::clone(log), Rc::clone(wakers));
-        let waker = tasks.add(move || {
+        let waker = tasks.reserve();
+        tasks.start(waker.id(), move || {
             log.borrow_mut().push(number);
             wakes.iter().for_each(|other| others.borrow()[*other].wake());
             goes_on

@@ -10,7 +10,7 @@
 //!
 //! Cost: a flag, and the first time a walk over the listeners.
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::tasks::TaskWaker;
 pub struct Waker(Rc<Inner>);
 
 struct Inner {
-    operator: RefCell<Operator>,
+    operator: Operator,
     /// Whether the runtime has been told since the last turn began.
     is_told: Cell<bool>,
     /// Of what the operator arranges.
@@ -38,15 +38,16 @@ enum Operator {
 }
 
 impl Waker {
-    pub(crate) fn new(activator: Activator) -> Waker {
-        let operator = RefCell::new(Operator::Runtime(activator));
+    /// Of an operator of timely.
+    pub(crate) fn of_operator(activator: Activator) -> Waker {
+        let operator = Operator::Runtime(activator);
         Waker(Rc::new(Inner { operator, is_told: Cell::new(false), audiences: RefCell::default() }))
     }
 
-    /// From now on the operator is a task, which is awake.
-    pub(crate) fn move_to(&self, task: TaskWaker) {
-        self.0.operator.replace(Operator::Task(task));
-        self.0.is_told.set(true);
+    /// Of a task, which is awake as soon as it has been made.
+    pub(crate) fn of_task(task: TaskWaker) -> Waker {
+        let operator = Operator::Task(task);
+        Waker(Rc::new(Inner { operator, is_told: Cell::new(true), audiences: RefCell::default() }))
     }
 
     /// From now on those are woken too.
@@ -56,8 +57,11 @@ impl Waker {
 
     /// Lets the operator have a turn, and those after it that will hear of it.
     pub(crate) fn wake(&self) {
-        if !self.0.is_told.replace(true) && matches!(*self.schedule(), Operator::Runtime(_)) {
-            self.0.audiences.borrow().iter().for_each(Audience::wake);
+        if !self.0.is_told.replace(true) {
+            self.schedule();
+            if matches!(self.0.operator, Operator::Runtime(_)) {
+                self.0.audiences.borrow().iter().for_each(Audience::wake);
+            }
         }
     }
 
@@ -68,18 +72,16 @@ impl Waker {
         }
     }
 
-    fn schedule(&self) -> Ref<'_, Operator> {
-        let operator = self.0.operator.borrow();
-        match &*operator {
+    fn schedule(&self) {
+        match &self.0.operator {
             Operator::Runtime(activator) => activator.activate(),
             Operator::Task(task) => task.wake(),
         }
-        operator
     }
 
     /// Lets the operator go on after a while.
     pub(crate) fn go_on_after(&self, delay: Duration) {
-        match &*self.0.operator.borrow() {
+        match &self.0.operator {
             Operator::Runtime(activator) => activator.activate_after(delay),
             Operator::Task(task) => task.wake_after(delay),
         }

@@ -184,7 +184,7 @@ impl CallState {
         }
     }
 
-    /// A turn without input.
+    /// Spare time.
     pub(crate) fn idle(&mut self) {
         match &mut self.kind {
             Kind::Extreme(state) => state.idle(),

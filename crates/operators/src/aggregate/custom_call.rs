@@ -124,7 +124,7 @@ impl CustomCall {
         self.states.pieces_of(&rows, queries.times.len(), &queries.of_pairs);
     }
 
-    /// A turn without input.
+    /// Spare time.
     pub(crate) fn idle(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.idle();

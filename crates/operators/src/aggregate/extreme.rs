@@ -47,7 +47,7 @@ pub(crate) trait ExtremeState {
     fn retain_zero(&self, slots: &mut Vec<u32>);
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
     fn renumber(&mut self, old_of_new: &[u32]);
-    /// A turn without input.
+    /// Spare time.
     fn idle(&mut self);
     /// Bytes of state.
     fn size_bytes(&self) -> usize;

@@ -373,6 +373,10 @@ impl Timed for Aggregate {
         }
     }
 
+    fn idle(&mut self) {
+        self.calls.iter_mut().for_each(CallState::idle);
+    }
+
     fn fold(&mut self, time: Time, out: &mut Output) {
         let Some((rows_min, per_group)) = self.folded else { return };
         if self.rows == Rows::Elsewhere || !self.complete.is_empty() {
@@ -450,10 +454,7 @@ impl Aggregate {
         }
         let mut complete = cut_in_time(&ready, upto, PORTION_ROWS);
         if complete.is_empty() {
-            match self.first_row_due(upto) {
-                Some(_) => complete.push((self.no_rows(), upto)),
-                None => self.calls.iter_mut().for_each(CallState::idle),
-            }
+            complete.extend(self.first_row_due(upto).map(|_| (self.no_rows(), upto)));
         }
         for (batch, upto) in complete {
             let batch = if has_few { batch } else { batch.with_key(&key) };

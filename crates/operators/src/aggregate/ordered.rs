@@ -112,7 +112,7 @@ impl Ordered {
         pairs
     }
 
-    /// A turn without input.
+    /// Spare time.
     pub(crate) fn idle(&mut self) {
         self.trace.idle();
     }

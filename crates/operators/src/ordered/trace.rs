@@ -12,8 +12,6 @@ use anabranch_arrangement::{Builder, Keys, Layout, MergeEffort, Spine, ValueCurs
 use anabranch_batch::{Batch, Diff, END, Time, Times};
 use arrow::array::ArrayRef;
 
-use anabranch_flow::leisure::is_leisure;
-
 /// Rows of merging done in an idle turn.
 const IDLE_FUEL: isize = 4096;
 
@@ -87,16 +85,14 @@ impl OrderedTrace {
         }
     }
 
-    /// Does a little merging; for turns without input.
+    /// Does a little merging; for spare time.
     pub(crate) fn idle(&mut self) {
         self.settle();
         let upper = self.spine.upper();
         if upper > Time::MIN && upper < END {
             self.spine.set_since((upper - 1).max(self.spine.since()));
         }
-        if is_leisure() {
-            self.spine.exert(&mut { IDLE_FUEL });
-        }
+        self.spine.exert(&mut { IDLE_FUEL });
     }
 
     /// A walk over all groups.

@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Outside libraries that only some crates may name.
 const RESERVED: &[(&str, &[&str])] = &[
-    ("timely", &["flow", "operators", "engine", "bench", "peer"]),
+    ("timely", &["flow", "bench", "peer"]),
     ("datafusion-sql", &["sql"]),
     ("datafusion-optimizer", &["sql"]),
     ("parquet", &["file", "testing", "bench"]),

@@ -179,9 +179,6 @@ impl Timed for Asof {
         let left = self.pending[0].take_before(upto);
         let right = self.pending[1].take_before(upto);
         if left.is_none() && right.is_none() {
-            self.left.idle();
-            self.behind.idle();
-            self.ahead.iter_mut().for_each(OrderedTrace::idle);
             return;
         }
         let left = left.and_then(|batch| self.left_changes(batch, out));
@@ -209,6 +206,12 @@ impl Timed for Asof {
         }
         let (left, behind, ahead) = search.sources();
         emission.finish(&left, &behind, &ahead, &self.spec, out);
+    }
+
+    fn idle(&mut self) {
+        self.left.idle();
+        self.behind.idle();
+        self.ahead.iter_mut().for_each(OrderedTrace::idle);
     }
 
     fn pending_from(&self) -> Option<Time> {

@@ -356,9 +356,7 @@ impl Timed for Recognize {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let Some(batch) = self.pending.take_before(upto) else {
-            return self.trace.idle();
-        };
+        let Some(batch) = self.pending.take_before(upto) else { return };
         let batch = batch.with_key(&self.spec.partition);
         let hashes = &batch.key().expect("the batch is keyed").hashes;
         let columns: Vec<ArrayRef> = self.spec.partition.iter().map(|&column| batch.column(column).clone()).collect();
@@ -371,6 +369,10 @@ impl Timed for Recognize {
         }
         let found = self.search(&versions, &rows);
         self.give(&versions, &rows, found, out);
+    }
+
+    fn idle(&mut self) {
+        self.trace.idle();
     }
 
     fn pending_from(&self) -> Option<Time> {

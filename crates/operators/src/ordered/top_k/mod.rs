@@ -145,9 +145,7 @@ impl Timed for TopK {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let Some(batch) = self.pending.take_before(upto) else {
-            return self.trace.idle();
-        };
+        let Some(batch) = self.pending.take_before(upto) else { return };
         let batch = batch.with_key(&self.group);
         let Some(shown) = &mut self.shown else {
             let (keys, times) = self.queries(&batch);
@@ -172,6 +170,10 @@ impl Timed for TopK {
         if let Some(shown) = &mut self.shown {
             shown.release(&batch, &decided);
         }
+    }
+
+    fn idle(&mut self) {
+        self.trace.idle();
     }
 
     fn pending_from(&self) -> Option<Time> {

@@ -24,14 +24,14 @@ use std::rc::Rc;
 
 use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
 use anabranch_batch::{END, Time};
-use timely::progress::frontier::MutableAntichain;
 
 use crate::stateless::filter_project::Stage;
-use anabranch_flow::chain::{Chain, Open};
+use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::Hold;
-use anabranch_flow::line::{Feed, Pulled};
+use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
+use anabranch_flow::{Edges, Open};
 use pairs::RunPairs;
 
 /// What to join on, and what to make of the pairs.
@@ -62,12 +62,13 @@ const FUEL_PER_TURN: usize = 1 << 17;
 /// Joins two arrangements.
 pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
-    let open: Open<'s> = Box::new(move |operator, waker, _| {
-        let (left_reader, left) = left.open(operator, waker);
-        let (right_reader, right) = right.open(operator, waker);
+    let edges = Edges::of_any([left.edges(), right.edges()]);
+    let open: Open<'s> = Box::new(move |opening| {
+        let (left_reader, left) = opening.runs(left);
+        let (right_reader, right) = opening.runs(right);
         Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]) })
     });
-    Chain::of_feed(scope, "Join", as_of, open)
+    Chain::of_feed(scope, "Join", as_of, edges, open)
 }
 
 /// A join as a feed: its work is cut by fuel, and time goes no further than what is left to do.
@@ -77,7 +78,7 @@ struct JoinFeed {
 }
 
 impl Feed for JoinFeed {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
         let JoinFeed { sides: [left, right], state } = self;
         let mut pull = |feed: &mut Box<dyn RunsFeed>, side| {
             feed.pull(frontiers, hold, pulled, &mut |runs, time| state.accept(side, runs, time))

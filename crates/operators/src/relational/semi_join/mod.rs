@@ -27,15 +27,15 @@ mod transitions;
 
 use anabranch_arrangement::{NullKeys, Reader, Sealed};
 use anabranch_batch::Time;
-use timely::progress::frontier::MutableAntichain;
 
 use crate::expression::ExpressionRef;
 use crate::stateless::filter_project::Stage;
-use anabranch_flow::chain::{Chain, Open};
+use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::Hold;
-use anabranch_flow::line::{Feed, Pulled};
+use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
+use anabranch_flow::{Edges, Open};
 pub use tactic::Matched;
 use tactic::{Changed, Interval};
 
@@ -85,15 +85,16 @@ pub struct MatchedSpec {
 /// Runs a [`Matched`] over two arrangements.
 pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: MatchedSpec) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
-    let open: Open<'s> = Box::new(move |operator, waker, _| {
-        let (left_reader, left) = left.open(operator, waker);
-        let (right_reader, right) = right.open(operator, waker);
+    let edges = Edges::of_any([left.edges(), right.edges()]);
+    let open: Open<'s> = Box::new(move |opening| {
+        let (left_reader, left) = opening.runs(left);
+        let (right_reader, right) = opening.runs(right);
         let readers = Readers { left: left_reader, right: right_reader };
         let tactic = Matched::new(spec);
         let (runs, interval) = ([vec![], vec![]], None);
         Box::new(MatchedFeed { sides: [left, right], tactic, readers, runs, interval, as_of, done: Time::MIN })
     });
-    Chain::of_feed(scope, "Match", as_of, open)
+    Chain::of_feed(scope, "Match", as_of, edges, open)
 }
 
 /// The tactic as a feed: runs wait until both sides are complete.
@@ -110,7 +111,7 @@ struct MatchedFeed {
 }
 
 impl Feed for MatchedFeed {
-    fn pull(&mut self, frontiers: &[MutableAntichain<Time>], hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
         let sides = self.sides.iter_mut().zip(&mut self.runs);
         let reached =
             sides.map(|(feed, runs)| feed.pull(frontiers, hold, pulled, &mut |sealed, _time| runs.extend(sealed)));
