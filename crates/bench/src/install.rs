@@ -14,13 +14,13 @@ use anabranch_batch::{END, Time};
 use anabranch_flow::Scope;
 use anabranch_flow::import::{Content, StreamImport, import, no_horizon};
 use anabranch_flow::runs::{Arranged, Runs, RunsImport};
+use anabranch_flow::worker::{Dataflow, Worker};
 use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::stateless::filter_project::Stage;
 use clap::Args;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::{Handle, Probe};
-use anabranch_flow::worker::{Dataflow, Worker};
 
 use crate::compare::{self, Common, Figures, Side};
 use crate::join::{LOAD_ROWS, changed_rows, loaded_rows};

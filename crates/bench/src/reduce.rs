@@ -15,7 +15,7 @@ use anabranch_batch::{Batch, END, Time};
 use anabranch_flow::tactic::Timed;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
 use anabranch_operators::ordered::top_k::{TopK, TopKSpec};
-use anabranch_operators::relational::set_operation::{Multiplicity, Operation};
+use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 use arrow::datatypes::DataType;
 use clap::{Args, ValueEnum};
 
@@ -187,7 +187,7 @@ fn tactic(verb: Verb) -> Box<dyn Timed> {
         Verb::Count => aggregate(Function::Count, None, DataType::Int64),
         Verb::Sum => aggregate(Function::Sum, Some(1), DataType::Decimal128(38, 0)),
         Verb::Min => aggregate(Function::Min, Some(1), DataType::UInt64),
-        Verb::Distinct => Box::new(Multiplicity::new(Operation::Distinct, vec![DataType::UInt64])),
+        Verb::Distinct => Box::new(SetOperation::new(Operation::Distinct, vec![DataType::UInt64])),
         Verb::Top10 => Box::new(TopK::new(TopKSpec {
             group: vec![0],
             order: vec![(1, Direction { descending: false, nulls_first: false })],

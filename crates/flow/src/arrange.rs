@@ -21,8 +21,8 @@ use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::progress::operate::FrontierInterest;
 
-use crate::chain::{Chain, Turn};
-use crate::drive::Hold;
+use crate::chain::{Chain, ChainTurn};
+use crate::drive::HeldCapability;
 use crate::runs::{Arranged, Runs};
 use crate::scope::Stream;
 use crate::waker::Waker;
@@ -41,7 +41,7 @@ const TIDY_FUEL: isize = 1 << 16;
 const PAUSE_SLACK: Duration = Duration::from_micros(250);
 
 /// What has a name and is asked for sometimes may stay with the step before if it is so few rows: who asks waits until they are told and sorted.
-const TOLD_ROWS_MAX: usize = 1 << 10;
+const RECALLED_ROWS_MAX: usize = 1 << 10;
 
 /// What travels from an arrangement to those who read it in its dataflow.
 #[derive(Clone, Debug, Default)]
@@ -113,15 +113,15 @@ impl<'s> Chain<'s> {
     pub fn arrange_for(self, readers: Readers, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Made<'s> {
         let mut chain = self.by_key(layout.key.clone());
         let (mut rows, reader) = Sealer::new(layout, effort, chain.as_of());
-        let told_max = match readers {
+        let recalled_max = match readers {
             Readers::Perhaps => Some(usize::MAX),
-            Readers::Outside => Some(TOLD_ROWS_MAX),
+            Readers::Outside => Some(RECALLED_ROWS_MAX),
             Readers::Inside | Readers::Everywhere => None,
         };
-        if let Some(told_max) = told_max
+        if let Some(recalled_max) = recalled_max
             && let Some(origin) = chain.origin()
         {
-            rows.writer.set_origin(origin, told_max);
+            rows.writer.set_origin(origin, recalled_max);
         }
         let worker = chain.worker().clone();
         let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort, worker };
@@ -161,7 +161,7 @@ impl<'s> Chain<'s> {
         let (output, sealed) = operator.new_output::<Sealing>();
         let mut output = OutputBuilder::<_, NoopBuilder<Sealing>>::from(output);
         operator.build(move |mut capabilities| {
-            steps.start_with(Hold::new(capabilities.pop().expect("one output")));
+            steps.start_with(HeldCapability::new(capabilities.pop().expect("one output")));
             let meter = arranging.worker.meter("Arrange");
             move |frontiers| {
                 let turn = steps.turn(frontiers);
@@ -197,7 +197,7 @@ struct Arranging {
 impl Arranging {
     /// Arranges what a turn that began `now` has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
     /// spare time.
-    fn turn(&mut self, turn: Turn, waker: &Waker, now: Instant) -> Vec<Sealing> {
+    fn turn(&mut self, turn: ChainTurn, waker: &Waker, now: Instant) -> Vec<Sealing> {
         let is_idle = turn.out.rows.is_empty() && turn.upto <= self.rows.writer.upper();
         let mut messages: Vec<Sealing> = Vec::new();
         for batch in turn.out.errors {

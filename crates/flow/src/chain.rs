@@ -27,7 +27,7 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
-use crate::drive::{Hold, send};
+use crate::drive::{HeldCapability, send};
 use crate::line::{Advancing, Feed, Frontiers, Line, Link, Meeting, Pulled};
 use crate::opening::{Edges, Open, Opening};
 use crate::parcel::Parcel;
@@ -182,7 +182,7 @@ impl<'s> Chain<'s> {
         let (output, stream) = operator.new_output::<Parcel>();
         let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
         operator.build(move |mut capabilities| {
-            steps.start_with(Hold::new(capabilities.pop().expect("one output")));
+            steps.start_with(HeldCapability::new(capabilities.pop().expect("one output")));
             move |frontiers| {
                 let mut turn = steps.turn(frontiers);
                 if !turn.out.is_empty() {
@@ -201,7 +201,7 @@ impl<'s> Chain<'s> {
         self,
         name: String,
         audience: Option<Audience>,
-        mut end: impl FnMut(Turn, &Waker) + 'static,
+        mut end: impl FnMut(ChainTurn, &Waker) + 'static,
     ) {
         // Returns whether there may be another turn.
         let mut turn_of = move |steps: &mut Steps, frontiers: &Frontiers| {
@@ -259,7 +259,13 @@ impl<'s> Chain<'s> {
     fn steps(self, opening: &mut Opening<'s>, interest: FrontierInterest) -> Steps {
         let Chain { scope, kind, heads, links, as_of, .. } = self;
         let (feeds, waker) = (open_all(heads, opening, interest), opening.waker().clone());
-        Steps { line: Line { feeds, links }, as_of, hold: Hold::none(), waker, meter: scope.worker().meter(kind) }
+        Steps {
+            line: Line { feeds, links },
+            as_of,
+            hold: HeldCapability::none(),
+            waker,
+            meter: scope.worker().meter(kind),
+        }
     }
 }
 
@@ -296,13 +302,13 @@ pub(crate) struct Steps {
     line: Line,
     as_of: Time,
     /// The right to send whatever is kept back.
-    pub hold: Hold,
+    pub hold: HeldCapability,
     waker: Waker,
     meter: Meter,
 }
 
 /// What a turn has brought to the end of a chain.
-pub(crate) struct Turn {
+pub(crate) struct ChainTurn {
     pub out: Output,
     /// No row before this time will come.
     pub upto: Time,
@@ -312,7 +318,7 @@ pub(crate) struct Turn {
 
 impl Steps {
     /// The right to send from the start.
-    pub fn start_with(&mut self, mut hold: Hold) {
+    pub fn start_with(&mut self, mut hold: HeldCapability) {
         hold.release(Some(self.as_of));
         self.hold = hold;
     }
@@ -323,7 +329,7 @@ impl Steps {
     }
 
     /// One turn of all feeds and links.
-    pub fn turn(&mut self, frontiers: &Frontiers) -> Turn {
+    pub fn turn(&mut self, frontiers: &Frontiers) -> ChainTurn {
         let _step = self.meter.step();
         self.waker.begin_turn();
         let Pulled { mut out, upto, pending, has_more } = self.line.turn(frontiers, &mut self.hold);
@@ -331,7 +337,7 @@ impl Steps {
             self.waker.go_on();
         }
         out.rows = out.rows.into_iter().map(Batch::compact).collect();
-        Turn { out, upto, pending }
+        ChainTurn { out, upto, pending }
     }
 
     /// Keeps the right to send from `pending` on, or nothing.

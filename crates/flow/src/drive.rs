@@ -46,19 +46,19 @@ pub fn stateless<'s>(
 }
 
 /// The capability that pending work is to be sent at, in operators that send.
-pub struct Hold {
+pub struct HeldCapability {
     capability: Option<Capability<Time>>,
     sends: bool,
 }
 
-impl Hold {
-    pub(crate) fn new(capability: Capability<Time>) -> Hold {
-        Hold { capability: Some(capability), sends: true }
+impl HeldCapability {
+    pub(crate) fn new(capability: Capability<Time>) -> HeldCapability {
+        HeldCapability { capability: Some(capability), sends: true }
     }
 
     /// That of an operator without an output: nothing is ever held.
-    pub(crate) fn none() -> Hold {
-        Hold { capability: None, sends: false }
+    pub(crate) fn none() -> HeldCapability {
+        HeldCapability { capability: None, sends: false }
     }
 
     pub(crate) fn capability(&self) -> Option<&Capability<Time>> {

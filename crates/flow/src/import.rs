@@ -19,7 +19,7 @@ use anabranch_batch::{Batch, END, Time, Times};
 
 use crate::arrange::advanced_to;
 use crate::chain::Chain;
-use crate::drive::Hold;
+use crate::drive::HeldCapability;
 use crate::line::{Feed, Frontiers, Pulled};
 use crate::opening::{Edges, Open};
 use crate::relay::Subscriber;
@@ -84,7 +84,7 @@ pub fn import(scope: Scope<'_>, imports: Vec<StreamImport>) -> Chain<'_> {
 struct Imports(Vec<ImportState>);
 
 impl Feed for Imports {
-    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut HeldCapability, pulled: &mut Pulled) {
         for import in &mut self.0 {
             let upper = import.pull(&mut pulled.out);
             pulled.reach(upper, (upper < END).then_some(upper));
@@ -104,7 +104,7 @@ pub fn constant(scope: Scope<'_>, as_of: Time, rows: Option<Batch>) -> Chain<'_>
 struct Constant(Option<Batch>);
 
 impl Feed for Constant {
-    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut HeldCapability, pulled: &mut Pulled) {
         self.0.take().into_iter().for_each(|rows| pulled.out.give_rows(rows));
     }
 }

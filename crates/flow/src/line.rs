@@ -8,7 +8,7 @@ use timely::dataflow::channels::Message;
 use timely::dataflow::operators::generic::InputHandleCore;
 use timely::progress::frontier::MutableAntichain;
 
-use crate::drive::{Hold, frontier_of};
+use crate::drive::{HeldCapability, frontier_of};
 use crate::parcel::Parcel;
 use crate::tactic::{Output, Timed};
 use crate::worker::WorkerContext;
@@ -19,7 +19,7 @@ pub type Frontiers = [MutableAntichain<Time>];
 /// Brings rows into an operator.
 pub trait Feed {
     /// What has come since the last call. The hold may be used for everything that was brought and is not put out, the pending included.
-    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled);
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled);
 }
 
 /// What feeds have brought in a turn.
@@ -83,7 +83,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// One turn of all feeds and links.
-    pub fn turn(&mut self, frontiers: &Frontiers, hold: &mut Hold) -> Pulled {
+    pub fn turn(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability) -> Pulled {
         let mut pulled = Pulled::new();
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, &mut pulled));
         for link in &mut self.links {
@@ -101,7 +101,7 @@ impl Line {
 }
 
 impl Feed for Line {
-    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
         let mut own = self.turn(frontiers, hold);
         own.out.rows.drain(..).for_each(|batch| pulled.out.give_rows(batch));
         pulled.take_but_rows(own);
@@ -115,7 +115,7 @@ pub(crate) struct Meeting {
 }
 
 impl Feed for Meeting {
-    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
         let mut met = Pulled::new();
         for (input, line) in self.lines.iter_mut().enumerate() {
             let mut own = line.turn(frontiers, hold);
@@ -136,7 +136,7 @@ pub(crate) struct Edge<P: Pull<Message<Time, Parcel>>> {
 }
 
 impl<P: Pull<Message<Time, Parcel>>> Feed for Edge<P> {
-    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
         self.input.for_each(|message, parcel| {
             hold.lower_to(&message);
             match std::mem::take(parcel) {

@@ -22,7 +22,7 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::InputHandleCore;
 
 use crate::arrange::{SealedStream, Sealing};
-use crate::drive::{Hold, frontier_of};
+use crate::drive::{HeldCapability, frontier_of};
 use crate::import::{Content, Horizon, ImportState, StreamImport};
 use crate::line::{Frontiers, Pulled};
 use crate::opening::{Edges, Opening};
@@ -68,7 +68,7 @@ pub trait RunsFeed {
     fn pull(
         &mut self,
         frontiers: &Frontiers,
-        hold: &mut Hold,
+        hold: &mut HeldCapability,
         pulled: &mut Pulled,
         take: &mut dyn FnMut(Vec<Sealed>, Time),
     ) -> Time;
@@ -115,7 +115,7 @@ impl<P: Pull<Message<Time, Sealing>>> RunsFeed for RunsEdge<P> {
     fn pull(
         &mut self,
         frontiers: &Frontiers,
-        hold: &mut Hold,
+        hold: &mut HeldCapability,
         pulled: &mut Pulled,
         take: &mut dyn FnMut(Vec<Sealed>, Time),
     ) -> Time {
@@ -188,7 +188,7 @@ impl RunsFeed for Importing {
     fn pull(
         &mut self,
         _frontiers: &Frontiers,
-        _hold: &mut Hold,
+        _hold: &mut HeldCapability,
         pulled: &mut Pulled,
         take: &mut dyn FnMut(Vec<Sealed>, Time),
     ) -> Time {

@@ -93,30 +93,30 @@ pub struct Meter {
 
 /// A step that is being made; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct MeteredStep<'a> {
     meter: &'a Meter,
     start: Instant,
 }
 
 impl Meter {
     /// Starts a step.
-    pub fn step(&self) -> Step<'_> {
+    pub fn step(&self) -> MeteredStep<'_> {
         let start = match self.clock.0.round.get() {
             Round::Under(last) => last,
             Round::Outside | Round::Begun => Instant::now(),
         };
-        Step { meter: self, start }
+        MeteredStep { meter: self, start }
     }
 }
 
-impl Step<'_> {
+impl MeteredStep<'_> {
     /// When it began; within a round, what was done since the last step ended is counted with it.
     pub fn start(&self) -> Instant {
         self.start
     }
 }
 
-impl Drop for Step<'_> {
+impl Drop for MeteredStep<'_> {
     fn drop(&mut self) {
         let end = Instant::now();
         let Meter { stats, clock } = self.meter;

@@ -26,7 +26,7 @@ pub struct Waker(Rc<Inner>);
 struct Inner {
     operator: Operator,
     /// Whether the runtime has been told since the last turn began.
-    is_told: Cell<bool>,
+    is_scheduled: Cell<bool>,
     /// Of what the operator arranges.
     audiences: RefCell<Vec<Audience>>,
 }
@@ -41,13 +41,13 @@ impl Waker {
     /// Of an operator of timely.
     pub(crate) fn of_operator(activator: Activator) -> Waker {
         let operator = Operator::Runtime(activator);
-        Waker(Rc::new(Inner { operator, is_told: Cell::new(false), audiences: RefCell::default() }))
+        Waker(Rc::new(Inner { operator, is_scheduled: Cell::new(false), audiences: RefCell::default() }))
     }
 
     /// Of a task, which is awake as soon as it has been made.
     pub(crate) fn of_task(task: TaskWaker) -> Waker {
         let operator = Operator::Task(task);
-        Waker(Rc::new(Inner { operator, is_told: Cell::new(true), audiences: RefCell::default() }))
+        Waker(Rc::new(Inner { operator, is_scheduled: Cell::new(true), audiences: RefCell::default() }))
     }
 
     /// From now on those are woken too.
@@ -57,7 +57,7 @@ impl Waker {
 
     /// Lets the operator have a turn, and those after it that will hear of it.
     pub(crate) fn wake(&self) {
-        if !self.0.is_told.replace(true) {
+        if !self.0.is_scheduled.replace(true) {
             self.schedule();
             if matches!(self.0.operator, Operator::Runtime(_)) {
                 self.0.audiences.borrow().iter().for_each(Audience::wake);
@@ -67,7 +67,7 @@ impl Waker {
 
     /// Lets the operator go on with what it has.
     pub(crate) fn go_on(&self) {
-        if !self.0.is_told.replace(true) {
+        if !self.0.is_scheduled.replace(true) {
             self.schedule();
         }
     }
@@ -89,6 +89,6 @@ impl Waker {
 
     /// The operator's turn begins: whoever wakes it from now on means the next one.
     pub(crate) fn begin_turn(&self) {
-        self.0.is_told.set(false);
+        self.0.is_scheduled.set(false);
     }
 }

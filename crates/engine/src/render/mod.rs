@@ -32,8 +32,8 @@ use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
 use anabranch_operators::relational::join::{JoinSpec, join};
-use anabranch_operators::relational::semi_join::{MatchedSpec, matched};
-use anabranch_operators::relational::set_operation::Multiplicity;
+use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
+use anabranch_operators::relational::set_operation::SetOperation;
 use anabranch_operators::relational::threshold::Threshold;
 use arrow::datatypes::DataType;
 
@@ -189,8 +189,8 @@ impl<'s> Renderer<'s, '_, '_> {
                 };
                 join(self.arranged(*left), self.arranged(*right), spec)
             }
-            Step::Matched { left, right, matched: step } => {
-                let spec = MatchedSpec {
+            Step::SemiJoin { left, right, semi_join: step } => {
+                let spec = SemiJoinSpec {
                     left_key: step.left_key.clone(),
                     right_key: step.right_key.clone(),
                     nulls: step.nulls,
@@ -200,7 +200,7 @@ impl<'s> Renderer<'s, '_, '_> {
                     stage: step.stage.clone(),
                     as_of,
                 };
-                matched(self.arranged(*left), self.arranged(*right), spec)
+                semi_join(self.arranged(*left), self.arranged(*right), spec)
             }
             Step::Asof { left, right, asof } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
@@ -217,14 +217,14 @@ impl<'s> Renderer<'s, '_, '_> {
                 let key_out = (0..keys.len()).collect();
                 self.chain(*input).then_timed("Aggregate", keys, Box::new(tactic), Some(key_out))
             }
-            Step::Multiplicity { inputs, operation, types } => {
-                let tactic = Box::new(Multiplicity::new(*operation, types.clone()));
+            Step::SetOperation { inputs, operation, types } => {
+                let tactic = Box::new(SetOperation::new(*operation, types.clone()));
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
-                    return self.chain(input).then_timed("Multiplicity", key.clone(), tactic, Some(key));
+                    return self.chain(input).then_timed("SetOperation", key.clone(), tactic, Some(key));
                 }
                 let inputs = inputs.iter().map(|input| (self.chain(*input), key.clone())).collect();
-                timed(inputs, "Multiplicity", as_of, tactic)
+                timed(inputs, "SetOperation", as_of, tactic)
             }
             Step::Threshold { rows, scalars, comparison } => {
                 let inputs = vec![(self.chain(*rows), vec![]), (self.chain(*scalars), vec![])];

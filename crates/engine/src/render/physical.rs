@@ -74,11 +74,11 @@ impl Step {
             | Step::Aggregate { input, .. }
             | Step::TopK { input, .. }
             | Step::Recognize { input, .. } => vec![*input],
-            Step::Join { left, right, .. } | Step::Matched { left, right, .. } | Step::Asof { left, right, .. } => {
+            Step::Join { left, right, .. } | Step::SemiJoin { left, right, .. } | Step::Asof { left, right, .. } => {
                 vec![*left, *right]
             }
             Step::Threshold { rows, scalars, .. } => vec![*rows, *scalars],
-            Step::Union { inputs } | Step::Multiplicity { inputs, .. } | Step::Temporal { inputs, .. } => {
+            Step::Union { inputs } | Step::SetOperation { inputs, .. } | Step::Temporal { inputs, .. } => {
                 inputs.clone()
             }
         }
@@ -131,10 +131,10 @@ pub enum Step {
         join: JoinStep,
     },
     /// Two arrangements; yields a stream.
-    Matched {
+    SemiJoin {
         left: StepId,
         right: StepId,
-        matched: MatchedStep,
+        semi_join: SemiJoinStep,
     },
     /// Two streams; yields a stream.
     Asof {
@@ -147,7 +147,7 @@ pub enum Step {
         aggregate: AggregateSpec,
     },
     /// Distinct and the set operations: one or two inputs.
-    Multiplicity {
+    SetOperation {
         inputs: Vec<StepId>,
         operation: Operation,
         types: Vec<DataType>,
@@ -184,9 +184,9 @@ pub struct JoinStep {
     pub stage: Stage,
 }
 
-/// As [`anabranch_operators::relational::semi_join::MatchedSpec`], without the time.
+/// As [`anabranch_operators::relational::semi_join::SemiJoinSpec`], without the time.
 #[derive(Clone)]
-pub struct MatchedStep {
+pub struct SemiJoinStep {
     pub left_key: Vec<usize>,
     pub right_key: Vec<usize>,
     pub nulls: NullKeys,

@@ -208,7 +208,7 @@ impl<'a> Preparer<'a> {
             Node::Distinct { input } => {
                 let types = types_of(&input.schema);
                 let inputs = vec![self.stream(input)?];
-                Ok(self.push(Step::Multiplicity { inputs, operation: Operation::Distinct, types }))
+                Ok(self.push(Step::SetOperation { inputs, operation: Operation::Distinct, types }))
             }
             Node::TopK { input, top } => {
                 let top = top_k_spec(top, types_of(&input.schema));
@@ -233,7 +233,7 @@ impl<'a> Preparer<'a> {
                     SetOperation::Except => Operation::Except,
                     SetOperation::Intersect => Operation::Intersect,
                 };
-                Ok(self.push(Step::Multiplicity { inputs, operation, types }))
+                Ok(self.push(Step::SetOperation { inputs, operation, types }))
             }
             Node::Temporal { verb, inputs } => self.temporal(plan, verb, inputs),
         }

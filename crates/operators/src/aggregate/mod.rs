@@ -66,7 +66,7 @@ use crate::aggregate::portions::{TURN_ROWS, is_one_large_time, portions};
 use crate::aggregate::segments::Segments;
 use anabranch_flow::pending::{Pending, cut_in_time};
 use anabranch_flow::tactic::{Output, Timed};
-use calls::{CallState, Turn};
+use calls::{AggregateTurn, CallState};
 use output::{Outcome, assemble, assemble_pieces};
 
 /// Rows of many times that are worked on together: what they put out, twice as many rows of results, is passed on while it is in the cache.
@@ -280,7 +280,7 @@ impl Aggregate {
         let is_ordered = self.calls.iter().any(CallState::is_ordered);
         let keys = is_ordered.then(|| self.touched_keys(batch, hashes_of(batch), &segments));
         let n_slots = self.multiplicities.len();
-        let turn = Turn {
+        let turn = AggregateTurn {
             batch,
             segments: &segments,
             multiplicities: &multiplicities,

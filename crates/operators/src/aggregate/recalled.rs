@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Times};
 use arrow::array::new_null_array;
 
-use super::calls::Turn;
+use super::calls::AggregateTurn;
 use super::output::{Outcome, assemble};
 use super::{Aggregate, Rows};
 use crate::aggregate::group_table::Touched;
@@ -46,7 +46,7 @@ impl Aggregate {
         let multiplicities: Vec<Diff> = slots.iter().map(|&slot| self.multiplicities[slot as usize]).collect();
         let is_there = |&multiplicity: &Diff| self.rows != Rows::Grouped || multiplicity > 0;
         let alive: Vec<[bool; 2]> = multiplicities.iter().map(|multiplicity| [false, is_there(multiplicity)]).collect();
-        let turn = Turn {
+        let turn = AggregateTurn {
             batch: &batch,
             segments: &segments,
             multiplicities: &vec![0; len],

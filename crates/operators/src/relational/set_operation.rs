@@ -54,7 +54,7 @@ impl Operation {
 
 /// The tactic. See the module's page.
 #[derive(Debug)]
-pub struct Multiplicity {
+pub struct SetOperation {
     operation: Operation,
     n_columns: usize,
     /// What waits of the left and the right input.
@@ -66,12 +66,12 @@ pub struct Multiplicity {
     counts: Vec<[Diff; 2]>,
 }
 
-impl Multiplicity {
+impl SetOperation {
     /// An operation over nothing, for rows of these types (both inputs').
-    pub fn new(operation: Operation, types: Vec<DataType>) -> Multiplicity {
+    pub fn new(operation: Operation, types: Vec<DataType>) -> SetOperation {
         let (pending, rows) = (Default::default(), GroupTable::new(&types));
         let complete = VecDeque::new();
-        Multiplicity { operation, n_columns: types.len(), pending, complete, rows, counts: Vec::new() }
+        SetOperation { operation, n_columns: types.len(), pending, complete, rows, counts: Vec::new() }
     }
 
     /// Distinct rows in memory.
@@ -137,7 +137,7 @@ impl Multiplicity {
     }
 }
 
-impl Timed for Multiplicity {
+impl Timed for SetOperation {
     fn push(&mut self, input: usize, batch: Batch) {
         assert!(input < 2 && (input == 0 || self.operation != Operation::Distinct), "the operation has such an input");
         self.pending[input].push(batch);

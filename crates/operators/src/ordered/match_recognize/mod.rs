@@ -33,7 +33,7 @@ use anabranch_batch::order::Direction;
 use arrow::datatypes::DataType;
 
 use crate::expression::ExpressionRef;
-pub use program::{Pattern, Program};
+pub use program::{Program, RowPattern};
 pub use search::BACKTRACKS_MAX;
 pub use tactic::Recognize;
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::program::{Program, Step};
+use super::program::{Instruction, Program};
 
 /// Most times that the search for a match goes back, where conditions depend on the match so far.
 pub const BACKTRACKS_MAX: usize = 1 << 20;
@@ -46,18 +46,18 @@ impl<'a> Search<'a> {
         let (mut step, mut row, mut n_back) = (0, start, 0);
         loop {
             let goes_on = match self.program.steps[step] {
-                Step::Take(variable) if row < end => {
+                Instruction::Take(variable) if row < end => {
                     self.labels.push(variable);
                     let is_met = meets(row, &self.labels)?;
                     (step, row) = (step + 1, row + 1);
                     is_met
                 }
-                Step::Take(_) => false,
-                Step::Jump(to) => {
+                Instruction::Take(_) => false,
+                Instruction::Jump(to) => {
                     step = to;
                     true
                 }
-                Step::Fork(first, second) => {
+                Instruction::Fork(first, second) => {
                     let is_new = self.failed.as_mut().is_none_or(|failed| failed.insert((step as u32, row as u32)));
                     if is_new {
                         self.choices.push((second, row));
@@ -65,12 +65,12 @@ impl<'a> Search<'a> {
                     }
                     is_new
                 }
-                Step::End if row > start => {
+                Instruction::End if row > start => {
                     // (The forks on the way to a match have not failed.)
                     self.forget();
                     return Ok(true);
                 }
-                Step::End => false,
+                Instruction::End => false,
             };
             if goes_on {
                 continue;

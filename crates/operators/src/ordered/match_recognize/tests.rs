@@ -28,9 +28,9 @@ fn cell(end: End, variable: Option<usize>, offset: i64) -> Cell {
 
 /// Key, time, value: a value and then smaller and smaller ones; `before` is what a value is compared with.
 fn falls(before: Cell) -> Recognize {
-    let pattern = Pattern::Sequence(vec![
-        Pattern::Variable(0),
-        Pattern::Repeat { part: Box::new(Pattern::Variable(1)), min: 1, max: None, is_reluctant: false },
+    let pattern = RowPattern::Sequence(vec![
+        RowPattern::Variable(0),
+        RowPattern::Repeat { part: Box::new(RowPattern::Variable(1)), min: 1, max: None, is_reluctant: false },
     ]);
     let count = CellValue::Fold { function: Fold::Count, column: None, variable: None };
     Recognize::new(RecognizeSpec {
@@ -101,20 +101,20 @@ fn matches_follow_the_rows_of_their_partition() {
 
 #[test]
 fn programs_prefer_what_patterns_prefer() {
-    let variable = |number| Pattern::Variable(number);
+    let variable = |number| RowPattern::Variable(number);
     let repeat =
-        |part: Pattern, min, max, is_reluctant| Pattern::Repeat { part: Box::new(part), min, max, is_reluctant };
+        |part: RowPattern, min, max, is_reluctant| RowPattern::Repeat { part: Box::new(part), min, max, is_reluctant };
     // What the variables of a match of n rows are, if every row may be taken for every variable.
-    let labels = |pattern: Pattern, n: usize| {
+    let labels = |pattern: RowPattern, n: usize| {
         let program = Program::new(&pattern).unwrap();
         let mut search = super::search::Search::new(&program, false);
         search.run(0, n, &mut |_, _| Ok(true)).unwrap().then(|| search.labels.clone())
     };
-    let greedy = Pattern::Sequence(vec![repeat(variable(0), 0, None, false), variable(1)]);
+    let greedy = RowPattern::Sequence(vec![repeat(variable(0), 0, None, false), variable(1)]);
     assert_eq!(labels(greedy, 4), Some(vec![0, 0, 0, 1]));
-    let reluctant = Pattern::Sequence(vec![repeat(variable(0), 0, None, true), variable(1)]);
+    let reluctant = RowPattern::Sequence(vec![repeat(variable(0), 0, None, true), variable(1)]);
     assert_eq!(labels(reluctant, 4), Some(vec![1]));
-    let first = Pattern::Alternatives(vec![Pattern::Sequence(vec![variable(0), variable(1)]), variable(2)]);
+    let first = RowPattern::Alternatives(vec![RowPattern::Sequence(vec![variable(0), variable(1)]), variable(2)]);
     assert_eq!((labels(first.clone(), 2), labels(first, 1)), (Some(vec![0, 1]), Some(vec![2])));
     let nested = repeat(repeat(variable(0), 0, Some(2), false), 2, None, false);
     assert_eq!((labels(nested.clone(), 5), labels(nested, 0)), (Some(vec![0; 5]), None));

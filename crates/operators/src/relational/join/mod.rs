@@ -27,7 +27,7 @@ use anabranch_batch::{END, Time};
 
 use crate::stateless::filter_project::Stage;
 use anabranch_flow::chain::Chain;
-use anabranch_flow::drive::Hold;
+use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
@@ -78,7 +78,7 @@ struct JoinFeed {
 }
 
 impl Feed for JoinFeed {
-    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
         let JoinFeed { sides: [left, right], state } = self;
         let mut pull = |feed: &mut Box<dyn RunsFeed>, side| {
             feed.pull(frontiers, hold, pulled, &mut |runs, time| state.accept(side, runs, time))

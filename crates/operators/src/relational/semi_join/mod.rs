@@ -31,12 +31,12 @@ use anabranch_batch::Time;
 use crate::expression::ExpressionRef;
 use crate::stateless::filter_project::Stage;
 use anabranch_flow::chain::Chain;
-use anabranch_flow::drive::Hold;
+use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
 use anabranch_flow::{Edges, Open};
-pub use tactic::Matched;
+pub use tactic::SemiJoin;
 use tactic::{Changed, Interval};
 
 /// Which left rows to yield.
@@ -63,7 +63,7 @@ pub struct Residual {
 
 /// What to match on, and what to yield.
 #[derive(Clone)]
-pub struct MatchedSpec {
+pub struct SemiJoinSpec {
     /// Key columns of the left arrangement.
     pub left_key: Vec<usize>,
     /// Key columns of the right arrangement.
@@ -82,25 +82,25 @@ pub struct MatchedSpec {
     pub as_of: Time,
 }
 
-/// Runs a [`Matched`] over two arrangements.
-pub fn matched<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: MatchedSpec) -> Chain<'s> {
+/// Runs a [`SemiJoin`] over two arrangements.
+pub fn semi_join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: SemiJoinSpec) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
     let edges = Edges::of_any([left.edges(), right.edges()]);
     let open: Open<'s> = Box::new(move |opening| {
         let (left_reader, left) = opening.runs(left);
         let (right_reader, right) = opening.runs(right);
         let readers = Readers { left: left_reader, right: right_reader };
-        let tactic = Matched::new(spec);
+        let tactic = SemiJoin::new(spec);
         let (runs, interval) = ([vec![], vec![]], None);
-        Box::new(MatchedFeed { sides: [left, right], tactic, readers, runs, interval, as_of, done: Time::MIN })
+        Box::new(SemiJoinFeed { sides: [left, right], tactic, readers, runs, interval, as_of, done: Time::MIN })
     });
-    Chain::of_feed(scope, "Match", as_of, edges, open)
+    Chain::of_feed(scope, "SemiJoin", as_of, edges, open)
 }
 
 /// The tactic as a feed: runs wait until both sides are complete.
-struct MatchedFeed {
+struct SemiJoinFeed {
     sides: [Box<dyn RunsFeed>; 2],
-    tactic: Matched,
+    tactic: SemiJoin,
     readers: Readers,
     /// Runs of each side that are not complete on both.
     runs: [Vec<Sealed>; 2],
@@ -110,8 +110,8 @@ struct MatchedFeed {
     done: Time,
 }
 
-impl Feed for MatchedFeed {
-    fn pull(&mut self, frontiers: &Frontiers, hold: &mut Hold, pulled: &mut Pulled) {
+impl Feed for SemiJoinFeed {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
         let sides = self.sides.iter_mut().zip(&mut self.runs);
         let reached =
             sides.map(|(feed, runs)| feed.pull(frontiers, hold, pulled, &mut |sealed, _time| runs.extend(sealed)));
@@ -130,7 +130,7 @@ impl Feed for MatchedFeed {
     }
 }
 
-impl MatchedFeed {
+impl SemiJoinFeed {
     /// A turn's work on the changes before `upto`.
     fn work(&mut self, upto: Time, out: &mut Output) {
         let [left, right] = &self.runs;

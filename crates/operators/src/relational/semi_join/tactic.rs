@@ -9,7 +9,7 @@ use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, BooleanArray};
 
 use super::transitions::FlipLists;
-use super::{Keep, MatchedSpec, Residual};
+use super::{Keep, Residual, SemiJoinSpec};
 use crate::stateless::filter_project::evaluate_mask;
 use anabranch_flow::pending::split_at;
 use anabranch_flow::tactic::Output;
@@ -21,8 +21,8 @@ const ROWS_PER_TURN: usize = 1 << 16;
 const PAIRS_MAX: usize = 1 << 16;
 
 /// The tactic; it keeps nothing between intervals.
-pub struct Matched {
-    spec: MatchedSpec,
+pub struct SemiJoin {
+    spec: SemiJoinSpec,
 }
 
 /// Left rows whose answer is wanted.
@@ -87,10 +87,10 @@ pub(super) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> 
     Batch::concat(&parts)
 }
 
-impl Matched {
+impl SemiJoin {
     /// A tactic for a join.
-    pub fn new(spec: MatchedSpec) -> Matched {
-        Matched { spec }
+    pub fn new(spec: SemiJoinSpec) -> SemiJoin {
+        SemiJoin { spec }
     }
 
     /// Begins an interval.

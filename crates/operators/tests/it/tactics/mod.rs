@@ -3,8 +3,8 @@
 
 mod aggregate;
 mod aggregate_model;
-mod multiplicity;
 mod random;
+mod set_operation;
 mod top_k;
 mod types;
 

@@ -1,7 +1,7 @@
 //! Set operations against their definition.
 
 use anabranch_flow::tactic::Timed;
-use anabranch_operators::relational::set_operation::{Multiplicity, Operation};
+use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn check(operation: Operation) {
     with_seeds(|random| {
         let n_inputs = if operation == Operation::Distinct { 1 } else { 2 };
         let inputs: Vec<Vec<Update>> = (0..n_inputs).map(|_| narrow(updates(random, 120))).collect();
-        let mut tactic = Multiplicity::new(operation, types());
+        let mut tactic = SetOperation::new(operation, types());
         let collected = run(&mut tactic, &inputs, random);
         for at in 0..=TIMES {
             assert_eq!(collected.rows_at(at), expected(operation, &inputs, at), "at {at}");
@@ -85,7 +85,7 @@ fn memory_is_given_back_when_many_rows_vanish() {
     }
     let keys: ArrayRef = Arc::new((0..200_000).collect::<Int64Array>());
     let rows = Batch::new(vec![keys], Times::Constant(1), Diffs::Constant(1));
-    let mut tactic = Multiplicity::new(Operation::Distinct, vec![DataType::Int64]);
+    let mut tactic = SetOperation::new(Operation::Distinct, vec![DataType::Int64]);
     tactic.push(0, rows.clone());
     tactic.advance(2, &mut Output::default());
     let full = tactic.size_bytes();
