@@ -59,8 +59,8 @@ pub use aggregate::{
     max, median, min, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k, variance,
     variance_population,
 };
+pub use anabranch_flow::egress::Item;
 pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
-pub use anabranch_operators::temporal::egress::Item;
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
 pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;

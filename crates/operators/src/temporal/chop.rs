@@ -15,8 +15,8 @@ use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;
 use std::collections::BTreeMap;
 
-use crate::portions::TURN_ROWS;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::paced::TURN_ROWS;
+use anabranch_flow::tactic::{Output, Timed};
 
 use super::events::{Emit, EventQueue, Kind, Ready, kind};
 use super::rows::RowSet;

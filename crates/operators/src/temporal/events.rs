@@ -9,7 +9,7 @@ use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, gather};
 use arrow::array::ArrayRef;
 use arrow::buffer::ScalarBuffer;
 
-use crate::pending::Pending;
+use anabranch_flow::pending::Pending;
 
 use super::rows::RowStore;
 use super::ticks::starts_only;

@@ -23,7 +23,7 @@
 use anabranch_batch::{Batch, END, Time, Until};
 
 use super::ticks::{Grid, add, ceil, map_times, starts_only};
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// The windows. All but the offset are positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,8 +20,8 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 
 use super::ticks::{Event, FIRST, add, event};
-use crate::stage::error_rows;
-use crate::tactic::Output;
+use crate::stateless::filter_project::error_rows;
+use anabranch_flow::tactic::Output;
 
 /// What becomes of end edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
