@@ -7,7 +7,7 @@
 //! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie. Very many rows are sorted in pieces, which become
 //! the parts of a run that the spine merges: a copy more, where their keys do not come in order, but by fuel, and nothing as large as all of them is made on the way.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, END, Time, Times, equal};
 use arrow::array::BooleanArray;
@@ -28,20 +28,20 @@ const CANCELLED_PART: usize = 16;
 /// Unsorted batches in, a sorted run out.
 #[derive(Debug)]
 pub struct Builder {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     /// Without absent rows or lifetimes, not empty; each with its earliest time.
     held: Vec<(Time, Batch)>,
     /// Rows of `held`.
     rows: usize,
     /// What was sorted already, each piece of one time.
-    pieces: Vec<Rc<Run>>,
+    pieces: Vec<Arc<Run>>,
     /// The earliest and the latest time of all updates.
     span: Option<(Time, Time)>,
 }
 
 impl Builder {
     /// A builder that holds nothing.
-    pub fn new(layout: Rc<Layout>) -> Builder {
+    pub fn new(layout: Arc<Layout>) -> Builder {
         Builder { layout, held: Vec::new(), rows: 0, pieces: Vec::new(), span: None }
     }
 
@@ -78,8 +78,8 @@ impl Builder {
         self.rows = 0;
         for chunks in sort_pieces(&self.layout, held, Time::MIN) {
             // (It is no run of a spine yet, and covers no interval.)
-            let piece = Run::new(Rc::clone(&self.layout), Time::MIN, Time::MIN, Time::MIN, chunks);
-            self.pieces.push(Rc::new(piece));
+            let piece = Run::new(Arc::clone(&self.layout), Time::MIN, Time::MIN, Time::MIN, chunks);
+            self.pieces.push(Arc::new(piece));
         }
     }
 
@@ -138,11 +138,11 @@ impl Builder {
         assert!(self.min_time().is_none_or(|time| lower <= time), "no update is earlier than the last sealed upper");
         assert!(since == Time::MIN || since < upper, "times are moved inside the interval only");
         let due = self.take_before(upper);
-        let is_due = |piece: &mut Rc<Run>| upper == END || piece.time_max() < upper;
+        let is_due = |piece: &mut Arc<Run>| upper == END || piece.time_max() < upper;
         let pieces = self.pieces.extract_if(.., is_due).map(|piece| piece.chunks().to_vec());
         let parts = pieces.chain(sort_pieces(&self.layout, due, since)).collect();
         self.set_span();
-        Run::from_parts(Rc::clone(&self.layout), lower, upper, since, parts)
+        Run::from_parts(Arc::clone(&self.layout), lower, upper, since, parts)
     }
 
     fn take_before(&mut self, upper: Time) -> Vec<Batch> {
@@ -184,7 +184,7 @@ fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
 }
 
 /// Batches sorted in pieces, each a list of chunks.
-fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Rc<Chunk>>> {
+fn sort_pieces(layout: &Arc<Layout>, batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Arc<Chunk>>> {
     into_pieces(batches).into_iter().filter_map(move |piece| {
         let batch = Batch::concat(&piece)?;
         drop(piece);
@@ -194,7 +194,7 @@ fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> impl It
 }
 
 /// Sorts and consolidates a batch.
-fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> {
+fn sort_batch(layout: &Arc<Layout>, batch: Batch, since: Time) -> Vec<Arc<Chunk>> {
     let batch = batch.with_key(&layout.key);
     let (words, value_exact) = layout.value_words(batch.columns(), batch.len());
     let exact = Exact { key: layout.is_key_exact(batch.columns()), value: value_exact };
@@ -212,9 +212,9 @@ fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> 
         columns: batch.columns().clone(),
     };
     if batch.len() == 1 {
-        return chunk_of_row(layout, &source, hashes[0], words[0], since).into_iter().map(Rc::new).collect();
+        return chunk_of_row(layout, &source, hashes[0], words[0], since).into_iter().map(Arc::new).collect();
     }
-    let mut pending = Pending::new(Rc::clone(layout), since);
+    let mut pending = Pending::new(Arc::clone(layout), since);
     pending.add_source(source);
     pending.take(&Block { hashes: hashes.to_vec(), words, picks: Vec::new() }, false);
     pending.make_chunks()

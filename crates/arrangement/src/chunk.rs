@@ -7,7 +7,7 @@
 //! it is asked for. That is done in spare time, for runs which stay.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
@@ -231,16 +231,16 @@ impl Chunk {
     }
 
     /// The rows from `start` on, sharing memory with this chunk.
-    pub(crate) fn tail(self: &Rc<Chunk>, start: usize) -> Rc<Chunk> {
+    pub(crate) fn tail(self: &Arc<Chunk>, start: usize) -> Arc<Chunk> {
         self.slice(start, self.len() - start)
     }
 
     /// Some rows, sharing memory with this chunk.
-    pub(crate) fn slice(self: &Rc<Chunk>, start: usize, rows: usize) -> Rc<Chunk> {
+    pub(crate) fn slice(self: &Arc<Chunk>, start: usize, rows: usize) -> Arc<Chunk> {
         if rows == self.len() {
-            return Rc::clone(self);
+            return Arc::clone(self);
         }
-        Rc::new(Chunk {
+        Arc::new(Chunk {
             columns: self.slice_columns(start, rows),
             packed_key: self.packed_key,
             key_hashes: self.key_hashes.slice(start, rows),
@@ -257,11 +257,11 @@ impl Chunk {
 
     /// The same rows with times before `since` advanced to it, sharing memory. `None` if rows might become equal by that, or if
     /// the times would have to be copied. O(1), or O(rows) where they have times of their own.
-    pub(crate) fn advanced(self: &Rc<Chunk>, layout: &Layout, since: Time) -> Option<Rc<Chunk>> {
+    pub(crate) fn advanced(self: &Arc<Chunk>, layout: &Layout, since: Time) -> Option<Arc<Chunk>> {
         match self.times {
-            _ if since <= self.facts.time_min => Some(Rc::clone(self)),
+            _ if since <= self.facts.time_min => Some(Arc::clone(self)),
             Times::Column(_) if since < self.facts.time_max || self.has_ties(layout) => None,
-            Times::Column(_) | Times::Constant(_) => Some(Rc::new(Chunk {
+            Times::Column(_) | Times::Constant(_) => Some(Arc::new(Chunk {
                 columns: self.columns.clone(),
                 packed_key: self.packed_key,
                 key_hashes: self.key_hashes.clone(),
@@ -281,9 +281,9 @@ impl Chunk {
     }
 
     /// The rows with times up to `at`; `None` when there is none.
-    pub(crate) fn until(self: &Rc<Chunk>, layout: &Layout, at: Time) -> Option<Rc<Chunk>> {
+    pub(crate) fn until(self: &Arc<Chunk>, layout: &Layout, at: Time) -> Option<Arc<Chunk>> {
         if self.facts.time_max <= at {
-            return Some(Rc::clone(self));
+            return Some(Arc::clone(self));
         }
         let rows: Vec<u32> = (0..self.len()).filter(|&row| self.times.get(row) <= at).map(|row| row as u32).collect();
         if rows.is_empty() {
@@ -301,11 +301,11 @@ impl Chunk {
             exact: self.facts.exact,
             key_unique: self.facts.key_unique,
         };
-        Some(Rc::new(Chunk::new(layout, rows)))
+        Some(Arc::new(Chunk::new(layout, rows)))
     }
 
     /// The same rows, packed; `None` if they are already, or if that does not pay. O(rows).
-    pub(crate) fn packed(&self, layout: &Layout) -> Option<Rc<Chunk>> {
+    pub(crate) fn packed(&self, layout: &Layout) -> Option<Arc<Chunk>> {
         if self.is_packed() {
             return None;
         }
@@ -321,7 +321,7 @@ impl Chunk {
             facts: self.facts,
         };
         chunk.facts.size_bytes = chunk.measure_bytes();
-        Some(Rc::new(chunk))
+        Some(Arc::new(chunk))
     }
 
     fn slice_columns(&self, start: usize, rows: usize) -> Columns {
@@ -360,7 +360,7 @@ pub(crate) fn leave_out(columns: &[ArrayRef], key: usize) -> Columns {
 ///
 /// # Panics
 /// If there is no chunk for a pick, the chunks are of different layouts, or a row is out of bounds.
-pub fn gather_rows(chunks: &[Rc<Chunk>], columns: &[usize], picks: &[(u32, u32)]) -> Columns {
+pub fn gather_rows(chunks: &[Arc<Chunk>], columns: &[usize], picks: &[(u32, u32)]) -> Columns {
     let is_packed = |column: usize| chunks.iter().any(|chunk| chunk.packed_key == Some(column));
     let stored: Vec<usize> = columns.iter().copied().filter(|&column| !is_packed(column)).collect();
     let sources: Vec<Columns> = chunks.iter().map(|chunk| pick_columns(&chunk.columns, &stored)).collect();
@@ -378,7 +378,7 @@ pub fn gather_rows(chunks: &[Rc<Chunk>], columns: &[usize], picks: &[(u32, u32)]
 }
 
 /// The key column of picked rows, of chunks of which some are packed.
-fn gather_key(chunks: &[Rc<Chunk>], key: usize, picks: &[(u32, u32)]) -> ArrayRef {
+fn gather_key(chunks: &[Arc<Chunk>], key: usize, picks: &[(u32, u32)]) -> ArrayRef {
     if chunks.iter().all(|chunk| chunk.facts.exact.key) {
         let hashes: Vec<u64> =
             picks.iter().map(|&(chunk, row)| chunks[chunk as usize].key_hashes.at(row as usize)).collect();

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Diff, Time};
@@ -26,9 +26,9 @@ use crate::{Chunk, Keys, Layout, Run, ValueOrder};
 #[derive(Debug)]
 pub struct ValueCursor {
     layout: Layout,
-    runs: Vec<Rc<Run>>,
+    runs: Vec<Arc<Run>>,
     /// All chunks of all runs.
-    chunks: Vec<Rc<Chunk>>,
+    chunks: Vec<Arc<Chunk>>,
     /// One per part of a run that holds the key: the next row.
     heads: Vec<Head>,
     /// Where the keys of a block are.
@@ -75,7 +75,7 @@ impl ValueCursor {
     ///
     /// # Panics
     /// If the layout does not sort values.
-    pub fn new(layout: &Layout, runs: &[Rc<Run>]) -> ValueCursor {
+    pub fn new(layout: &Layout, runs: &[Arc<Run>]) -> ValueCursor {
         assert!(matches!(layout.values, ValueOrder::Sorted(_)), "walking values in order needs values in order");
         ValueCursor {
             layout: layout.clone(),
@@ -140,7 +140,7 @@ impl ValueCursor {
     }
 
     /// The chunks that positions refer to.
-    pub fn chunks(&self) -> &[Rc<Chunk>] {
+    pub fn chunks(&self) -> &[Arc<Chunk>] {
         &self.chunks
     }
 
@@ -206,7 +206,7 @@ impl Located {
     }
 
     /// Locates the block of keys that starts at `key`.
-    fn locate(&mut self, runs: &[Rc<Run>], chunks: &[Rc<Chunk>], keys: &Keys, key: usize) {
+    fn locate(&mut self, runs: &[Arc<Run>], chunks: &[Arc<Chunk>], keys: &Keys, key: usize) {
         self.keys = key..keys.len().min(key + BLOCK_KEYS);
         self.hashes.clear();
         self.hashes.extend_from_slice(&keys.hashes()[self.keys.clone()]);
@@ -249,7 +249,7 @@ impl Located {
 }
 
 /// A search in each part: index of its first chunk among all chunks, of the chunk after its last, and the search.
-fn searches(runs: &[Rc<Run>], n_keys: usize) -> Vec<(u32, u32, Search<'_>)> {
+fn searches(runs: &[Arc<Run>], n_keys: usize) -> Vec<(u32, u32, Search<'_>)> {
     let mut offset = 0;
     let mut searches = Vec::new();
     for run in runs {
@@ -264,7 +264,7 @@ fn searches(runs: &[Rc<Run>], n_keys: usize) -> Vec<(u32, u32, Search<'_>)> {
 }
 
 /// The first row with the key, starting at the first row with its hash.
-fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key: usize) -> Option<Head> {
+fn find_key(layout: &Layout, chunks: &[Arc<Chunk>], head: Head, keys: &Keys, key: usize) -> Option<Head> {
     let mut head = with_word(chunks, head);
     loop {
         let chunk = &chunks[head.chunk as usize];
@@ -284,7 +284,7 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
 }
 
 /// The first row of the head's key, from the head on, whose word is at least `word`.
-fn find_word(layout: &Layout, chunks: &[Rc<Chunk>], mut head: Head, word: u64) -> Option<Head> {
+fn find_word(layout: &Layout, chunks: &[Arc<Chunk>], mut head: Head, word: u64) -> Option<Head> {
     while head.word < word {
         let chunk = &chunks[head.chunk as usize];
         // Where a hash is one key, its words ascend.
@@ -316,7 +316,7 @@ fn last_of(start: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
 }
 
 /// The row after, if it has the same key.
-fn next_row(layout: &Layout, chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
+fn next_row(layout: &Layout, chunks: &[Arc<Chunk>], head: Head) -> Option<Head> {
     let next = next_with_hash(chunks, head)?;
     let (a, b) = (&chunks[head.chunk as usize], &chunks[next.chunk as usize]);
     let is_known = a.facts().exact.and(b.facts().exact).key || (head.chunk == next.chunk && a.facts().key_unique);
@@ -326,7 +326,7 @@ fn next_row(layout: &Layout, chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
 }
 
 /// The row after, if its key has the same hash.
-fn next_with_hash(chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
+fn next_with_hash(chunks: &[Arc<Chunk>], head: Head) -> Option<Head> {
     let mut next = Head { row: head.row + 1, ..head };
     if next.row as usize == chunks[head.chunk as usize].len() {
         next = Head { row: 0, chunk: head.chunk + 1, ..head };
@@ -336,11 +336,11 @@ fn next_with_hash(chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
     has_hash.then(|| with_word(chunks, next))
 }
 
-fn with_word(chunks: &[Rc<Chunk>], head: Head) -> Head {
+fn with_word(chunks: &[Arc<Chunk>], head: Head) -> Head {
     Head { word: read_word(chunks, head), ..head }
 }
 
-fn read_word(chunks: &[Rc<Chunk>], head: Head) -> u64 {
+fn read_word(chunks: &[Arc<Chunk>], head: Head) -> u64 {
     chunks[head.chunk as usize].stored_words().expect("sorted values store their words")[head.row as usize]
 }
 

@@ -12,6 +12,7 @@
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, END, Time};
 
@@ -36,7 +37,7 @@ pub struct Audience {
 #[derive(Debug)]
 pub struct Reader {
     shared: Rc<RefCell<Shared>>,
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     hold: HoldId,
     since: Time,
     /// Who reads; for people. Empty unless named.
@@ -61,7 +62,7 @@ pub struct Stats {
 }
 
 /// An arrangement without updates, and its first reader, which holds every time.
-pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
+pub fn arrangement(layout: Arc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
     let shared = Rc::new(RefCell::new(Shared::new(&layout, effort, None)));
     (Writer { shared: Rc::clone(&shared) }, Reader::new(shared, layout, Time::MIN, Rc::from("")))
 }
@@ -69,7 +70,7 @@ pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) 
 impl Writer {
     /// An arrangement without updates for what goes with these rows, seldom, and is read by who reads them: until something is written to it, it is complete
     /// where this one is, and nobody is woken. Cost: none, until then.
-    pub fn beside(&self, layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
+    pub fn beside(&self, layout: Arc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
         let shared = Shared::new(&layout, effort, Some(&self.shared.borrow()));
         let shared = Rc::new(RefCell::new(shared));
         (Writer { shared: Rc::clone(&shared) }, Reader::new(shared, layout, Time::MIN, Rc::from("")))
@@ -184,7 +185,7 @@ impl Audience {
 }
 
 impl Reader {
-    fn new(shared: Rc<RefCell<Shared>>, layout: Rc<Layout>, since: Time, name: Rc<str>) -> Reader {
+    fn new(shared: Rc<RefCell<Shared>>, layout: Arc<Layout>, since: Time, name: Rc<str>) -> Reader {
         let hold = shared.borrow_mut().holds.add(since, &name);
         Reader { shared, layout, hold, since, name }
     }
@@ -222,28 +223,28 @@ impl Reader {
     }
 
     /// All updates, as sorted runs, oldest first. O(runs), and what is held is sorted, or all where it was left to its origin.
-    pub fn runs(&self) -> Vec<Rc<Run>> {
+    pub fn runs(&self) -> Vec<Arc<Run>> {
         let mut shared = self.shared.borrow_mut();
         shared.asked |= shared.wake() | shared.settle();
         shared.spine.runs()
     }
 
     /// Runs that have all updates up to `time`, and perhaps later ones: what came later need not be sorted.
-    pub fn runs_until(&self, time: Time) -> Vec<Rc<Run>> {
+    pub fn runs_until(&self, time: Time) -> Vec<Arc<Run>> {
         let mut shared = self.shared.borrow_mut();
         shared.settle_until(time);
         shared.spine.runs()
     }
 
     /// All updates, to look `keys` keys up in them: an arrangement that is asked often has fewer runs.
-    pub fn runs_for(&self, keys: usize) -> Vec<Rc<Run>> {
+    pub fn runs_for(&self, keys: usize) -> Vec<Arc<Run>> {
         let runs = self.runs();
         self.shared.borrow().spine.note_lookups(keys);
         runs
     }
 
     /// The layout of the rows.
-    pub fn layout(&self) -> &Rc<Layout> {
+    pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
@@ -292,7 +293,7 @@ impl Reader {
 
 impl Clone for Reader {
     fn clone(&self) -> Reader {
-        Reader::new(Rc::clone(&self.shared), Rc::clone(&self.layout), self.since, Rc::clone(&self.name))
+        Reader::new(Rc::clone(&self.shared), Arc::clone(&self.layout), self.since, Rc::clone(&self.name))
     }
 }
 

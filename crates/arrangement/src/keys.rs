@@ -3,7 +3,7 @@
 //! Law: keys ascend by (hash, key columns); no two are equal. Keys that are unequal but have the same hash stay apart.
 //! Cost: O(rows) with small sorts for columns, O(rows) without sorting for a run.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Columns, equal, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
@@ -79,7 +79,7 @@ impl Keys {
         }
         let mut walk = Walk { picks: Vec::new(), hashes: Vec::new() };
         let mut of_row: Vec<Vec<u32>> = Vec::with_capacity(run.chunks().len());
-        let mut previous: Option<(u32, &Rc<Chunk>)> = None;
+        let mut previous: Option<(u32, &Arc<Chunk>)> = None;
         for (number, chunk) in run.chunks().iter().enumerate() {
             of_row.push(walk.enter_chunk(run, key, number as u32, chunk, previous, nulls));
             previous = Some((number as u32, chunk));
@@ -134,7 +134,7 @@ impl Keys {
         let columns = gather::concat(&sources);
         let (keys, of_row) = Keys::from_columns(&columns, &hash::hash_columns(&columns, run.len()), nulls);
         let mut rest = of_row.as_slice();
-        let split = |chunk: &Rc<Chunk>| {
+        let split = |chunk: &Arc<Chunk>| {
             let (rows, after) = rest.split_at(chunk.len());
             rest = after;
             rows.to_vec()
@@ -200,8 +200,8 @@ impl Walk {
         run: &Run,
         key: &[usize],
         number: u32,
-        chunk: &Rc<Chunk>,
-        previous: Option<(u32, &Rc<Chunk>)>,
+        chunk: &Arc<Chunk>,
+        previous: Option<(u32, &Arc<Chunk>)>,
         nulls: NullKeys,
     ) -> Vec<u32> {
         let null_rows = if chunk.is_packed() { NullRows(None) } else { NullRows::of(&chunk.pick_columns(key), nulls) };

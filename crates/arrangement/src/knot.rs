@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::Time;
 use anabranch_batch::order::Comparator;
@@ -32,7 +32,7 @@ pub(crate) struct Knot {
 /// A row that may be taken next.
 #[derive(Clone, Debug)]
 struct Row {
-    chunk: Rc<Chunk>,
+    chunk: Arc<Chunk>,
     source: u32,
     row: usize,
     word: u64,
@@ -193,7 +193,7 @@ impl Knot {
             let Some(chunk) = side.current() else { continue };
             let words = self.words.entry(source).or_insert_with(|| chunk.value_words(layout));
             let time = chunk.times().get(side.row).max(since);
-            let row = Row { chunk: Rc::clone(chunk), source, row: side.row, word: words[side.row], time };
+            let row = Row { chunk: Arc::clone(chunk), source, row: side.row, word: words[side.row], time };
             let is_less = least.as_ref().is_none_or(|(_, least)| {
                 let by_key = self.compare_keys(layout, &row, least);
                 by_key.then_with(|| self.compare_values(layout, &row, least)).is_lt()

@@ -10,21 +10,20 @@
 //! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over. Readers read [`Reader::runs`] as of any time in `since .. upper`,
 //! and move their `since` forward when they will not ask for earlier times again; the slowest reader bounds compaction.
 //!
-//! Everything belongs to one worker, on one thread: reference counts are `Rc`, no lock is taken. Relies on `anabranch-batch` for the
+//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken. Relies on `anabranch-batch` for the
 //! kernels over columns; leaves durability, exchange between workers and scheduling to others.
 //!
 //! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key, which keeps the order of
 //! integers only, and keep columns instead of tries.
 //!
 //! ```
-//! use std::rc::Rc;
 //! use std::sync::Arc;
 //! use anabranch_arrangement::{Keys, Layout, Matches, MergeEffort, NullKeys, ValueOrder, arrangement, probe};
 //! use anabranch_batch::{Batch, Diffs, Times, hash};
 //! use arrow::array::{ArrayRef, Int64Array};
 //! use arrow::datatypes::DataType;
 //!
-//! let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+//! let layout = Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
 //! let (mut writer, mut reader) = arrangement(layout, MergeEffort::default());
 //!
 //! // Orders 7 and 8 of customer 1 at time 0; order 7 is withdrawn at time 5.

@@ -8,6 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Time};
 
@@ -29,7 +30,7 @@ pub struct Follower {
 #[derive(Clone, Debug)]
 pub struct Sealed {
     /// The updates; may be empty.
-    pub run: Rc<Run>,
+    pub run: Arc<Run>,
     /// The start of the interval: the `upper` of the one before, or later where there was no update between.
     pub lower: Time,
     /// The end of the interval: the arrangement is complete before this time.
@@ -132,7 +133,7 @@ pub(crate) fn live<T>(queues: &mut Vec<Weak<RefCell<Queue<T>>>>) -> Vec<Rc<RefCe
 pub(crate) fn sealed_so_far(spine: &Spine) -> Vec<Sealed> {
     let mut lower = Time::MIN;
     let mut sealed = Vec::new();
-    let mut add = |run: Rc<Run>, upper: Time| {
+    let mut add = |run: Arc<Run>, upper: Time| {
         sealed.push(Sealed { run, lower, upper });
         lower = upper;
     };
@@ -142,8 +143,8 @@ pub(crate) fn sealed_so_far(spine: &Spine) -> Vec<Sealed> {
     }
     let last = sealed.last().map_or(Time::MIN, |sealed: &Sealed| sealed.upper);
     if last < spine.upper() {
-        let run = Run::new(Rc::clone(spine.layout()), last, spine.upper(), Time::MIN, Vec::new());
-        sealed.push(Sealed { run: Rc::new(run), lower: last, upper: spine.upper() });
+        let run = Run::new(Arc::clone(spine.layout()), last, spine.upper(), Time::MIN, Vec::new());
+        sealed.push(Sealed { run: Arc::new(run), lower: last, upper: spine.upper() });
     }
     sealed
 }

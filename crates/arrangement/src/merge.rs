@@ -15,7 +15,7 @@
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::Time;
 
@@ -36,7 +36,7 @@ const PACK_FUEL: usize = 2048;
 /// An unfinished merge of adjacent runs.
 #[derive(Debug)]
 pub(crate) struct Merge {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     lower: Time,
     upper: Time,
     since: Time,
@@ -51,9 +51,9 @@ pub(crate) struct Merge {
     /// The hash that is being merged row by row.
     knot: Option<Knot>,
     /// What is merged.
-    merged: Vec<Rc<Chunk>>,
+    merged: Vec<Arc<Chunk>>,
     /// What readers see; forgotten when memory was given back.
-    view: OnceCell<Rc<Run>>,
+    view: OnceCell<Arc<Run>>,
     /// How often that was.
     progress: usize,
     /// Chunks are packed where that pays.
@@ -64,7 +64,7 @@ pub(crate) struct Merge {
 #[derive(Debug)]
 pub(crate) struct Side {
     /// Chunks not yet given back.
-    chunks: VecDeque<Rc<Chunk>>,
+    chunks: VecDeque<Arc<Chunk>>,
     /// First row of the first chunk that is not yet in `merged`.
     start: usize,
     /// The cursor: index in `chunks` and row in it.
@@ -79,7 +79,7 @@ impl Merge {
     ///
     /// # Panics
     /// If there is none, or they are out of order, or themselves being merged.
-    pub fn new(runs: &[Rc<Run>], since: Time) -> Merge {
+    pub fn new(runs: &[Arc<Run>], since: Time) -> Merge {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else { panic!("some run is merged") };
         assert!(runs.windows(2).all(|pair| pair[0].upper() <= pair[1].lower()), "runs are merged in order");
         assert!(runs.iter().all(|run| run.parts().len() <= 1), "runs that are being merged are not merged again");
@@ -94,11 +94,11 @@ impl Merge {
         Merge::of_sides(run.layout(), (run.lower(), run.upper()), since.max(run.since()), sides)
     }
 
-    fn of_sides(layout: &Rc<Layout>, (lower, upper): (Time, Time), since: Time, sides: Vec<Side>) -> Merge {
+    fn of_sides(layout: &Arc<Layout>, (lower, upper): (Time, Time), since: Time, sides: Vec<Side>) -> Merge {
         let are_keys_exact = sides.iter().flat_map(|side| &side.chunks).all(|chunk| chunk.facts().exact.key);
         Merge {
-            pending: Pending::of_chunks(Rc::clone(layout), since, are_keys_exact),
-            layout: Rc::clone(layout),
+            pending: Pending::of_chunks(Arc::clone(layout), since, are_keys_exact),
+            layout: Arc::clone(layout),
             lower,
             upper,
             since,
@@ -160,13 +160,13 @@ impl Merge {
     }
 
     /// What readers see meanwhile: one run of several sorted parts. O(chunks) when it changed, else O(1).
-    pub fn view(&self) -> Rc<Run> {
+    pub fn view(&self) -> Arc<Run> {
         let view = || {
-            let mut parts: Vec<Vec<Rc<Chunk>>> = self.sides.iter().map(|side| side.rest().collect()).collect();
+            let mut parts: Vec<Vec<Arc<Chunk>>> = self.sides.iter().map(|side| side.rest().collect()).collect();
             parts[0] = self.merged.iter().cloned().chain(parts[0].drain(..)).collect();
-            Rc::new(Run::from_parts(Rc::clone(&self.layout), self.lower, self.upper, self.since, parts))
+            Arc::new(Run::from_parts(Arc::clone(&self.layout), self.lower, self.upper, self.since, parts))
         };
-        Rc::clone(self.view.get_or_init(view))
+        Arc::clone(self.view.get_or_init(view))
     }
 
     /// How often memory was given back so far; when it changes, so does [`Merge::view`].
@@ -200,7 +200,7 @@ impl Merge {
         let last = chunk.hashes().at(chunk.len() - 1);
         let is_alone =
             |(number, other): (usize, &mut Side)| number == mover || other.next_hash().is_none_or(|next| last < next);
-        let chunk = Rc::clone(chunk);
+        let chunk = Arc::clone(chunk);
         if !self.sides.iter_mut().enumerate().all(is_alone) {
             return None;
         }
@@ -285,12 +285,12 @@ pub(crate) fn bound_before(
 }
 
 impl Side {
-    fn new(chunks: &[Rc<Chunk>]) -> Side {
+    fn new(chunks: &[Arc<Chunk>]) -> Side {
         Side { chunks: chunks.iter().cloned().collect(), start: 0, chunk: 0, row: 0, source: None }
     }
 
     /// The chunk that the cursor is in; `None` at the end.
-    pub fn current(&self) -> Option<&Rc<Chunk>> {
+    pub fn current(&self) -> Option<&Arc<Chunk>> {
         self.chunks.get(self.chunk)
     }
 
@@ -309,7 +309,7 @@ impl Side {
     }
 
     /// The chunk after the current one.
-    pub fn behind(&self) -> Option<&Rc<Chunk>> {
+    pub fn behind(&self) -> Option<&Arc<Chunk>> {
         self.chunks.get(self.chunk + 1)
     }
 
@@ -325,7 +325,7 @@ impl Side {
 
     /// Rows left of the current chunk with hashes before `bound`.
     fn rows_before(&self, bound: Option<u64>) -> usize {
-        let rows = |chunk: &Rc<Chunk>| match bound {
+        let rows = |chunk: &Arc<Chunk>| match bound {
             None => chunk.len() - self.row,
             Some(bound) => chunk.hashes().view().gallop_up(self.row, bound) - self.row,
         };
@@ -345,7 +345,7 @@ impl Side {
     }
 
     /// The rows that are not in a merged chunk yet.
-    fn rest(&self) -> impl Iterator<Item = Rc<Chunk>> + '_ {
-        self.chunks.iter().enumerate().map(|(i, chunk)| if i == 0 { chunk.tail(self.start) } else { Rc::clone(chunk) })
+    fn rest(&self) -> impl Iterator<Item = Arc<Chunk>> + '_ {
+        self.chunks.iter().enumerate().map(|(i, chunk)| if i == 0 { chunk.tail(self.start) } else { Arc::clone(chunk) })
     }
 }

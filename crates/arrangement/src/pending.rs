@@ -7,7 +7,7 @@
 //! Cost: that of `ordering`. Each kept cell is copied once.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
@@ -30,7 +30,7 @@ const KEPT_BYTES_PER_ROW: usize = 64;
 /// Rows chosen for the next chunks.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     /// Times before this one are advanced to it.
     since: Time,
     /// Where rows come from.
@@ -59,7 +59,7 @@ pub(crate) struct Single {
 }
 
 impl Pending {
-    pub fn new(layout: Rc<Layout>, since: Time) -> Pending {
+    pub fn new(layout: Arc<Layout>, since: Time) -> Pending {
         Pending {
             layout,
             since,
@@ -76,7 +76,7 @@ impl Pending {
     }
 
     /// For rows of chunks. `are_keys_exact` if equal hashes mean equal keys in all that will come.
-    pub fn of_chunks(layout: Rc<Layout>, since: Time, are_keys_exact: bool) -> Pending {
+    pub fn of_chunks(layout: Arc<Layout>, since: Time, are_keys_exact: bool) -> Pending {
         Pending { keys_follow: are_keys_exact && layout.invertible_key().is_some(), ..Pending::new(layout, since) }
     }
 
@@ -158,8 +158,8 @@ impl Pending {
     }
 
     /// Copies the rows into chunks; none is pending afterwards.
-    pub fn make_chunks(&mut self) -> Vec<Rc<Chunk>> {
-        let chunks = cuts(&self.hashes).into_iter().map(|rows| Rc::new(self.make_chunk(rows))).collect();
+    pub fn make_chunks(&mut self) -> Vec<Arc<Chunk>> {
+        let chunks = cuts(&self.hashes).into_iter().map(|rows| Arc::new(self.make_chunk(rows))).collect();
         self.truncate(0);
         self.key_unique = true;
         chunks
@@ -390,13 +390,12 @@ mod tests {
         use anabranch_batch::hash;
         use arrow::array::{Int64Array, StringViewArray};
         use arrow::datatypes::DataType;
-        use std::sync::Arc;
 
         let texts = StringViewArray::from_iter_values((0..100).map(|row| format!("a text longer than a view, {row}")));
         let numbers = Int64Array::from_iter((0..100).map(|row| (row != 3).then_some(row)));
         let types = vec![DataType::Int64, DataType::Utf8View];
         for (key, row, diff, since) in [(0, 7, 1, 0), (0, 3, -2, 9), (1, 7, 1, 9), (1, 3, 5, 0), (0, 7, 0, 0)] {
-            let layout = Rc::new(Layout { key: vec![key], values: ValueOrder::Hash, types: types.clone() });
+            let layout = Arc::new(Layout { key: vec![key], values: ValueOrder::Hash, types: types.clone() });
             let columns: Columns =
                 vec![Arc::new(numbers.slice(row, 1)) as ArrayRef, Arc::new(texts.slice(row, 1))].into();
             let (words, value) = layout.value_words(&columns, 1);
@@ -405,7 +404,7 @@ mod tests {
             let (times, diffs) = (Times::Constant(5), Diffs::Constant(diff));
             let source = Source { columns, times, diffs, exact, time_max: 5, key_unique: false };
             let alone = chunk_of_row(&layout, &source, hashes[0], words[0], since);
-            let mut pending = Pending::new(Rc::clone(&layout), since);
+            let mut pending = Pending::new(Arc::clone(&layout), since);
             pending.add_source(source);
             pending.take(&Block { hashes, words, picks: vec![] }, false);
             let all = pending.make_chunks();

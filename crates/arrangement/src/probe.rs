@@ -7,7 +7,7 @@
 //! chunk, unless the chunk holds a collision), except where hashes say it all.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Columns, Diff, Time};
@@ -29,9 +29,9 @@ pub struct Matches {
     /// The row of that chunk.
     pub row: Vec<u32>,
     /// The chunks with matches.
-    pub chunks: Vec<Rc<Chunk>>,
+    pub chunks: Vec<Arc<Chunk>>,
     /// The layout of the rows, once a run was probed.
-    layout: Option<Rc<Layout>>,
+    layout: Option<Arc<Layout>>,
 }
 
 /// Looks up the keys from index `from` on in every run, and appends the updates with times before `before` to `out`. Stops after
@@ -40,7 +40,7 @@ pub struct Matches {
 ///
 /// `key_columns` are the positions of the key in the rows of the runs.
 pub fn probe(
-    runs: &[Rc<Run>],
+    runs: &[Arc<Run>],
     key_columns: &[usize],
     keys: &Keys,
     from: usize,
@@ -48,7 +48,7 @@ pub fn probe(
     fuel: usize,
     out: &mut Matches,
 ) -> usize {
-    out.layout = runs.first().map(|run| Rc::clone(run.layout())).or(out.layout.take());
+    out.layout = runs.first().map(|run| Arc::clone(run.layout())).or(out.layout.take());
     let wanted = keys.len().saturating_sub(from).max(1);
     let parts = runs.iter().flat_map(|run| run.parts().iter().map(move |part| (run, part)));
     let mut targets: Vec<Target> = parts.map(|(run, part)| Target::new(run, part, part.rows / wanted)).collect();
@@ -105,7 +105,7 @@ impl Matches {
     pub fn gather(&self, columns: &[usize]) -> Columns {
         if self.chunks.is_empty() {
             let empty =
-                |layout: &Rc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
+                |layout: &Arc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
             return self.layout.as_ref().map_or_else(|| Columns::from([]), empty);
         }
         let picks: Vec<(u32, u32)> = self.source.iter().copied().zip(self.row.iter().copied()).collect();
@@ -129,7 +129,7 @@ impl Matches {
         start..start + len
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&Rc<Chunk>, usize)> {
+    fn rows(&self) -> impl Iterator<Item = (&Arc<Chunk>, usize)> {
         self.source.iter().zip(&self.row).map(|(&source, &row)| (&self.chunks[source as usize], row as usize))
     }
 }
@@ -145,7 +145,7 @@ struct Wanted<'a> {
 
 /// A sorted part of a run that is searched.
 struct Target<'a> {
-    chunks: &'a [Rc<Chunk>],
+    chunks: &'a [Arc<Chunk>],
     part: &'a Part,
     search: Search<'a>,
     /// What was found of the current block, and how much of it is used up.
@@ -234,7 +234,7 @@ impl<'a> Target<'a> {
         match self.source {
             Some((of, source)) if of == chunk => source,
             _ => {
-                out.chunks.push(Rc::clone(&self.chunks[chunk]));
+                out.chunks.push(Arc::clone(&self.chunks[chunk]));
                 let source = out.chunks.len() as u32 - 1;
                 self.source = Some((chunk, source));
                 source

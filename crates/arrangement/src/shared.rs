@@ -17,6 +17,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Time, Times};
 
@@ -78,10 +79,10 @@ struct Dormancy {
 
 impl Shared {
     /// Without updates, and without readers. If `beside` another, it is complete where that one is, until something is written.
-    pub fn new(layout: &Rc<Layout>, effort: MergeEffort, beside: Option<&Shared>) -> Shared {
+    pub fn new(layout: &Arc<Layout>, effort: MergeEffort, beside: Option<&Shared>) -> Shared {
         Shared {
-            spine: Spine::new(Rc::clone(layout), effort),
-            builder: Builder::new(Rc::clone(layout)),
+            spine: Spine::new(Arc::clone(layout), effort),
+            builder: Builder::new(Arc::clone(layout)),
             upper: beside.map_or_else(|| Rc::new(Cell::new(Time::MIN)), |other| Rc::clone(&other.upper)),
             is_quiet: beside.is_some(),
             asked: false,
@@ -211,8 +212,8 @@ impl Shared {
             return None;
         }
         let since = if compact { self.spine.since() } else { Time::MIN };
-        let run = Rc::new(self.builder.seal(self.spine.upper(), self.upper(), since));
-        self.spine.insert(Rc::clone(&run));
+        let run = Arc::new(self.builder.seal(self.spine.upper(), self.upper(), since));
+        self.spine.insert(Arc::clone(&run));
         Some(Sealed { lower: run.lower(), upper: run.upper(), run })
     }
 
@@ -282,7 +283,7 @@ impl Shared {
         let (Some(Dormancy { since, .. }), Some((origin, _))) = (self.dormancy.take(), &self.origin) else {
             return false;
         };
-        let layout = Rc::clone(self.spine.layout());
+        let layout = Arc::clone(self.spine.layout());
         let held = std::mem::replace(&mut self.builder, Builder::new(layout));
         for batch in origin.recall() {
             self.builder.push(batch.with_times(Times::Constant(since)));

@@ -7,7 +7,7 @@
 //! A [`Snapshot`] is cut by ranges of key hashes, so that whoever reads a large arrangement can let others work in between. What it reads
 //! is immutable: it may be resumed whenever, whatever happens to the arrangement. One key is never cut.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, Time, Times};
 
@@ -19,15 +19,15 @@ use crate::{Chunk, Layout, Run};
 /// Whole contents, consolidated over runs, as of time `at`: sorted batches whose times are all `at`.
 ///
 /// The caller holds a `since` at or before `at`.
-pub fn snapshot(layout: &Layout, runs: &[Rc<Run>], at: Time) -> Vec<Batch> {
+pub fn snapshot(layout: &Layout, runs: &[Arc<Run>], at: Time) -> Vec<Batch> {
     Snapshot::new(layout, runs.to_vec(), at).next_portion(usize::MAX).unwrap_or_default()
 }
 
 /// The contents as of a time, portion by portion in the order of key hashes.
 #[derive(Debug)]
 pub struct Snapshot {
-    layout: Rc<Layout>,
-    runs: Vec<Rc<Run>>,
+    layout: Arc<Layout>,
+    runs: Vec<Arc<Run>>,
     at: Time,
     /// The key hash at which the next portion starts; `None` at the end.
     from: Option<u64>,
@@ -39,13 +39,13 @@ impl Snapshot {
     /// Starts to read the contents of `runs` at time `at`.
     ///
     /// The caller holds a `since` at or before `at` now, and need not hold it any longer.
-    pub fn new(layout: &Layout, runs: Vec<Rc<Run>>, at: Time) -> Snapshot {
-        Snapshot { layout: Rc::new(layout.clone()), runs, at, from: Some(0), as_is: false }
+    pub fn new(layout: &Layout, runs: Vec<Arc<Run>>, at: Time) -> Snapshot {
+        Snapshot { layout: Arc::new(layout.clone()), runs, at, from: Some(0), as_is: false }
     }
 
     /// The same for whoever sums updates anyway: a row may come in several.
-    pub fn loose(layout: &Layout, runs: Vec<Rc<Run>>, at: Time) -> Snapshot {
-        let adds = |chunk: &Rc<Chunk>| matches!(chunk.diffs(), Diffs::Constant(diff) if *diff > 0);
+    pub fn loose(layout: &Layout, runs: Vec<Arc<Run>>, at: Time) -> Snapshot {
+        let adds = |chunk: &Arc<Chunk>| matches!(chunk.diffs(), Diffs::Constant(diff) if *diff > 0);
         let as_is = runs.iter().flat_map(|run| run.chunks()).all(adds);
         Snapshot { as_is, ..Snapshot::new(layout, runs, at) }
     }
@@ -54,12 +54,12 @@ impl Snapshot {
     pub fn next_portion(&mut self, rows: usize) -> Option<Vec<Batch>> {
         let from = self.from?;
         let to = self.end_of_portion(from, rows);
-        let mut queue: Vec<Rc<Run>> = Vec::new();
+        let mut queue: Vec<Arc<Run>> = Vec::new();
         for run in &self.runs {
             for part in run.parts() {
                 let inside = between(run, part, from, to);
                 let chunks = inside.filter_map(|chunk| chunk.until(&self.layout, self.at)).collect();
-                queue.push(Rc::new(Run::new(Rc::clone(&self.layout), self.at, self.at, Time::MIN, chunks)));
+                queue.push(Arc::new(Run::new(Arc::clone(&self.layout), self.at, self.at, Time::MIN, chunks)));
             }
         }
         self.from = to;
@@ -148,7 +148,7 @@ impl Ahead<'_> {
 }
 
 /// The rows of a part with key hashes from `from` on and before `to`. Only chunks at the edges are looked into.
-fn between<'a>(run: &'a Run, part: &'a Part, from: u64, to: Option<u64>) -> impl Iterator<Item = Rc<Chunk>> + 'a {
+fn between<'a>(run: &'a Run, part: &'a Part, from: u64, to: Option<u64>) -> impl Iterator<Item = Arc<Chunk>> + 'a {
     let first = part.lasts.partition_point(|last| *last < from);
     let end = to.map_or(part.firsts.len(), |to| part.firsts.partition_point(|first| *first < to));
     (first..end.max(first)).filter_map(move |number| {
@@ -162,14 +162,14 @@ fn between<'a>(run: &'a Run, part: &'a Part, from: u64, to: Option<u64>) -> impl
 }
 
 /// Merges the smallest, several at once, until one is left.
-fn merge_all(mut queue: Vec<Rc<Run>>, at: Time) -> Option<Rc<Run>> {
+fn merge_all(mut queue: Vec<Arc<Run>>, at: Time) -> Option<Arc<Run>> {
     queue.sort_by_key(|run| std::cmp::Reverse(run.len()));
     while queue.len() > 1 {
         let smallest = queue.split_off(queue.len().saturating_sub(MERGED_RUNS_MAX));
-        queue.push(Rc::new(Merge::new(&smallest, at).finish()));
+        queue.push(Arc::new(Merge::new(&smallest, at).finish()));
     }
     let last = queue.pop()?;
-    Some(if is_settled(&last, at) { last } else { Rc::new(Merge::new(&[last], at).finish()) })
+    Some(if is_settled(&last, at) { last } else { Arc::new(Merge::new(&[last], at).finish()) })
 }
 
 /// All times are `at`, so that equal rows are summed already.

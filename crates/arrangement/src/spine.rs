@@ -33,7 +33,7 @@
 
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::Time;
 
@@ -44,7 +44,7 @@ use crate::{Layout, Run};
 /// The merging list of runs of one collection.
 #[derive(Debug)]
 pub struct Spine {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     effort: MergeEffort,
     /// Neighbouring intervals of time, oldest first.
     levels: Vec<Level>,
@@ -54,7 +54,7 @@ pub struct Spine {
     since: Time,
     demand: Demand,
     /// What readers see, oldest first; forgotten when it changes.
-    readable: OnceCell<Vec<Rc<Run>>>,
+    readable: OnceCell<Vec<Arc<Run>>>,
 }
 
 /// How much merging an insertion does.
@@ -98,7 +98,7 @@ pub(crate) const MERGED_RUNS_MAX: usize = 16;
 
 #[derive(Debug)]
 enum Level {
-    Settled(Rc<Run>),
+    Settled(Arc<Run>),
     /// An unfinished merge, and whether exertion began it.
     Merging(Box<Merge>, Cause),
 }
@@ -181,7 +181,7 @@ impl Default for MergeEffort {
 
 impl Spine {
     /// A spine without updates, complete before no time.
-    pub fn new(layout: Rc<Layout>, effort: MergeEffort) -> Spine {
+    pub fn new(layout: Arc<Layout>, effort: MergeEffort) -> Spine {
         Spine {
             layout,
             effort,
@@ -194,7 +194,7 @@ impl Spine {
     }
 
     /// The layout of the rows.
-    pub fn layout(&self) -> &Rc<Layout> {
+    pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
@@ -220,7 +220,7 @@ impl Spine {
 
     /// Lets go of all updates: complete before no time, as if new.
     pub(crate) fn forget(&mut self) {
-        *self = Spine { since: self.since, ..Spine::new(Rc::clone(&self.layout), self.effort) };
+        *self = Spine { since: self.since, ..Spine::new(Arc::clone(&self.layout), self.effort) };
     }
 
     /// Promises that nobody will ask for times before `since`. A time before an earlier promise changes nothing.
@@ -246,7 +246,7 @@ impl Spine {
     ///
     /// # Panics
     /// If the run does not start at `upper`, or has another layout.
-    pub fn insert(&mut self, run: Rc<Run>) {
+    pub fn insert(&mut self, run: Arc<Run>) {
         assert_eq!(run.lower(), self.upper, "runs follow each other without gaps");
         assert_eq!(run.layout(), &self.layout, "all runs of a spine have one layout");
         self.upper = run.upper();
@@ -295,7 +295,7 @@ impl Spine {
     }
 
     /// What can be read now, oldest first. A merge that is not finished is one run of several parts.
-    pub fn runs(&self) -> Vec<Rc<Run>> {
+    pub fn runs(&self) -> Vec<Arc<Run>> {
         self.readable().to_vec()
     }
 
@@ -314,9 +314,9 @@ impl Spine {
         self.levels.iter().map(Level::rows).sum()
     }
 
-    fn readable(&self) -> &[Rc<Run>] {
+    fn readable(&self) -> &[Arc<Run>] {
         let view = |level: &Level| match level {
-            Level::Settled(run) => Rc::clone(run),
+            Level::Settled(run) => Arc::clone(run),
             Level::Merging(merge, _) => merge.view(),
         };
         self.readable.get_or_init(|| self.levels.iter().map(view).collect())
@@ -357,7 +357,7 @@ impl Spine {
             let run = merge.into_run();
             self.demand.merged(rows, run.len());
             if !run.is_empty() {
-                self.levels.insert(at, Level::Settled(Rc::new(run)));
+                self.levels.insert(at, Level::Settled(Arc::new(run)));
             }
             self.readable.take();
         } else if merge.progress() != progress {
@@ -431,10 +431,10 @@ impl Spine {
     /// Replaces runs by their merge.
     fn start(&mut self, runs: Range<usize>, cause: Cause) {
         let settled = |level: &Level| match level {
-            Level::Settled(run) => Rc::clone(run),
+            Level::Settled(run) => Arc::clone(run),
             Level::Merging(..) => unreachable!("only settled runs are merged"),
         };
-        let merged: Vec<Rc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
+        let merged: Vec<Arc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
         let merge = Merge::new(&merged, self.since);
         let packs = cause == Cause::Exertion || self.effort == MergeEffort::EAGER;
         let merge = if packs { merge.packing() } else { merge };
