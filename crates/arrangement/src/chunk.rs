@@ -1,15 +1,17 @@
 //! A chunk: a bounded piece of a sorted run, as columns.
 //!
-//! Law: rows are sorted by the layout's total order (see `layout`), no two rows are equal in all of key, value and time, no diff
-//! is zero. A constant time or diff stores no column. A chunk never changes; views of its tail share its memory.
+//! Law: rows are sorted by the layout's total order (see `layout`), no two rows are equal in all of
+//! key, value and time, no diff is zero. A constant time or diff stores no column. A chunk never
+//! changes; views of its tail share its memory.
 //!
-//! A chunk is *packed* if its key is one column of integers, which follow from their hashes: then hashes lie in few bits (`packed`), and the key column is made when
-//! it is asked for. That is done in spare time, for runs which stay.
+//! A chunk is *packed* if its key is one column of integers, which follow from their hashes: then
+//! hashes lie in few bits (`packed`), and the key column is made when it is asked for. That is done
+//! in spare time, for runs which stay.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather, hash};
+use anabranch_batch::{Batch, Columns, Diffs, FlatBatch, Time, Times, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::ScalarBuffer;
 
@@ -18,8 +20,9 @@ use crate::hashes::{Ascending, Hashes};
 use crate::layout::pick_columns;
 use crate::packed::Packed;
 
-/// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
-/// the second-level cache, and that a pause for one chunk is a fraction of a millisecond.
+/// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a
+/// merge touches at a time stays in the second-level cache, and that a pause for one chunk is a
+/// fraction of a millisecond.
 pub(crate) const CHUNK_ROWS: usize = 1 << 13;
 
 /// Smaller chunks are not packed: nothing is won.
@@ -28,7 +31,8 @@ const PACKED_ROWS_MIN: usize = 32;
 /// A bounded piece of a run: sorted, consolidated updates.
 #[derive(Debug)]
 pub struct Chunk {
-    /// All columns of the collection, in their original order; an empty one for a key that is packed.
+    /// All columns of the collection, in their original order; an empty one for a key that is
+    /// packed.
     columns: Columns,
     /// The key column, if it is packed.
     packed_key: Option<usize>,
@@ -41,7 +45,7 @@ pub struct Chunk {
     /// The multiplicity of each row; never zero.
     diffs: Diffs,
     /// What is known about the rows.
-    facts: Facts,
+    facts: ChunkFacts,
 }
 
 /// What a chunk is made of; the fields are those of [`Chunk`].
@@ -56,7 +60,8 @@ pub(crate) struct ChunkRows {
     pub key_unique: bool,
 }
 
-/// Where one `u64` says all about the columns it stands for, also against rows of other chunks of which the same is known.
+/// Where one `u64` says all about the columns it stands for, also against rows of other chunks of
+/// which the same is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Exact {
     /// Equal key hashes mean equal keys.
@@ -74,7 +79,7 @@ impl Exact {
 
 /// What is known about the rows of a chunk; each fact saves comparisons of columns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ChunkFacts {
     /// Where hashes and words spare the columns.
     pub exact: Exact,
     /// Within this chunk, equal hashes mean equal keys.
@@ -104,7 +109,7 @@ impl Chunk {
         assert!(words.as_ref().is_none_or(|words| words.len() == hashes.len()), "a chunk has one value word per row");
         assert_eq!(words.is_none(), layout.are_words_cheap(exact), "value words are kept where they cost something");
         let mut chunk = Chunk {
-            facts: Facts {
+            facts: ChunkFacts {
                 exact,
                 key_unique,
                 time_min: times.min(),
@@ -127,7 +132,8 @@ impl Chunk {
         chunk
     }
 
-    /// All columns of the collection, in their original order. O(columns), and O(rows) for a key that is packed.
+    /// All columns of the collection, in their original order. O(columns), and O(rows) for a key
+    /// that is packed.
     pub fn columns(&self) -> Columns {
         match self.packed_key {
             None => self.columns.clone(),
@@ -158,7 +164,8 @@ impl Chunk {
         &self.columns
     }
 
-    /// Whether the key column is packed. Then all keys differ that have different hashes, and none is NULL.
+    /// Whether the key column is packed. Then all keys differ that have different hashes, and none
+    /// is NULL.
     pub fn is_packed(&self) -> bool {
         self.packed_key.is_some()
     }
@@ -194,11 +201,11 @@ impl Chunk {
     }
 
     /// The rows as a batch, sharing memory.
-    pub(crate) fn to_batch(&self) -> Batch {
-        Batch::with_len(self.columns(), self.len(), self.times.clone(), self.diffs.clone())
+    pub(crate) fn to_batch(&self) -> FlatBatch {
+        Batch::with_len(self.columns(), self.len(), self.times.clone(), self.diffs.clone()).into()
     }
 
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &ChunkFacts {
         &self.facts
     }
 
@@ -247,7 +254,7 @@ impl Chunk {
             value_words: self.value_words.as_ref().map(|words| words.slice(start, rows)),
             times: self.times.slice(start, rows),
             diffs: self.diffs.slice(start, rows),
-            facts: Facts {
+            facts: ChunkFacts {
                 size_bytes: self.facts.size_bytes * rows / self.len(),
                 retractions: self.facts.retractions * rows / self.len(),
                 ..self.facts
@@ -255,8 +262,9 @@ impl Chunk {
         })
     }
 
-    /// The same rows with times before `since` advanced to it, sharing memory. `None` if rows might become equal by that, or if
-    /// the times would have to be copied. O(1), or O(rows) where they have times of their own.
+    /// The same rows with times before `since` advanced to it, sharing memory. `None` if rows might
+    /// become equal by that, or if the times would have to be copied. O(1), or O(rows) where they
+    /// have times of their own.
     pub(crate) fn advanced(self: &Arc<Chunk>, layout: &Layout, since: Time) -> Option<Arc<Chunk>> {
         match self.times {
             _ if since <= self.facts.time_min => Some(Arc::clone(self)),
@@ -268,7 +276,7 @@ impl Chunk {
                 value_words: self.value_words.clone(),
                 times: Times::Constant(since),
                 diffs: self.diffs.clone(),
-                facts: Facts { time_min: since, time_max: since, ..self.facts },
+                facts: ChunkFacts { time_min: since, time_max: since, ..self.facts },
             })),
         }
     }
@@ -341,7 +349,8 @@ impl Chunk {
     }
 }
 
-/// The hashes of rows of which this is known in few bits, if keys can be made of them; `None` where that cannot be, or does not pay.
+/// The hashes of rows of which this is known in few bits, if keys can be made of them; `None` where
+/// that cannot be, or does not pay.
 pub(crate) fn pack(layout: &Layout, exact: Exact, hashes: &[u64]) -> Option<Hashes> {
     if hashes.len() < PACKED_ROWS_MIN || !exact.key || !layout.can_be_packed() {
         return None;

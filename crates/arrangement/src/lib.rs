@@ -1,20 +1,26 @@
-//! Arrangements: what the engine remembers. A collection's updates, sorted by key, multiversioned, shared between readers.
+//! Arrangements: what the engine remembers. A collection's updates, sorted by key, multiversioned,
+//! shared between readers.
 //!
-//! Law: what an arrangement accumulates to, at any time its readers may still ask for, is what was put in: whatever the cut into
-//! runs, the merge schedule, and the hash function (a collision costs time, never an answer).
+//! Law: what an arrangement accumulates to, at any time its readers may still ask for, is what was
+//! put in: whatever the cut into runs, the merge schedule, and the hash function (a collision costs
+//! time, never an answer).
 //!
-//! A [`Run`] is an immutable sorted list of [`Chunk`]s; the [`Builder`] makes runs of unsorted batches; the [`Spine`] merges them
-//! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers (`shared`), a [`Listener`] hears of its runs, a [`Follower`] of what is written; [`probe`] looks many keys up at once,
-//! [`ValueCursor`] walks one key's values in order, [`snapshot`] and [`Snapshot`] read everything.
+//! A [`Run`] is an immutable sorted list of [`Chunk`]s; the [`Builder`] makes runs of unsorted
+//! batches; the [`Spine`] merges them by fuel; [`Writer`] and [`Reader`] share a spine among one
+//! writer and many readers (`shared`), a [`Listener`] gets its runs, a [`Follower`] its batches as
+//! they are written; [`probe`] looks many keys up at once, [`ValueCursor`] walks one key's values
+//! in order, [`snapshot`] and [`Snapshot`] read everything.
 //!
-//! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over. Readers read [`Reader::runs`] as of any time in `since .. upper`,
-//! and move their `since` forward when they will not ask for earlier times again; the slowest reader bounds compaction.
+//! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over.
+//! Readers read [`Reader::runs`] as of any time in `since .. upper`, and move their `since` forward
+//! when they will not ask for earlier times again; the slowest reader bounds compaction.
 //!
-//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken. Relies on `anabranch-batch` for the
-//! kernels over columns; leaves durability, exchange between workers and scheduling to others.
+//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken.
+//! Relies on `anabranch-batch` for the kernels over columns; leaves durability, exchange between
+//! workers and scheduling to others.
 //!
-//! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key, which keeps the order of
-//! integers only, and keep columns instead of tries.
+//! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key,
+//! which keeps the order of integers only, and keep columns instead of tries.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,32 +50,34 @@
 //! assert_eq!(reader.stats().rows, 1);
 //! ```
 //!
-//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`, [`Spine`], [`Writer`], `shared`, `listener`, [`Keys`], [`probe`],
-//! [`ValueCursor`], [`Snapshot`].
+//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`,
+//! [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`], [`ValueCursor`],
+//! [`Snapshot`].
 
 mod builder;
 mod chunk;
+mod control_column;
 mod cursor;
 mod handle;
 mod hashes;
 mod holds;
 mod keys;
-mod knot;
-mod lane;
 mod layout;
 mod listener;
 mod locate;
 mod merge;
+mod merge_window;
+mod one_hash;
 mod ordering;
 mod packed;
-mod pending;
+mod pending_rows;
 mod probe;
 mod run;
 mod shared;
 mod snapshot;
 mod sort;
 mod spine;
-mod window;
+mod state;
 
 pub use builder::Builder;
 pub use chunk::{Chunk, gather_rows};

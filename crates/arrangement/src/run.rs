@@ -1,11 +1,13 @@
 //! A run: the sorted updates of an interval of time, as a list of chunks.
 //!
-//! Law: all updates lie in `[lower, upper)`, except that times before `since` may have been advanced to `since`. A run is sorted and
-//! consolidated, with one exception: a run that is *still being merged* is several sorted parts, of which the first holds what is
-//! already merged (see [`crate::Spine`]). Readers that look keys up never notice; readers that walk [`Run::chunks`] from end to
-//! end see the parts one after the other.
+//! Law: all updates lie in `[lower, upper)`, except that times before `since` may have been
+//! advanced to `since`. A run is sorted and consolidated, with one exception: a run that is *still
+//! being merged* is several sorted parts, of which the first holds what is already merged (see
+//! [`crate::Spine`]). Readers that look keys up never notice; readers that walk [`Run::chunks`]
+//! from end to end see the parts one after the other.
 //!
-//! Cost: making one is O(chunks). Fences (first and last hash of each chunk) find a chunk without touching it.
+//! Cost: making one is O(chunks). Fences (first and last hash of each chunk) find a chunk without
+//! touching it.
 
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ pub struct Run {
     /// Chunks of all parts, in order; none is empty.
     chunks: Vec<Arc<Chunk>>,
     /// Sorted parts: one, or several while being merged, or none when there are no rows.
-    parts: Vec<Part>,
+    parts: Vec<SortedPart>,
     rows: usize,
     size_bytes: usize,
     /// Updates that take rows back.
@@ -38,7 +40,7 @@ pub struct Run {
 
 /// A sorted list of chunks, with what is needed to search it.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SortedPart {
     /// Index of the first chunk in the run's list.
     pub start: usize,
     /// The first key hash of each chunk.
@@ -81,7 +83,7 @@ impl Run {
             time_max: Time::MIN,
         };
         for list in lists.into_iter().filter(|list| !list.is_empty()) {
-            let part = Part::new(run.chunks.len(), &list);
+            let part = SortedPart::new(run.chunks.len(), &list);
             run.rows += part.rows;
             for chunk in &list {
                 run.size_bytes += chunk.size_bytes();
@@ -170,7 +172,7 @@ impl Run {
         &self.chunks
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[SortedPart] {
         &self.parts
     }
 
@@ -184,7 +186,8 @@ impl Run {
         self.parts.iter().map(|part| &self.chunks[part.start..part.start + part.hashes.len()])
     }
 
-    /// The parts as runs of the same interval, each of which is sorted. O(chunks), if there are several.
+    /// The parts as runs of the same interval, each of which is sorted. O(chunks), if there are
+    /// several.
     pub fn sorted_parts(self: &Arc<Run>) -> Vec<Arc<Run>> {
         if self.parts.len() <= 1 {
             return vec![Arc::clone(self)];
@@ -196,8 +199,8 @@ impl Run {
     }
 }
 
-impl Part {
-    fn new(start: usize, chunks: &[Arc<Chunk>]) -> Part {
+impl SortedPart {
+    fn new(start: usize, chunks: &[Arc<Chunk>]) -> SortedPart {
         assert!(chunks.iter().all(|chunk| !chunk.is_empty()), "no chunk of a run is empty");
         let hashes: Vec<Hashes> = chunks.iter().map(|chunk| chunk.hashes().clone()).collect();
         let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes.at(0)).collect();
@@ -206,7 +209,7 @@ impl Part {
             firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first),
             "chunks of a part are in order"
         );
-        Part { start, rows: hashes.iter().map(|hashes| hashes.len()).sum(), firsts, lasts, hashes }
+        SortedPart { start, rows: hashes.iter().map(|hashes| hashes.len()).sum(), firsts, lasts, hashes }
     }
 }
 
