@@ -8,7 +8,7 @@
 //! then loop over slices; none dispatches or allocates once per row.
 //!
 //! Reading order: [`Times`], [`Diffs`] and [`Until`] (control columns), [`Batch`], [`hash`], [`equal`], [`order`],
-//! [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`],
+//! [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`], [`numeric`],
 //! [`TextLimit`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -23,6 +23,7 @@ pub mod gather;
 pub mod hash;
 #[cfg(test)]
 mod laws;
+pub mod numeric;
 pub mod order;
 mod partition;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use crate::alike::{float_of_numbers, timestamp_among_dates};
+use crate::alike::{float_of_numbers, plain_of_numbers, timestamp_among_dates};
 use crate::types::{is_text, sql_name};
 use crate::untyped::read_literals;
 
@@ -82,7 +82,7 @@ impl ScalarUDFImpl for Coalesce {
         }
         let firm = |is: &DataType| if is_text(is) { DataType::Null } else { is.clone() };
         let firm = arg_types.iter().map(firm).collect::<Vec<_>>();
-        match timestamp_among_dates(&firm).or_else(|| float_of_numbers(&firm)) {
+        match timestamp_among_dates(&firm).or_else(|| float_of_numbers(&firm)).or_else(|| plain_of_numbers(&firm)) {
             Some(common) => Ok(vec![common; firm.len()]),
             None => self.inner.coerce_types(&firm),
         }
