@@ -88,7 +88,7 @@ impl Snapshot {
             // (Parts may lie anywhere: beside each other, where keys came in order.)
             let total: usize = parts.iter().map(|ahead| ahead.rows).sum();
             let largest = parts.iter().max_by_key(|ahead| ahead.rows)?;
-            if total <= rows + rows / 2 {
+            if total <= rows.saturating_add(rows / 2) {
                 return to;
             }
             let wanted = (largest.rows as u128 * rows as u128 / total as u128) as usize;

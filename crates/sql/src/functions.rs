@@ -21,7 +21,7 @@ use crate::bounded::Bounded;
 use crate::coalesce::Coalesce;
 use crate::extract::{Extract, Part};
 use crate::flat::AllElements;
-use crate::numerics::{Choosing, Negative, OfNumbers, plain_operation};
+use crate::numerics::{Choosing, Negative, OfNumbers, joined_text, plain_comparison, plain_operation};
 use crate::own::{FloatDivide, IntervalTimes, OneRow};
 use crate::text::{Format, TypeOf};
 use crate::totals::Total;
@@ -133,6 +133,16 @@ impl ExprPlanner for PostgresPlanner {
             return Ok(PlannerResult::Planned(shifted));
         }
         let (expr, left, right) = read_operands(expr, left, right);
+        if expr.op == BinaryOperator::StringConcat
+            && let Some(planned) = joined_text(&expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if is_comparison(&expr.op)
+            && let Some((left, right)) = plain_comparison(&expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Original(RawBinaryExpr { op: expr.op, left, right }));
+        }
         if let Some(op) = operator(&expr.op)
             && let Some(planned) = plain_operation(op, &expr.left, &expr.right, (&left, &right))
         {
@@ -214,7 +224,7 @@ fn read_operands(
             (Plus, DataType::Timestamp(..) | DataType::Interval(_)) => &INTERVAL,
             (Minus, DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_)) => beside,
             (Plus | Minus | Multiply | Divide, number) if is_number(number) => beside,
-            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean) => beside,
+            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean | TYPE) => beside,
             _ => return,
         };
         if let Some((read, typed)) = read_literal(literal, std::slice::from_ref(wanted)) {
@@ -229,6 +239,12 @@ fn read_operands(
 /// A plain numeric as the float that functions of floats take; others are cast by the planner.
 fn float(value: &Expr, is: &DataType) -> Expr {
     if *is == TYPE { cast(value.clone(), DataType::Float64) } else { value.clone() }
+}
+
+/// Whether values are compared.
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
 /// The operator of arithmetic.

@@ -25,7 +25,8 @@ use datafusion_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::alike::plain_of_numbers;
+use crate::alike::{float_of_numbers, plain_of_numbers};
+use crate::postgres::OF_DOUBLES;
 use crate::types::{is_number, is_text, sql_name};
 
 /// Digits before the point for which a decimal that may need more digits than there are keeps its type.
@@ -171,9 +172,43 @@ pub(crate) fn plain_operation(op: Operator, left: &Expr, right: &Expr, types: (&
     Some(Arithmetic::call(verb, vec![left.clone(), right.clone()]))
 }
 
+/// `left || right` of which one is a plain numeric: its text.
+pub(crate) fn joined_text(left: &Expr, right: &Expr, types: (&DataType, &DataType)) -> Option<Expr> {
+    let is_joined = (*types.0 == TYPE && is_text(types.1)) || (is_text(types.0) && *types.1 == TYPE);
+    let text = |value: &Expr, is: &DataType| match *is == TYPE {
+        true => datafusion_expr::cast(value.clone(), DataType::Utf8View),
+        false => value.clone(),
+    };
+    is_joined.then(|| {
+        let (left, right) = (text(left, types.0), text(right, types.1));
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), Operator::StringConcat, Box::new(right)))
+    })
+}
+
+/// Two numbers that are compared, of which one is plain: both plain, or both floats if the other is a float.
+pub(crate) fn plain_comparison(left: &Expr, right: &Expr, types: (&DataType, &DataType)) -> Option<(Expr, Expr)> {
+    let pair = [types.0.clone(), types.1.clone()];
+    if types.0 == types.1 || !pair.contains(&TYPE) {
+        return None;
+    }
+    let common = plain_of_numbers(&pair).or_else(|| float_of_numbers(&pair).map(|_| DataType::Float64))?;
+    let as_common = |value: &Expr, is: &DataType| match *is == common {
+        true => value.clone(),
+        false => datafusion_expr::cast(value.clone(), common.clone()),
+    };
+    Some((as_common(left, types.0), as_common(right, types.1)))
+}
+
 /// Operators on plain numerics in a resolved plan.
 pub(crate) fn compute_plain(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match &expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
+            let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
+                return Ok(Transformed::no(expr));
+            };
+            let planned = joined_text(left, right, (&l, &r));
+            Ok(planned.map_or_else(|| Transformed::no(expr), Transformed::yes))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
                 return Ok(Transformed::no(expr));
@@ -278,15 +313,16 @@ impl ScalarUDFImpl for Choosing {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        self.inner.return_type(arg_types)
+        match plain_among(arg_types) {
+            Some(plain) => Ok(plain),
+            None => self.inner.return_type(&as_floats(arg_types)),
+        }
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
-        // (A literal in quotes is read as what stands beside it, later.)
-        let firm = |is: &DataType| if is_text(is) { DataType::Null } else { is.clone() };
-        let firm: Vec<DataType> = arg_types.iter().map(firm).collect();
-        match plain_of_numbers(&firm) {
-            Some(plain) => Ok(vec![plain; arg_types.len()]),
+        match plain_among(arg_types) {
+            // (The planner has no cast to plain numerics: `settle_arguments` makes it.)
+            Some(_) => Ok(arg_types.to_vec()),
             None => coerced(&self.inner, arg_types),
         }
     }
@@ -308,12 +344,102 @@ impl ScalarUDFImpl for Choosing {
     }
 }
 
-/// The types that a function takes these as; plain numerics among them as floats.
+/// Plain `numeric`, if it is the type of all; a literal in quotes is read as what stands beside it, later.
+pub(crate) fn plain_among(arg_types: &[DataType]) -> Option<DataType> {
+    let firm = |is: &DataType| if is_text(is) { DataType::Null } else { is.clone() };
+    plain_of_numbers(&arg_types.iter().map(firm).collect::<Vec<_>>())
+}
+
+/// The types with plain numerics as floats.
+fn as_floats(arg_types: &[DataType]) -> Vec<DataType> {
+    arg_types.iter().map(|is| if *is == TYPE { DataType::Float64 } else { is.clone() }).collect()
+}
+
+/// The types that a function takes these as. Plain numerics stay: they are made floats in the resolved plan.
 fn coerced(function: &ScalarUDF, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
-    let typed = |is: &DataType| if *is == TYPE { DataType::Float64 } else { is.clone() };
-    let fields: Vec<FieldRef> = arg_types.iter().map(|is| Arc::new(Field::new("", typed(is), true))).collect();
+    let fields: Vec<FieldRef> =
+        as_floats(arg_types).into_iter().map(|is| Arc::new(Field::new("", is, true)) as FieldRef).collect();
     let fields = fields_with_udf(&fields, function)?;
-    Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+    let types = fields.iter().zip(arg_types);
+    Ok(types.map(|(field, is)| if *is == TYPE { TYPE } else { field.data_type().clone() }).collect())
+}
+
+/// Plain numerics among the arguments of a function, as the function takes them.
+pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarFunction(mut call) => {
+            let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<DfResult<Vec<_>>>()?;
+            if !types.contains(&TYPE) {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            }
+            let name = call.func.name();
+            let wanted = if CHOOSING.contains(&name) || name == "coalesce" {
+                plain_among(&types).or_else(|| float_of_numbers(&types))
+            } else if is_ours(name, &types) {
+                None
+            } else if OF_PLAIN.contains(&name) || OF_DOUBLES.contains(&name) {
+                Some(DataType::Float64)
+            } else if matches!(name, "concat" | "concat_ws") {
+                Some(DataType::Utf8View)
+            } else {
+                check_arguments(&call.func, &types)?;
+                None
+            };
+            let Some(wanted) = wanted else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
+            let is_plain = wanted == TYPE;
+            for (arg, is) in call.args.iter_mut().zip(&types) {
+                let is_cast = if is_plain { is_number(is) && *is != TYPE } else { *is == TYPE };
+                if is_cast {
+                    *arg = datafusion_expr::cast(std::mem::take(arg), wanted.clone());
+                }
+            }
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        }
+        Expr::AggregateFunction(mut call) if OF_FLOATS.contains(&call.func.name()) => {
+            let is_changed = as_float_arguments(&mut call.params.args, schema);
+            let call = Expr::AggregateFunction(call);
+            Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })
+        }
+        Expr::WindowFunction(mut call) if OF_FLOATS.contains(&call.fun.name()) => {
+            let is_changed = as_float_arguments(&mut call.params.args, schema);
+            let call = Expr::WindowFunction(call);
+            Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Aggregates that are computed of floats.
+pub(crate) const OF_FLOATS: [&str; 5] = ["stddev", "stddev_pop", "var", "var_pop", "median"];
+
+fn as_float_arguments(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let mut is_changed = false;
+    for arg in args {
+        if arg.get_type(schema).is_ok_and(|is| is == TYPE) {
+            *arg = datafusion_expr::cast(std::mem::take(arg), DataType::Float64);
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// Refuses a function that would take plain numerics for bytes.
+fn check_arguments(function: &ScalarUDF, types: &[DataType]) -> DfResult<()> {
+    let fields: Vec<FieldRef> = types.iter().map(|is| Arc::new(Field::new("", is.clone(), true)) as FieldRef).collect();
+    let taken = fields_with_udf(&fields, function)?;
+    if types.iter().zip(&taken).all(|(is, taken)| *is != TYPE || *taken.data_type() == TYPE) {
+        return Ok(());
+    }
+    let types: Vec<String> = types.iter().map(sql_name).collect();
+    plan_err!("function {}({}) does not exist", function.name(), types.join(", "))
+}
+
+/// Whether a call is computed here.
+fn is_ours(name: &str, arg_types: &[DataType]) -> bool {
+    let is_exact = |is: &DataType| *is == TYPE || is.is_null() || exact_digits(is).is_some();
+    let of_exact = OF_EXACT.contains(&name);
+    let asks = |is: &DataType| *is == TYPE || (of_exact && is.is_decimal());
+    OF_PLAIN.contains(&name) && arg_types.iter().all(is_exact) && arg_types.iter().any(asks)
 }
 
 /// A function of numbers, which DataFusion has for its types only.
@@ -333,7 +459,7 @@ const OF_EXACT: [&str; 6] = ["sqrt", "exp", "ln", "log", "log10", "power"];
 impl OfNumbers {
     /// The function with plain numerics, or as it is.
     pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-        match OF_PLAIN.contains(&function.name()) {
+        match OF_PLAIN.contains(&function.name()) || OF_DOUBLES.contains(&function.name()) {
             true => Arc::new(ScalarUDF::from(Self {
                 inner: function,
                 signature: Signature::user_defined(Volatility::Immutable),
@@ -344,10 +470,7 @@ impl OfNumbers {
 
     /// Whether a call is computed here.
     fn is_ours(&self, arg_types: &[DataType]) -> bool {
-        let is_exact = |is: &DataType| *is == TYPE || is.is_null() || exact_digits(is).is_some();
-        let of_exact = OF_EXACT.contains(&self.inner.name());
-        let asks = |is: &DataType| *is == TYPE || (of_exact && is.is_decimal());
-        arg_types.iter().all(is_exact) && arg_types.iter().any(asks)
+        is_ours(self.inner.name(), arg_types)
     }
 
     fn compute(&self, args: &ScalarFunctionArgs) -> DfResult<ArrayRef> {
@@ -410,7 +533,7 @@ impl ScalarUDFImpl for OfNumbers {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        if self.is_ours(arg_types) { Ok(TYPE) } else { self.inner.return_type(arg_types) }
+        if self.is_ours(arg_types) { Ok(TYPE) } else { self.inner.return_type(&as_floats(arg_types)) }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
@@ -418,6 +541,10 @@ impl ScalarUDFImpl for OfNumbers {
         if self.is_ours(&types) {
             return Ok(plain_field(self.name(), &args));
         }
+        let floats = args.arg_fields.iter().zip(as_floats(&types));
+        let floats: Vec<FieldRef> =
+            floats.map(|(field, is)| Arc::new(Field::clone(field).with_data_type(is)) as FieldRef).collect();
+        let args = ReturnFieldArgs { arg_fields: &floats, scalar_arguments: args.scalar_arguments };
         self.inner.return_field_from_args(args)
     }
 

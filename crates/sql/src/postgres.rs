@@ -17,6 +17,7 @@
 //! - Functions of a `real` but `abs` are computed, and answer, in double precision.
 //! - Arguments of aggregates are computed of the rows that pass FILTER, in `filtered`; DataFusion would compute them of all.
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
@@ -31,7 +32,7 @@ use crate::conversions::{ByteaIn, Rint, RoundTo};
 use crate::extract::{Extract, Part, has_parts};
 use crate::filtered::guard_arguments;
 use crate::moments::{compare_dates, date_with_time, timestamp_difference};
-use crate::numerics::compute_plain;
+use crate::numerics::{compute_plain, settle_arguments};
 use crate::own::FloatDivide;
 use crate::setop::{match_branches, match_values};
 use crate::types::{DECIMAL_DIGITS_MAX, is_number, is_text};
@@ -62,6 +63,7 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| date_with_time(e, &schema))?
                         .transform_data(|e| compare_dates(e, &schema))?
                         .transform_data(|e| read_alternatives(e, &schema))?
+                        .transform_data(|e| settle_arguments(e, &schema))?
                         .transform_data(|e| timestamp_difference(e, &schema))?
                         .transform_data(|e| room_for_carry(e, &schema))?
                         .transform_data(|e| settle_rounding(e, &schema))?
@@ -111,7 +113,7 @@ fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
 }
 
 /// Functions of numbers that PostgreSQL has for `double precision` only.
-const OF_DOUBLES: [&str; 31] = [
+pub(crate) const OF_DOUBLES: [&str; 31] = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "cot", "degrees", "exp",
     "floor", "ln", "log", "log10", "log2", "pow", "power", "radians", "round", "signum", "sin", "sinh", "sqrt", "tan",
     "tanh", "trunc", "isnan",
@@ -212,6 +214,9 @@ fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
                 let (l, r) = (crate::types::sql_name(&l), crate::types::sql_name(&r));
                 return plan_err!("operator does not exist: {l} {op} {r}");
             }
+        }
+        Expr::Like(like) if like.expr.get_type(schema).is_ok_and(|is| is == TYPE) => {
+            return plan_err!("operator does not exist: numeric ~~ text");
         }
         Expr::Case(case) if case.expr.is_none() => {
             for (condition, _) in &case.when_then_expr {

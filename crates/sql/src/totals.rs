@@ -15,6 +15,8 @@ use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
+use crate::numerics::OF_FLOATS;
+
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// Digits before the point for which a sum that may need more digits than there are keeps its type.
@@ -34,7 +36,7 @@ impl Total {
     /// Aggregates of numbers with their types, others as they are.
     pub(crate) fn around(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
         match inner.name() {
-            "sum" | "avg" | "stddev" | "stddev_pop" | "var" | "var_pop" | "median" => {
+            name if name == "sum" || name == "avg" || OF_FLOATS.contains(&name) => {
                 let signature = Signature::user_defined(Volatility::Immutable);
                 Arc::new(AggregateUDF::from(Self { inner, signature }))
             }
@@ -62,8 +64,9 @@ impl AggregateUDFImpl for Total {
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
         match arg_types {
-            [TYPE | DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
-            [TYPE] => return Ok(vec![DataType::Float64]),
+            // (Deviations of plain numerics have floats as arguments in the resolved plan: `numerics::settle_arguments`.)
+            [TYPE] => return Ok(arg_types.to_vec()),
+            [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             _ => {}
         }
         let fields: Vec<FieldRef> = arg_types.iter().map(|is| Arc::new(Field::new("", is.clone(), true))).collect();
@@ -73,7 +76,8 @@ impl AggregateUDFImpl for Total {
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
         if !self.is_sum_or_mean() {
-            return self.inner.return_type(arg_types);
+            let is_plain = arg_types == [TYPE];
+            return self.inner.return_type(if is_plain { &[DataType::Float64] } else { arg_types });
         }
         match (self.name(), arg_types) {
             (_, [TYPE]) | ("avg", [DataType::Decimal128(..)]) => Ok(TYPE),

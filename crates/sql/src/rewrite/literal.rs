@@ -2,7 +2,8 @@
 
 use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
-    self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+    self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    UnaryOperator,
 };
 
 use crate::numerics::NEGATIVE;
