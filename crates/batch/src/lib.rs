@@ -11,6 +11,7 @@
 //!
 //! Reading order: [`Times`], [`Diffs`] and [`Until`] (control columns), [`Batch`], [`hash`],
 //! [`equal`], [`order`], [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`],
+//! [`numeric`],
 //! [`TextLimit`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -26,6 +27,7 @@ pub mod gather;
 pub mod hash;
 #[cfg(test)]
 mod laws;
+pub mod numeric;
 pub mod order;
 mod partition;
 #[cfg(test)]

@@ -3,12 +3,14 @@
 use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
     self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    UnaryOperator,
 };
 
+use crate::numerics::NEGATIVE;
 use crate::types::text_limit;
 
-/// A number with a greater power of ten than this is not exact in a `numeric`.
-const EXPONENT_MAX: i32 = 30;
+/// Digits of a literal, and powers of ten, beyond which it is no decimal of a type with a scale.
+const DIGITS_MAX: usize = 30;
 
 /// Rewrites one expression whose parts are done.
 pub(super) fn rewrite(expr: &mut Expr) {
@@ -34,12 +36,42 @@ pub(super) fn rewrite(expr: &mut Expr) {
             if let ast::Value::Number(digits, _) = &value.value
                 && is_huge(digits)
             {
-                *expr = double(digits.clone());
+                *expr = numeric(digits.clone());
             }
         }
         Expr::Function(_) => format_of_to_char(expr),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if !is_literal(inner) => {
+            let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
+            *expr = negated(inner);
+        }
         _ => {}
     }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) | Expr::Interval(_) => true,
+        Expr::Nested(inner) => is_literal(inner),
+        _ => false,
+    }
+}
+
+/// `-x` as a function, which takes plain numerics too.
+fn negated(value: Expr) -> Expr {
+    Expr::Function(ast::Function {
+        name: ast::ObjectName::from(vec![ast::Ident::new(NEGATIVE)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
 }
 
 /// Makes the text of a typed literal one that DataFusion reads.
@@ -96,15 +128,16 @@ fn spell_interval(value: &mut ast::Value) {
 }
 
 fn is_huge(digits: &str) -> bool {
-    let exponent = digits.split_once(['e', 'E']).and_then(|(_, exponent)| exponent.parse::<i32>().ok());
-    exponent.is_some_and(|exponent| exponent.abs() > EXPONENT_MAX)
+    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let is_far = exponent.parse::<i64>().map_or(true, |exponent| exponent.unsigned_abs() > DIGITS_MAX as u64);
+    is_far || mantissa.len() > DIGITS_MAX
 }
 
-fn double(digits: String) -> Expr {
+fn numeric(digits: String) -> Expr {
     Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(Expr::value(ast::Value::SingleQuotedString(digits))),
-        data_type: DataType::DoublePrecision,
+        data_type: DataType::Numeric(ast::ExactNumberInfo::None),
         array: false,
         format: None,
     }

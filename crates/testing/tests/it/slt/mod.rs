@@ -98,6 +98,7 @@ files!(
     match_recognize,
     nulls,
     numbers,
+    numeric,
     planner,
     queries,
     setops,
