@@ -161,13 +161,13 @@ fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef
     types::narrowed(&column).map_err(|error| does_not_fit(error.detail()))
 }
 
-/// The columns with texts as their columns keep them; a text that is too long is an error.
+/// The columns with texts as their columns keep them; a text that does not fit is an error.
 pub(crate) fn fit_lengths(target: Target<'_>, mut columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, Error> {
     for (field, column) in target.schema.fields().iter().zip(&mut columns) {
         let Some(limit) = TextLimit::of(field) else { continue };
         let (fitted, too_long) = limit.fit_column(column);
         if let Some(row) = too_long.first() {
-            return Err(Error::data(format!("value too long for type {limit}")).with_detail(format!(
+            return Err(Error::data(limit.misfit(&value_text(column, *row))).with_detail(format!(
                 "Column \"{}\" of {} \"{}\" cannot take '{}'.",
                 field.name(),
                 target.kind,

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
@@ -22,6 +22,8 @@ use datafusion_expr::{Cast, Expr, ExprSchemable};
 use crate::cast_to_text::write_cast;
 use crate::conversions::Conversion;
 use crate::digits::round_float;
+use crate::functions::bytea;
+use crate::functions::rows::is_bytes;
 use crate::types::{is_text, sql_name};
 use crate::untyped::plain_decimal;
 
@@ -34,6 +36,9 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
     if let (DataType::List(element), true) = (to, is_text(column.data_type())) {
         return read_lists(column, element);
     }
+    if is_bytes(to) && is_text(column.data_type()) {
+        return read_bytes_column(column, to);
+    }
     match cast_with_options(column, to, &strict) {
         Ok(converted) => Ok(converted),
         Err(_) if is_text(column.data_type()) => convert_spelt(column, to),
@@ -45,6 +50,20 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
             _ => in_words(&error.to_string()),
         }),
     }
+}
+
+fn read_bytes_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let mut bytes = BinaryViewBuilder::with_capacity(texts.len());
+    for text in texts {
+        match text {
+            Some(text) => bytes.append_value(bytea::read(text)?),
+            None => bytes.append_null(),
+        }
+    }
+    let bytes: ArrayRef = Arc::new(bytes.finish());
+    cast(&bytes, to).map_err(|e| in_words(&e.to_string()))
 }
 
 /// Lists as PostgreSQL writes them: `{1,2}`, `{"a, b",NULL}`.
