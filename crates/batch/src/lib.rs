@@ -25,6 +25,7 @@ pub mod few;
 mod flat;
 pub mod gather;
 pub mod hash;
+pub mod json;
 #[cfg(test)]
 mod laws;
 pub mod numeric;

@@ -183,13 +183,13 @@ fn checked_numbers(target: Target<'_>, field: &Field, column: &ArrayRef) -> Resu
     .with_hint("Give numbers as text, or as integers, floats or decimals of Arrow."))
 }
 
-/// The columns with texts as their columns keep them; a text that is too long is an error.
+/// The columns with texts as their columns keep them; a text that does not fit is an error.
 pub(crate) fn fit_lengths(target: Target<'_>, mut columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, Error> {
     for (field, column) in target.schema.fields().iter().zip(&mut columns) {
         let Some(limit) = TextLimit::of(field) else { continue };
         let (fitted, too_long) = limit.fit_column(column);
         if let Some(row) = too_long.first() {
-            return Err(Error::data(format!("value too long for type {limit}")).with_detail(format!(
+            return Err(Error::data(limit.misfit(&value_text(column, *row))).with_detail(format!(
                 "Column \"{}\" of {} \"{}\" cannot take '{}'.",
                 field.name(),
                 target.kind,

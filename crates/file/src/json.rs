@@ -11,7 +11,7 @@ use anabranch_batch::{TextLimit, numeric};
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader};
 use anabranch_sql::input;
 use arrow::{
-    array::RecordBatch,
+    array::{AsArray, RecordBatch},
     compute::concat_batches,
     datatypes::{DataType, Field, Schema, SchemaRef},
     error::ArrowError,
@@ -120,8 +120,8 @@ impl JsonReader {
             }
             let Some(limit) = TextLimit::of(field) else { continue };
             let (fitted, too_long) = limit.fit_column(column);
-            if !too_long.is_empty() {
-                return Err(ArrowError::JsonError(format!("value too long for type {limit}")));
+            if let Some(row) = too_long.first() {
+                return Err(ArrowError::JsonError(limit.misfit(column.as_string_view().value(*row))));
             }
             *column = fitted;
         }

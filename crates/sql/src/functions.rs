@@ -1,5 +1,14 @@
 //! The functions that SQL may call, and the operators that PostgreSQL types otherwise than DataFusion.
 
+pub(crate) mod arrays;
+pub(crate) mod bytea;
+mod forms;
+pub(crate) mod operators;
+pub(crate) mod regex;
+pub(crate) mod rows;
+pub(crate) mod similar;
+pub(crate) mod texts;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +18,9 @@ use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
-use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
+use datafusion_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
+};
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{
     AggregateUDF, Expr, ExprSchemable, Operator, ScalarUDF, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowUDF,
@@ -73,6 +84,18 @@ impl Functions {
             let function = OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(function))));
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
+        // These replace functions of the same names.
+        let ours = arrays::all()
+            .chain(bytea::all())
+            .chain(regex::all())
+            .chain(forms::all())
+            .chain(texts::all())
+            .chain([similar::udf()]);
+        for function in ours {
+            for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
+                scalar.insert(name.to_string(), function.clone());
+            }
+        }
         let mut aggregate = BTreeMap::new();
         for function in datafusion_functions_aggregate::all_default_aggregate_functions() {
             let function = Total::around(function);
@@ -120,6 +143,11 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
+/// A call of one of our functions.
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    FUNCTIONS.scalar[name].call(args)
+}
+
 /// Operators on dates and times, parts of moments, and the types of `row_number()` and the ranks, as in PostgreSQL.
 #[derive(Debug)]
 struct PostgresPlanner;
@@ -133,6 +161,10 @@ impl ExprPlanner for PostgresPlanner {
             return Ok(PlannerResult::Planned(shifted));
         }
         let (expr, left, right) = read_operands(expr, left, right);
+        if let Some(planned) = date_arithmetic(&expr, &left, &right) {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        operators::refuse_documents(&expr)?;
         if expr.op == BinaryOperator::StringConcat
             && let Some(planned) = joined_text(&expr.left, &expr.right, (&left, &right))
         {
@@ -148,10 +180,31 @@ impl ExprPlanner for PostgresPlanner {
         {
             return Ok(PlannerResult::Planned(planned));
         }
-        match date_arithmetic(&expr, &left, &right) {
+        match operators::plan(&expr, &left, &right) {
             Some(planned) => Ok(PlannerResult::Planned(planned)),
             None => Ok(PlannerResult::Original(expr)),
         }
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawFieldAccessExpr>> {
+        operators::plan_access(access, schema)
+    }
+
+    fn plan_substring(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(call("substr", args)))
+    }
+
+    fn plan_overlay(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(call("overlay", args)))
+    }
+
+    fn plan_position(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        // (The parser gives `position(x IN y)` as *y*, *x*.)
+        Ok(PlannerResult::Planned(call("strpos", args)))
     }
 
     fn plan_extract(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use anabranch_batch::numeric::TYPE;
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
@@ -23,6 +23,8 @@ use datafusion_expr::{Cast, Expr, ExprSchemable};
 use crate::cast_to_text::write_cast;
 use crate::conversions::Conversion;
 use crate::digits::round_float;
+use crate::functions::bytea;
+use crate::functions::rows::is_bytes;
 use crate::numeric_casts::{convert_plain, settle_plain_cast};
 use crate::numerics::{converts, is_convertible};
 use crate::types::{is_number, is_text, sql_name};
@@ -45,6 +47,9 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
     if converts(column.data_type(), to) {
         return convert_plain(column, to);
     }
+    if is_bytes(to) && is_text(column.data_type()) {
+        return read_bytes_column(column, to);
+    }
     match cast_with_options(column, to, &strict) {
         Ok(converted) => Ok(converted),
         Err(_) if is_text(column.data_type()) => convert_spelt(column, to),
@@ -56,6 +61,20 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
             _ => in_words(&error.to_string()),
         }),
     }
+}
+
+fn read_bytes_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let mut bytes = BinaryViewBuilder::with_capacity(texts.len());
+    for text in texts {
+        match text {
+            Some(text) => bytes.append_value(bytea::read(text)?),
+            None => bytes.append_null(),
+        }
+    }
+    let bytes: ArrayRef = Arc::new(bytes.finish());
+    cast(&bytes, to).map_err(|e| in_words(&e.to_string()))
 }
 
 /// Lists as PostgreSQL writes them: `{1,2}`, `{"a, b",NULL}`.

@@ -51,6 +51,7 @@ pub mod planner;
 mod postgres;
 mod precedence;
 mod recognize;
+mod regex;
 mod rewrite;
 mod room;
 mod setop;

@@ -11,6 +11,7 @@
 //! - `ceil`, `floor` and `round` of a numeric have room for a carry.
 //! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
 //! - Dates and timestamps are computed and compared in microseconds, in `moments`; DataFusion would take nanoseconds, or drop hours.
+//! - Regular expressions are PostgreSQL's, in `functions::regex`; values in `concat` and `format` are written as it writes them, in `cast_to_text`.
 //! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
 //! - Values that must be of one type get it in `alike` and `coalesce`.
@@ -27,10 +28,13 @@ use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
 use crate::alike::settle_types;
+use crate::cast_to_text::write_arguments;
 use crate::coalesce::read_alternatives;
 use crate::conversions::{ByteaIn, Rint, RoundTo};
 use crate::extract::{Extract, Part, has_parts};
 use crate::filtered::guard_arguments;
+use crate::functions::regex::match_operators;
+use crate::functions::texts::settle_calls;
 use crate::moments::{compare_dates, date_with_time, timestamp_difference};
 use crate::numerics::{compute_plain, settle_arguments};
 use crate::own::FloatDivide;
@@ -69,6 +73,9 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| settle_rounding(e, &schema))?
                         .transform_data(|e| part_with_fraction(e, &schema))?
                         .transform_data(|e| read_bytea(e, &schema))?
+                        .transform_data(|e| match_operators(e, &schema))?
+                        .transform_data(|e| settle_calls(e, &schema))?
+                        .transform_data(|e| write_arguments(e, &schema))?
                         .transform_data(|e| at_time_zone(e, &schema))?
                         .transform_data(|e| guard_arguments(e, &schema))
                 })?;

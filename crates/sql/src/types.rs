@@ -5,8 +5,8 @@
 //! | `smallint`, `integer`, `bigint` | `Int16`, `Int32`, `Int64` |
 //! | `real`, `double precision`, `float(n)` | `Float32`, `Float64` |
 //! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `LargeBinary`, which no other type is: see `anabranch_batch::numeric` |
-//! | `text`, `uuid`, `json`, `jsonb` | `Utf8View` |
-//! | `varchar(n)`, `char(n)` | `Utf8View`; the length is the column's [`TextLimit`] |
+//! | `text` | `Utf8View` |
+//! | `varchar(n)`, `char(n)`, `uuid`, `json`, `jsonb` | `Utf8View`; the length or form is the column's [`TextLimit`] |
 //! | `bytea` | `BinaryView` |
 //! | `date`, `time`, `timestamp`, `timestamptz` | `Date32`, `Time64(us)`, `Timestamp(us)`, `Timestamp(us, "UTC")` |
 //! | `interval` | `Interval(MonthDayNano)` |
@@ -89,7 +89,7 @@ pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
     })
 }
 
-/// The length that a type declares. `char` alone is `char(1)`.
+/// The length or form that a type declares. `char` alone is `char(1)`.
 ///
 /// # Errors
 /// `Invalid` for a length of zero.
@@ -100,6 +100,9 @@ pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
         | SqlType::CharVarying(length)
         | SqlType::Nvarchar(length) => (true, length),
         SqlType::Char(length) | SqlType::Character(length) => (false, length),
+        SqlType::Uuid => return Ok(Some(TextLimit::Uuid)),
+        SqlType::JSON => return Ok(Some(TextLimit::Json)),
+        SqlType::JSONB => return Ok(Some(TextLimit::Jsonb)),
         _ => return Ok(None),
     };
     let n = match length {

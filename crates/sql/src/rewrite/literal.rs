@@ -2,8 +2,8 @@
 
 use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
-    self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
-    UnaryOperator,
+    self, AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Subscript, UnaryOperator,
 };
 
 use crate::numerics::NEGATIVE;
@@ -25,6 +25,12 @@ pub(super) fn rewrite(expr: &mut Expr) {
                 spell_interval(&mut value.value);
             }
         }
+        Expr::TypedString(typed) if is_form(&typed.data_type) => {
+            let form = typed.data_type.to_string().to_lowercase();
+            if let Ok(read) = crate::parse::parse_expr(&format!("{form}_in({})", typed.value)) {
+                *expr = read;
+            }
+        }
         Expr::TypedString(typed) => adapt_text(&mut typed.value.value, &typed.data_type),
         Expr::Cast { expr: inner, data_type, .. } => {
             if let Expr::Value(value) = inner.as_mut() {
@@ -44,6 +50,7 @@ pub(super) fn rewrite(expr: &mut Expr) {
             let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
             *expr = negated(inner);
         }
+        Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(close_slice),
         _ => {}
     }
 }
@@ -72,6 +79,19 @@ fn negated(value: Expr) -> Expr {
         over: None,
         within_group: vec![],
     })
+}
+
+/// `a[2:]` goes to the end, where DataFusion would take -1 for it, and `a[:2]` begins at 1.
+fn close_slice(access: &mut AccessExpr) {
+    if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) = access {
+        let number = |n: i32| Expr::value(ast::Value::Number(n.to_string(), false));
+        lower_bound.get_or_insert_with(|| number(1));
+        upper_bound.get_or_insert_with(|| number(i32::MAX));
+    }
+}
+
+fn is_form(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB)
 }
 
 /// Makes the text of a typed literal one that DataFusion reads.
@@ -171,7 +191,9 @@ fn cut_to_length(expr: &Expr) -> Option<Expr> {
         return None;
     };
     let limit = text_limit(data_type).ok()??;
-    let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit;
+    let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit else {
+        return crate::parse::parse_expr(&format!("{limit}_in(CAST({inner} AS text))")).ok();
+    };
     let text = Expr::Cast {
         kind: kind.clone(),
         expr: inner.clone(),
@@ -188,13 +210,13 @@ fn cut_to_length(expr: &Expr) -> Option<Expr> {
         shorthand: false,
     };
     Some(match limit {
-        TextLimit::Varchar(_) => cut,
         TextLimit::Char(_) => Expr::Trim {
             expr: Box::new(cut),
             trim_where: Some(ast::TrimWhereField::Trailing),
             trim_what: None,
             trim_characters: None,
         },
+        _ => cut,
     })
 }
 
