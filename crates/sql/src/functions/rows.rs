@@ -172,7 +172,7 @@ fn takes(kind: Kind, is: &DataType) -> bool {
 }
 
 pub(crate) fn is_bytes(is: &DataType) -> bool {
-    matches!(is, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+    matches!(is, DataType::Binary | DataType::BinaryView)
 }
 
 fn arrow_type(kind: Kind) -> DataType {
