@@ -277,7 +277,9 @@ fn read_operands(
             (Plus, DataType::Timestamp(..) | DataType::Interval(_)) => &INTERVAL,
             (Minus, DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_)) => beside,
             (Plus | Minus | Multiply | Divide, number) if is_number(number) => beside,
-            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean | TYPE) => beside,
+            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean | DataType::LargeBinary) => {
+                beside
+            }
             _ => return,
         };
         if let Some((read, typed)) = read_literal(literal, std::slice::from_ref(wanted)) {

@@ -7,7 +7,7 @@
 
 use anabranch_batch::Diff;
 use anabranch_batch::numeric::{self, Finite, Number, Whole};
-use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryBuilder};
+use arrow::array::{ArrayRef, AsArray, LargeBinaryBuilder};
 
 use super::output::{Outcome, Value};
 use super::state::{Accumulator, Input, Kernel, Walk};
