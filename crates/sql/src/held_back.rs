@@ -7,6 +7,8 @@
 //!   would compare in the ON of an antijoin: there NULL is no match, so that all rows would be kept.
 //! - A condition without columns (`1 = 2`, from the ON of a join) stays above an aggregate of all rows: `push_down_filter` would put
 //!   it below, where the aggregate has its one row all the same.
+//! - Sums of whole numbers without columns are made to fail beyond their type before `simplify_expressions` folds them, which would
+//!   wrap round.
 
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use datafusion_optimizer::ApplyOrder;
 use datafusion_optimizer::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::subqueries::constants_absent;
+use crate::wholes::check_folding;
 
 /// A rule, and where it does not apply.
 #[derive(Debug)]
@@ -42,6 +45,10 @@ pub(crate) fn hold_back(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
             "push_down_filter" => filters_a_total,
             "decorrelate_predicate_subquery" => {
                 *rule = Arc::new(Prepared { rule: rule.clone(), by: constants_absent });
+                continue;
+            }
+            "simplify_expressions" => {
+                *rule = Arc::new(Prepared { rule: rule.clone(), by: check_folding });
                 continue;
             }
             _ => continue,

@@ -7,9 +7,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
+use anabranch_batch::numeric::TYPE;
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 use arrow::util::display::array_value_to_string;
 use datafusion_common::tree_node::{Transformed, TreeNode};
@@ -22,8 +23,17 @@ use datafusion_expr::{Cast, Expr, ExprSchemable};
 use crate::cast_to_text::write_cast;
 use crate::conversions::Conversion;
 use crate::digits::round_float;
-use crate::types::{is_text, sql_name};
+use crate::functions::bytea;
+use crate::functions::rows::is_bytes;
+use crate::numeric_casts::{convert_plain, settle_plain_cast};
+use crate::numerics::{converts, is_convertible};
+use crate::types::{is_number, is_text, sql_name};
 use crate::untyped::plain_decimal;
+
+/// Whether [`convert`] knows the way between two types.
+pub fn can_convert(from: &DataType, to: &DataType) -> bool {
+    if converts(from, to) { is_convertible(from, to) } else { can_cast_types(from, to) }
+}
 
 /// The column as another type; every value exactly, or an error in PostgreSQL's words.
 ///
@@ -33,6 +43,12 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     if let (DataType::List(element), true) = (to, is_text(column.data_type())) {
         return read_lists(column, element);
+    }
+    if converts(column.data_type(), to) {
+        return convert_plain(column, to);
+    }
+    if is_bytes(to) && is_text(column.data_type()) {
+        return read_bytes_column(column, to);
     }
     match cast_with_options(column, to, &strict) {
         Ok(converted) => Ok(converted),
@@ -45,6 +61,20 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
             _ => in_words(&error.to_string()),
         }),
     }
+}
+
+fn read_bytes_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let mut bytes = BinaryViewBuilder::with_capacity(texts.len());
+    for text in texts {
+        match text {
+            Some(text) => bytes.append_value(bytea::read(text)?),
+            None => bytes.append_null(),
+        }
+    }
+    let bytes: ArrayRef = Arc::new(bytes.finish());
+    cast(&bytes, to).map_err(|e| in_words(&e.to_string()))
 }
 
 /// Lists as PostgreSQL writes them: `{1,2}`, `{"a, b",NULL}`.
@@ -325,6 +355,7 @@ pub(crate) fn settle_casts(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                 let settled = expr.transform_up(|e| {
                     read_cast(e, &schema)?
                         .transform_data(|e| write_cast(e, &schema))?
+                        .transform_data(|e| settle_plain_cast(e, &schema))?
                         .transform_data(|e| round_float(e, &schema))
                 })?;
                 Ok(settled.update_data(|e| name.restore(e)))
@@ -346,7 +377,7 @@ fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         return Ok(Transformed::yes(read_text(*text, field.data_type())));
     };
     let is_list = matches!(to, DataType::List(_));
-    if value.is_null() || (!is_list && value.cast_to(to).is_ok()) {
+    if value.is_null() || (!is_list && *to != TYPE && value.cast_to(to).is_ok()) {
         return Ok(Transformed::no(expr));
     }
     match convert(&value.to_array()?, to) {
@@ -357,7 +388,7 @@ fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
 
 /// Whether text is read as this type here.
 fn is_read(to: &DataType) -> bool {
-    to.is_numeric()
+    is_number(to)
         || matches!(
             to,
             DataType::Boolean

@@ -7,16 +7,18 @@
 //! - `date_part` keeps fractions of seconds; DataFusion would cut them off.
 //! - Floats round to even; DataFusion rounds half away from zero.
 //! - Text cast to bytea is read (`\\x..`); DataFusion would take its bytes.
-//! - Quotients of numerics have sixteen digits behind the point where they have room; DataFusion would add four.
+//! - Quotients of numerics, and what is computed with plain ones, are functions of ours, in `numerics`.
 //! - `ceil`, `floor` and `round` of a numeric have room for a carry.
 //! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
 //! - Dates and timestamps are computed and compared in microseconds, in `moments`; DataFusion would take nanoseconds, or drop hours.
+//! - Regular expressions are PostgreSQL's, in `functions::regex`; values in `concat` and `format` are written as it writes them, in `cast_to_text`.
 //! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
 //! - Values that must be of one type get it in `alike` and `coalesce`.
 //! - Functions of a `real` but `abs` are computed, and answer, in double precision.
 //! - Arguments of aggregates are computed of the rows that pass FILTER, in `filtered`; DataFusion would compute them of all.
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
@@ -26,14 +28,18 @@ use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
 use crate::alike::settle_types;
+use crate::cast_to_text::write_arguments;
 use crate::coalesce::read_alternatives;
 use crate::conversions::{ByteaIn, Rint, RoundTo};
 use crate::extract::{Extract, Part, has_parts};
 use crate::filtered::guard_arguments;
+use crate::functions::regex::match_operators;
+use crate::functions::texts::settle_calls;
 use crate::moments::{compare_dates, date_with_time, timestamp_difference};
+use crate::numerics::{compute_plain, settle_arguments};
 use crate::own::FloatDivide;
 use crate::setop::{match_branches, match_values};
-use crate::types::{DECIMAL_DIGITS_MAX, is_text};
+use crate::types::{DECIMAL_DIGITS_MAX, is_number, is_text};
 use crate::zones::at_time_zone;
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.
@@ -51,6 +57,7 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                     check_constant(&e, &schema)?;
                     check_types(&e, &schema)?;
                     without_negative_scale(e)
+                        .transform_data(|e| compute_plain(e, &schema))?
                         .transform_data(|e| settle_types(e, &schema))?
                         .transform_data(|e| round_before_integer(e, &schema))?
                         .transform_data(|e| widen_single(e, &schema))?
@@ -60,12 +67,15 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| date_with_time(e, &schema))?
                         .transform_data(|e| compare_dates(e, &schema))?
                         .transform_data(|e| read_alternatives(e, &schema))?
+                        .transform_data(|e| settle_arguments(e, &schema))?
                         .transform_data(|e| timestamp_difference(e, &schema))?
-                        .transform_data(|e| long_quotient(e, &schema))?
                         .transform_data(|e| room_for_carry(e, &schema))?
                         .transform_data(|e| settle_rounding(e, &schema))?
                         .transform_data(|e| part_with_fraction(e, &schema))?
                         .transform_data(|e| read_bytea(e, &schema))?
+                        .transform_data(|e| match_operators(e, &schema))?
+                        .transform_data(|e| settle_calls(e, &schema))?
+                        .transform_data(|e| write_arguments(e, &schema))?
                         .transform_data(|e| at_time_zone(e, &schema))?
                         .transform_data(|e| guard_arguments(e, &schema))
                 })?;
@@ -110,7 +120,7 @@ fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
 }
 
 /// Functions of numbers that PostgreSQL has for `double precision` only.
-const OF_DOUBLES: [&str; 31] = [
+pub(crate) const OF_DOUBLES: [&str; 31] = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "cot", "degrees", "exp",
     "floor", "ln", "log", "log10", "log2", "pow", "power", "radians", "round", "signum", "sin", "sinh", "sqrt", "tan",
     "tanh", "trunc", "isnan",
@@ -144,41 +154,6 @@ fn round_to_even(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         _ => Ok(Transformed::no(expr)),
     }
-}
-
-/// The precision and scale of a number that is exact.
-fn exact(data_type: &DataType) -> Option<(u8, i8)> {
-    match data_type {
-        DataType::Decimal128(precision, scale) => Some((*precision, *scale)),
-        DataType::Int16 => Some((5, 0)),
-        DataType::Int32 => Some((10, 0)),
-        DataType::Int64 => Some((19, 0)),
-        _ => None,
-    }
-}
-
-fn long_quotient(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    const MAX_DIGITS: i32 = 38;
-    // Division adds four to the scale of the dividend: twelve make sixteen.
-    const SCALE: i8 = 12;
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(Transformed::no(expr));
-    };
-    let is_decimal = |is: &DataType| matches!(is, DataType::Decimal128(_, _));
-    let (Some((precision, scale)), Some((_, divisor_scale))) = (exact(&l), exact(&r)) else {
-        return Ok(Transformed::no(expr));
-    };
-    let whole_digits = i32::from(precision) - i32::from(scale);
-    let has_room = whole_digits + i32::from(SCALE) + 4 + i32::from(divisor_scale) <= MAX_DIGITS;
-    if !(is_decimal(&l) || is_decimal(&r)) || scale >= SCALE || !has_room {
-        return Ok(Transformed::no(expr));
-    }
-    let dividend = cast(left.as_ref().clone(), DataType::Decimal128((whole_digits + i32::from(SCALE)) as u8, SCALE));
-    let quotient = BinaryExpr::new(Box::new(dividend), Operator::Divide, right.clone());
-    Ok(Transformed::yes(Expr::BinaryExpr(quotient)))
 }
 
 fn room_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -231,7 +206,7 @@ fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Exp
 }
 
 fn is_bytes(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+    matches!(data_type, DataType::Binary | DataType::BinaryView)
 }
 
 /// Refuses comparisons of text with numbers (literals take the type of the other side), and conditions that are not boolean.
@@ -241,11 +216,14 @@ fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
             let literal = |e: &Expr| matches!(e, Expr::Literal(..));
             let clash =
-                (is_text(&l) && r.is_numeric() && !literal(left)) || (l.is_numeric() && is_text(&r) && !literal(right));
+                (is_text(&l) && is_number(&r) && !literal(left)) || (is_number(&l) && is_text(&r) && !literal(right));
             if clash {
                 let (l, r) = (crate::types::sql_name(&l), crate::types::sql_name(&r));
                 return plan_err!("operator does not exist: {l} {op} {r}");
             }
+        }
+        Expr::Like(like) if like.expr.get_type(schema).is_ok_and(|is| is == TYPE) => {
+            return plan_err!("operator does not exist: numeric ~~ text");
         }
         Expr::Case(case) if case.expr.is_none() => {
             for (condition, _) in &case.when_then_expr {
@@ -271,9 +249,11 @@ fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     Ok(Transformed::yes(datafusion_expr::cast(read, cast.field.data_type().clone())))
 }
 
-/// Refuses sums, differences, products and quotients of constants that lie outside their type.
+/// Refuses sums, differences, products, quotients and negations of constants that lie outside their type.
 fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
-    let Expr::BinaryExpr(_) = expr else { return Ok(()) };
+    if !matches!(expr, Expr::BinaryExpr(_) | Expr::Negative(_)) {
+        return Ok(());
+    }
     let Some(value) = constant(expr) else { return Ok(()) };
     let data_type = expr.get_type(schema)?;
     let Some((least, greatest)) = range(&data_type) else { return Ok(()) };

@@ -23,6 +23,7 @@ use crate::alike::{float_among, float_of_numbers, timestamp_among_dates, union_t
 use crate::error::{ErrorKind, SqlError};
 use crate::postgres::adapt;
 use crate::rewrite::SET_MARK;
+use crate::types::is_number;
 
 /// A set operation between two plans.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -257,7 +258,7 @@ fn types_of(plan: &LogicalPlan) -> Vec<DataType> {
 }
 
 fn is_read_from_text(data_type: &DataType) -> bool {
-    data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
+    is_number(data_type) || data_type.is_temporal() || *data_type == DataType::Boolean
 }
 
 /// The plan with the literal that is this column read as another type; `None` if the column is no literal.

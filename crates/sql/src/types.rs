@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `smallint`, `integer`, `bigint` | `Int16`, `Int32`, `Int64` |
 //! | `real`, `double precision`, `float(n)` | `Float32`, `Float64` |
-//! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `Decimal128(38, 10)`, since Arrow has no numeric without a scale |
-//! | `text`, `uuid`, `json`, `jsonb` | `Utf8View` |
-//! | `varchar(n)`, `char(n)` | `Utf8View`; the length is the column's [`TextLimit`] |
+//! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `LargeBinary`, which no other type is: see `anabranch_batch::numeric` |
+//! | `text` | `Utf8View` |
+//! | `varchar(n)`, `char(n)`, `uuid`, `json`, `jsonb` | `Utf8View`; the length or form is the column's [`TextLimit`] |
 //! | `bytea` | `BinaryView` |
 //! | `date`, `time`, `timestamp`, `timestamptz` | `Date32`, `Time64(us)`, `Timestamp(us)`, `Timestamp(us, "UTC")` |
 //! | `interval` | `Interval(MonthDayNano)` |
@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::TextLimit;
+use anabranch_batch::{TextLimit, numeric};
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion_common::DataFusionError;
 use datafusion_expr::planner::TypePlanner;
@@ -24,9 +24,6 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::nearest::nearest;
-
-/// Precision and scale of `numeric` without arguments.
-const NUMERIC: DataType = DataType::Decimal128(DECIMAL_DIGITS_MAX, 10);
 
 /// Digits of a decimal, at most.
 pub(crate) const DECIMAL_DIGITS_MAX: u8 = 38;
@@ -92,7 +89,7 @@ pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
     })
 }
 
-/// The length that a type declares. `char` alone is `char(1)`.
+/// The length or form that a type declares. `char` alone is `char(1)`.
 ///
 /// # Errors
 /// `Invalid` for a length of zero.
@@ -103,6 +100,9 @@ pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
         | SqlType::CharVarying(length)
         | SqlType::Nvarchar(length) => (true, length),
         SqlType::Char(length) | SqlType::Character(length) => (false, length),
+        SqlType::Uuid => return Ok(Some(TextLimit::Uuid)),
+        SqlType::JSON => return Ok(Some(TextLimit::Json)),
+        SqlType::JSONB => return Ok(Some(TextLimit::Jsonb)),
         _ => return Ok(None),
     };
     let n = match length {
@@ -126,7 +126,7 @@ pub fn column_type_name(field: &Field) -> String {
 
 fn decimal(info: &ExactNumberInfo) -> Result<DataType> {
     let (precision, scale) = match info {
-        ExactNumberInfo::None => return Ok(NUMERIC),
+        ExactNumberInfo::None => return Ok(numeric::TYPE),
         ExactNumberInfo::Precision(precision) => (*precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
     };
@@ -187,7 +187,7 @@ fn unsupported(name: &str) -> SqlError {
 pub(crate) fn canonical(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Binary => DataType::BinaryView,
         DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
         DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
@@ -204,6 +204,11 @@ pub(crate) fn canonical(data_type: &DataType) -> DataType {
         }
         other => other.clone(),
     }
+}
+
+/// Whether a type is one of numbers, plain `numeric` among them.
+pub(crate) fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric() || *data_type == numeric::TYPE
 }
 
 /// Whether a type is text.
@@ -223,7 +228,8 @@ pub fn sql_name(data_type: &DataType) -> String {
         DataType::Float64 => "double precision".into(),
         DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => "text".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".into(),
+        DataType::Binary | DataType::BinaryView => "bytea".into(),
+        DataType::LargeBinary => "numeric".into(),
         DataType::Date32 | DataType::Date64 => "date".into(),
         DataType::Time32(_) | DataType::Time64(_) => "time".into(),
         DataType::Timestamp(_, None) => "timestamp".into(),

@@ -136,7 +136,10 @@ impl Changing for Rewriter<'_> {
 
     fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
         recognize::mark(factor)?;
-        if let Some(catalog) = self.catalog {
+        // The alias of a marked table carries its clause, not names of columns.
+        if let Some(catalog) = self.catalog
+            && !recognize::is_marked(factor)
+        {
             let nothing = columns::Known::new();
             let known = self.known.last().unwrap_or(&nothing);
             columns::complete_alias(factor, known, catalog);

@@ -10,6 +10,11 @@ use crate::parse::MATCH_RECOGNIZE;
 /// Alias that marks the table. Its columns are named by the clause's text, the alias of the user, and the columns of that.
 pub(crate) const RECOGNIZE_MARK: &str = "__recognize";
 
+/// Whether a table is marked.
+pub(super) fn is_marked(factor: &TableFactor) -> bool {
+    matches!(factor, TableFactor::Derived { alias: Some(alias), .. } if alias.name.value == RECOGNIZE_MARK)
+}
+
 /// Marks a call.
 ///
 /// # Errors
