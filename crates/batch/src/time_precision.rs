@@ -1,8 +1,8 @@
 //! Declared precisions of time columns: `timestamp(3)`, `timestamptz(0)`, `time(1)`, `interval(2)`.
 //!
-//! Arrow has no such types: rows carry microseconds, and the precision travels in the metadata of a relation's field.
-//! Law, as PostgreSQL assigns: values are rounded, halves away from zero; timestamps count from 2000-01-01 for that.
-//! Cost: one pass over the values.
+//! Arrow has no such types: rows carry microseconds, and the precision travels in the metadata of a
+//! relation's field. Law, as PostgreSQL assigns: values are rounded, halves away from zero;
+//! timestamps count from 2000-01-01 for that. Cost: one pass over the values.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ impl TimePrecision {
         field.with_metadata([(KEY.to_string(), self.0.to_string())].into())
     }
 
-    /// The column as it is stored; a column that has no time as it is. `None` if rounding leaves the range of the type.
+    /// The column as it is stored; a column that has no time as it is. `None` if rounding leaves
+    /// the range of the type.
     pub fn round_column(self, column: &ArrayRef) -> Option<ArrayRef> {
         let data_type = column.data_type();
         Some(match data_type {
@@ -77,7 +78,8 @@ impl TimePrecision {
         })
     }
 
-    /// Microseconds with so many digits of the second's fraction, halves away from zero; `None` on overflow.
+    /// Microseconds with so many digits of the second's fraction, halves away from zero; `None` on
+    /// overflow.
     pub fn round(self, micros: i64) -> Option<i64> {
         if self.0 >= DIGITS_MAX {
             return Some(micros);

@@ -1,9 +1,10 @@
 //! Values read from text, and PostgreSQL's words for what does not fit a type.
 //!
-//! A cast of text first tries Arrow's kernel on the whole column. Only if that fails are the values spelt as Arrow wants
-//! them (no spaces around, exponents written out) and tried again; so what is written usually costs one kernel, and what
-//! PostgreSQL takes beyond it costs a second pass. Dates, times and intervals are read by `time`. Law: a value is read
-//! exactly, or its text is in the error.
+//! A cast of text first tries Arrow's kernel on the whole column. Only if that fails are the values
+//! spelt as Arrow wants them (no spaces around, exponents written out) and tried again; so what is
+//! written usually costs one kernel, and what PostgreSQL takes beyond it costs a second pass.
+//! Dates, times and intervals are read by `time`. Law: a value is read exactly, or its text is in
+//! the error.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -126,7 +127,8 @@ fn end_of_list(text: &str) -> Option<usize> {
     None
 }
 
-/// Adds the elements of one list; `None` if it is not well formed. A list within is an element as it is written.
+/// Adds the elements of one list; `None` if it is not well formed. A list within is an element as
+/// it is written.
 pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<()> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let mut rest = inner.trim();
@@ -273,7 +275,8 @@ fn spell<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
     spelt.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Makes casts of text, to text, and of floats to decimals ours, in a plan whose types are settled. Literals are read at once.
+/// Makes casts of text, to text, and of floats to decimals ours, in a plan whose types are settled.
+/// Literals are read at once.
 pub(crate) fn settle_casts(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     Ok(plan
         .transform_up_with_subqueries(|node| {

@@ -1,8 +1,11 @@
-//! Dates and timestamps, computed and compared as in PostgreSQL: rewritten on the resolved plan, where types decide.
+//! Dates and timestamps, computed and compared as in PostgreSQL: rewritten on the resolved plan,
+//! where types decide.
 //!
 //! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
-//! - A date that is compared with a timestamp is made one of microseconds; DataFusion would make both of nanoseconds.
-//! - A date whose parts are cut off is a timestamp of microseconds; DataFusion would take nanoseconds, which end in 2262.
+//! - A date that is compared with a timestamp is made one of microseconds; DataFusion would make
+//!   both of nanoseconds.
+//! - A date whose parts are cut off is a timestamp of microseconds; DataFusion would take
+//!   nanoseconds, which end in 2262.
 //! - A difference of timestamps has days; DataFusion would count hours only.
 
 use std::sync::Arc;
@@ -30,7 +33,8 @@ pub(crate) fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transfor
     Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
 }
 
-/// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days, else in microseconds.
+/// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days,
+/// else in microseconds.
 pub(crate) fn compare_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
         return Ok(Transformed::no(expr));

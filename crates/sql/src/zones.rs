@@ -1,8 +1,10 @@
 //! `AT TIME ZONE`, as PostgreSQL types it.
 //!
-//! - `timestamptz AT TIME ZONE z` is the clock of that zone at that instant: a timestamp. DataFusion would keep the instant.
-//! - `timestamp AT TIME ZONE z` is the instant at which that clock shows this time: a timestamptz. Of a time that the clock skips,
-//!   the instant that an unchanged clock would show; of a time that the clock shows twice, the later instant.
+//! - `timestamptz AT TIME ZONE z` is the clock of that zone at that instant: a timestamp.
+//!   DataFusion would keep the instant.
+//! - `timestamp AT TIME ZONE z` is the instant at which that clock shows this time: a timestamptz.
+//!   Of a time that the clock skips, the instant that an unchanged clock would show; of a time that
+//!   the clock shows twice, the later instant.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The Gregorian calendar, counted in days since 1970-01-01 and in years of which 0 is 1 BC.
 //!
-//! Source: Howard Hinnant, "chrono-compatible low-level date algorithms". The year is counted from March, in cycles
-//! of 400 years. Cost: a few divisions a call.
+//! Source: Howard Hinnant, "chrono-compatible low-level date algorithms". The year is counted from
+//! March, in cycles of 400 years. Cost: a few divisions a call.
 
 pub(crate) const MICROS_A_SECOND: i64 = 1_000_000;
 pub(crate) const MICROS_A_MINUTE: i64 = 60 * MICROS_A_SECOND;

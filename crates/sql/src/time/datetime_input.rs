@@ -1,7 +1,9 @@
-//! Dates, times and timestamps in text: `2024-01-02 03:04:05.6+02`, `Jan 2, 2024 3:04 pm`, `20240102T030405`, `0044-03-15 BC`.
+//! Dates, times and timestamps in text: `2024-01-02 03:04:05.6+02`, `Jan 2, 2024 3:04 pm`,
+//! `20240102T030405`, `0044-03-15 BC`.
 //!
-//! Law: the answer is PostgreSQL's with `datestyle = 'ISO, MDY'` and the session in UTC. Refused are the words of the
-//! present (`now`, `today` ..) and `infinity`, for which messages say what to write. Cost: one pass over the text.
+//! Law: the answer is PostgreSQL's with `datestyle = 'ISO, MDY'` and the session in UTC. Refused
+//! are the words of the present (`now`, `today` ..) and `infinity`, for which messages say what to
+//! write. Cost: one pass over the text.
 
 use super::calendar::{Civil, MICROS_A_DAY, MICROS_A_MINUTE, MICROS_A_SECOND, MICROS_AN_HOUR, days_of, days_of_month};
 use super::template::{DAYS, MONTHS, SHORT};
@@ -472,7 +474,8 @@ const ABBREVIATIONS: [(&str, i64); 24] = [
     ("pdt", -7),
 ];
 
-/// The moment in microseconds since the epoch, of a text without its zone; a date alone is its midnight.
+/// The moment in microseconds since the epoch, of a text without its zone; a date alone is its
+/// midnight.
 pub(crate) fn micros_without_zone(moment: &Moment) -> Result<i64, Problem> {
     let days = moment.days.ok_or(Syntax)?;
     super::calendar::micros_of(days, moment.time.unwrap_or_default()).ok_or(OutOfRange)

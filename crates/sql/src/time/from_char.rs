@@ -1,8 +1,10 @@
-//! `to_timestamp` and `to_date` with a template: the text is read field by field, then the fields make a day and a time.
+//! `to_timestamp` and `to_date` with a template: the text is read field by field, then the fields
+//! make a day and a time.
 //!
-//! Law: the answer is PostgreSQL 15's. Spaces before and behind fields do not count, unless `FX` stands in front; a
-//! mark of the template matches a mark or space of the text, or nothing. A number reads the digits of its field where
-//! another number follows, else all digits there are. Fields of ISO weeks and of the Gregorian calendar do not mix.
+//! Law: the answer is PostgreSQL 15's. Spaces before and behind fields do not count, unless `FX`
+//! stands in front; a mark of the template matches a mark or space of the text, or nothing. A
+//! number reads the digits of its field where another number follows, else all digits there are.
+//! Fields of ISO weeks and of the Gregorian calendar do not mix.
 
 use super::calendar::{Civil, MICROS_A_SECOND, days_of, days_of_month, iso_week_start, micros_of, of_julian};
 use super::template::{DAYS, Field, MONTHS, Node, Ordinal, Place, ROMAN_MONTHS, SHORT};
@@ -147,8 +149,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A number of at most so many characters where a digit of another field may follow; and its length, with the
-    /// spaces before it.
+    /// A number of at most so many characters where a digit of another field may follow; and its
+    /// length, with the spaces before it.
     fn number(&mut self, digits_max: usize, place: &Place, next: Option<&Node>) -> Result<(i64, usize), String> {
         let start = self.at;
         self.skip_spaces();

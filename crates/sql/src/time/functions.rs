@@ -1,8 +1,9 @@
 //! Functions of times and intervals, as SQL calls them.
 //!
-//! `to_char`, `to_timestamp`, `to_date`, `date_format` (templates); `justify_days`, `justify_hours`,
-//! `justify_interval`, `make_date`; and what operators and casts become: `interval_negate`, `interval_divide`,
-//! `round_time`, `cut_interval`. Cost: a template is read once for a run of rows that have the same.
+//! `to_char`, `to_timestamp`, `to_date`, `date_format` (templates); `justify_days`,
+//! `justify_hours`, `justify_interval`, `make_date`; and what operators and casts become:
+//! `interval_negate`, `interval_divide`, `round_time`, `cut_interval`. Cost: a template is read
+//! once for a run of rows that have the same.
 
 use std::sync::Arc;
 
@@ -148,7 +149,8 @@ pub(crate) fn interval_divide(interval: Expr, divisor: Expr) -> Expr {
     udf(Verb::Divide).call(vec![interval, divisor])
 }
 
-/// `- interval`, of which DataFusion would negate what Arrow's kernel does without a look at overflow.
+/// `- interval`, of which DataFusion would negate what Arrow's kernel does without a look at
+/// overflow.
 pub(crate) fn negate_interval(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
         Expr::Negative(inner) if matches!(inner.get_type(schema)?, DataType::Interval(_)) => {

@@ -1,8 +1,9 @@
 //! Intervals in text: `1 year 2 mons`, `3 04:05:06`, `1-2`, `@ 5 days ago`, `P1Y2M3DT4H`, `6`.
 //!
-//! Words are read from the last to the first, so that a number knows its unit. A bare number at the end has the
-//! qualifier's last field for its unit, else seconds. A fraction of a month becomes days, of a week or a day time; of
-//! a year months. Law: the answer is PostgreSQL 15's with `intervalstyle = postgres`.
+//! Words are read from the last to the first, so that a number knows its unit. A bare number at the
+//! end has the qualifier's last field for its unit, else seconds. A fraction of a month becomes
+//! days, of a week or a day time; of a year months. Law: the answer is PostgreSQL 15's with
+//! `intervalstyle = postgres`.
 
 use super::calendar::{MICROS_A_DAY, MICROS_A_MINUTE, MICROS_A_SECOND, MICROS_AN_HOUR};
 use super::interval::{DAYS_A_MONTH, Field, Interval, MONTHS_A_YEAR, Qualifier};
@@ -414,7 +415,8 @@ fn digits_of_unsigned(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// A number of an ISO interval. PostgreSQL reads a float and takes its whole part off, so 5.1 has a fraction below 0.1.
+/// A number of an ISO interval. PostgreSQL reads a float and takes its whole part off, so 5.1 has a
+/// fraction below 0.1.
 fn iso_number(text: &str) -> Result<(Number, &str), Problem> {
     let sign = usize::from(text.starts_with('-'));
     let digits = digits_of(text);

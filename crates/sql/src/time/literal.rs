@@ -1,6 +1,8 @@
-//! Literals and casts of times and intervals on the syntax tree: what DataFusion reads otherwise, or whose precision it drops.
+//! Literals and casts of times and intervals on the syntax tree: what DataFusion reads otherwise,
+//! or whose precision it drops.
 //!
-//! An interval is read here and written again as `2 months 3 days 4000000 microseconds`, which says the same to all.
+//! An interval is read here and written again as `2 months 3 days 4000000 microseconds`, which says
+//! the same to all.
 
 use datafusion_expr::sqlparser::ast::{
     self, DataType, DateTimeField, Expr, IntervalFields, TimezoneInfo, UnaryOperator, Value,

@@ -1,9 +1,9 @@
 //! The templates of `to_char(number, '9,990.00')`, and numbers written by them.
 //!
-//! A number comes as its digits, so that all types of numbers are written alike. Digits of the template that the number
-//! does not fill are blanks, or zeros from the first `0` on; a sign stands before the first digit, unless `S`, `MI`,
-//! `PL`, `SG` or `PR` say where. A number with too many digits is written as `#`. Law: the answer is PostgreSQL 15's
-//! in the C locale.
+//! A number comes as its digits, so that all types of numbers are written alike. Digits of the
+//! template that the number does not fill are blanks, or zeros from the first `0` on; a sign stands
+//! before the first digit, unless `S`, `MI`, `PL`, `SG` or `PR` say where. A number with too many
+//! digits is written as `#`. Law: the answer is PostgreSQL 15's in the C locale.
 
 use super::to_char::ordinal_ending;
 
@@ -221,7 +221,8 @@ impl NumberTemplate {
         })
     }
 
-    /// Writes a float, of which so many digits are certain; further ones are cut off, as PostgreSQL does.
+    /// Writes a float, of which so many digits are certain; further ones are cut off, as PostgreSQL
+    /// does.
     ///
     /// # Errors
     /// NaN and infinity, which have no digits.
@@ -311,7 +312,8 @@ impl NumberTemplate {
         }
     }
 
-    /// The last character of the digits that `FM` leaves: no zeros at the end, but where the template has a `0`.
+    /// The last character of the digits that `FM` leaves: no zeros at the end, but where the
+    /// template has a `0`.
     fn last_relevant(&self, digits: &str, blanks: usize) -> Option<usize> {
         if !self.is_bare || !self.has_point {
             return None;

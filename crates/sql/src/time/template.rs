@@ -1,8 +1,9 @@
 //! The templates of `to_char(time, 'YYYY-MM-DD')`, `to_timestamp` and `to_date`, read into nodes.
 //!
-//! A node is a field with its modifiers (`FM`, `TM` before it, `TH` behind), or a character that stands for itself.
-//! Fields are found as PostgreSQL finds them: the longest name at each place, in capitals or small letters, never mixed
-//! but for `Month`, `Mon`, `Day` and `Dy`. Text in double quotes stands for itself.
+//! A node is a field with its modifiers (`FM`, `TM` before it, `TH` behind), or a character that
+//! stands for itself. Fields are found as PostgreSQL finds them: the longest name at each place, in
+//! capitals or small letters, never mixed but for `Month`, `Mon`, `Day` and `Dy`. Text in double
+//! quotes stands for itself.
 
 /// How the letters of a name, an era or an ordinal are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -153,7 +153,8 @@ impl Fields {
         push_ordinal(place, start, out);
     }
 
-    /// The last digits of a year. The calendar's year says whether there is a place for a sign, also for the ISO year.
+    /// The last digits of a year. The calendar's year says whether there is a place for a sign,
+    /// also for the ISO year.
     fn push_year(&self, year: i64, digits: u8, place: &Place, out: &mut String) {
         let value = self.shown_year(year) % 10i64.pow(u32::from(digits));
         let signed = digits > 1 && self.shown_year(self.year) < 0;

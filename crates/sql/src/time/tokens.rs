@@ -1,6 +1,7 @@
 //! The words of a date, a time or an interval in text, in lower case.
 //!
-//! A word is told by its first character, as PostgreSQL does it; commas and other punctuation stand between words.
+//! A word is told by its first character, as PostgreSQL does it; commas and other punctuation stand
+//! between words.
 
 /// What a word looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
