@@ -24,7 +24,7 @@ use datafusion_expr::planner::{
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{
     AggregateUDF, Expr, ExprSchemable, Operator, ScalarUDF, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowUDF,
-    cast, lit,
+    cast,
 };
 
 use crate::age::Age;
@@ -33,8 +33,9 @@ use crate::coalesce::Coalesce;
 use crate::extract::{Extract, Part};
 use crate::flat::AllElements;
 use crate::numerics::{Choosing, Negative, OfNumbers, joined_text, plain_comparison, plain_operation};
-use crate::own::{FloatDivide, IntervalTimes, OneRow};
+use crate::own::{FloatDivide, OneRow};
 use crate::text::{Format, TypeOf};
+use crate::time::functions::{interval_divide, interval_times};
 use crate::totals::Total;
 use crate::types::{UTC, is_number};
 use crate::untyped::read_literal;
@@ -69,13 +70,14 @@ const AGGREGATE_ALIASES: [(&str, &str); 3] = [("mean", "avg"), ("every", "bool_a
 impl Functions {
     fn new() -> Self {
         let mut scalar = BTreeMap::new();
-        let scalars =
-            [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
-                .into_iter()
-                .chain([WindowFloor::udf(), AllElements::udf(), Negative::udf()])
-                .chain(crate::text::all())
-                .chain(datafusion_functions::all_default_functions())
-                .chain(datafusion_functions_nested::all_default_nested_functions());
+        let scalars = [OneRow::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
+            .into_iter()
+            .chain([WindowFloor::udf(), AllElements::udf(), Negative::udf()])
+            .chain(crate::text::all())
+            .chain(datafusion_functions::all_default_functions())
+            .chain(datafusion_functions_nested::all_default_nested_functions())
+            // Last, for these take the names of others.
+            .chain(crate::time::functions::all());
         // The present is an instant: timestamptz.
         let mut config = ConfigOptions::default();
         config.execution.time_zone = Some(UTC.into());
@@ -329,14 +331,14 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
             Some(cast(expr.left.clone() - expr.right.clone(), INTERVAL))
         }
         (BinaryOperator::Multiply, DataType::Interval(_), n) if is_number(n) => {
-            Some(IntervalTimes::udf().call(vec![expr.left.clone(), float(&expr.right, n)]))
+            Some(interval_times(expr.left.clone(), float(&expr.right, n)))
         }
         (BinaryOperator::Multiply, n, DataType::Interval(_)) if is_number(n) => {
-            Some(IntervalTimes::udf().call(vec![expr.right.clone(), float(&expr.left, n)]))
+            Some(interval_times(expr.right.clone(), float(&expr.left, n)))
         }
-        (BinaryOperator::Divide, DataType::Interval(_), n) if is_number(n) => Some(
-            IntervalTimes::udf().call(vec![expr.left.clone(), lit(1.0) / cast(expr.right.clone(), DataType::Float64)]),
-        ),
+        (BinaryOperator::Divide, DataType::Interval(_), n) if is_number(n) => {
+            Some(interval_divide(expr.left.clone(), float(&expr.right, n)))
+        }
         _ => None,
     }
 }

@@ -60,6 +60,7 @@ mod split;
 pub mod statement;
 mod subqueries;
 mod text;
+mod time;
 mod totals;
 mod translate;
 mod types;

@@ -12,6 +12,7 @@
 //! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
 //! - Dates and timestamps are computed and compared in microseconds, in `moments`; DataFusion would take nanoseconds, or drop hours.
 //! - Regular expressions are PostgreSQL's, in `functions::regex`; values in `concat` and `format` are written as it writes them, in `cast_to_text`.
+//! - All parts of an interval are negated, with a look at overflow, in `time`.
 //! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
 //! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
 //! - Values that must be of one type get it in `alike` and `coalesce`.
@@ -35,10 +36,11 @@ use crate::extract::{Extract, Part, has_parts};
 use crate::filtered::guard_arguments;
 use crate::functions::regex::match_operators;
 use crate::functions::texts::settle_calls;
-use crate::moments::{compare_dates, date_with_time, timestamp_difference};
+use crate::moments::{compare_dates, cut_dates, date_with_time, timestamp_difference};
 use crate::numerics::{compute_plain, settle_arguments};
 use crate::own::FloatDivide;
 use crate::setop::{match_branches, match_values};
+use crate::time::functions::negate_interval;
 use crate::types::{DECIMAL_DIGITS_MAX, is_number, is_text};
 use crate::zones::at_time_zone;
 
@@ -63,9 +65,11 @@ pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
                         .transform_data(|e| widen_single(e, &schema))?
                         .transform_data(|e| round_to_even(e, &schema))?
                         .transform_data(|e| checked_negation(e, &schema))?
+                        .transform_data(|e| negate_interval(e, &schema))?
                         .transform_data(|e| checked_division(e, &schema))?
                         .transform_data(|e| date_with_time(e, &schema))?
                         .transform_data(|e| compare_dates(e, &schema))?
+                        .transform_data(|e| cut_dates(e, &schema))?
                         .transform_data(|e| read_alternatives(e, &schema))?
                         .transform_data(|e| settle_arguments(e, &schema))?
                         .transform_data(|e| timestamp_difference(e, &schema))?

@@ -8,7 +8,7 @@ use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::span::Span;
 use crate::statement::{CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark};
-use crate::types::{arrow_type, text_limit};
+use crate::types::{arrow_type, text_limit, time_precision};
 
 impl Input<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
@@ -310,6 +310,7 @@ impl Columns {
         }
         let data_type = arrow_type(&definition.data_type)?;
         let limit = text_limit(&definition.data_type)?;
+        let precision = time_precision(&definition.data_type)?;
         let mut nullable = true;
         let mut default = None;
         for option in definition.options {
@@ -331,9 +332,10 @@ impl Columns {
             }
         }
         let field = Field::new(name, data_type, nullable);
-        self.fields.push(match limit {
-            Some(limit) => limit.declare(field),
-            None => field,
+        self.fields.push(match (limit, precision) {
+            (Some(limit), _) => limit.declare(field),
+            (None, Some(precision)) => precision.declare(field),
+            (None, None) => field,
         });
         self.defaults.push(default);
         Ok(())

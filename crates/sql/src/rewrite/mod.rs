@@ -189,7 +189,7 @@ impl Changing for Rewriter<'_> {
         if let Some(replacement) = calls::rewrite(expr)? {
             *expr = replacement;
         }
-        literal::rewrite(expr);
+        literal::rewrite(expr)?;
         series::all_dimensions(expr)?;
         compared_list::rewrite(expr)?;
         case::rewrite(expr);
