@@ -12,54 +12,28 @@
 //! `translate` (its plan to ours),
 //! `change` (INSERT, UPDATE, DELETE).
 
-mod age;
-mod alike;
-mod asof;
-mod bounded;
-mod cast_to_text;
-pub mod catalog;
 mod change;
-mod coalesce;
-pub mod coerce;
-mod context;
-mod conversions;
-mod decorrelate;
-mod dialect;
-mod digits;
-mod distinct_on;
 mod error;
-mod extract;
-mod filtered;
 mod functions;
-mod held_back;
-mod hoist;
-pub mod input;
-mod intervals;
-mod lifted;
-mod moments;
-mod nearest;
-mod on_close;
-pub mod output;
-mod own;
-pub mod parse;
-mod place;
+mod passes;
 pub mod planner;
-mod postgres;
-mod recognize;
-mod rewrite;
-mod room;
-mod setop;
-pub mod span;
-mod split;
-pub mod statement;
-mod subqueries;
-mod text;
+mod resolve;
+mod syntax;
 mod translate;
-mod types;
-mod untyped;
-mod walk;
-mod window_floor;
-mod zones;
+
+pub use functions::{input, output};
+pub use resolve::{catalog, coerce};
+pub use syntax::{parse, span, statement};
+
+use functions::{
+    age, bounded, cast_to_text, coalesce, conversions, digits, extract, intervals, own, text, window_floor,
+};
+use passes::expr::{alike, filtered, moments, postgres, untyped, zones};
+use passes::plan::{asof, decorrelate, distinct_on, held_back, hoist, lifted, recognize, setop, subqueries};
+use passes::tree::on_close;
+use passes::{room, tree as rewrite};
+use resolve::{context, nearest, place, types};
+use syntax::{dialect, split, walk};
 
 pub use catalog::{Catalog, Relation};
 pub use change::{plan_delete, plan_insert, plan_update};

@@ -1,5 +1,19 @@
 //! The functions that SQL may call, and the operators that PostgreSQL types otherwise than DataFusion.
 
+pub(crate) mod age;
+pub(crate) mod bounded;
+pub(crate) mod cast_to_text;
+pub(crate) mod coalesce;
+pub(crate) mod conversions;
+pub(crate) mod digits;
+pub(crate) mod extract;
+pub mod input;
+pub(crate) mod intervals;
+pub mod output;
+pub(crate) mod own;
+pub(crate) mod text;
+pub(crate) mod window_floor;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 

@@ -21,6 +21,7 @@ mod literal;
 mod membership;
 mod merged;
 mod names;
+pub(crate) mod on_close;
 mod recognize;
 mod rows;
 mod series;
