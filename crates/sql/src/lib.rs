@@ -18,6 +18,7 @@ mod functions;
 mod passes;
 pub mod planner;
 mod resolve;
+mod stack;
 mod syntax;
 mod translate;
 
@@ -26,13 +27,20 @@ pub use resolve::{catalog, coerce};
 pub use syntax::{parse, span, statement};
 
 use functions::{
-    age, bounded, cast_to_text, coalesce, conversions, digits, extract, intervals, own, text, window_floor,
+    age, bounded, cast_to_text, checked as own, coalesce, conversions, digits, extract, intervals, text, window_floor,
 };
-use passes::expr::{alike, filtered, moments, postgres, untyped, zones};
-use passes::plan::{asof, decorrelate, distinct_on, held_back, hoist, lifted, recognize, setop, subqueries};
+use passes::expr::{
+    common_type as alike, dates as moments, filter_arguments as filtered, numbers as postgres,
+    quoted_literals as untyped, time_zones as zones,
+};
+use passes::plan::{
+    asof, decorrelate, distinct_on, guarded_rules as held_back, outer_conditions as hoist, recognize,
+    set_operations as setop, subqueries, subquery_arguments as lifted,
+};
+use passes::tree as rewrite;
 use passes::tree::on_close;
-use passes::{room, tree as rewrite};
-use resolve::{context, nearest, place, types};
+use resolve::{context, position as place, suggest as nearest, types};
+use stack as room;
 use syntax::{dialect, split, walk};
 
 pub use catalog::{Catalog, Relation};

@@ -3,6 +3,7 @@
 pub(crate) mod age;
 pub(crate) mod bounded;
 pub(crate) mod cast_to_text;
+pub(crate) mod checked;
 pub(crate) mod coalesce;
 pub(crate) mod conversions;
 pub(crate) mod digits;
@@ -10,7 +11,6 @@ pub(crate) mod extract;
 pub mod input;
 pub(crate) mod intervals;
 pub mod output;
-pub(crate) mod own;
 pub(crate) mod text;
 pub(crate) mod window_floor;
 

@@ -2,5 +2,4 @@
 
 pub(crate) mod expr;
 pub(crate) mod plan;
-pub(crate) mod room;
 pub(crate) mod tree;

@@ -3,6 +3,6 @@
 pub mod catalog;
 pub mod coerce;
 pub(crate) mod context;
-pub(crate) mod nearest;
-pub(crate) mod place;
+pub(crate) mod position;
+pub(crate) mod suggest;
 pub(crate) mod types;

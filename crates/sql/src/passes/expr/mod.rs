@@ -1,8 +1,8 @@
 //! Rewrites of the expressions of DataFusion's logical plan.
 
-pub(crate) mod alike;
-pub(crate) mod filtered;
-pub(crate) mod moments;
-pub(crate) mod postgres;
-pub(crate) mod untyped;
-pub(crate) mod zones;
+pub(crate) mod common_type;
+pub(crate) mod dates;
+pub(crate) mod filter_arguments;
+pub(crate) mod numbers;
+pub(crate) mod quoted_literals;
+pub(crate) mod time_zones;

@@ -3,9 +3,9 @@
 pub(crate) mod asof;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct_on;
-pub(crate) mod held_back;
-pub(crate) mod hoist;
-pub(crate) mod lifted;
+pub(crate) mod guarded_rules;
+pub(crate) mod outer_conditions;
 pub(crate) mod recognize;
-pub(crate) mod setop;
+pub(crate) mod set_operations;
 pub(crate) mod subqueries;
+pub(crate) mod subquery_arguments;
