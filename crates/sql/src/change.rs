@@ -13,18 +13,18 @@ use datafusion_expr::sqlparser::ast::{self, SetExpr};
 use datafusion_expr::{Expr, ExprSchemable, cast};
 use datafusion_sql::planner::PlannerContext;
 
-use crate::catalog::{Catalog, Relation};
-use crate::context::Context;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::input::convert;
-use crate::nearest::nearest;
-use crate::parse::{fold, parse_expr};
+use crate::functions::input::convert;
+use crate::passes::tree::{rewrite_expr, template};
 use crate::planner::{Finish, Planned, Planner, optimise};
-use crate::rewrite::{rewrite_expr, template};
-use crate::statement::{Delete, Insert, ObjectKind, Update};
+use crate::resolve::catalog::{Catalog, Relation};
+use crate::resolve::context::Context;
+use crate::resolve::suggest::nearest;
+use crate::resolve::types::sql_name;
+use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::statement::{Delete, Insert, ObjectKind, Update};
+use crate::syntax::walk::{Changing, change};
 use crate::translate::{Clock, Translator, conform};
-use crate::types::sql_name;
-use crate::walk::{Changing, change};
 
 impl Planner<'_> {
     /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out are their defaults.

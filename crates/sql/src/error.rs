@@ -1,7 +1,7 @@
 //! What goes wrong between text and plan, in PostgreSQL's manner: a message, the place, and the way out.
 //!
 //! A message is lower case, factual and names the object; `detail` says more; `hint` says what to write instead.
-//! Places are byte offsets into the text that was given to [`parse`](crate::parse()); planning knows lines and columns
+//! Places are byte offsets into the text that was given to [`parse`](crate::syntax::parse()); planning knows lines and columns
 //! only and leaves the offset to [`SqlError::place`], which needs the text.
 
 use std::fmt;
@@ -10,8 +10,8 @@ use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::sqlparser::parser::ParserError;
 use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
-use crate::input::in_words;
-use crate::nearest::nearest;
+use crate::functions::input::in_words;
+use crate::resolve::suggest::nearest;
 use crate::translate::NAME_IT;
 
 /// Result of the functions of this crate.
@@ -248,7 +248,7 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
     SqlError::new(ErrorKind::UnknownName, message).with_hint(hint)
 }
 
-/// What [`in_words`] and [`convert`](crate::input::convert) say of values.
+/// What [`in_words`] and [`convert`](crate::functions::input::convert) say of values.
 const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field overflow", "value too long"];
 
 /// Sorts a planner message into our kinds by its words.

@@ -26,28 +26,11 @@ pub use functions::{input, output};
 pub use resolve::{catalog, coerce};
 pub use syntax::{parse, span, statement};
 
-use functions::{
-    age, bounded, cast_to_text, checked as own, coalesce, conversions, digits, extract, intervals, text, window_floor,
-};
-use passes::expr::{
-    common_type as alike, dates as moments, filter_arguments as filtered, numbers as postgres,
-    quoted_literals as untyped, time_zones as zones,
-};
-use passes::plan::{
-    asof, decorrelate, distinct_on, guarded_rules as held_back, outer_conditions as hoist, recognize,
-    set_operations as setop, subqueries, subquery_arguments as lifted,
-};
-use passes::tree as rewrite;
-use passes::tree::on_close;
-use resolve::{context, position as place, suggest as nearest, types};
-use stack as room;
-use syntax::{dialect, split, walk};
-
-pub use catalog::{Catalog, Relation};
 pub use change::{plan_delete, plan_insert, plan_update};
 pub use datafusion_expr::sqlparser::ast;
 pub use error::{ErrorKind, Result, SqlError};
-pub use parse::{Parsed, parse};
 pub use planner::{Finish, Planned, Planner, plan_query, plan_view};
-pub use split::{Split, is_complete, split};
-pub use types::{arrow_type, column_type_name, sql_name};
+pub use resolve::catalog::{Catalog, Relation};
+pub use resolve::types::{arrow_type, column_type_name, sql_name};
+pub use syntax::parse::{Parsed, parse};
+pub use syntax::split::{Split, is_complete, split};

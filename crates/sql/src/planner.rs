@@ -2,7 +2,7 @@
 //!
 //! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, settle subqueries, rewrite `DISTINCT ON`, let DataFusion
 //! optimise, translate. A panic of the planner crates becomes an `Internal` error. All of it runs where there is
-//! [room](crate::room).
+//! [stack](crate::stack).
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
@@ -18,22 +18,22 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_optimizer::analyzer::Analyzer;
 use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
-use crate::catalog::Catalog;
-use crate::context::Context;
-use crate::decorrelate;
-use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::held_back::hold_back;
-use crate::input;
-use crate::lifted::lift;
-use crate::on_close;
-use crate::place;
-use crate::postgres;
-use crate::rewrite::output_names;
-use crate::room::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
-use crate::setop::match_unions;
-use crate::statement::{CreateView, Emit};
-use crate::subqueries;
+use crate::functions::input;
+use crate::passes::expr::numbers;
+use crate::passes::plan::decorrelate;
+use crate::passes::plan::distinct_on;
+use crate::passes::plan::guarded_rules::hold_back;
+use crate::passes::plan::set_operations::match_unions;
+use crate::passes::plan::subqueries;
+use crate::passes::plan::subquery_arguments::lift;
+use crate::passes::tree::on_close;
+use crate::passes::tree::output_names;
+use crate::resolve::catalog::Catalog;
+use crate::resolve::context::Context;
+use crate::resolve::position;
+use crate::stack::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
+use crate::syntax::statement::{CreateView, Emit};
 use crate::translate::{Clock, Translator};
 
 /// A query, planned.
@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Runs a planning step, turning panics into errors and looking up the place of unknown names. A step that turns out to need
-    /// more [room](crate::room) than there is runs anew where there is enough.
+    /// more [stack](crate::stack) than there is runs anew where there is enough.
     pub(crate) fn guarded<T: Checked>(
         &self,
         query: &ast::Query,
@@ -189,7 +189,7 @@ fn step<'a, T: Checked>(
         Ok(result)
     };
     match catch_unwind(AssertUnwindSafe(checked)) {
-        Ok(result) => result.map_err(|error| place::complete(error, query)),
+        Ok(result) => result.map_err(|error| position::complete(error, query)),
         Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
     }
 }
@@ -230,7 +230,7 @@ pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
 /// Resolves types, decorrelates and optimises.
 pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
     let config = context.config();
-    let plan = postgres::adapt(match_unions(decorrelate::replace(subqueries::settle(lift(plan)?)?)?)?)?;
+    let plan = numbers::adapt(match_unions(decorrelate::replace(subqueries::settle(lift(plan)?)?)?)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
     let plan = input::settle_casts(plan)?;
     clock.check(&plan)?;

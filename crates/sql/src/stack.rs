@@ -18,7 +18,7 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
-use crate::walk::{Look, Looking, look};
+use crate::syntax::walk::{Look, Looking, look};
 
 /// Bytes of a stack with room, and what must be left of one to count as such.
 const STACK_BYTES: usize = 256 << 20;
@@ -248,7 +248,7 @@ mod tests {
     use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
-    use crate::dialect::Postgres;
+    use crate::syntax::dialect::Postgres;
 
     fn depth(text: &str) -> usize {
         let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location().unwrap();

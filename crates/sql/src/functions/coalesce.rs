@@ -12,9 +12,9 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use crate::alike::{float_of_numbers, timestamp_among_dates};
-use crate::types::{is_text, sql_name};
-use crate::untyped::read_literals;
+use crate::passes::expr::common_type::{float_of_numbers, timestamp_among_dates};
+use crate::passes::expr::quoted_literals::read_literals;
+use crate::resolve::types::{is_text, sql_name};
 
 const NAME: &str = "coalesce";
 

@@ -12,8 +12,8 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, exec_err, internal_err};
 use datafusion_expr::{Expr, ExprSchemable};
 
-use crate::conversions::Conversion;
-use crate::input::field_overflow;
+use crate::functions::conversions::Conversion;
+use crate::functions::input::field_overflow;
 
 /// Digits that a `double precision` keeps of any decimal.
 const DOUBLE_DIGITS: usize = 15;

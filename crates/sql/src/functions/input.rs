@@ -19,11 +19,11 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{Cast, Expr, ExprSchemable};
 
-use crate::cast_to_text::write_cast;
-use crate::conversions::Conversion;
-use crate::digits::round_float;
-use crate::types::{is_text, sql_name};
-use crate::untyped::plain_decimal;
+use crate::functions::cast_to_text::write_cast;
+use crate::functions::conversions::Conversion;
+use crate::functions::digits::round_float;
+use crate::passes::expr::quoted_literals::plain_decimal;
+use crate::resolve::types::{is_text, sql_name};
 
 /// The column as another type; every value exactly, or an error in PostgreSQL's words.
 ///

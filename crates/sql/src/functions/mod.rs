@@ -28,16 +28,16 @@ use datafusion_expr::{
     AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowUDF, cast, lit,
 };
 
-use crate::age::Age;
-use crate::bounded::Bounded;
-use crate::coalesce::Coalesce;
-use crate::extract::{Extract, Part};
-use crate::intervals::Avg;
-use crate::own::{FloatDivide, IntervalTimes, OneRow};
-use crate::text::{Format, TypeOf};
-use crate::types::UTC;
-use crate::untyped::read_literal;
-use crate::window_floor::WindowFloor;
+use crate::functions::age::Age;
+use crate::functions::bounded::Bounded;
+use crate::functions::checked::{FloatDivide, IntervalTimes, OneRow};
+use crate::functions::coalesce::Coalesce;
+use crate::functions::extract::{Extract, Part};
+use crate::functions::intervals::Avg;
+use crate::functions::text::{Format, TypeOf};
+use crate::functions::window_floor::WindowFloor;
+use crate::passes::expr::quoted_literals::read_literal;
+use crate::resolve::types::UTC;
 
 /// The type of intervals.
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -71,7 +71,7 @@ impl Functions {
             [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
                 .into_iter()
                 .chain([WindowFloor::udf()])
-                .chain(crate::text::all())
+                .chain(crate::functions::text::all())
                 .chain(datafusion_functions::all_default_functions())
                 .chain(datafusion_functions_nested::all_default_nested_functions());
         // The present is an instant: timestamptz.

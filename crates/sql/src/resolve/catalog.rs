@@ -3,7 +3,7 @@
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 
-use crate::statement::{ObjectKind, Watermark};
+use crate::syntax::statement::{ObjectKind, Watermark};
 
 /// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless quoted.
 pub trait Catalog: Sync {
@@ -13,7 +13,7 @@ pub trait Catalog: Sync {
     /// All names, for "did you mean" hints.
     fn names(&self) -> Vec<String>;
 
-    /// `DEFAULT` of each column of a table, as in [`CreateTable`](crate::statement::CreateTable). May be shorter than
+    /// `DEFAULT` of each column of a table, as in [`CreateTable`](crate::syntax::statement::CreateTable). May be shorter than
     /// the columns; what is missing is NULL.
     fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
         let _ = table;

@@ -15,18 +15,18 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 
-use crate::asof::AsofPlanner;
-use crate::catalog::{Catalog, Relation};
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::{FUNCTIONS, expr_planners};
-use crate::nearest::nearest;
-use crate::parse::{self, parse_query};
-use crate::recognize::RecognizePlanner;
-use crate::rewrite::rewrite;
-use crate::room::{DEPTH_MAX, VIEW_LEVELS, too_deep};
-use crate::setop::SetPlanner;
-use crate::statement::ObjectKind;
-use crate::types::{Types, UTC};
+use crate::passes::plan::asof::AsofPlanner;
+use crate::passes::plan::recognize::RecognizePlanner;
+use crate::passes::plan::set_operations::SetPlanner;
+use crate::passes::tree::rewrite;
+use crate::resolve::catalog::{Catalog, Relation};
+use crate::resolve::suggest::nearest;
+use crate::resolve::types::{Types, UTC};
+use crate::stack::{DEPTH_MAX, VIEW_LEVELS, too_deep};
+use crate::syntax::parse::{self, parse_query};
+use crate::syntax::statement::ObjectKind;
 
 /// One planning run.
 pub(crate) struct Context<'a> {

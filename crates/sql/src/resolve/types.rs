@@ -23,7 +23,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::nearest::nearest;
+use crate::resolve::suggest::nearest;
 
 /// Precision and scale of `numeric` without arguments.
 const NUMERIC: DataType = DataType::Decimal128(DECIMAL_DIGITS_MAX, 10);

@@ -67,7 +67,7 @@ impl std::fmt::Display for Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse_expr;
+    use crate::syntax::parse::parse_expr;
 
     #[test]
     fn spans_are_constant_and_have_no_months() {

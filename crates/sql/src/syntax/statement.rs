@@ -6,7 +6,7 @@
 use arrow::datatypes::Field;
 use datafusion_expr::sqlparser::ast;
 
-use crate::span::Span;
+use crate::syntax::span::Span;
 
 /// One statement of a script.
 #[derive(Clone, Debug)]

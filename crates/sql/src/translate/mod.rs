@@ -27,11 +27,11 @@ use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::logical_plan::{Distinct, FetchType, Limit, LogicalPlan, SkipType, Sort};
 use datafusion_expr::{Expr, Volatility, cast};
 
-use crate::asof::AsofNode;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::passes::plan::asof::AsofNode;
+use crate::passes::plan::recognize::RecognizeNode;
+use crate::passes::plan::set_operations::SetNode;
 use crate::planner::{Finish, Planned};
-use crate::recognize::RecognizeNode;
-use crate::setop::SetNode;
 pub(crate) use expr::NAME_IT;
 use expr::{conjuncts, resolve};
 use stage::stage;

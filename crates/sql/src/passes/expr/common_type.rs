@@ -16,10 +16,10 @@ use datafusion_expr::type_coercion::binary::type_union_coercion;
 use datafusion_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, when};
 
-use crate::moments::compare_dates;
-use crate::room::balanced;
-use crate::setop::conform;
-use crate::untyped::read_literals;
+use crate::passes::expr::dates::compare_dates;
+use crate::passes::expr::quoted_literals::read_literals;
+use crate::passes::plan::set_operations::conform;
+use crate::stack::balanced;
 
 /// What is done with the values.
 #[derive(Clone, Copy, PartialEq)]

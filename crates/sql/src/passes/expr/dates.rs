@@ -11,7 +11,7 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
 
-use crate::conversions::TimestampDifference;
+use crate::functions::conversions::TimestampDifference;
 
 /// A date plus an interval is a timestamp.
 pub(crate) fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

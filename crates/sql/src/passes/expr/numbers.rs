@@ -25,16 +25,16 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
-use crate::alike::settle_types;
-use crate::coalesce::read_alternatives;
-use crate::conversions::{ByteaIn, Rint, RoundTo};
-use crate::extract::{Extract, Part, has_parts};
-use crate::filtered::guard_arguments;
-use crate::moments::{compare_dates, date_with_time, timestamp_difference};
-use crate::own::FloatDivide;
-use crate::setop::{match_branches, match_values};
-use crate::types::{DECIMAL_DIGITS_MAX, is_text};
-use crate::zones::at_time_zone;
+use crate::functions::checked::FloatDivide;
+use crate::functions::coalesce::read_alternatives;
+use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
+use crate::functions::extract::{Extract, Part, has_parts};
+use crate::passes::expr::common_type::settle_types;
+use crate::passes::expr::dates::{compare_dates, date_with_time, timestamp_difference};
+use crate::passes::expr::filter_arguments::guard_arguments;
+use crate::passes::expr::time_zones::at_time_zone;
+use crate::passes::plan::set_operations::{match_branches, match_values};
+use crate::resolve::types::{DECIMAL_DIGITS_MAX, is_text};
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.
 pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -243,7 +243,7 @@ fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             let clash =
                 (is_text(&l) && r.is_numeric() && !literal(left)) || (l.is_numeric() && is_text(&r) && !literal(right));
             if clash {
-                let (l, r) = (crate::types::sql_name(&l), crate::types::sql_name(&r));
+                let (l, r) = (crate::resolve::types::sql_name(&l), crate::resolve::types::sql_name(&r));
                 return plan_err!("operator does not exist: {l} {op} {r}");
             }
         }
@@ -251,7 +251,10 @@ fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             for (condition, _) in &case.when_then_expr {
                 let Ok(is) = condition.get_type(schema) else { continue };
                 if !matches!(is, DataType::Boolean | DataType::Null) {
-                    return plan_err!("argument of CASE/WHEN must be boolean, not {}", crate::types::sql_name(&is));
+                    return plan_err!(
+                        "argument of CASE/WHEN must be boolean, not {}",
+                        crate::resolve::types::sql_name(&is)
+                    );
                 }
             }
         }
@@ -280,7 +283,7 @@ fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     if (least..=greatest).contains(&value) {
         return Ok(());
     }
-    plan_err!("{} out of range: {expr}", crate::types::sql_name(&data_type))
+    plan_err!("{} out of range: {expr}", crate::resolve::types::sql_name(&data_type))
 }
 
 fn range(data_type: &DataType) -> Option<(i128, i128)> {

@@ -6,9 +6,9 @@ use arrow::datatypes::{DataType, Decimal128Type, DecimalType, TimeUnit};
 use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, cast};
 
-use crate::alike::float_among;
-use crate::conversions::ByteaIn;
-use crate::types::{DECIMAL_DIGITS_MAX, is_text};
+use crate::functions::conversions::ByteaIn;
+use crate::passes::expr::common_type::float_among;
+use crate::resolve::types::{DECIMAL_DIGITS_MAX, is_text};
 
 /// Reads the literals among values that must be of one type; `types` are those of the values. Returns whether there were some.
 pub(crate) fn read_literals(values: &mut [&mut Expr], types: &mut [DataType]) -> bool {

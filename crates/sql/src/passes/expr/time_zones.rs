@@ -9,7 +9,7 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
-use crate::types::UTC;
+use crate::resolve::types::UTC;
 
 /// Rewrites the cast to nanoseconds in a zone that DataFusion's planner makes of `AT TIME ZONE`.
 pub(crate) fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

@@ -23,8 +23,8 @@ use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{BinaryExpr, Expr, Operator, UserDefinedLogicalNodeCore};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::rewrite::is_asof;
-use crate::span::Span;
+use crate::passes::tree::is_asof;
+use crate::syntax::span::Span;
 
 /// An as-of join of two plans.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -124,7 +124,7 @@ impl UserDefinedLogicalNodeCore for AsofNode {
     }
 }
 
-/// Plans the joins that [`rewrite`](crate::rewrite) marked.
+/// Plans the joins that [`tree`](crate::passes::tree) marked.
 #[derive(Debug)]
 pub(crate) struct AsofPlanner;
 

@@ -17,7 +17,7 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_optimizer::ApplyOrder;
 use datafusion_optimizer::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::subqueries::constants_absent;
+use crate::passes::plan::subqueries::constants_absent;
 
 /// A rule, and where it does not apply.
 #[derive(Debug)]

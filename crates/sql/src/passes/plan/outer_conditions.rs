@@ -15,7 +15,7 @@ use datafusion_expr::Expr;
 use datafusion_expr::logical_plan::{Filter, LogicalPlan, Projection, SubqueryAlias};
 use datafusion_expr::utils::{conjunction, split_conjunction_owned};
 
-use crate::decorrelate::mentions_outer;
+use crate::passes::plan::decorrelate::mentions_outer;
 
 /// Moves such conditions out of the derived tables of a subquery; `name` gives names that no user writes.
 pub(crate) fn out_of_derived(plan: LogicalPlan, name: &mut dyn FnMut() -> String) -> DfResult<LogicalPlan> {

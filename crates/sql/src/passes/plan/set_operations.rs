@@ -19,10 +19,10 @@ use datafusion_expr::{Expr, ExprSchemable, UserDefinedLogicalNodeCore, cast};
 use datafusion_optimizer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 
-use crate::alike::{float_among, float_of_numbers, timestamp_among_dates, union_type};
 use crate::error::{ErrorKind, SqlError};
-use crate::postgres::adapt;
-use crate::rewrite::SET_MARK;
+use crate::passes::expr::common_type::{float_among, float_of_numbers, timestamp_among_dates, union_type};
+use crate::passes::expr::numbers::adapt;
+use crate::passes::tree::SET_MARK;
 
 /// A set operation between two plans.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,7 +94,7 @@ impl UserDefinedLogicalNodeCore for SetNode {
     }
 }
 
-/// Plans the joins that [`rewrite`](crate::rewrite) marked.
+/// Plans the joins that [`tree`](crate::passes::tree) marked.
 #[derive(Debug)]
 pub(crate) struct SetPlanner;
 
@@ -151,7 +151,7 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
     let (of_left, of_right) = (settled_types(&left)?, settled_types(&right)?);
     for (l, r) in of_left.iter().zip(&of_right) {
         types.push(union_type(l, r).ok_or_else(|| {
-            let (l, r) = (crate::sql_name(l), crate::sql_name(r));
+            let (l, r) = (crate::resolve::types::sql_name(l), crate::resolve::types::sql_name(r));
             let message = format!("{name} types {l} and {r} cannot be matched");
             SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.")
         })?);
@@ -191,7 +191,7 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
                 continue;
             }
             let Some(read) = with_literal_read(input, at, &wanted)? else {
-                let (is, wanted) = (crate::sql_name(&is), crate::sql_name(&wanted));
+                let (is, wanted) = (crate::resolve::types::sql_name(&is), crate::resolve::types::sql_name(&wanted));
                 let message = format!("UNION types {wanted} and {is} cannot be matched");
                 return Err(SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.").into());
             };

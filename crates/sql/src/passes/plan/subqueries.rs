@@ -26,9 +26,9 @@ use datafusion_expr::logical_plan::{
 use datafusion_expr::utils::{conjunction, merge_schema, split_conjunction, split_conjunction_owned};
 use datafusion_expr::{Expr, lit};
 
-use crate::decorrelate::mentions_outer;
 use crate::error::SqlError;
-use crate::hoist::out_of_derived;
+use crate::passes::plan::decorrelate::mentions_outer;
+use crate::passes::plan::outer_conditions::out_of_derived;
 
 /// Rewrites the subqueries of a plan, inner ones first.
 pub(crate) fn settle(plan: LogicalPlan) -> DfResult<LogicalPlan> {

@@ -1,4 +1,4 @@
-//! As-of joins: each becomes a marked join in parentheses, which [`asof`](crate::asof) plans.
+//! As-of joins: each becomes a marked join in parentheses, which [`asof`](crate::passes::plan::asof) plans.
 //!
 //! ```text
 //! FROM a, b JOIN c ON .. ASOF LEFT JOIN r ON p JOIN d ON q
@@ -10,9 +10,9 @@ use datafusion_expr::sqlparser::ast::{
     TableAlias, TableFactor, TableWithJoins,
 };
 
-use crate::catalog::Catalog;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::{SYSTEM_TIME, object_name};
+use crate::resolve::catalog::Catalog;
+use crate::syntax::parse::{SYSTEM_TIME, object_name};
 
 /// Alias that marks a join as an as-of join.
 pub(crate) const ASOF_MARK: &str = "__asof";

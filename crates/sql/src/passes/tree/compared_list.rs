@@ -3,8 +3,8 @@
 use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, Expr, Value, ValueWithSpan};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::input::read_list;
-use crate::room::balanced;
+use crate::functions::input::read_list;
+use crate::stack::balanced;
 
 /// Rewrites `x op ANY ('{1,2}')` to `x op '1' OR x op '2'`, and ALL to AND; equality to IN.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {

@@ -6,7 +6,7 @@
 use datafusion_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use crate::error::Result;
-use crate::walk::Changing;
+use crate::syntax::walk::Changing;
 
 /// Ends the operands where they end in PostgreSQL.
 pub(super) struct EndOperands;
@@ -109,8 +109,8 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse_expr;
-    use crate::walk::change;
+    use crate::syntax::parse::parse_expr;
+    use crate::syntax::walk::change;
 
     /// The expression with parentheses around every operator's operands.
     fn shape(text: &str) -> String {

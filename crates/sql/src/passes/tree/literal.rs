@@ -5,7 +5,7 @@ use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 
-use crate::types::text_limit;
+use crate::resolve::types::text_limit;
 
 /// A number with a greater power of ten than this is not exact in a `numeric`.
 const EXPONENT_MAX: i32 = 30;
@@ -71,7 +71,7 @@ fn add_seconds(value: &mut ast::Value) {
 /// `1 day 04:05:06` is `1 day 4 hours 5 minutes 6 seconds`.
 fn spell_interval(value: &mut ast::Value) {
     if let ast::Value::SingleQuotedString(text) = value
-        && let Some(spelt) = crate::input::spell_interval(text)
+        && let Some(spelt) = crate::functions::input::spell_interval(text)
     {
         *text = spelt;
     }

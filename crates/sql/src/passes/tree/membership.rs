@@ -17,10 +17,10 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use super::subquery::{in_as_count, is_aggregate, is_plain};
-use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
-use crate::parse::fold;
-use crate::walk::{Look, Looking, change_outside_queries, look};
+use crate::resolve::catalog::Catalog;
+use crate::syntax::parse::fold;
+use crate::syntax::walk::{Look, Looking, change_outside_queries, look};
 
 /// Rewrites the conditions of a select.
 pub(super) fn count_in_conditions(select: &mut Select, catalog: &dyn Catalog) -> Result<()> {

@@ -15,10 +15,10 @@ use datafusion_expr::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, TableFactor, WildcardAdditionalOptions,
 };
 
-use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
-use crate::parse::{fold, object_name};
-use crate::walk::change_outside_queries;
+use crate::resolve::catalog::Catalog;
+use crate::syntax::parse::{fold, object_name};
+use crate::syntax::walk::change_outside_queries;
 
 /// The queries named by WITH that are in reach, innermost last, with their columns where these are known.
 pub(super) type Known = Vec<(String, Option<Vec<String>>)>;

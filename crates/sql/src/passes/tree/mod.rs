@@ -1,6 +1,6 @@
 //! Rewrites on the syntax tree, before DataFusion sees it.
 //!
-//! - `EXCEPT` and `INTERSECT` become marked joins, which [`setop`](crate::setop) plans with SQL's multiplicities;
+//! - `EXCEPT` and `INTERSECT` become marked joins, which [`set_operations`](crate::passes::plan::set_operations) plans with SQL's multiplicities;
 //!   DataFusion would turn them into semijoins, which count wrongly.
 //! - Unnamed function calls in the select list of a derived table or CTE get the function's name, as in PostgreSQL.
 //! - Repeated select items at the top get names of their own; the plan's root restores what the user sees.
@@ -38,11 +38,11 @@ use datafusion_expr::sqlparser::ast::{
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
-use crate::catalog::Catalog;
-use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::fold;
-use crate::walk::{Changing, Look, Looking, change, look};
+use crate::resolve::catalog::Catalog;
+use crate::syntax::dialect::Postgres;
+use crate::syntax::parse::fold;
+use crate::syntax::walk::{Changing, Look, Looking, change, look};
 pub(crate) use asof::is_marked as is_asof;
 pub(crate) use names::output_names;
 use names::{hidden_tables, name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
 
-use crate::catalog::Catalog;
-use crate::parse::{fold, object_name};
-use crate::walk::{Look, Looking, look};
+use crate::resolve::catalog::Catalog;
+use crate::syntax::parse::{fold, object_name};
+use crate::syntax::walk::{Look, Looking, look};
 
 /// The names of a query's columns as PostgreSQL gives them, where the text decides: `None` for items whose names (or
 /// number) come from relations. The second list counts from the end, for items after a wildcard.

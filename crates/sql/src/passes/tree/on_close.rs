@@ -13,11 +13,11 @@
 
 use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, SelectItem, SetExpr, TableFactor};
 
-use crate::catalog::Catalog;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::{fold, object_name};
-use crate::rewrite::template;
-use crate::walk::{Look, Looking, look};
+use crate::passes::tree::template;
+use crate::resolve::catalog::Catalog;
+use crate::syntax::parse::{fold, object_name};
+use crate::syntax::walk::{Look, Looking, look};
 
 /// The column of a windowed table that says when the window is over.
 const WINDOW_END: &str = "window_end";

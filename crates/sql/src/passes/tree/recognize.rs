@@ -1,11 +1,11 @@
-//! `MATCH_RECOGNIZE`: the function that the parser made of it becomes a marked derived table, which [`recognize`](crate::recognize) plans.
+//! `MATCH_RECOGNIZE`: the function that the parser made of it becomes a marked derived table, which [`recognize`](crate::passes::plan::recognize) plans.
 
 use datafusion_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 use crate::error::{Result, SqlError};
-use crate::parse::MATCH_RECOGNIZE;
+use crate::syntax::parse::MATCH_RECOGNIZE;
 
 /// Alias that marks the table. Its columns are named by the clause's text, the alias of the user, and the columns of that.
 pub(crate) const RECOGNIZE_MARK: &str = "__recognize";

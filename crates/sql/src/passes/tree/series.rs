@@ -13,7 +13,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::template;
 use crate::error::{Result, SqlError};
-use crate::parse::{fold, parse_expr};
+use crate::syntax::parse::{fold, parse_expr};
 
 /// A call in FROM, taken apart.
 pub(super) struct Series {

@@ -17,8 +17,8 @@ use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableF
 use super::template;
 use super::window_table::{span, table, time_column};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::{object_name, parse_expr};
-use crate::span::Span;
+use crate::syntax::parse::{object_name, parse_expr};
+use crate::syntax::span::Span;
 
 /// The function.
 const NAME: &str = "SESSION";

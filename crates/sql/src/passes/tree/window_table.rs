@@ -20,8 +20,8 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::template;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::object_name;
-use crate::span::Span;
+use crate::syntax::parse::object_name;
+use crate::syntax::span::Span;
 
 /// Most windows that a row may lie in.
 const WINDOWS_MAX: i64 = 10_000;

@@ -5,9 +5,9 @@ use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
-use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::statement::{Drop, Explain, ObjectKind, Show, Statement, Subscribe};
+use crate::syntax::dialect::Postgres;
+use crate::syntax::statement::{Drop, Explain, ObjectKind, Show, Statement, Subscribe};
 
 impl Input<'_> {
     pub(super) fn select(&mut self) -> Result<Statement> {

@@ -6,7 +6,7 @@
 //! a [LEFT] JOIN r FOR SYSTEM_TIME AS OF a.ts ON ..     a GLOBAL [LEFT] JOIN r ON __system_time(a.ts) AND ..   Flink
 //! ```
 //!
-//! `GLOBAL` is a word of joins that the syntax tree keeps and that means nothing here; [`rewrite::asof`](crate::rewrite) reads it.
+//! `GLOBAL` is a word of joins that the syntax tree keeps and that means nothing here; [`rewrite::asof`](crate::passes::tree) reads it.
 
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 

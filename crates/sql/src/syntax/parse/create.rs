@@ -6,9 +6,11 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::span::Span;
-use crate::statement::{CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark};
-use crate::types::{arrow_type, text_limit};
+use crate::resolve::types::{arrow_type, text_limit};
+use crate::syntax::span::Span;
+use crate::syntax::statement::{
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark,
+};
 
 impl Input<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {

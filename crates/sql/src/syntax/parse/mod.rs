@@ -23,11 +23,11 @@ use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
-use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
-use crate::room::{depth_of, with_room};
-use crate::split::split;
-use crate::statement::Statement;
+use crate::stack::{depth_of, with_room};
+use crate::syntax::dialect::Postgres;
+use crate::syntax::split::split;
+use crate::syntax::statement::Statement;
 pub(crate) use asof::SYSTEM_TIME;
 pub(crate) use recognize::MATCH_RECOGNIZE;
 
@@ -76,7 +76,7 @@ pub fn parse_query(text: &str) -> Result<Box<ast::Query>> {
     }
 }
 
-/// How deeply a text is nested; see [`room`](crate::room).
+/// How deeply a text is nested; see [`stack`](crate::stack).
 pub(crate) fn depth(text: &str) -> Result<usize> {
     depth_of(&tokenize(&Postgres, text, 0..text.len())?, text)
 }

@@ -2,7 +2,7 @@
 
 use super::Input;
 use crate::error::{ErrorKind, SqlError};
-use crate::nearest::nearest;
+use crate::resolve::suggest::nearest;
 
 /// First words that begin a statement.
 const WORDS: [&str; 17] = [

@@ -12,8 +12,8 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::{fold, object_name, parse_expr};
-use crate::walk::{Changing, change};
+use crate::syntax::parse::{fold, object_name, parse_expr};
+use crate::syntax::walk::{Changing, change};
 
 /// A cell that an expression refers to.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,10 +12,10 @@ use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::pattern::{Parts, parse_pattern};
-use crate::dialect::Postgres;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::fold;
-use crate::span::Span;
+use crate::syntax::dialect::Postgres;
+use crate::syntax::parse::fold;
+use crate::syntax::span::Span;
 
 /// Levels of an expression.
 const DEPTH_MAX: usize = 50;

@@ -31,9 +31,9 @@ use datafusion_expr::sqlparser::ast::{self, TableAlias, TableFactor};
 use datafusion_expr::{Expr, ExprSchemable, SortExpr, UserDefinedLogicalNodeCore};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::rewrite::{RECOGNIZE_MARK, rewrite_expr};
-use crate::span::Span;
-use crate::types::canonical;
+use crate::passes::tree::{RECOGNIZE_MARK, rewrite_expr};
+use crate::resolve::types::canonical;
+use crate::syntax::span::Span;
 use cells::{Draft, DraftValue, Lowering};
 pub(crate) use clause::Clause;
 use clause::SkipTo;
@@ -126,7 +126,7 @@ impl UserDefinedLogicalNodeCore for RecognizeNode {
     }
 }
 
-/// Plans the tables that [`rewrite`](crate::rewrite) marked.
+/// Plans the tables that [`tree`](crate::passes::tree) marked.
 #[derive(Debug)]
 pub(crate) struct RecognizePlanner;
 
@@ -232,7 +232,7 @@ impl Planning<'_> {
             if !matches!(data_type, DataType::Boolean | DataType::Null) {
                 let message = format!(
                     "the condition of {name} in MATCH_RECOGNIZE is {}, not boolean",
-                    crate::sql_name(&data_type)
+                    crate::resolve::types::sql_name(&data_type)
                 );
                 return Err(SqlError::new(ErrorKind::Type, message).with_hint("Write a comparison.").into());
             }
@@ -283,7 +283,10 @@ fn fold_type(function: Fold, argument: Option<&DataType>, name: &str) -> Result<
         (Fold::Sum, Float16 | Float32 | Float64) => Float64,
         (Fold::Sum, Decimal128(precision, scale)) => Decimal128((precision + 10).min(38), scale),
         (Fold::Sum, argument) => {
-            let message = format!("{name} in MATCH_RECOGNIZE cannot add values of type {}", crate::sql_name(&argument));
+            let message = format!(
+                "{name} in MATCH_RECOGNIZE cannot add values of type {}",
+                crate::resolve::types::sql_name(&argument)
+            );
             return Err(SqlError::new(ErrorKind::Type, message).with_hint("Add numbers."));
         }
     })

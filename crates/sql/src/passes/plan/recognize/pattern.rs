@@ -239,7 +239,7 @@ mod tests {
     use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
-    use crate::dialect::Postgres;
+    use crate::syntax::dialect::Postgres;
 
     fn parse(text: &str) -> Result<Parts> {
         let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location().unwrap();
