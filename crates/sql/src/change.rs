@@ -15,14 +15,16 @@ use datafusion_sql::planner::PlannerContext;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
-use crate::passes::tree::{rewrite_expr, template};
-use crate::planner::{Finish, Planned, Planner, optimise};
+use crate::passes::tree::rewrite_expr;
+use crate::planned::{Finish, Planned};
+use crate::planner::{Planner, optimise};
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
 use crate::resolve::types::sql_name;
 use crate::syntax::parse::{fold, parse_expr};
 use crate::syntax::statement::{Delete, Insert, ObjectKind, Update};
+use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, change};
 use crate::translate::{Clock, Translator, conform};
 

@@ -10,9 +10,8 @@ use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::sqlparser::parser::ParserError;
 use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
-use crate::functions::input::in_words;
 use crate::resolve::suggest::nearest;
-use crate::translate::NAME_IT;
+use crate::resolve::value_errors::in_words;
 
 /// Result of the functions of this crate.
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -247,6 +246,10 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
     };
     SqlError::new(ErrorKind::UnknownName, message).with_hint(hint)
 }
+
+/// Where a subquery cannot stand, a column can.
+pub(crate) const NAME_IT: &str =
+    "Compute it in a derived table, as in FROM (SELECT *, .. AS c FROM t) AS t, and write the column c here.";
 
 /// What [`in_words`] and [`convert`](crate::functions::input::convert) say of values.
 const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field overflow", "value too long"];

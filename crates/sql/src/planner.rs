@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anabranch_plan::Plan;
 use anabranch_plan::rewrite::improve;
-use anabranch_plan::{Plan, SortKey};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
@@ -19,52 +19,23 @@ use datafusion_optimizer::analyzer::Analyzer;
 use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::functions::input;
+use crate::passes::expr::casts::settle_casts;
 use crate::passes::expr::numbers;
 use crate::passes::plan::decorrelate;
 use crate::passes::plan::distinct_on;
 use crate::passes::plan::guarded_rules::hold_back;
-use crate::passes::plan::set_operations::match_unions;
 use crate::passes::plan::subqueries;
 use crate::passes::plan::subquery_arguments::lift;
+use crate::passes::plan::unions::match_unions;
 use crate::passes::tree::on_close;
 use crate::passes::tree::output_names;
+use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
 use crate::resolve::position;
 use crate::stack::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
 use crate::syntax::statement::{CreateView, Emit};
 use crate::translate::{Clock, Translator};
-
-/// A query, planned.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// The rows asked for. Its first `visible` columns are the query's, under the names its user wrote (names that
-    /// repeat are told apart by a qualifier); further ones only serve `finish.order`.
-    pub plan: Arc<Plan>,
-    /// What is left to do with a finished answer.
-    pub finish: Finish,
-    /// Number of columns to show.
-    pub visible: usize,
-}
-
-/// The top `ORDER BY`, `OFFSET` and `LIMIT` of a query, to be applied to its answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Finish {
-    /// Order of the answer, by columns of the plan; empty leaves it open.
-    pub order: Vec<SortKey>,
-    /// Rows left out at the front.
-    pub offset: usize,
-    /// Rows kept after these; `None` keeps all.
-    pub limit: Option<usize>,
-}
-
-impl Finish {
-    /// Whether there is nothing to do.
-    pub fn is_trivial(&self) -> bool {
-        self.order.is_empty() && self.offset == 0 && self.limit.is_none()
-    }
-}
 
 /// Plans queries against a catalog, as of a moment.
 pub struct Planner<'a> {
@@ -232,7 +203,7 @@ pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Re
     let config = context.config();
     let plan = numbers::adapt(match_unions(decorrelate::replace(subqueries::settle(lift(plan)?)?)?)?)?;
     let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
-    let plan = input::settle_casts(plan)?;
+    let plan = settle_casts(plan)?;
     clock.check(&plan)?;
     let plan = distinct_on::replace(plan)?;
     let settings = OptimizerContext::new_with_config_options(config);

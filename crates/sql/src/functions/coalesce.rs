@@ -12,8 +12,8 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use crate::passes::expr::common_type::{float_of_numbers, timestamp_among_dates};
 use crate::passes::expr::quoted_literals::read_literals;
+use crate::resolve::common_types::{float_of_numbers, timestamp_among_dates};
 use crate::resolve::types::{is_text, sql_name};
 
 const NAME: &str = "coalesce";

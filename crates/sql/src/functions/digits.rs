@@ -13,7 +13,7 @@ use datafusion_common::{DFSchema, Result as DfResult, exec_err, internal_err};
 use datafusion_expr::{Expr, ExprSchemable};
 
 use crate::functions::conversions::Conversion;
-use crate::functions::input::field_overflow;
+use crate::resolve::value_errors::field_overflow;
 
 /// Digits that a `double precision` keeps of any decimal.
 const DOUBLE_DIGITS: usize = 15;

@@ -12,18 +12,11 @@ use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 use arrow::util::display::array_value_to_string;
-use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err, plan_err};
-use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::LogicalPlan;
-use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{Cast, Expr, ExprSchemable};
 
-use crate::functions::cast_to_text::write_cast;
-use crate::functions::conversions::Conversion;
-use crate::functions::digits::round_float;
-use crate::passes::expr::quoted_literals::plain_decimal;
-use crate::resolve::types::{is_text, sql_name};
+use crate::functions::decimal_text::plain_decimal;
+use crate::resolve::type_names::{is_text, sql_name};
+use crate::resolve::value_errors::field_overflow;
+pub use crate::resolve::value_errors::in_words;
 
 /// The column as another type; every value exactly, or an error in PostgreSQL's words.
 ///
@@ -153,52 +146,6 @@ fn misfit(text: &str, to: &DataType) -> String {
     format!("invalid input syntax for type {name}: \"{text}\"")
 }
 
-pub(crate) fn field_overflow(to: &DataType) -> String {
-    match to {
-        DataType::Decimal128(precision, scale) => format!(
-            "numeric field overflow: precision {precision} and scale {scale} take absolute values below 10^{}",
-            i32::from(*precision) - i32::from(*scale)
-        ),
-        _ => "numeric field overflow".to_string(),
-    }
-}
-
-/// A message of Arrow's about a value, in PostgreSQL's words where it has some.
-pub fn in_words(message: &str) -> String {
-    let known = ["Cast error: ", "Invalid argument error: ", "Parser error: ", "Compute error: ", "Arrow error: "];
-    let mut plain = message;
-    while let Some(rest) = known.iter().find_map(|layer| plain.strip_prefix(layer)) {
-        plain = rest;
-    }
-    if let Some((text, name)) = plain.strip_prefix("Cannot cast string '").and_then(|r| r.split_once("' to value of "))
-    {
-        let name = type_in_words(name.trim_end_matches(" type"));
-        return format!("invalid input syntax for type {name}: \"{text}\"");
-    }
-    if let Some((text, _)) = plain.strip_prefix("Error parsing timestamp from '").and_then(|r| r.split_once("': ")) {
-        return format!("invalid input syntax for type timestamp: \"{text}\"");
-    }
-    if let Some((_, name)) = plain.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type ")) {
-        return format!("{} out of range", type_in_words(name));
-    }
-    // The value in the message is without its point.
-    let stored = plain
-        .split_once(" is too large to store in a Decimal")
-        .or(plain.split_once(" is too small to store in a Decimal"));
-    if let Some((_, limit)) = stored {
-        let digits = limit.split("precision ").nth(1).and_then(|rest| rest.split(['.', ' ']).next());
-        return format!("numeric field overflow: the value has more than {} digits", digits.unwrap_or("38"));
-    }
-    plain.to_string()
-}
-
-/// Arrow's name of a type, as SQL's.
-fn type_in_words(name: &str) -> String {
-    let data_type = name.parse::<DataType>().ok();
-    let name = data_type.map_or_else(|| name.to_lowercase(), |data_type| sql_name(&data_type));
-    name.split('(').next().unwrap_or_default().to_string()
-}
-
 /// A text as Arrow reads it; as it is where nothing is known to help.
 fn spell<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
     let text = text.trim();
@@ -276,70 +223,6 @@ fn spell_time(word: &str) -> String {
         [hours, minutes, seconds] => format!("{sign}{hours} hours {sign}{minutes} minutes {sign}{seconds} seconds"),
         _ => format!("{sign}{digits}"),
     }
-}
-
-/// Makes casts of text, to text, and of floats to decimals ours, in a plan whose types are settled. Literals are read at once.
-pub(crate) fn settle_casts(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    Ok(plan
-        .transform_up_with_subqueries(|node| {
-            let schema = match &node {
-                LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(Transformed::no(node)),
-                other => merge_schema(&other.inputs()),
-            };
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let settled = expr.transform_up(|e| {
-                    read_cast(e, &schema)?
-                        .transform_data(|e| write_cast(e, &schema))?
-                        .transform_data(|e| round_float(e, &schema))
-                })?;
-                Ok(settled.update_data(|e| name.restore(e)))
-            })
-        })?
-        .data)
-}
-
-fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::Cast(cast) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let to = cast.field.data_type();
-    if !is_read(to) || !cast.expr.get_type(schema).is_ok_and(|is| is_text(&is)) {
-        return Ok(Transformed::no(expr));
-    }
-    let Expr::Literal(value, _) = cast.expr.as_ref() else {
-        let Expr::Cast(Cast { expr: text, field }) = expr else { return Ok(Transformed::no(expr)) };
-        return Ok(Transformed::yes(read_text(*text, field.data_type())));
-    };
-    let is_list = matches!(to, DataType::List(_));
-    if value.is_null() || (!is_list && value.cast_to(to).is_ok()) {
-        return Ok(Transformed::no(expr));
-    }
-    match convert(&value.to_array()?, to) {
-        Ok(read) => Ok(Transformed::yes(Expr::Literal(ScalarValue::try_from_array(&read, 0)?, None))),
-        Err(problem) => plan_err!("{problem}"),
-    }
-}
-
-/// Whether text is read as this type here.
-fn is_read(to: &DataType) -> bool {
-    to.is_numeric()
-        || matches!(
-            to,
-            DataType::Boolean
-                | DataType::Date32
-                | DataType::Time64(_)
-                | DataType::Timestamp(..)
-                | DataType::Interval(_)
-                | DataType::List(_)
-        )
-}
-
-/// `text_to_integer(text)` and so on: what `CAST(text AS integer)` means.
-fn read_text(text: Expr, to: &DataType) -> Expr {
-    let name = format!("text_to_{}", sql_name(to).replace(' ', "_"));
-    Conversion::call(name, text, to, |texts, to| convert(texts, to).or_else(|problem| exec_err!("{problem}")))
 }
 
 #[cfg(test)]

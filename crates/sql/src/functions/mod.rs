@@ -6,6 +6,7 @@ pub(crate) mod cast_to_text;
 pub(crate) mod checked;
 pub(crate) mod coalesce;
 pub(crate) mod conversions;
+pub(crate) mod decimal_text;
 pub(crate) mod digits;
 pub(crate) mod extract;
 pub mod input;

@@ -2,7 +2,10 @@
 
 pub mod catalog;
 pub mod coerce;
+pub(crate) mod common_types;
 pub(crate) mod context;
 pub(crate) mod position;
 pub(crate) mod suggest;
+pub(crate) mod type_names;
 pub(crate) mod types;
+pub(crate) mod value_errors;

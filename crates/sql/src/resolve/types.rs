@@ -24,15 +24,11 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::suggest::nearest;
+pub use crate::resolve::type_names::sql_name;
+pub(crate) use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, UTC, canonical, is_text};
 
 /// Precision and scale of `numeric` without arguments.
 const NUMERIC: DataType = DataType::Decimal128(DECIMAL_DIGITS_MAX, 10);
-
-/// Digits of a decimal, at most.
-pub(crate) const DECIMAL_DIGITS_MAX: u8 = 38;
-
-/// The one zone of `timestamptz` values.
-pub(crate) const UTC: &str = "UTC";
 
 /// The Arrow type of an SQL type.
 ///
@@ -180,58 +176,6 @@ fn unsupported(name: &str) -> SqlError {
         _ => "Use one of the types that docs/semantics.md lists, for example text.",
     };
     SqlError::unsupported(format!("type {name}"), hint)
-}
-
-/// The type that a column of a plan has in place of `data_type`: the planner's functions yield more types than
-/// batches carry.
-pub(crate) fn canonical(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
-        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
-        DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
-        DataType::Timestamp(_, Some(_)) => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
-        DataType::Duration(_) | DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
-        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
-            DataType::Decimal128(*precision, *scale)
-        }
-        DataType::Decimal256(_, scale) => DataType::Decimal128(38, *scale),
-        DataType::Float16 => DataType::Float32,
-        DataType::Dictionary(_, value) => canonical(value),
-        DataType::List(element) => {
-            DataType::List(Arc::new(element.as_ref().clone().with_data_type(canonical(element.data_type()))))
-        }
-        other => other.clone(),
-    }
-}
-
-/// Whether a type is text.
-pub(crate) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
-/// The SQL name of an Arrow type, for messages and `DESCRIBE`.
-pub fn sql_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Boolean => "boolean".into(),
-        DataType::Int8 => "tinyint".into(),
-        DataType::Int16 => "smallint".into(),
-        DataType::Int32 => "integer".into(),
-        DataType::Int64 => "bigint".into(),
-        DataType::Float32 => "real".into(),
-        DataType::Float64 => "double precision".into(),
-        DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => "text".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".into(),
-        DataType::Date32 | DataType::Date64 => "date".into(),
-        DataType::Time32(_) | DataType::Time64(_) => "time".into(),
-        DataType::Timestamp(_, None) => "timestamp".into(),
-        DataType::Timestamp(_, Some(_)) => "timestamptz".into(),
-        DataType::Interval(_) | DataType::Duration(_) => "interval".into(),
-        DataType::List(field) => format!("{}[]", sql_name(field.data_type())),
-        other => other.to_string().to_lowercase(),
-    }
 }
 
 /// Hands [`arrow_type`] to DataFusion's planner.

@@ -2,7 +2,9 @@
 
 pub(crate) mod dialect;
 pub mod parse;
+pub(crate) mod recognize;
 pub mod span;
 pub(crate) mod split;
 pub mod statement;
+pub(crate) mod template;
 pub(crate) mod walk;

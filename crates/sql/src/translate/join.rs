@@ -17,7 +17,7 @@ use super::expr::{Stand, conjuncts, resolve, resolve_with};
 use super::schema::{Draft, drafts, schema};
 use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::expr::common_type::union_type;
+use crate::resolve::common_types::union_type;
 use crate::resolve::types::sql_name;
 
 /// Columns that a residual names.

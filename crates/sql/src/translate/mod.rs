@@ -31,8 +31,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::plan::asof::AsofNode;
 use crate::passes::plan::recognize::RecognizeNode;
 use crate::passes::plan::set_operations::SetNode;
-use crate::planner::{Finish, Planned};
-pub(crate) use expr::NAME_IT;
+use crate::planned::{Finish, Planned};
 use expr::{conjuncts, resolve};
 use stage::stage;
 

@@ -12,7 +12,7 @@ use super::expr::{column, resolve};
 use super::schema::{Draft, drafts, either_null, schema};
 use super::stage::{self, Column, stage};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::expr::common_type::union_type;
+use crate::resolve::common_types::union_type;
 use crate::resolve::types::{canonical, sql_name};
 
 /// The rows of a relation.

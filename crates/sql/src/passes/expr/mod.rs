@@ -1,5 +1,6 @@
 //! Rewrites of the expressions of DataFusion's logical plan.
 
+pub(crate) mod casts;
 pub(crate) mod common_type;
 pub(crate) mod dates;
 pub(crate) mod filter_arguments;

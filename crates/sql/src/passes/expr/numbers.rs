@@ -33,7 +33,7 @@ use crate::passes::expr::common_type::settle_types;
 use crate::passes::expr::dates::{compare_dates, date_with_time, timestamp_difference};
 use crate::passes::expr::filter_arguments::guard_arguments;
 use crate::passes::expr::time_zones::at_time_zone;
-use crate::passes::plan::set_operations::{match_branches, match_values};
+use crate::passes::plan::unions::{match_branches, match_values};
 use crate::resolve::types::{DECIMAL_DIGITS_MAX, is_text};
 
 /// Rewrites all expressions of a plan, also in subqueries, keeping column names.

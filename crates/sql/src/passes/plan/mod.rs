@@ -1,6 +1,7 @@
 //! Rewrites of DataFusion's logical plan.
 
 pub(crate) mod asof;
+pub(crate) mod conform;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct_on;
 pub(crate) mod guarded_rules;
@@ -9,3 +10,4 @@ pub(crate) mod recognize;
 pub(crate) mod set_operations;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_arguments;
+pub(crate) mod unions;

@@ -14,10 +14,10 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::merged::{Known, factor_columns};
 use super::series::{self, Series};
-use super::template;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::parse::fold;
+use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, change_outside_queries, look};
 
 /// Rewrites the FROM of a select, and what refers to it there and in the order above.

@@ -35,13 +35,11 @@ use std::collections::BTreeSet;
 use datafusion_expr::sqlparser::ast::{
     self, Expr, LimitClause, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
 };
-use datafusion_expr::sqlparser::parser::Parser;
-use datafusion_expr::sqlparser::tokenizer::Tokenizer;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::dialect::Postgres;
 use crate::syntax::parse::fold;
+use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, Look, Looking, change, look};
 pub(crate) use asof::is_marked as is_asof;
 pub(crate) use names::output_names;
@@ -335,10 +333,4 @@ fn derived(side: &SetExpr) -> Result<TableFactor> {
         }
     };
     Ok(TableFactor::Derived { lateral: false, subquery, alias: None, sample: None })
-}
-
-/// A syntax tree to fill in. Its names have no places: those in the template would say nothing to who wrote the query.
-pub(crate) fn template(text: &str) -> Result<Box<Query>> {
-    let tokens = Tokenizer::new(&Postgres, text).tokenize()?;
-    Ok(Parser::new(&Postgres).with_tokens(tokens).parse_query()?)
 }

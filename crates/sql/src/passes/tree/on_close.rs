@@ -14,9 +14,9 @@
 use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, SelectItem, SetExpr, TableFactor};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::tree::template;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::parse::{fold, object_name};
+use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, look};
 
 /// The column of a windowed table that says when the window is over.

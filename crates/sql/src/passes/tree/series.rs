@@ -11,9 +11,9 @@ use datafusion_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, SetExpr, TableFactor,
 };
 
-use super::template;
 use crate::error::{Result, SqlError};
 use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::template::template;
 
 /// A call in FROM, taken apart.
 pub(super) struct Series {

@@ -14,11 +14,11 @@
 
 use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableFactor};
 
-use super::template;
 use super::window_table::{span, table, time_column};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::parse::{object_name, parse_expr};
 use crate::syntax::span::Span;
+use crate::syntax::template::template;
 
 /// The function.
 const NAME: &str = "SESSION";

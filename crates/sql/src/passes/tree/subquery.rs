@@ -16,10 +16,10 @@ use datafusion_expr::sqlparser::ast::{
 };
 use datafusion_expr::sqlparser::parser::Parser;
 
-use super::template;
 use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
 use crate::syntax::dialect::Postgres;
+use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, Look, Looking, change, change_outside_queries, look};
 
 /// The forms of tests of queries that are planned rightly, before any other rewrite looks at them.

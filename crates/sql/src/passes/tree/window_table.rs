@@ -18,10 +18,10 @@ use datafusion_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, TableFactor,
 };
 
-use super::template;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::parse::object_name;
 use crate::syntax::span::Span;
+use crate::syntax::template::template;
 
 /// Most windows that a row may lie in.
 const WINDOWS_MAX: i64 = 10_000;

@@ -5,8 +5,8 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, fold, object_name};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::tree::template;
 use crate::syntax::statement::{Conflict, CopyFrom, Delete, Insert, Statement, Update};
+use crate::syntax::template::template;
 
 impl Input<'_> {
     pub(super) fn insert(&mut self) -> Result<Statement> {

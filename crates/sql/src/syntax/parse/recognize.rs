@@ -11,7 +11,7 @@ use std::ops::Range;
 use datafusion_expr::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
-use crate::passes::plan::recognize::Clause;
+use crate::syntax::recognize::clause::Clause;
 
 /// The function.
 pub(crate) const MATCH_RECOGNIZE: &str = "__match_recognize";

@@ -13,8 +13,6 @@
 //! Reading order: `clause`, `pattern`, `cells`, this file.
 
 mod cells;
-mod clause;
-mod pattern;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -33,10 +31,9 @@ use datafusion_expr::{Expr, ExprSchemable, SortExpr, UserDefinedLogicalNodeCore}
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::tree::{RECOGNIZE_MARK, rewrite_expr};
 use crate::resolve::types::canonical;
+use crate::syntax::recognize::clause::{Clause, SkipTo};
 use crate::syntax::span::Span;
 use cells::{Draft, DraftValue, Lowering};
-pub(crate) use clause::Clause;
-use clause::SkipTo;
 
 /// Rows in, a row for each match out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 
 /// A pattern over names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Parts {
+pub(crate) enum Parts {
     Variable(String),
     Sequence(Vec<Parts>),
     Alternatives(Vec<Parts>),
@@ -18,7 +18,7 @@ pub(super) enum Parts {
 
 impl Parts {
     /// The variables, each once, in order.
-    pub(super) fn variables(&self) -> Vec<String> {
+    pub(crate) fn variables(&self) -> Vec<String> {
         let mut names = Vec::new();
         self.collect(&mut names);
         names
@@ -33,7 +33,7 @@ impl Parts {
         }
     }
 
-    pub(super) fn accepts_nothing_at_all(&self) -> bool {
+    pub(crate) fn accepts_nothing_at_all(&self) -> bool {
         match self {
             Parts::Variable(_) => false,
             Parts::Sequence(parts) => parts.iter().all(Parts::accepts_nothing_at_all),
@@ -43,7 +43,7 @@ impl Parts {
     }
 
     /// The pattern over the numbers of variables.
-    pub(super) fn numbered(&self, variables: &[String]) -> Pattern {
+    pub(crate) fn numbered(&self, variables: &[String]) -> Pattern {
         let all = |parts: &[Parts]| parts.iter().map(|part| part.numbered(variables)).collect();
         match self {
             Parts::Variable(name) => {
@@ -74,7 +74,7 @@ enum Piece {
 ///
 /// # Errors
 /// `Syntax`, placed; `Unsupported` for anchors, exclusions and permutations.
-pub(super) fn parse_pattern(tokens: &[TokenWithSpan], end: &TokenWithSpan) -> Result<Parts> {
+pub(crate) fn parse_pattern(tokens: &[TokenWithSpan], end: &TokenWithSpan) -> Result<Parts> {
     let mut pieces = Vec::new();
     for token in tokens {
         let at = token.span.start;

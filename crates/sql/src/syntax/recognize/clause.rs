@@ -23,19 +23,19 @@ const DEPTH_MAX: usize = 50;
 /// What stands between the parentheses.
 #[derive(Clone, Debug)]
 pub(crate) struct Clause {
-    pub(super) partition: Vec<Expr>,
-    pub(super) order: Vec<OrderByExpr>,
-    pub(super) measures: Vec<(Expr, Ident)>,
-    pub(super) skip: SkipTo,
-    pub(super) pattern: Parts,
-    pub(super) within: Option<Span>,
+    pub(crate) partition: Vec<Expr>,
+    pub(crate) order: Vec<OrderByExpr>,
+    pub(crate) measures: Vec<(Expr, Ident)>,
+    pub(crate) skip: SkipTo,
+    pub(crate) pattern: Parts,
+    pub(crate) within: Option<Span>,
     /// Variables by their folded names.
-    pub(super) defines: Vec<(String, Expr)>,
+    pub(crate) defines: Vec<(String, Expr)>,
 }
 
 /// Where the search goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum SkipTo {
+pub(crate) enum SkipTo {
     PastLastRow,
     NextRow,
     First(String),
@@ -47,7 +47,7 @@ impl Clause {
     ///
     /// # Errors
     /// As [`Clause::of_tokens`].
-    pub(super) fn of_text(text: &str) -> Result<Clause> {
+    pub(crate) fn of_text(text: &str) -> Result<Clause> {
         Clause::of_tokens(Tokenizer::new(&Postgres, text).tokenize_with_location()?)
     }
 

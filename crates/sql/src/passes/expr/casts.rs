@@ -1,0 +1,79 @@
+//! Casts of text, to text, and of floats, with the values of PostgreSQL.
+
+use arrow::datatypes::DataType;
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err, plan_err};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::utils::merge_schema;
+use datafusion_expr::{Cast, Expr, ExprSchemable};
+
+use crate::functions::cast_to_text::write_cast;
+use crate::functions::conversions::Conversion;
+use crate::functions::digits::round_float;
+use crate::functions::input::convert;
+use crate::resolve::type_names::{is_text, sql_name};
+
+/// Makes casts of text, to text, and of floats to decimals ours, in a plan whose types are settled. Literals are read at once.
+pub(crate) fn settle_casts(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    Ok(plan
+        .transform_up_with_subqueries(|node| {
+            let schema = match &node {
+                LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(Transformed::no(node)),
+                other => merge_schema(&other.inputs()),
+            };
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let settled = expr.transform_up(|e| {
+                    read_cast(e, &schema)?
+                        .transform_data(|e| write_cast(e, &schema))?
+                        .transform_data(|e| round_float(e, &schema))
+                })?;
+                Ok(settled.update_data(|e| name.restore(e)))
+            })
+        })?
+        .data)
+}
+
+fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Cast(cast) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let to = cast.field.data_type();
+    if !is_read(to) || !cast.expr.get_type(schema).is_ok_and(|is| is_text(&is)) {
+        return Ok(Transformed::no(expr));
+    }
+    let Expr::Literal(value, _) = cast.expr.as_ref() else {
+        let Expr::Cast(Cast { expr: text, field }) = expr else { return Ok(Transformed::no(expr)) };
+        return Ok(Transformed::yes(read_text(*text, field.data_type())));
+    };
+    let is_list = matches!(to, DataType::List(_));
+    if value.is_null() || (!is_list && value.cast_to(to).is_ok()) {
+        return Ok(Transformed::no(expr));
+    }
+    match convert(&value.to_array()?, to) {
+        Ok(read) => Ok(Transformed::yes(Expr::Literal(ScalarValue::try_from_array(&read, 0)?, None))),
+        Err(problem) => plan_err!("{problem}"),
+    }
+}
+
+/// Whether text is read as this type here.
+fn is_read(to: &DataType) -> bool {
+    to.is_numeric()
+        || matches!(
+            to,
+            DataType::Boolean
+                | DataType::Date32
+                | DataType::Time64(_)
+                | DataType::Timestamp(..)
+                | DataType::Interval(_)
+                | DataType::List(_)
+        )
+}
+
+/// `text_to_integer(text)` and so on: what `CAST(text AS integer)` means.
+fn read_text(text: Expr, to: &DataType) -> Expr {
+    let name = format!("text_to_{}", sql_name(to).replace(' ', "_"));
+    Conversion::call(name, text, to, |texts, to| convert(texts, to).or_else(|problem| exec_err!("{problem}")))
+}
