@@ -15,9 +15,11 @@ use datafusion_sql::planner::PlannerContext;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
+use crate::passes::plan::clock::Clock;
+use crate::passes::plan::optimise;
 use crate::passes::tree::rewrite_expr;
 use crate::planned::{Finish, Planned};
-use crate::planner::{Planner, optimise};
+use crate::planner::Planner;
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
@@ -26,7 +28,7 @@ use crate::syntax::parse::{fold, parse_expr};
 use crate::syntax::statement::{Delete, Insert, ObjectKind, Update};
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, change};
-use crate::translate::{Clock, Translator, conform};
+use crate::translate::{Translator, conform};
 
 impl Planner<'_> {
     /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out are their defaults.
@@ -136,7 +138,7 @@ impl Planner<'_> {
     }
 
     fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
-        let plan = optimise(context, plan, Clock::Fixed(self.now_micros()))?;
+        let plan = optimise(plan, &context.config(), Clock::Fixed(self.now_micros()), context.chosen())?;
         let plan: Arc<Plan> = conform(Translator::new().view(&plan)?, schema)?;
         Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() })
     }

@@ -15,7 +15,7 @@
 mod change;
 mod error;
 mod functions;
-mod passes;
+pub mod passes;
 pub mod planned;
 pub mod planner;
 mod resolve;

@@ -12,36 +12,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anabranch_plan::Plan;
 use anabranch_plan::rewrite::improve;
-use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
-use datafusion_optimizer::analyzer::Analyzer;
-use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::expr::casts::settle_casts;
-use crate::passes::expr::numbers;
-use crate::passes::plan::decorrelate;
-use crate::passes::plan::distinct_on;
-use crate::passes::plan::guarded_rules::hold_back;
-use crate::passes::plan::subqueries;
-use crate::passes::plan::subquery_arguments::lift;
-use crate::passes::plan::unions::match_unions;
-use crate::passes::tree::on_close;
-use crate::passes::tree::output_names;
+use crate::passes::pass::Chosen;
+use crate::passes::plan::clock::Clock;
+use crate::passes::plan::optimise;
+use crate::passes::tree::{on_close, output_names};
 use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
 use crate::resolve::position;
 use crate::stack::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
 use crate::syntax::statement::{CreateView, Emit};
-use crate::translate::{Clock, Translator};
+use crate::translate::Translator;
 
 /// Plans queries against a catalog, as of a moment.
 pub struct Planner<'a> {
     catalog: &'a dyn Catalog,
     /// What `now()` means in one-time statements, in microseconds since the epoch.
     now_micros: i64,
+    /// The rewrites that are made: all, but in tests of single ones.
+    chosen: Chosen,
 }
 
 impl<'a> Planner<'a> {
@@ -53,7 +46,12 @@ impl<'a> Planner<'a> {
 
     /// A planner whose `now()` is the given moment, in microseconds since the epoch.
     pub fn as_of(catalog: &'a dyn Catalog, now_micros: i64) -> Self {
-        Self { catalog, now_micros }
+        Self { catalog, now_micros, chosen: Chosen::default() }
+    }
+
+    /// The planner without one of the rewrites that [`described`](crate::passes::described) lists: what the rewrite is for.
+    pub fn without(self, pass: &'static str) -> Self {
+        Self { chosen: Chosen { without: Some(pass) }, ..self }
     }
 
     /// Plans a query whose answer is wanted once: the top `ORDER BY` and `LIMIT` are left to the reader.
@@ -128,20 +126,20 @@ impl<'a> Planner<'a> {
         plan: impl Fn(&Context<'a>) -> Result<T>,
     ) -> Result<T> {
         if let Some(parts) = few_parts(query) {
-            let context = Context::new(self.catalog, LEVELS_WITHOUT_ROOM - parts);
+            let context = Context::new(self.catalog, self.chosen, LEVELS_WITHOUT_ROOM - parts);
             let result = with_little_room(|| step(&context, query, &plan));
             if !context.wants_room() {
                 return result;
             }
         }
-        with_room(|| step(&Context::new(self.catalog, DEPTH_MAX), query, &plan))
+        with_room(|| step(&Context::new(self.catalog, self.chosen, DEPTH_MAX), query, &plan))
     }
 
     /// Column names and the optimised plan of DataFusion.
     fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
         let plan = context.logical(query)?;
         let names = column_names(query, &plan);
-        Ok((names, optimise(context, plan, clock)?))
+        Ok((names, optimise(plan, &context.config(), clock, context.chosen())?))
     }
 
     pub(crate) fn now_micros(&self) -> i64 {
@@ -196,46 +194,6 @@ pub fn plan_query(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> 
 /// Of planning.
 pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
     Planner::new(catalog).plan_view(query)
-}
-
-/// Resolves types, decorrelates and optimises.
-pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
-    let config = context.config();
-    let plan = numbers::adapt(match_unions(decorrelate::replace(subqueries::settle(lift(plan)?)?)?)?)?;
-    let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
-    let plan = settle_casts(plan)?;
-    clock.check(&plan)?;
-    let plan = distinct_on::replace(plan)?;
-    let settings = OptimizerContext::new_with_config_options(config);
-    let settings = match clock {
-        Clock::Fixed(micros) => match timestamp_us_to_datetime(micros) {
-            Some(now) => settings.with_query_execution_start_time(now.and_utc()),
-            None => settings,
-        },
-        Clock::Running => settings.without_query_execution_start_time(),
-    };
-    Ok(Optimizer::with_rules(rules()).optimize(plan, &settings, |_, _| {})?)
-}
-
-/// DataFusion's rules, without those that our operators make worse.
-fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    // - count(DISTINCT) is one operator here, not two.
-    // - A limit pushed below joins and unions would keep more state, not less; and our LIMIT is deterministic.
-    // - Leaf projections only pay for sources that read parts of a struct.
-    // - Filtering NULL keys before a join is the join's own business.
-    // - An inner join with a unique key is cheaper to keep than the semijoin it could be: it is linear in each side.
-    let dropped = [
-        "eliminate_join",
-        "single_distinct_aggregation_to_group_by",
-        "push_down_limit",
-        "extract_leaf_expressions",
-        "push_down_leaf_projections",
-        "filter_null_join_keys",
-    ];
-    let mut rules = Optimizer::new().rules;
-    rules.retain(|rule| !dropped.contains(&rule.name()));
-    hold_back(&mut rules);
-    rules
 }
 
 /// The names PostgreSQL gives to the columns of a query.

@@ -17,6 +17,7 @@ use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::{FUNCTIONS, expr_planners};
+use crate::passes::pass::Chosen;
 use crate::passes::plan::asof::AsofPlanner;
 use crate::passes::plan::recognize::RecognizePlanner;
 use crate::passes::plan::set_operations::SetPlanner;
@@ -31,6 +32,7 @@ use crate::syntax::statement::ObjectKind;
 /// One planning run.
 pub(crate) struct Context<'a> {
     catalog: &'a dyn Catalog,
+    chosen: Chosen,
     options: Arc<ConfigOptions>,
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
@@ -45,7 +47,7 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// A run that follows views down to a depth of `depth_max`.
-    pub(crate) fn new(catalog: &'a dyn Catalog, depth_max: usize) -> Self {
+    pub(crate) fn new(catalog: &'a dyn Catalog, chosen: Chosen, depth_max: usize) -> Self {
         let mut options = ConfigOptions::default();
         options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
         options.optimizer.filter_null_join_keys = false;
@@ -56,9 +58,10 @@ impl<'a> Context<'a> {
         options.sql_parser.enable_subquery_sort_elimination = false;
         Self {
             catalog,
+            chosen,
             options: Arc::new(options),
             expr_planners: expr_planners(),
-            relation_planners: vec![Arc::new(SetPlanner), Arc::new(AsofPlanner), Arc::new(RecognizePlanner)],
+            relation_planners: vec![Arc::new(SetPlanner { chosen }), Arc::new(AsofPlanner), Arc::new(RecognizePlanner)],
             types: Arc::new(Types),
             views: RefCell::new(vec![]),
             depth: Cell::new(0),
@@ -74,6 +77,11 @@ impl<'a> Context<'a> {
 
     pub(crate) fn catalog(&self) -> &'a dyn Catalog {
         self.catalog
+    }
+
+    /// The rewrites that the run makes.
+    pub(crate) fn chosen(&self) -> Chosen {
+        self.chosen
     }
 
     pub(crate) fn config(&self) -> Arc<ConfigOptions> {
@@ -97,10 +105,10 @@ impl<'a> Context<'a> {
     /// DataFusion's first plan of a query.
     pub(crate) fn logical(&self, query: &ast::Query) -> DfResult<LogicalPlan> {
         let plan = |query: ast::Query| self.planner().sql_statement_to_plan(ast::Statement::Query(Box::new(query)));
-        match plan(rewrite(query, self.catalog, false)?) {
+        match plan(rewrite(query, self.catalog, false, self.chosen)?) {
             // Two computed columns are spelt alike by DataFusion: it is asked again with names for all.
             Err(error) if error.to_string().contains("unique expression names") => {
-                plan(rewrite(query, self.catalog, true)?)
+                plan(rewrite(query, self.catalog, true, self.chosen)?)
             }
             planned => planned,
         }

@@ -1,42 +1,19 @@
 //! Casts of text, to text, and of floats, with the values of PostgreSQL.
 
 use arrow::datatypes::DataType;
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err, plan_err};
-use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::LogicalPlan;
-use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{Cast, Expr, ExprSchemable};
 
-use crate::functions::cast_to_text::write_cast;
 use crate::functions::conversions::Conversion;
-use crate::functions::digits::round_float;
 use crate::functions::input::convert;
 use crate::resolve::type_names::{is_text, sql_name};
 
-/// Makes casts of text, to text, and of floats to decimals ours, in a plan whose types are settled. Literals are read at once.
-pub(crate) fn settle_casts(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    Ok(plan
-        .transform_up_with_subqueries(|node| {
-            let schema = match &node {
-                LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(Transformed::no(node)),
-                other => merge_schema(&other.inputs()),
-            };
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let settled = expr.transform_up(|e| {
-                    read_cast(e, &schema)?
-                        .transform_data(|e| write_cast(e, &schema))?
-                        .transform_data(|e| round_float(e, &schema))
-                })?;
-                Ok(settled.update_data(|e| name.restore(e)))
-            })
-        })?
-        .data)
-}
-
-fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+/// A cast of text. A literal is read at once.
+///
+/// # Errors
+/// A literal that is no value of the type.
+pub(super) fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else {
         return Ok(Transformed::no(expr));
     };

@@ -1,85 +1,18 @@
-//! Where DataFusion computes otherwise than PostgreSQL and types decide: rewritten on the resolved plan.
-//!
-//! - Literals such as 1e2 have no negative scale; DataFusion divides by zero when it casts one.
-//! - A cast of a fraction to an integer rounds; DataFusion would cut it off.
-//! - A float divided by zero is an error; DataFusion would answer infinity.
-//! - `round(numeric, places)` keeps the type it is planned with; DataFusion would change it once the places are constant.
-//! - `date_part` keeps fractions of seconds; DataFusion would cut them off.
-//! - Floats round to even; DataFusion rounds half away from zero.
-//! - Text cast to bytea is read (`\\x..`); DataFusion would take its bytes.
-//! - Quotients of numerics have sixteen digits behind the point where they have room; DataFusion would add four.
-//! - `ceil`, `floor` and `round` of a numeric have room for a carry.
-//! - Text columns are not compared with numbers, and conditions are boolean; DataFusion would cast.
-//! - Dates and timestamps are computed and compared in microseconds, in `moments`; DataFusion would take nanoseconds, or drop hours.
-//! - `AT TIME ZONE` changes between timestamps and instants, in `zones`; DataFusion would keep instants.
-//! - Whole numbers in constants overflow with an error; DataFusion would fold them wrapping round.
-//! - Values that must be of one type get it in `alike` and `coalesce`.
-//! - Functions of a `real` but `abs` are computed, and answer, in double precision.
-//! - Arguments of aggregates are computed of the rows that pass FILTER, in `filtered`; DataFusion would compute them of all.
+//! Where DataFusion computes numbers otherwise than PostgreSQL and types decide. The reasons stand in the table of
+//! `expr`.
 
 use arrow::datatypes::DataType;
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
-use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::LogicalPlan;
-use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
 use crate::functions::checked::FloatDivide;
-use crate::functions::coalesce::read_alternatives;
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
 use crate::functions::extract::{Extract, Part, has_parts};
-use crate::passes::expr::common_type::settle_types;
-use crate::passes::expr::dates::{compare_dates, date_with_time, timestamp_difference};
-use crate::passes::expr::filter_arguments::guard_arguments;
-use crate::passes::expr::time_zones::at_time_zone;
-use crate::passes::plan::unions::{match_branches, match_values};
 use crate::resolve::types::{DECIMAL_DIGITS_MAX, is_text};
 
-/// Rewrites all expressions of a plan, also in subqueries, keeping column names.
-pub(crate) fn adapt(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    Ok(plan
-        .transform_up_with_subqueries(|node| {
-            let schema = match &node {
-                LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(Transformed::no(node)),
-                other => merge_schema(&other.inputs()),
-            };
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let adapted = expr.transform_up(|e| {
-                    check_constant(&e, &schema)?;
-                    check_types(&e, &schema)?;
-                    without_negative_scale(e)
-                        .transform_data(|e| settle_types(e, &schema))?
-                        .transform_data(|e| round_before_integer(e, &schema))?
-                        .transform_data(|e| widen_single(e, &schema))?
-                        .transform_data(|e| round_to_even(e, &schema))?
-                        .transform_data(|e| checked_negation(e, &schema))?
-                        .transform_data(|e| checked_division(e, &schema))?
-                        .transform_data(|e| date_with_time(e, &schema))?
-                        .transform_data(|e| compare_dates(e, &schema))?
-                        .transform_data(|e| read_alternatives(e, &schema))?
-                        .transform_data(|e| timestamp_difference(e, &schema))?
-                        .transform_data(|e| long_quotient(e, &schema))?
-                        .transform_data(|e| room_for_carry(e, &schema))?
-                        .transform_data(|e| settle_rounding(e, &schema))?
-                        .transform_data(|e| part_with_fraction(e, &schema))?
-                        .transform_data(|e| read_bytea(e, &schema))?
-                        .transform_data(|e| at_time_zone(e, &schema))?
-                        .transform_data(|e| guard_arguments(e, &schema))
-                })?;
-                Ok(adapted.update_data(|e| name.restore(e)))
-            })?
-            .map_data(|node| node.recompute_schema())?
-            .transform_data(match_branches)?
-            .transform_data(match_values)
-        })?
-        .data)
-}
-
 /// `1e2` as 100.
-fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
+pub(super) fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
     let whole = match &expr {
         Expr::Literal(ScalarValue::Decimal128(Some(digits), precision, scale @ ..0), metadata) => {
             let zeros = scale.unsigned_abs();
@@ -92,7 +25,7 @@ fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
     whole.map_or_else(|| Transformed::no(expr), Transformed::yes)
 }
 
-fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = expr else {
         return Ok(Transformed::no(expr));
     };
@@ -117,7 +50,7 @@ const OF_DOUBLES: [&str; 31] = [
 ];
 
 /// A `real` as argument of a function of `double precision`.
-fn widen_single(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn widen_single(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let mut call = match expr {
         Expr::ScalarFunction(call) if OF_DOUBLES.contains(&call.func.name()) => call,
         other => return Ok(Transformed::no(other)),
@@ -134,7 +67,7 @@ fn widen_single(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
 }
 
 /// `round` of a single float.
-fn round_to_even(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn round_to_even(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match &expr {
         Expr::ScalarFunction(call) if call.func.name() == "round" && call.args.len() == 1 => {
             if call.args[0].get_type(schema)? != DataType::Float64 {
@@ -157,7 +90,7 @@ fn exact(data_type: &DataType) -> Option<(u8, i8)> {
     }
 }
 
-fn long_quotient(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn long_quotient(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     const MAX_DIGITS: i32 = 38;
     // Division adds four to the scale of the dividend: twelve make sixteen.
     const SCALE: i8 = 12;
@@ -181,7 +114,7 @@ fn long_quotient(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::BinaryExpr(quotient)))
 }
 
-fn room_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn room_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(call) = &expr else {
         return Ok(Transformed::no(expr));
     };
@@ -199,7 +132,7 @@ fn room_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
 }
 
 /// `round` of a numeric to some places.
-fn settle_rounding(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn settle_rounding(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(call) = &expr else {
         return Ok(Transformed::no(expr));
     };
@@ -214,7 +147,7 @@ fn settle_rounding(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>>
 }
 
 /// `date_part('second', moment)`, which is a float.
-fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(call) = &expr else {
         return Ok(Transformed::no(expr));
     };
@@ -235,7 +168,7 @@ fn is_bytes(data_type: &DataType) -> bool {
 }
 
 /// Refuses comparisons of text with numbers (literals take the type of the other side), and conditions that are not boolean.
-fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
+pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
             let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
@@ -263,7 +196,7 @@ fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     Ok(())
 }
 
-fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else {
         return Ok(Transformed::no(expr));
     };
@@ -275,7 +208,7 @@ fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
 }
 
 /// Refuses sums, differences, products and quotients of constants that lie outside their type.
-fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
+pub(super) fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     let Expr::BinaryExpr(_) = expr else { return Ok(()) };
     let Some(value) = constant(expr) else { return Ok(()) };
     let data_type = expr.get_type(schema)?;
@@ -320,7 +253,7 @@ fn constant(expr: &Expr) -> Option<i128> {
 }
 
 /// `-x` of a whole number as `0 - x`, which overflows with an error.
-fn checked_negation(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn checked_negation(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let inner = match &expr {
         Expr::Negative(inner) if !matches!(inner.as_ref(), Expr::Literal(..)) => inner,
         _ => return Ok(Transformed::no(expr)),
@@ -334,7 +267,7 @@ fn checked_negation(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
     Ok(Transformed::yes(Expr::BinaryExpr(difference)))
 }
 
-fn checked_division(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn checked_division(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = &expr else {
         return Ok(Transformed::no(expr));
     };

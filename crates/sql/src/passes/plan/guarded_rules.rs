@@ -17,45 +17,26 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_optimizer::ApplyOrder;
 use datafusion_optimizer::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::passes::plan::subqueries::constants_absent;
-
 /// A rule, and where it does not apply.
 #[derive(Debug)]
-struct HeldBack {
-    rule: Arc<dyn OptimizerRule + Send + Sync>,
-    from: fn(&LogicalPlan) -> DfResult<bool>,
+pub(super) struct HeldBack {
+    pub(super) rule: Arc<dyn OptimizerRule + Send + Sync>,
+    pub(super) from: fn(&LogicalPlan) -> DfResult<bool>,
 }
 
 /// A rule that sees a node as something else has left it.
 #[derive(Debug)]
-struct Prepared {
-    rule: Arc<dyn OptimizerRule + Send + Sync>,
-    by: fn(LogicalPlan) -> DfResult<LogicalPlan>,
+pub(super) struct Prepared {
+    pub(super) rule: Arc<dyn OptimizerRule + Send + Sync>,
+    pub(super) by: fn(LogicalPlan) -> DfResult<LogicalPlan>,
 }
 
-/// Holds the rules back.
-pub(crate) fn hold_back(rules: &mut [Arc<dyn OptimizerRule + Send + Sync>]) {
-    for rule in rules {
-        let from = match rule.name() {
-            "extract_equijoin_predicate" => has_keys_equal_in_null,
-            "eliminate_cross_join" => contains_null_equality,
-            "push_down_filter" => filters_a_total,
-            "decorrelate_predicate_subquery" => {
-                *rule = Arc::new(Prepared { rule: rule.clone(), by: constants_absent });
-                continue;
-            }
-            _ => continue,
-        };
-        *rule = Arc::new(HeldBack { rule: rule.clone(), from });
-    }
-}
-
-fn has_keys_equal_in_null(plan: &LogicalPlan) -> DfResult<bool> {
+pub(super) fn has_keys_equal_in_null(plan: &LogicalPlan) -> DfResult<bool> {
     let LogicalPlan::Join(join) = plan else { return Ok(false) };
     Ok(join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty())
 }
 
-fn filters_a_total(plan: &LogicalPlan) -> DfResult<bool> {
+pub(super) fn filters_a_total(plan: &LogicalPlan) -> DfResult<bool> {
     let mut below = plan;
     while let LogicalPlan::Filter(filter) = below {
         below = &filter.input;
@@ -65,7 +46,7 @@ fn filters_a_total(plan: &LogicalPlan) -> DfResult<bool> {
 }
 
 /// The other rule walks over the whole plan by itself: all of it is looked at.
-fn contains_null_equality(plan: &LogicalPlan) -> DfResult<bool> {
+pub(super) fn contains_null_equality(plan: &LogicalPlan) -> DfResult<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         found |= matches!(node, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)

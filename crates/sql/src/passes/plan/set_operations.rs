@@ -19,7 +19,8 @@ use datafusion_optimizer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercion;
 
 use crate::error::{ErrorKind, SqlError};
-use crate::passes::expr::numbers::adapt;
+use crate::passes::expr::{SETTLED, settle};
+use crate::passes::pass::Chosen;
 use crate::passes::plan::conform::{conform, types_of};
 use crate::passes::plan::unions::match_unions;
 use crate::passes::tree::SET_MARK;
@@ -98,7 +99,10 @@ impl UserDefinedLogicalNodeCore for SetNode {
 
 /// Plans the joins that [`tree`](crate::passes::tree) marked.
 #[derive(Debug)]
-pub(crate) struct SetPlanner;
+pub(crate) struct SetPlanner {
+    /// The rewrites of this planner.
+    pub(crate) chosen: Chosen,
+}
 
 impl RelationPlanner for SetPlanner {
     fn plan_relation(
@@ -117,7 +121,7 @@ impl RelationPlanner for SetPlanner {
         };
         let left = context.plan(table_with_joins.relation)?;
         let right = context.plan(join.relation)?;
-        let plan = set_operation(operation, left, right)?;
+        let plan = set_operation(operation, left, right, self.chosen)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
@@ -135,7 +139,12 @@ fn marked(relation: &TableFactor) -> Option<SetOperation> {
     }
 }
 
-fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan) -> DfResult<LogicalPlan> {
+fn set_operation(
+    operation: SetOperation,
+    left: LogicalPlan,
+    right: LogicalPlan,
+    chosen: Chosen,
+) -> DfResult<LogicalPlan> {
     let name = match operation {
         SetOperation::Except | SetOperation::ExceptAll => "EXCEPT",
         SetOperation::Intersect | SetOperation::IntersectAll => "INTERSECT",
@@ -150,7 +159,7 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
         .into());
     }
     let mut types = Vec::with_capacity(n);
-    let (of_left, of_right) = (settled_types(&left)?, settled_types(&right)?);
+    let (of_left, of_right) = (settled_types(&left, chosen)?, settled_types(&right, chosen)?);
     for (l, r) in of_left.iter().zip(&of_right) {
         types.push(union_type(l, r).ok_or_else(|| {
             let (l, r) = (sql_name(l), sql_name(r));
@@ -165,8 +174,8 @@ fn set_operation(operation: SetOperation, left: LogicalPlan, right: LogicalPlan)
 }
 
 /// The types of a plan's columns once its expressions have the conversions that they need. (Before, a CASE has the type of its first branch.)
-fn settled_types(plan: &LogicalPlan) -> DfResult<Vec<DataType>> {
-    let settled = adapt(match_unions(plan.clone())?)?;
+fn settled_types(plan: &LogicalPlan, chosen: Chosen) -> DfResult<Vec<DataType>> {
+    let settled = settle(match_unions(plan.clone())?, SETTLED, chosen)?;
     Ok(types_of(&TypeCoercion::new().analyze(settled, &ConfigOptions::default())?))
 }
 

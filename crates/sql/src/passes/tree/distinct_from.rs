@@ -6,20 +6,18 @@
 use datafusion_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use crate::error::Result;
-use crate::syntax::walk::Changing;
 
-/// Ends the operands where they end in PostgreSQL.
-pub(super) struct EndOperands;
-
-impl Changing for EndOperands {
-    fn expr(&mut self, expr: &mut Expr) -> Result<()> {
-        if swallows(expr) {
-            let mut row = Row::default();
-            row.read(expr.clone());
-            *expr = row.together();
-        }
-        Ok(())
+/// Ends an operand where it ends in PostgreSQL.
+///
+/// # Errors
+/// None.
+pub(super) fn end_operand(expr: &mut Expr) -> Result<()> {
+    if swallows(expr) {
+        let mut row = Row::default();
+        row.read(expr.clone());
+        *expr = row.together();
     }
+    Ok(())
 }
 
 fn joins(op: &BinaryOperator) -> bool {
@@ -110,7 +108,15 @@ impl Row {
 mod tests {
     use super::*;
     use crate::syntax::parse::parse_expr;
-    use crate::syntax::walk::change;
+    use crate::syntax::walk::{Changing, change};
+
+    struct EndOperands;
+
+    impl Changing for EndOperands {
+        fn expr(&mut self, expr: &mut Expr) -> Result<()> {
+            end_operand(expr)
+        }
+    }
 
     /// The expression with parentheses around every operator's operands.
     fn shape(text: &str) -> String {

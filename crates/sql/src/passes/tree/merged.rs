@@ -20,8 +20,11 @@ use crate::resolve::catalog::Catalog;
 use crate::syntax::parse::{fold, object_name};
 use crate::syntax::walk::change_outside_queries;
 
-/// The queries named by WITH that are in reach, innermost last, with their columns where these are known.
-pub(super) type Known = Vec<(String, Option<Vec<String>>)>;
+/// A query named by WITH, with its columns where these are known.
+pub(super) type WithQuery = (String, Option<Vec<String>>);
+
+/// The queries named by WITH that are in reach, innermost last.
+pub(super) type Known = Vec<WithQuery>;
 
 /// Adds the queries of a WITH clause.
 pub(super) fn add_with(query: &Query, known: &mut Known, catalog: &dyn Catalog) {
@@ -38,7 +41,7 @@ pub(super) fn add_with(query: &Query, known: &mut Known, catalog: &dyn Catalog) 
 pub(super) fn write_out(
     select: &mut Select,
     order_by: Option<&mut OrderBy>,
-    known: &Known,
+    known: &[WithQuery],
     catalog: &dyn Catalog,
 ) -> Result<()> {
     if !select.from.iter().flat_map(|from| &from.joins).any(|join| shows_other_side(&join.join_operator)) {
@@ -96,7 +99,7 @@ enum Item {
 }
 
 impl Listing {
-    fn of(factor: &TableFactor, known: &Known, catalog: &dyn Catalog) -> Result<Self> {
+    fn of(factor: &TableFactor, known: &[WithQuery], catalog: &dyn Catalog) -> Result<Self> {
         let name = match factor {
             TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
                 alias.name.clone()
@@ -310,7 +313,7 @@ fn alias_columns(alias: &ast::TableAlias) -> Option<Vec<String>> {
 }
 
 /// Names of the columns of a table or subquery, if they can be told.
-pub(super) fn factor_columns(factor: &TableFactor, known: &Known, catalog: &dyn Catalog) -> Option<Vec<String>> {
+pub(super) fn factor_columns(factor: &TableFactor, known: &[WithQuery], catalog: &dyn Catalog) -> Option<Vec<String>> {
     match factor {
         TableFactor::Table { name, alias, args: None, .. } => {
             if let Some(columns) = alias.as_ref().and_then(alias_columns) {
@@ -330,8 +333,8 @@ pub(super) fn factor_columns(factor: &TableFactor, known: &Known, catalog: &dyn 
     }
 }
 
-fn query_columns(query: &Query, known: &Known, catalog: &dyn Catalog) -> Option<Vec<String>> {
-    let mut known = known.clone();
+fn query_columns(query: &Query, known: &[WithQuery], catalog: &dyn Catalog) -> Option<Vec<String>> {
+    let mut known = known.to_vec();
     add_with(query, &mut known, catalog);
     let mut body = query.body.as_ref();
     while let SetExpr::SetOperation { left, .. } = body {

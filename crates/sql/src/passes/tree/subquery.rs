@@ -22,28 +22,19 @@ use crate::syntax::dialect::Postgres;
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, Look, Looking, change, change_outside_queries, look};
 
-/// The forms of tests of queries that are planned rightly, before any other rewrite looks at them.
-pub(super) struct Tests;
-
-impl Changing for Tests {
-    fn expr(&mut self, expr: &mut Expr) -> Result<()> {
-        compare_with_one_row(expr);
-        any_to_in(expr)?;
-        select_values(expr)?;
-        count_beyond_offset(expr)
-    }
-}
-
 /// `x op ANY (query)` is `x op (query)` where the query is an aggregate without groups.
-fn compare_with_one_row(expr: &mut Expr) {
+///
+/// # Errors
+/// None.
+pub(super) fn compare_with_one_row(expr: &mut Expr) -> Result<()> {
     let (left, op, query) = match expr {
         Expr::InSubquery { expr, subquery, negated: false } => (expr, BinaryOperator::Eq, subquery),
         Expr::InSubquery { expr, subquery, negated: true } => (expr, BinaryOperator::NotEq, subquery),
         Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right } => match right.as_mut() {
             Expr::Subquery(query) => (left, compare_op.clone(), query),
-            _ => return,
+            _ => return Ok(()),
         },
-        _ => return,
+        _ => return Ok(()),
     };
     let one_row = match query.body.as_ref() {
         SetExpr::Select(select) => select.projection.len() == 1 && select.having.is_none() && is_total(query),
@@ -54,6 +45,7 @@ fn compare_with_one_row(expr: &mut Expr) {
         let comparison = Expr::BinaryOp { left, op, right: Box::new(Expr::Subquery(query.clone())) };
         *expr = Expr::Nested(Box::new(comparison));
     }
+    Ok(())
 }
 
 /// Whether a query is an aggregate without groups: one row, unless HAVING removes it.
@@ -64,7 +56,10 @@ fn is_total(query: &Query) -> bool {
 }
 
 /// `x IN (VALUES ..)` is `x IN (SELECT c FROM (VALUES ..) AS v(c))`.
-fn select_values(expr: &mut Expr) -> Result<()> {
+///
+/// # Errors
+/// None that a user can cause.
+pub(super) fn select_values(expr: &mut Expr) -> Result<()> {
     if let Expr::InSubquery { subquery, .. } = expr
         && matches!(subquery.body.as_ref(), SetExpr::Values(_))
     {
@@ -74,7 +69,10 @@ fn select_values(expr: &mut Expr) -> Result<()> {
 }
 
 /// `EXISTS (.. OFFSET n)` asks for more than n rows.
-fn count_beyond_offset(expr: &mut Expr) -> Result<()> {
+///
+/// # Errors
+/// `Unsupported` for an offset that is an expression.
+pub(super) fn count_beyond_offset(expr: &mut Expr) -> Result<()> {
     let Expr::Exists { subquery, negated } = expr else { return Ok(()) };
     let Some(LimitClause::LimitOffset { limit, offset: Some(offset), .. }) = &subquery.limit_clause else {
         return Ok(());
@@ -101,7 +99,10 @@ fn count_beyond_offset(expr: &mut Expr) -> Result<()> {
 
 /// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other comparisons keep their form, but the
 /// column of the query gets a name of its own: DataFusion would take an outer column of the same name for it.
-fn any_to_in(expr: &mut Expr) -> Result<()> {
+///
+/// # Errors
+/// None that a user can cause.
+pub(super) fn any_to_in(expr: &mut Expr) -> Result<()> {
     let (left, right, negated) = match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
