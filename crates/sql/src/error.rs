@@ -1,8 +1,10 @@
-//! What goes wrong between text and plan, in PostgreSQL's manner: a message, the place, and the way out.
+//! What goes wrong between text and plan, in PostgreSQL's manner: a message, the place, and the way
+//! out.
 //!
-//! A message is lower case, factual and names the object; `detail` says more; `hint` says what to write instead.
-//! Places are byte offsets into the text that was given to [`parse`](crate::syntax::parse()); planning knows lines and columns
-//! only and leaves the offset to [`SqlError::place`], which needs the text.
+//! A message is lower case, factual and names the object; `detail` says more; `hint` says what to
+//! write instead. Places are byte offsets into the text that was given to
+//! [`parse`](crate::syntax::parse()); planning knows lines and columns only and leaves the offset
+//! to [`SqlError::place`], which needs the text.
 
 use std::fmt;
 
@@ -48,7 +50,8 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// Byte offset into the text given to `parse`.
     pub position: Option<usize>,
-    /// Line and column (both from 1, columns in characters) in that text, when only these are known.
+    /// Line and column (both from 1, columns in characters) in that text, when only these are
+    /// known.
     pub line_column: Option<(u64, u64)>,
 }
 
@@ -97,7 +100,8 @@ impl SqlError {
             .map(|offset| floor_char_boundary(text, offset))
     }
 
-    /// The error as a terminal shows it: message, the line with a caret under the place, detail and hint.
+    /// The error as a terminal shows it: message, the line with a caret under the place, detail and
+    /// hint.
     pub fn render(&self, text: &str) -> String {
         let mut out = format!("error: {}", self.message);
         if let Some(offset) = self.place(text) {

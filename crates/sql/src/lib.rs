@@ -1,16 +1,24 @@
 //! Text to plan: SQL is parsed, resolved against a catalog, and planned.
 //!
-//! DataFusion's planner crates resolve names, coerce types, decorrelate and optimise; what they yield is translated
-//! into the plan of `anabranch-plan`. The dialect is PostgreSQL's. What DataFusion plans otherwise than PostgreSQL
-//! means it (set operations with multiplicities, `DISTINCT ON`, dates minus dates ..) is rewritten on the way.
+//! DataFusion's planner crates resolve names, coerce types, decorrelate and optimise; their plan is
+//! translated into the plan of `anabranch-plan`. The dialect is PostgreSQL's. Rewrites on the way
+//! mend what DataFusion plans otherwise than PostgreSQL means it (set operations with
+//! multiplicities, `DISTINCT ON`, dates minus dates ..).
 //!
-//! Law: a plan means what PostgreSQL says the text means, or planning fails with an error that says what to write.
+//! Law: a plan means what PostgreSQL says the text means, or planning fails with an error that says
+//! what to write.
 //!
-//! Reading order: [`statement`], [`mod@parse`], [`catalog`], [`planner`], then the private modules it is made of:
-//! `rewrite` (on the syntax tree), `context` (names and functions for DataFusion), `subqueries` and `decorrelate` (what it
-//! would decorrelate wrongly or not at all), `postgres` and what it calls (`alike`, `untyped`, `moments` ..: types and operators, on the resolved plan),
-//! `translate` (its plan to ours),
-//! `change` (INSERT, UPDATE, DELETE).
+//! In the order in which a query passes through:
+//!
+//! | folder | takes | gives |
+//! |---|---|---|
+//! | `syntax` | text | statements: syntax trees, and ours |
+//! | `resolve` | names | relations, types, the nearest known name |
+//! | [`passes`] | a syntax tree, then a logical plan | the same, rewritten by ordered tables |
+//! | `functions` | values | values: functions and casts that DataFusion lacks or computes otherwise |
+//! | `translate` | DataFusion's optimised plan | ours |
+//!
+//! [`planner`] runs all of it for queries and views, `change` for INSERT, UPDATE and DELETE.
 
 mod change;
 mod error;

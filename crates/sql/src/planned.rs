@@ -7,8 +7,9 @@ use anabranch_plan::{Plan, SortKey};
 /// A query, planned.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The rows asked for. Its first `visible` columns are the query's, under the names its user wrote (names that
-    /// repeat are told apart by a qualifier); further ones only serve `finish.order`.
+    /// The rows asked for. Its first `visible` columns are the query's, under the names its user
+    /// wrote (names that repeat are told apart by a qualifier); further ones only serve
+    /// `finish.order`.
     pub plan: Arc<Plan>,
     /// What is left to do with a finished answer.
     pub finish: Finish,

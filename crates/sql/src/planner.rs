@@ -1,8 +1,8 @@
 //! From a syntax tree to a plan.
 //!
-//! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, settle subqueries, rewrite `DISTINCT ON`, let DataFusion
-//! optimise, translate. A panic of the planner crates becomes an `Internal` error. All of it runs where there is
-//! [stack](crate::stack).
+//! DataFusion resolves the rewritten tree, the steps of [`passes`](crate::passes) make its
+//! optimised plan, which is translated. A panic of the planner crates becomes an `Internal` error.
+//! All of it runs with a [`stack`](crate::stack) that is deep enough.
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
@@ -24,7 +24,7 @@ use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
 use crate::resolve::position;
-use crate::stack::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
+use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
 use crate::syntax::statement::{CreateView, Emit};
 use crate::translate::Translator;
 
@@ -49,12 +49,14 @@ impl<'a> Planner<'a> {
         Self { catalog, now_micros, chosen: Chosen::default() }
     }
 
-    /// The planner without one of the rewrites that [`described`](crate::passes::described) lists: what the rewrite is for.
+    /// The planner without one of the rewrites that [`described`](crate::passes::described) lists:
+    /// what the rewrite is for.
     pub fn without(self, pass: &'static str) -> Self {
         Self { chosen: Chosen { without: Some(pass) }, ..self }
     }
 
-    /// Plans a query whose answer is wanted once: the top `ORDER BY` and `LIMIT` are left to the reader.
+    /// Plans a query whose answer is wanted once: the top `ORDER BY` and `LIMIT` are left to the
+    /// reader.
     ///
     /// # Errors
     /// Any [`ErrorKind`] but `Syntax`; placed where the unknown name stands, if one is the cause.
@@ -66,19 +68,22 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Plans a query that is to be kept current: a top `LIMIT` stays in the plan, and an `ORDER BY` alone means nothing.
+    /// Plans a query that is to be kept current: a top `LIMIT` stays in the plan, and an `ORDER BY`
+    /// alone means nothing.
     ///
     /// # Errors
-    /// As [`plan_query`](Self::plan_query); also `Unsupported` for `now()` and `random()`, and `Duplicate` for two
-    /// columns of one name.
+    /// As [`plan_query`](Self::plan_query); also `Unsupported` for `now()` and `random()`, and
+    /// `Duplicate` for two columns of one name.
     pub fn plan_view(&self, query: &ast::Query) -> Result<Planned> {
         self.named_view(query, &[])
     }
 
-    /// Plans a query that is to be kept current, of whose windows only those are shown that are over: `EMIT ON WINDOW CLOSE`.
+    /// Plans a query that is to be kept current, of whose windows only those are shown that are
+    /// over: `EMIT ON WINDOW CLOSE`.
     ///
     /// # Errors
-    /// As [`plan_view`](Self::plan_view); `Invalid` when no window is over a relation with a watermark.
+    /// As [`plan_view`](Self::plan_view); `Invalid` when no window is over a relation with a
+    /// watermark.
     pub fn plan_closed(&self, query: &ast::Query) -> Result<Planned> {
         self.named_view(&on_close::rewrite(query, self.catalog)?, &[])
     }
@@ -118,21 +123,22 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Runs a planning step, turning panics into errors and looking up the place of unknown names. A step that turns out to need
-    /// more [stack](crate::stack) than there is runs anew where there is enough.
+    /// Runs a planning step, turning panics into errors and looking up the place of unknown names.
+    /// A step that turns out to need more [`stack`](crate::stack) than there is runs anew where
+    /// there is enough.
     pub(crate) fn guarded<T: Checked>(
         &self,
         query: &ast::Query,
         plan: impl Fn(&Context<'a>) -> Result<T>,
     ) -> Result<T> {
         if let Some(parts) = few_parts(query) {
-            let context = Context::new(self.catalog, self.chosen, LEVELS_WITHOUT_ROOM - parts);
-            let result = with_little_room(|| step(&context, query, &plan));
-            if !context.wants_room() {
+            let context = Context::new(self.catalog, self.chosen, SHALLOW_LEVELS_MAX - parts);
+            let result = with_shallow_stack(|| step(&context, query, &plan));
+            if !context.wants_deep_stack() {
                 return result;
             }
         }
-        with_room(|| step(&Context::new(self.catalog, self.chosen, DEPTH_MAX), query, &plan))
+        with_deep_stack(|| step(&Context::new(self.catalog, self.chosen, DEPTH_MAX), query, &plan))
     }
 
     /// Column names and the optimised plan of DataFusion.
@@ -163,7 +169,8 @@ fn step<'a, T: Checked>(
     }
 }
 
-/// What a step of planning results in, to be checked where there is room to follow and to drop it.
+/// The result of a step of planning, checked where the stack is deep enough to follow and to drop
+/// it.
 pub(crate) trait Checked {
     fn check(&self) -> Result<()>;
 }

@@ -1,11 +1,13 @@
-//! Room on the stack for planning.
+//! The stack that planning runs on: shallow for queries of few parts, deep for others.
 //!
-//! The planner follows the nesting of a query with its own calls: a chain of a thousand operators is a thousand calls deep, and
-//! a view on a view on a view likewise. A query of few parts is planned on the stack there is; any other on a large stack of its own, and
-//! [`depth_of`] and [`check_plan`] refuse what is nested more deeply than that can carry, before anything follows the nesting.
+//! The planner follows the nesting of a query with its own calls: a chain of a thousand operators
+//! is a thousand calls deep, and a view on a view on a view likewise. A query of few parts is
+//! planned on the caller's stack, any other on a large stack of its own. [`depth_of`] and
+//! [`check_plan`] refuse deeper nesting before a call follows the nesting.
 //!
-//! Law: a query is planned or refused; its depth never ends the process. Cost: none for queries of few parts; some fifty microseconds for
-//! others, most of them the system's first touch of the stack. Stacks are reserved, and take memory only as far as they are used.
+//! Law: a query is planned or refused; its depth never ends the process. Cost: none for queries of
+//! few parts; some fifty microseconds for others, mostly the system's first touch of the stack.
+//! Stacks are reserved, and take memory only as far as they are used.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,25 +22,28 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::syntax::walk::{Look, Looking, look};
 
-/// Bytes of a stack with room, and what must be left of one to count as such.
+/// Bytes of a deep stack, and what must be left of a stack to count as deep.
 const STACK_BYTES: usize = 256 << 20;
-const ROOM_BYTES: usize = 192 << 20;
+const DEEP_BYTES_LEFT: usize = 192 << 20;
 
-/// Levels that are planned where the caller is, and the bytes of stack that must be left there.
-pub(crate) const LEVELS_WITHOUT_ROOM: usize = 64;
-const BYTES_WITHOUT_ROOM: usize = 1 << 20;
+/// Levels that are planned on the caller's stack, and the bytes that must be left of it.
+pub(crate) const SHALLOW_LEVELS_MAX: usize = 64;
+const SHALLOW_BYTES: usize = 1 << 20;
 
-/// Deepest nesting of one statement. Deeper syntax trees could not be dropped on a thread with a usual stack; and the planner crates ask for the
-/// type of each part of a chain, which asks for those of its parts: time in the square of the depth, a second or two at this one.
+/// Deepest nesting of one statement. Deeper syntax trees could not be dropped on a thread with a
+/// usual stack; and the planner crates ask for the type of each part of a chain, which asks for
+/// those of its parts: time in the square of the depth, a second or two at this one.
 const STATEMENT_DEPTH_MAX: usize = 1000;
 
-/// Parentheses and NOTs in each other: the parser calls itself for these, and would only tell of a syntax error at its own limit.
+/// Parentheses and NOTs in each other: the parser calls itself for these, and would only tell of a
+/// syntax error at its own limit.
 const PARENTHESES_MAX: usize = 450;
 
 /// Deepest nesting of a statement with its views: some ten times what such a stack is left by.
 pub(crate) const DEPTH_MAX: usize = 10_000;
 
-/// Levels that a view counts for beside those of its query: planning it is planning a statement anew.
+/// Levels that a view counts for beside those of its query: planning it is planning a statement
+/// anew.
 pub(crate) const VIEW_LEVELS: usize = 16;
 
 /// Levels that a step of a plan counts for, where an operator of an expression is one.
@@ -47,21 +52,22 @@ const STEP_LEVELS: usize = 2;
 /// Deepest plan. Workers follow it on stacks of a usual size.
 const PLAN_DEPTH_MAX: usize = 500;
 
-/// Runs `f` with room for the deepest nesting allowed.
-pub(crate) fn with_room<T>(f: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(ROOM_BYTES, STACK_BYTES, f)
+/// Runs `f` on a stack for the deepest nesting allowed.
+pub(crate) fn with_deep_stack<T>(f: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(DEEP_BYTES_LEFT, STACK_BYTES, f)
 }
 
-/// Runs `f` with room for [`LEVELS_WITHOUT_ROOM`].
-pub(crate) fn with_little_room<T>(f: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(BYTES_WITHOUT_ROOM, STACK_BYTES, f)
+/// Runs `f` on a stack for [`SHALLOW_LEVELS_MAX`].
+pub(crate) fn with_shallow_stack<T>(f: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(SHALLOW_BYTES, STACK_BYTES, f)
 }
 
-/// The number of parts of a query, if it is at most [`LEVELS_WITHOUT_ROOM`]; it is not nested more deeply than that.
+/// The number of parts of a query, if it is at most [`SHALLOW_LEVELS_MAX`]; it is not nested more
+/// deeply than that.
 pub(crate) fn few_parts(query: &ast::Query) -> Option<usize> {
     let mut parts = Parts(0);
     look(query, &mut parts);
-    (parts.0 <= LEVELS_WITHOUT_ROOM).then_some(parts.0)
+    (parts.0 <= SHALLOW_LEVELS_MAX).then_some(parts.0)
 }
 
 /// Counts parts, and stops when there are too many.
@@ -70,7 +76,7 @@ struct Parts(usize);
 impl Parts {
     fn one_more(&mut self) -> Look {
         self.0 += 1;
-        if self.0 > LEVELS_WITHOUT_ROOM { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.0 > SHALLOW_LEVELS_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -89,8 +95,9 @@ impl Looking for Parts {
     }
 }
 
-/// How deeply a statement is nested, told from its tokens and from above: each operator of a chain, arm of a set operation, join and open
-/// parenthesis adds one; the items of a list stand side by side.
+/// How deeply a statement is nested, told from its tokens and from above: each operator of a chain,
+/// arm of a set operation, join and open parenthesis adds one; the items of a list stand side by
+/// side.
 ///
 /// # Errors
 /// `Unsupported`, placed where the nesting gets too deep.
@@ -143,7 +150,8 @@ struct Level {
     chain: usize,
     /// Depth that the next item of a list begins with.
     base: usize,
-    /// AND and OR of this item: they bind weakest, so what stands between them is no deeper than one of it.
+    /// AND and OR of this item: they bind weakest, so what stands between them is no deeper than
+    /// one of it.
     conditions: usize,
     /// NOTs of the condition being read.
     negations: usize,

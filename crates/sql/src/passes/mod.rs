@@ -1,4 +1,5 @@
-//! Every rewrite between text and plan, as tables: what is run, in the order in which it runs, and why.
+//! Every rewrite between text and plan, as tables: what is run, in the order in which it runs, and
+//! why.
 //!
 //! ```text
 //! syntax tree     tree     walks over the tree, each with its rewrites by part
@@ -7,8 +8,9 @@
 //!                          DataFusion's types, and its rules by the table in `plan::rules`
 //! ```
 //!
-//! The tables are what the planner runs. Each entry has an example, a query over [`TABLES`], that goes wrong when
-//! the entry is left out; a test of `anabranch-testing` answers each with and without its entry.
+//! The tables are what the planner runs. Each entry has an example, a query over [`TABLES`], that
+//! goes wrong when the entry is left out; a test of `anabranch-testing` answers each with and
+//! without its entry.
 //!
 //! Law: a rewrite without a query that needs it has no place here.
 

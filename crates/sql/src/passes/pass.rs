@@ -25,7 +25,8 @@ pub enum Loss {
     Failure,
     /// A query that means nothing here is answered, or its error names another cause.
     Refusal,
-    /// The answer is the same, and its plan is another: keeps more state, or does more at each change.
+    /// The answer is the same, and its plan is another: keeps more state, or does more at each
+    /// change.
     Cost,
 }
 

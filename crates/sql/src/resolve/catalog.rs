@@ -5,7 +5,8 @@ use datafusion_expr::sqlparser::ast;
 
 use crate::syntax::statement::{ObjectKind, Watermark};
 
-/// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless quoted.
+/// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless
+/// quoted.
 pub trait Catalog: Sync {
     /// The relation of that name.
     fn relation(&self, name: &str) -> Option<Relation>;
@@ -13,8 +14,9 @@ pub trait Catalog: Sync {
     /// All names, for "did you mean" hints.
     fn names(&self) -> Vec<String>;
 
-    /// `DEFAULT` of each column of a table, as in [`CreateTable`](crate::syntax::statement::CreateTable). May be shorter than
-    /// the columns; what is missing is NULL.
+    /// `DEFAULT` of each column of a table, as in
+    /// [`CreateTable`](crate::syntax::statement::CreateTable). May be shorter than the columns;
+    /// what is missing is NULL.
     fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
         let _ = table;
         vec![]

@@ -19,12 +19,13 @@ use crate::error::{ErrorKind, SqlError};
 use crate::functions::{FUNCTIONS, expr_planners};
 use crate::passes::pass::Chosen;
 use crate::passes::plan::asof::AsofPlanner;
+use crate::passes::plan::options::options;
 use crate::passes::plan::recognize::RecognizePlanner;
-use crate::passes::plan::set_operations::SetPlanner;
+use crate::passes::plan::set_operations::SetOperationPlanner;
 use crate::passes::tree::rewrite;
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::suggest::nearest;
-use crate::resolve::types::{Types, UTC};
+use crate::resolve::types::Types;
 use crate::stack::{DEPTH_MAX, VIEW_LEVELS, too_deep};
 use crate::syntax::parse::{self, parse_query};
 use crate::syntax::statement::ObjectKind;
@@ -42,37 +43,33 @@ pub(crate) struct Context<'a> {
     /// Depth of these views, and how deep they may be where this runs.
     depth: Cell<usize>,
     depth_max: usize,
-    wants_room: Cell<bool>,
+    wants_deep_stack: Cell<bool>,
 }
 
 impl<'a> Context<'a> {
     /// A run that follows views down to a depth of `depth_max`.
     pub(crate) fn new(catalog: &'a dyn Catalog, chosen: Chosen, depth_max: usize) -> Self {
-        let mut options = ConfigOptions::default();
-        options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
-        options.optimizer.filter_null_join_keys = false;
-        options.optimizer.skip_failed_rules = false;
-        options.execution.time_zone = Some(UTC.into());
-        options.sql_parser.parse_float_as_decimal = true;
-        options.sql_parser.map_string_types_to_utf8view = true;
-        options.sql_parser.enable_subquery_sort_elimination = false;
         Self {
             catalog,
             chosen,
-            options: Arc::new(options),
+            options: Arc::new(options(chosen)),
             expr_planners: expr_planners(),
-            relation_planners: vec![Arc::new(SetPlanner { chosen }), Arc::new(AsofPlanner), Arc::new(RecognizePlanner)],
+            relation_planners: vec![
+                Arc::new(SetOperationPlanner { chosen }),
+                Arc::new(AsofPlanner),
+                Arc::new(RecognizePlanner),
+            ],
             types: Arc::new(Types),
             views: RefCell::new(vec![]),
             depth: Cell::new(0),
             depth_max,
-            wants_room: Cell::new(false),
+            wants_deep_stack: Cell::new(false),
         }
     }
 
-    /// Whether the run failed for want of depth, and would not where there is room for all that is allowed.
-    pub(crate) fn wants_room(&self) -> bool {
-        self.wants_room.get()
+    /// Whether the run failed for want of depth, and would not on a deep stack.
+    pub(crate) fn wants_deep_stack(&self) -> bool {
+        self.wants_deep_stack.get()
     }
 
     pub(crate) fn catalog(&self) -> &'a dyn Catalog {
@@ -138,7 +135,7 @@ impl<'a> Context<'a> {
         let outer = self.depth.get();
         let depth = outer + VIEW_LEVELS + parse::depth(text)?;
         if depth > self.depth_max {
-            self.wants_room.set(self.depth_max < DEPTH_MAX);
+            self.wants_deep_stack.set(self.depth_max < DEPTH_MAX);
             return Err(too_deep(format!("{} views stand on each other in it.", views.len())).into());
         }
         views.push(relation.name.clone());

@@ -1,4 +1,5 @@
-//! Where an unknown name stands: the planner's messages say which name, the syntax tree knows where.
+//! Where an unknown name stands: the planner's messages say which name, the syntax tree knows
+//! where.
 
 use std::ops::ControlFlow;
 

@@ -1,9 +1,10 @@
 //! "Did you mean": the known name closest to an unknown one.
 //!
-//! Closeness is the number of single-character edits, a swap of neighbours counting as one (optimal string
-//! alignment). A name is offered only when at most a third of its characters differ.
+//! Closeness is the number of single-character edits, a swap of neighbours counting as one (optimal
+//! string alignment). A name is offered only when at most a third of its characters differ.
 
-/// The candidate closest to `name`, if one is close; among equally close ones the first in order of the alphabet.
+/// The candidate closest to `name`, if one is close; among equally close ones the first in order of
+/// the alphabet.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let limit = (name.chars().count() / 3).clamp(1, 4);

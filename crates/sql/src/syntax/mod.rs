@@ -3,6 +3,7 @@
 pub(crate) mod dialect;
 pub mod parse;
 pub(crate) mod recognize;
+pub(crate) mod relation_calls;
 pub mod span;
 pub(crate) mod split;
 pub mod statement;

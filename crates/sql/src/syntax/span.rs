@@ -1,4 +1,5 @@
-//! Constant distances in time: intervals without months, or whole numbers for columns that are numbers.
+//! Constant distances in time: intervals without months, or whole numbers for columns that are
+//! numbers.
 
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use datafusion_expr::sqlparser::ast::{self, Expr};

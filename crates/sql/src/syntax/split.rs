@@ -1,15 +1,18 @@
 //! Where statements end: at a `;` outside quotes and comments.
 //!
-//! Works on unfinished text, so that a shell can tell whether to wait for another line. Cost: one pass.
+//! Works on unfinished text, so that a shell can tell whether to wait for another line. Cost: one
+//! pass.
 
 use std::ops::Range;
 
 /// A text cut into statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Byte ranges of the statements, without their `;` and without surrounding blanks and comments. Never empty ranges.
+    /// Byte ranges of the statements, without their `;` and without surrounding blanks and
+    /// comments. Never empty ranges.
     pub statements: Vec<Range<usize>>,
-    /// Whether the last statement is finished: nothing but blanks and comments follows the last `;`.
+    /// Whether the last statement is finished: nothing but blanks and comments follows the last
+    /// `;`.
     pub complete: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The statements a session understands, after parsing and before planning.
 //!
-//! Queries stay syntax trees here and are planned against the catalog when they run; everything a session needs to
-//! act on a statement without SQL knowledge is plain data.
+//! Queries stay syntax trees here and are planned against the catalog when they run; everything a
+//! session needs to act on a statement without SQL knowledge is plain data.
 
 use arrow::datatypes::Field;
 use datafusion_expr::sqlparser::ast;
@@ -33,7 +33,8 @@ pub enum Statement {
     Select {
         /// The query.
         query: Box<ast::Query>,
-        /// `AS OF`: the time of the contents wanted, an expression without columns; the present without.
+        /// `AS OF`: the time of the contents wanted, an expression without columns; the present
+        /// without.
         as_of: Option<Box<ast::Expr>>,
         /// The statement as written.
         text: String,
@@ -58,7 +59,8 @@ pub enum Statement {
         /// Its value, without quotes.
         value: String,
     },
-    /// `FLUSH`: waits until all that was written and all that bounded sources have is in every view.
+    /// `FLUSH`: waits until all that was written and all that bounded sources have is in every
+    /// view.
     Flush,
 }
 
@@ -183,7 +185,8 @@ pub struct Insert {
 pub struct Conflict {
     /// The columns named; empty means the primary key.
     pub columns: Vec<String>,
-    /// Column name and new value, over the table's columns and those of `excluded`; `None` for DO NOTHING.
+    /// Column name and new value, over the table's columns and those of `excluded`; `None` for DO
+    /// NOTHING.
     pub update: Option<Vec<(String, ast::Expr)>>,
     /// Rows that are changed; `None` takes all.
     pub selection: Option<ast::Expr>,
@@ -234,7 +237,8 @@ pub struct CopyFrom {
     pub options: Vec<(String, String)>,
 }
 
-/// `SUBSCRIBE [TO] name | (query) [WITH (SNAPSHOT [= bool], PROGRESS [= bool])] [AS OF t] [UP TO t]`.
+/// `SUBSCRIBE [TO] name | (query) [WITH (SNAPSHOT [= bool], PROGRESS [= bool])] [AS OF t] [UP TO
+/// t]`.
 #[derive(Clone, Debug)]
 pub struct Subscribe {
     /// `SELECT * FROM name` when a name was given.
@@ -243,7 +247,8 @@ pub struct Subscribe {
     pub snapshot: bool,
     /// Whether a row tells each time that is complete.
     pub progress: bool,
-    /// `AS OF`: the time at which the changes begin, an expression without columns; the present without.
+    /// `AS OF`: the time at which the changes begin, an expression without columns; the present
+    /// without.
     pub as_of: Option<Box<ast::Expr>>,
     /// Stop before this time.
     pub up_to: Option<i64>,
@@ -278,7 +283,8 @@ pub enum Show {
     Time,
     /// How long the workers' operators ran without a pause.
     Steps,
-    /// Where the time of tables and sources with a watermark stands, and how many rows came too late.
+    /// Where the time of tables and sources with a watermark stands, and how many rows came too
+    /// late.
     Watermarks,
     /// Columns of a relation.
     Columns {

@@ -1,7 +1,8 @@
 //! Walks over parsed SQL.
 //!
-//! The parser's traversals cover the whole grammar and are generic over their visitor, so each visitor compiles the grammar anew.
-//! Here they are compiled twice in all, once for looking and once for changing; who walks is a trait object.
+//! The parser's traversals cover the whole grammar and are generic over their visitor, so each
+//! visitor compiles the grammar anew. Here they are compiled twice in all, once for looking and
+//! once for changing; who walks is a trait object.
 
 use std::ops::ControlFlow;
 
@@ -86,7 +87,8 @@ pub(crate) fn change(part: &mut impl VisitMut, changing: &mut dyn Changing) -> R
     }
 }
 
-/// Changes the expressions of a part of a statement, inner ones first, but not those of queries within it.
+/// Changes the expressions of a part of a statement, inner ones first, but not those of queries
+/// within it.
 ///
 /// # Errors
 /// The first that `changing` returns; the part is then half changed.

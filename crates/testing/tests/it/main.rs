@@ -2,10 +2,12 @@
 
 mod arrows;
 mod bad_events;
+mod cycles;
 mod derived;
 mod exports;
 mod history;
 mod laws;
+mod passes;
 mod promises;
 mod properties;
 mod questions;

@@ -1,6 +1,6 @@
 //! Values that must be of one type, as in PostgreSQL: what is compared, computed with, or chosen from.
 //!
-//! - A literal has the type of what it stands beside (`untyped`).
+//! - A literal has the type of what it stands beside (`quoted_literals`).
 //! - A date among timestamps is one; DataFusion would make nanoseconds of all, in which there is room from 1677 to 2262 only.
 //! - An exact number beside a float is a float: `double precision` where they are compared or computed with, the wider of the floats where one of them is chosen.
 //!   DataFusion would make decimals of 15 places of both, in which 1e-20 is 0 and for which 1e30 is too large.
@@ -182,7 +182,7 @@ fn used(op: Operator) -> Option<Use> {
     }
 }
 
-/// The type of all; `None` where DataFusion finds it, or, of a pair of moments, `moments` does.
+/// The type of all; `None` where DataFusion finds it, or, of a pair of moments, `dates` does.
 fn common_type(used: Use, is_pair: bool, types: &[DataType]) -> Option<DataType> {
     if let Some(timestamp) = timestamp_among_dates(types) {
         return (!is_pair).then_some(timestamp);

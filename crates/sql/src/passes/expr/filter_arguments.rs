@@ -4,7 +4,8 @@
 //! sum(10 / x) FILTER (WHERE x <> 0)   =   sum(CASE WHEN x <> 0 THEN 10 / x END) FILTER (WHERE x <> 0)
 //! ```
 //!
-//! Law: a row that a condition has removed cannot fail. Columns and constants cannot fail, and stay as they are.
+//! Law: a row that a condition has removed cannot fail. Columns and constants cannot fail, and stay
+//! as they are.
 
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;

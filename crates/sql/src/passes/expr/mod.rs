@@ -1,8 +1,8 @@
-//! Rewrites of the expressions of a logical plan, where types decide: two tables, one before DataFusion coerces
-//! types and one after.
+//! Rewrites of the expressions of a logical plan, where types decide: two tables, one before
+//! DataFusion coerces types and one after.
 //!
-//! All rewrites of a table are tried at each expression, inner expressions first, in the order of the table; then
-//! those of plan nodes. Columns keep their names.
+//! All rewrites of a table are tried at each expression, inner expressions first, in the order of
+//! the table; then those of plan nodes. Columns keep their names.
 //!
 //! Law: an expression has the type and the values that PostgreSQL gives it, or planning fails.
 
@@ -45,7 +45,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         run: Settle::Check(numbers::check_constant),
         gives: "sums, products and quotients of constants within their type",
         reason: "DataFusion computes constants modulo the width of their type",
-        example: "SELECT 2147483647 + 1 AS n",
+        example: "SELECT 2147483647::integer + 1::integer AS n",
         without: Loss::Refusal,
     },
     Pass {
@@ -68,8 +68,8 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         name: "common types",
         run: Settle::Expr(common_type::settle_types),
         gives: "values that are compared, computed with or chosen from in one type",
-        reason: "DataFusion makes decimals of 15 places of floats beside decimals, and text of literals in quotes",
-        example: "SELECT f FROM w WHERE f > 0.00000000000000000001",
+        reason: "DataFusion rounds a literal in quotes to the other side's scale, and makes decimals of floats beside decimals",
+        example: "SELECT k FROM w WHERE n < '12.754'",
         without: Loss::WrongAnswer,
     },
     Pass {
@@ -132,9 +132,9 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         name: "literals in coalesce",
         run: Settle::Expr(read_alternatives),
         gives: "literals of the type of the other arguments",
-        reason: "DataFusion finds no common type, or makes text of all",
-        example: "SELECT coalesce(x, '7') AS q FROM t",
-        without: Loss::Failure,
+        reason: "DataFusion rounds the literal to the scale of the others",
+        example: "SELECT coalesce(n, '2.254') AS q FROM w",
+        without: Loss::WrongAnswer,
     },
     Pass {
         name: "differences of timestamps",
@@ -154,7 +154,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
     },
     Pass {
         name: "a digit for the carry",
-        run: Settle::Expr(numbers::room_for_carry),
+        run: Settle::Expr(numbers::digit_for_carry),
         gives: "ceil, floor and round of a decimal with one more digit",
         reason: "DataFusion keeps the precision, in which 9.9 rounds to nothing",
         example: "SELECT ceil(9.9::numeric(2,1)) AS q",
@@ -163,9 +163,9 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
     Pass {
         name: "round to places",
         run: Settle::Expr(numbers::settle_rounding),
-        gives: "round(x, n) of decimals, which rounds left of the point as well",
-        reason: "DataFusion rounds to a scale only",
-        example: "SELECT round(n, k) AS q FROM w",
+        gives: "round(x, n) of decimals with the type that it was planned with",
+        reason: "DataFusion changes the type once the places are constant",
+        example: "SELECT round(n, 1 + 0) AS q FROM w",
         without: Loss::WrongAnswer,
     },
     Pass {
@@ -225,7 +225,7 @@ pub(crate) const CASTS: &[Pass<Settle>] = &[
         run: Settle::Expr(casts::read_cast),
         gives: "text read as PostgreSQL reads it",
         reason: "Arrow reads fewer spellings, and its messages name Arrow's types",
-        example: "SELECT j::integer AS q FROM w",
+        example: "SELECT '{1,2}'::integer[] AS q",
         without: Loss::Failure,
     },
     Pass {

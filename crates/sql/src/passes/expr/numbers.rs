@@ -114,7 +114,7 @@ pub(super) fn long_quotient(expr: Expr, schema: &DFSchema) -> DfResult<Transform
     Ok(Transformed::yes(Expr::BinaryExpr(quotient)))
 }
 
-pub(super) fn room_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn digit_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(call) = &expr else {
         return Ok(Transformed::no(expr));
     };

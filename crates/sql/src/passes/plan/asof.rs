@@ -1,7 +1,8 @@
-//! As-of joins inside DataFusion's plans: from a condition to an extension node that its optimiser passes by.
+//! As-of joins inside DataFusion's plans: from a condition to an extension node that its optimiser
+//! passes by.
 //!
-//! A condition is a conjunction of equalities between the sides, of one comparison between their times, which says on which side the match lies, and perhaps of a bound
-//! on their distance:
+//! A condition is a conjunction of equalities between the sides, of one comparison between their
+//! times, which says on which side the match lies, and perhaps of a bound on their distance:
 //!
 //! ```text
 //! a.k = r.k AND a.ts >= r.ts AND r.ts >= a.ts - INTERVAL '5 minutes'
@@ -18,12 +19,12 @@ use anabranch_plan::explain::expression;
 use datafusion_common::{Column, DFSchema, DFSchemaRef, Result as DfResult, ScalarValue};
 use datafusion_expr::logical_plan::{Extension, LogicalPlan};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion_expr::sqlparser::ast::{JoinConstraint, JoinOperator, TableFactor};
+use datafusion_expr::sqlparser::ast::TableFactor;
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{BinaryExpr, Expr, Operator, UserDefinedLogicalNodeCore};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::tree::is_asof;
+use crate::passes::tree::asof::settled;
 use crate::syntax::span::Span;
 
 /// An as-of join of two plans.
@@ -124,7 +125,7 @@ impl UserDefinedLogicalNodeCore for AsofNode {
     }
 }
 
-/// Plans the joins that [`tree`](crate::passes::tree) marked.
+/// Plans the joins that `tree` settled.
 #[derive(Debug)]
 pub(crate) struct AsofPlanner;
 
@@ -134,19 +135,11 @@ impl RelationPlanner for AsofPlanner {
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> DfResult<RelationPlanning> {
-        let mut join = match relation {
-            TableFactor::NestedJoin { table_with_joins, alias } if is_asof(alias.as_ref()) => *table_with_joins,
-            other => return Ok(RelationPlanning::Original(Box::new(other))),
+        let Some((left, right, condition, outer)) = settled(&relation) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        let missing = || SqlError::internal("an as-of join is marked on a join with its condition");
-        let right = join.joins.pop().ok_or_else(missing)?;
-        let (condition, outer) = match right.join_operator {
-            JoinOperator::Left(JoinConstraint::On(condition)) => (condition, true),
-            JoinOperator::Inner(JoinConstraint::On(condition)) => (condition, false),
-            _ => return Err(missing().into()),
-        };
-        let left = context.plan(join.relation)?;
-        let right = context.plan(right.relation)?;
+        let condition = condition.clone();
+        let (left, right) = (context.plan(left.clone())?, context.plan(right.clone())?);
         let schema = left.schema().join(right.schema())?;
         let condition = context.sql_to_expr(condition, &schema)?;
         let on = On::read(&condition, left.schema(), right.schema())?;

@@ -10,7 +10,8 @@ pub(crate) fn types_of(plan: &LogicalPlan) -> Vec<DataType> {
     plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
 }
 
-/// The plan with other types and names of its columns, which have, or will have once its expressions are settled, the types `of`.
+/// The plan with other types and names of its columns, which have, or will have once its
+/// expressions are settled, the types `of`.
 pub(crate) fn conform(
     plan: LogicalPlan,
     of: &[DataType],

@@ -1,7 +1,8 @@
 //! Scalar subqueries that refer to outer columns otherwise than by equality.
 //!
-//! DataFusion leaves these where they are. The classical way out: take the distinct values of the outer columns (the
-//! *domain*), join the subquery's rows to them, aggregate for each, and join the results back.
+//! DataFusion leaves these where they are. The classical way out: take the distinct values of the
+//! outer columns (the *domain*), join the subquery's rows to them, aggregate for each, and join the
+//! results back.
 //!
 //! ```text
 //! P where P.x > (select min(v) from Q where Q.k < P.y)
@@ -74,7 +75,8 @@ fn replace_in(node: LogicalPlan, n_replaced: &mut usize) -> DfResult<Transformed
     }
 }
 
-/// `select value from (select aggregates from source where conditions)`, where conditions name outer columns.
+/// `select value from (select aggregates from source where conditions)`, where conditions name
+/// outer columns.
 struct Parts {
     value: Expr,
     aggregates: Vec<Expr>,
@@ -83,7 +85,8 @@ struct Parts {
     outer: Vec<Column>,
 }
 
-/// The parts of a subquery of this shape, if it needs help and its outer columns are all of `input`.
+/// The parts of a subquery of this shape, if it needs help and its outer columns are all of
+/// `input`.
 fn parts(subquery: &Subquery, input: &LogicalPlan) -> Option<Parts> {
     let LogicalPlan::Projection(projection) = subquery.subquery.as_ref() else {
         return None;
@@ -196,7 +199,8 @@ impl Parts {
     }
 }
 
-/// The aggregate over rows of the subquery only: a domain value without any has one row, whose columns are null, in its place.
+/// The aggregate over rows of the subquery only: a domain value without any has one row, whose
+/// columns are null, in its place.
 fn only_present(aggregate: Expr) -> DfResult<Expr> {
     let rewritten = aggregate.transform_up(|e| match e {
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {

@@ -1,6 +1,7 @@
 //! `DISTINCT ON (keys)` as the first row of each group by `row_number()`.
 //!
-//! DataFusion would turn it into one `first_value` for each column; a single top-1 keeps rows whole.
+//! DataFusion would turn it into one `first_value` for each column; a single top-1 keeps rows
+//! whole.
 
 use std::sync::Arc;
 

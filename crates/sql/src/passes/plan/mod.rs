@@ -1,7 +1,8 @@
-//! Rewrites of DataFusion's logical plan: the steps from its first plan to its optimised one, in order.
+//! Rewrites of DataFusion's logical plan: the steps from its first plan to its optimised one, in
+//! order.
 //!
-//! Extension nodes for what DataFusion lacks are planned while names are resolved: `set_operations`, `asof`,
-//! `recognize`.
+//! Extension nodes for what DataFusion lacks are planned while names are resolved:
+//! `set_operations`, `asof`, `recognize`.
 //!
 //! Law: the plan means what PostgreSQL says that the query means, or planning fails.
 
@@ -11,6 +12,7 @@ pub(crate) mod conform;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct_on;
 pub(crate) mod guarded_rules;
+pub(crate) mod options;
 pub(crate) mod outer_conditions;
 pub(crate) mod recognize;
 pub(crate) mod rules;
@@ -122,7 +124,7 @@ pub(crate) fn optimise(
 
 /// The rewrites, in the order in which they run.
 pub(crate) fn described() -> Vec<Described> {
-    let mut described = Vec::new();
+    let mut described: Vec<Described> = options::described().collect();
     for step in STEPS {
         match step {
             Step::Plan(pass) => described.push(pass.described("a plan")),

@@ -23,9 +23,10 @@ use crate::passes::expr::{SETTLED, settle};
 use crate::passes::pass::Chosen;
 use crate::passes::plan::conform::{conform, types_of};
 use crate::passes::plan::unions::match_unions;
-use crate::passes::tree::SET_MARK;
+use crate::passes::tree::set_operations::called;
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::sql_name;
+use crate::syntax::relation_calls::table_of;
 
 /// A set operation between two plans.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -97,45 +98,26 @@ impl UserDefinedLogicalNodeCore for SetNode {
     }
 }
 
-/// Plans the joins that [`tree`](crate::passes::tree) marked.
+/// Plans the calls that `tree` made of set operations.
 #[derive(Debug)]
-pub(crate) struct SetPlanner {
+pub(crate) struct SetOperationPlanner {
     /// The rewrites of this planner.
     pub(crate) chosen: Chosen,
 }
 
-impl RelationPlanner for SetPlanner {
+impl RelationPlanner for SetOperationPlanner {
     fn plan_relation(
         &self,
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> DfResult<RelationPlanning> {
-        let Some(operation) = marked(&relation) else {
+        let Some((operation, left, right)) = called(&relation) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        let TableFactor::NestedJoin { table_with_joins, .. } = relation else {
-            return Err(SqlError::internal("a set operation is marked on a join").into());
-        };
-        let Some(join) = table_with_joins.joins.into_iter().next() else {
-            return Err(SqlError::internal("a set operation has two sides").into());
-        };
-        let left = context.plan(table_with_joins.relation)?;
-        let right = context.plan(join.relation)?;
+        let left = context.plan(table_of(left))?;
+        let right = context.plan(table_of(right))?;
         let plan = set_operation(operation, left, right, self.chosen)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
-    }
-}
-
-fn marked(relation: &TableFactor) -> Option<SetOperation> {
-    let TableFactor::NestedJoin { alias: Some(alias), .. } = relation else {
-        return None;
-    };
-    match alias.name.value.strip_prefix(SET_MARK)? {
-        "except" => Some(SetOperation::Except),
-        "except_all" => Some(SetOperation::ExceptAll),
-        "intersect" => Some(SetOperation::Intersect),
-        "intersect_all" => Some(SetOperation::IntersectAll),
-        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@
 //! - A correlated `x NOT IN (query)` is `NOT EXISTS (.. WHERE (x = y) IS NOT FALSE)`: no row is equal, and none might be.
 //! - Subqueries to the left of `IN`, `ANY` and `ALL` become columns of the rows tested.
 //! - Subqueries in the ON of a join become filters: over an inner join, or on the side that an outer join may leave out.
-//! - Conditions over outer columns move out of derived tables, in `hoist`.
+//! - Conditions over outer columns move out of derived tables, in `outer_conditions`.
 //! - Columns that a subquery is correlated by get names of their own where others are named alike.
 //!
 //! Law: a rewritten plan means what the plan did, or planning fails.

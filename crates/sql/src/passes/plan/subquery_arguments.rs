@@ -5,10 +5,11 @@
 //! =   sum(x) FILTER (WHERE s > 0)   over (SELECT p.*, (SELECT count(*) FROM q WHERE q.k = p.k) AS s FROM p)
 //! ```
 //!
-//! Law: the plan means what it did; a subquery has its value whether or not a filter lets its row pass.
+//! Law: the plan means what it did; a subquery has its value whether or not a filter lets its row
+//! pass.
 //!
-//! DataFusion decorrelates subqueries of filters and select lists only; those of an aggregate it leaves, or takes their outer columns
-//! for columns of the subquery.
+//! DataFusion decorrelates subqueries of filters and select lists only; those of an aggregate it
+//! leaves, or takes their outer columns for columns of the subquery.
 
 use std::sync::Arc;
 

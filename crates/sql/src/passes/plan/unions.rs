@@ -13,7 +13,8 @@ use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{float_among, float_of_numbers, timestamp_among_dates};
 use crate::resolve::type_names::sql_name;
 
-/// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL; DataFusion would make text of all.
+/// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL;
+/// DataFusion would make text of all.
 pub(crate) fn match_unions(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     Ok(plan
         .transform_up_with_subqueries(|node| match node {
@@ -50,7 +51,8 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
-/// Exact numbers beside floats in a UNION are floats, and dates beside timestamps are timestamps, as in PostgreSQL; DataFusion would make decimals of all, or nanoseconds.
+/// Exact numbers beside floats in a UNION are floats, and dates beside timestamps are timestamps,
+/// as in PostgreSQL; DataFusion would make decimals of all, or nanoseconds.
 pub(crate) fn match_branches(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(union) = node else { return Ok(Transformed::no(node)) };
     let mut types: Vec<Vec<DataType>> = union.inputs.iter().map(|input| types_of(input)).collect();
@@ -101,7 +103,8 @@ fn is_read_from_text(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
 }
 
-/// The plan with the literal that is this column read as another type; `None` if the column is no literal.
+/// The plan with the literal that is this column read as another type; `None` if the column is no
+/// literal.
 fn with_literal_read(plan: &LogicalPlan, at: usize, wanted: &DataType) -> DfResult<Option<LogicalPlan>> {
     let LogicalPlan::Projection(projection) = plan else { return Ok(None) };
     let mut exprs = projection.expr.clone();

@@ -1,116 +1,105 @@
-//! As-of joins: each becomes a marked join in parentheses, which [`asof`](crate::passes::plan::asof) plans.
+//! As-of joins: each is put in parentheses with what stands left of it, with its whole condition in
+//! `MATCH_CONDITION`, and so planned by [`asof`](crate::passes::plan::asof).
 //!
 //! ```text
-//! FROM a, b JOIN c ON .. ASOF LEFT JOIN r ON p JOIN d ON q
-//! FROM a, ((b JOIN c ON ..) LEFT JOIN r ON p) AS __asof JOIN d ON q
+//! FROM a, b JOIN c ON .. ASOF JOIN r MATCH_CONDITION (__asof_left()) ON p JOIN d ON q
+//! FROM a, ((b JOIN c ON ..) ASOF JOIN r MATCH_CONDITION (__asof_left(p))) JOIN d ON q
 //! ```
 
 use datafusion_expr::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator,
-    TableAlias, TableFactor, TableWithJoins,
+    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, TableFactor, TableWithJoins,
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::{SYSTEM_TIME, object_name};
+use crate::syntax::parse::object_name;
+use crate::syntax::relation_calls::{ASOF_INNER, ASOF_LEFT, call, called};
 
-/// Alias that marks a join as an as-of join.
-pub(crate) const ASOF_MARK: &str = "__asof";
-
-/// Marks the as-of joins of one entry of FROM.
+/// Settles the as-of joins of one entry of FROM.
 ///
 /// # Errors
 /// `Unsupported` and `Invalid` for joins that are none; see the messages.
-pub(super) fn mark(from: &mut TableWithJoins, catalog: Option<&dyn Catalog>) -> Result<()> {
-    if !from.joins.iter().any(is_asof) {
+pub(super) fn settle(from: &mut TableWithJoins, catalog: Option<&dyn Catalog>) -> Result<()> {
+    if !from.joins.iter().any(is_open) {
         return Ok(());
     }
     for join in std::mem::take(&mut from.joins) {
-        if !is_asof(&join) {
+        if !is_open(&join) {
             from.joins.push(join);
             continue;
         }
-        let join = plain(join, catalog)?;
+        let join = whole(join, catalog)?;
         let joins = std::mem::take(&mut from.joins);
         let relation = std::mem::replace(&mut from.relation, join.relation.clone());
         let left = match joins.is_empty() {
             true => relation,
-            false => nested(TableWithJoins { relation, joins }, None),
+            false => nested(TableWithJoins { relation, joins }),
         };
-        let alias = TableAlias { explicit: true, name: Ident::new(ASOF_MARK), columns: vec![], at: None };
-        from.relation = nested(TableWithJoins { relation: left, joins: vec![join] }, Some(alias));
+        from.relation = nested(TableWithJoins { relation: left, joins: vec![join] });
     }
     Ok(())
 }
 
-/// Whether the entry is an as-of join that is marked already.
-pub(crate) fn is_marked(alias: Option<&TableAlias>) -> bool {
-    alias.is_some_and(|alias| alias.name.value == ASOF_MARK)
+/// An as-of join that is settled: its sides, its condition, and whether left rows without a match
+/// are kept.
+pub(crate) fn settled(factor: &TableFactor) -> Option<(&TableFactor, &TableFactor, &Expr, bool)> {
+    let TableFactor::NestedJoin { table_with_joins, .. } = factor else { return None };
+    let TableWithJoins { relation, joins } = table_with_joins.as_ref();
+    let [join] = joins.as_slice() else { return None };
+    let (condition, is_outer) = settled_condition(join)?;
+    Some((relation, &join.relation, condition, is_outer))
 }
 
-fn nested(table_with_joins: TableWithJoins, alias: Option<TableAlias>) -> TableFactor {
-    TableFactor::NestedJoin { table_with_joins: Box::new(table_with_joins), alias }
+fn settled_condition(join: &Join) -> Option<(&Expr, bool)> {
+    let JoinOperator::AsOf { match_condition, constraint: JoinConstraint::None } = &join.join_operator else {
+        return None;
+    };
+    match called(match_condition)? {
+        (name, args) if name == ASOF_LEFT => Some((args.first()?, true)),
+        (name, args) if name == ASOF_INNER => Some((args.first()?, false)),
+        _ => None,
+    }
 }
 
-fn is_asof(join: &Join) -> bool {
-    join.global || matches!(join.join_operator, JoinOperator::AsOf { .. })
+fn nested(table_with_joins: TableWithJoins) -> TableFactor {
+    TableFactor::NestedJoin { table_with_joins: Box::new(table_with_joins), alias: None }
 }
 
-/// The join as an inner or left one with its whole condition after ON.
-fn plain(mut join: Join, catalog: Option<&dyn Catalog>) -> Result<Join> {
-    join.global = false;
-    join.join_operator = match join.join_operator {
-        JoinOperator::AsOf { match_condition, constraint } => {
-            let condition = match constraint {
-                JoinConstraint::On(keys) => and(keys, match_condition),
-                JoinConstraint::None => match_condition,
-                JoinConstraint::Using(_) | JoinConstraint::Natural => return Err(using()),
-            };
-            JoinOperator::Left(JoinConstraint::On(condition))
-        }
-        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-            JoinOperator::Left(JoinConstraint::On(condition(constraint, &join.relation, catalog)?))
-        }
-        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
-            JoinOperator::Inner(JoinConstraint::On(condition(constraint, &join.relation, catalog)?))
-        }
-        _ => {
-            let hint = "Write ASOF JOIN or ASOF LEFT JOIN.";
-            return Err(SqlError::unsupported("an as-of join of this kind", hint));
+/// Whether the join is an as-of join that is not settled.
+fn is_open(join: &Join) -> bool {
+    matches!(join.join_operator, JoinOperator::AsOf { .. }) && settled_condition(join).is_none()
+}
+
+/// The join with its whole condition.
+fn whole(mut join: Join, catalog: Option<&dyn Catalog>) -> Result<Join> {
+    let JoinOperator::AsOf { match_condition, constraint } = join.join_operator else { return Ok(join) };
+    let keys = match constraint {
+        JoinConstraint::On(keys) => Some(keys),
+        JoinConstraint::None => None,
+        JoinConstraint::Using(_) | JoinConstraint::Natural => {
+            return Err(SqlError::unsupported("USING in an as-of join", "Write ON a.k = r.k AND a.ts >= r.ts."));
         }
     };
+    let (kind, condition) = match (called(&match_condition), keys) {
+        (Some((kind, args)), keys) if kind == ASOF_LEFT || kind == ASOF_INNER => {
+            let Some(keys) = keys else {
+                return Err(SqlError::new(ErrorKind::Syntax, "an as-of join lacks its condition")
+                    .with_hint("Write ASOF JOIN r ON a.k = r.k AND a.ts >= r.ts."));
+            };
+            match args.as_slice() {
+                [time] => {
+                    let (time, version) = (Box::new((*time).clone()), Box::new(version_time(&join.relation, catalog)?));
+                    (kind, and(Expr::BinaryOp { left: time, op: BinaryOperator::GtEq, right: version }, keys))
+                }
+                _ => (kind, keys),
+            }
+        }
+        (_, Some(keys)) => (ASOF_LEFT.to_string(), and(keys, match_condition)),
+        (_, None) => (ASOF_LEFT.to_string(), match_condition),
+    };
+    let match_condition = call(&kind, vec![condition]);
+    join.join_operator = JoinOperator::AsOf { match_condition, constraint: JoinConstraint::None };
     Ok(join)
-}
-
-fn condition(constraint: JoinConstraint, right: &TableFactor, catalog: Option<&dyn Catalog>) -> Result<Expr> {
-    match constraint {
-        JoinConstraint::On(mut condition) => {
-            write_system_time(&mut condition, right, catalog)?;
-            Ok(condition)
-        }
-        JoinConstraint::Using(_) | JoinConstraint::Natural => Err(using()),
-        JoinConstraint::None => Err(SqlError::new(ErrorKind::Syntax, "an as-of join lacks its condition")
-            .with_hint("Write ASOF JOIN r ON a.k = r.k AND a.ts >= r.ts.")),
-    }
-}
-
-fn using() -> SqlError {
-    SqlError::unsupported("USING in an as-of join", "Write ON a.k = r.k AND a.ts >= r.ts.")
-}
-
-/// Replaces the mark of `FOR SYSTEM_TIME AS OF` by the comparison with the time of the right side's versions.
-fn write_system_time(condition: &mut Expr, right: &TableFactor, catalog: Option<&dyn Catalog>) -> Result<()> {
-    match condition {
-        Expr::BinaryOp { left, op: BinaryOperator::And, .. } => write_system_time(left, right, catalog),
-        Expr::Function(function) if function.name.to_string() == SYSTEM_TIME => {
-            let FunctionArguments::List(list) = &function.args else { return Ok(()) };
-            let [FunctionArg::Unnamed(FunctionArgExpr::Expr(time))] = list.args.as_slice() else { return Ok(()) };
-            let version = Box::new(version_time(right, catalog)?);
-            *condition = Expr::BinaryOp { left: Box::new(time.clone()), op: BinaryOperator::GtEq, right: version };
-            Ok(())
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The column with the time from which a row of the relation holds: that of its watermark.
@@ -130,5 +119,6 @@ fn version_time(right: &TableFactor, catalog: Option<&dyn Catalog>) -> Result<Ex
 }
 
 fn and(left: Expr, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(Expr::Nested(Box::new(left))), op: BinaryOperator::And, right: Box::new(right) }
+    let nested = |part| Box::new(Expr::Nested(Box::new(part)));
+    Expr::BinaryOp { left: nested(left), op: BinaryOperator::And, right: nested(right) }
 }

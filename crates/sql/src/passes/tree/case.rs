@@ -1,4 +1,5 @@
-//! `CASE WHEN c THEN '5' ELSE i END`: the planner takes the type of the first result for that of all, so the first one is not to be a literal in quotes.
+//! `CASE WHEN c THEN '5' ELSE i END`: the planner takes the type of the first result for that of
+//! all, so the first one is not to be a literal in quotes.
 
 use datafusion_expr::sqlparser::ast::{CaseWhen, Expr, Value};
 

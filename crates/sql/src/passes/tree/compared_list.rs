@@ -1,4 +1,5 @@
-//! `x op ANY ('{1,2}')`, `x op ANY (ARRAY[1, 2])` and `ALL`: the elements of the array are compared one by one, so that they may have other types than `x`.
+//! `x op ANY ('{1,2}')`, `x op ANY (ARRAY[1, 2])` and `ALL`: the elements of the array are compared
+//! one by one, so that they may have other types than `x`.
 
 use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, Expr, Value, ValueWithSpan};
 

@@ -1,7 +1,9 @@
-//! `a IS DISTINCT FROM b AND c`: the parser takes everything to the right for the operand of `IS DISTINCT FROM`.
+//! `a IS DISTINCT FROM b AND c`: the parser takes everything to the right for the operand of `IS
+//! DISTINCT FROM`.
 //!
-//! PostgreSQL's operand ends before `AND` and `OR`. The expression is read as a row of operands between `AND`s and `OR`s,
-//! and put together anew. Parentheses are nodes of their own in the syntax tree, so nothing in them is moved.
+//! PostgreSQL's operand ends before `AND` and `OR`. The expression is read as a row of operands
+//! between `AND`s and `OR`s, and put together anew. Parentheses are nodes of their own in the
+//! syntax tree, so nothing in them is moved.
 
 use datafusion_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 

@@ -8,7 +8,8 @@ use super::merged::{Known, WithQuery};
 use crate::error::Result;
 use crate::resolve::catalog::Catalog;
 
-/// What a rewrite does at the parts of a query. Outer parts come before inner ones, but for `after_expr`.
+/// What a rewrite does at the parts of a query. Outer parts come before inner ones, but for
+/// `after_expr`.
 #[derive(Clone, Copy)]
 pub(super) struct Hooks {
     /// Once, before the walk.
@@ -34,8 +35,9 @@ pub(super) struct Names<'a> {
     pub(super) hidden: BTreeSet<String>,
     /// Whether every computed column of the select list gets a name of its own.
     pub(super) name_all: bool,
-    /// Addresses of the subqueries right of `ANY` and `ALL`, which are not scalar.
-    pub(super) compared: Vec<usize>,
+    /// Addresses of the subqueries that are tables: right of `ANY` and `ALL`, and arguments in
+    /// FROM.
+    pub(super) tables: Vec<usize>,
     /// For each open query, the queries named by WITH that it can reach.
     pub(super) with: Vec<Known>,
 }
@@ -48,7 +50,7 @@ impl Names<'_> {
 
     /// Whether a subquery stands for a value.
     pub(super) fn is_scalar(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Subquery(_)) && !self.compared.contains(&address(expr))
+        matches!(expr, Expr::Subquery(_)) && !self.tables.contains(&address(expr))
     }
 }
 

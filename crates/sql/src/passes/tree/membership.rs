@@ -1,13 +1,15 @@
 //! `IN (query)` where NULL and false are not the same.
 //!
-//! As a condition of its own in WHERE, `x IN (query)` keeps the rows that match, and DataFusion plans a semijoin; `x NOT IN
-//! (query)` becomes an antijoin that knows about NULLs. Elsewhere (`NOT IN` beside `OR`, either in `CASE`, under `NOT` or
-//! `IS TRUE`) DataFusion would plan a mark of two values. There it becomes counts, as in a select list, which have three.
+//! As a condition of its own in WHERE, `x IN (query)` keeps the rows that match, and DataFusion
+//! plans a semijoin; `x NOT IN (query)` becomes an antijoin that knows about NULLs. Elsewhere (`NOT
+//! IN` beside `OR`, either in `CASE`, under `NOT` or `IS TRUE`) DataFusion would plan a mark of two
+//! values. There it becomes counts, as in a select list, which have three.
 //!
 //! In the ON of an inner join such a condition moves to WHERE.
 //!
-//! Queries with outer columns can be counted so if they only filter and select, and only for values that are not aggregates; others keep
-//! their form where NULL and false are the same, and are refused elsewhere.
+//! Queries with outer columns can be counted so if they only filter and select, and only for values
+//! that are not aggregates; others keep their form where NULL and false are the same, and are
+//! refused elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -72,8 +74,8 @@ struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Rewrites the condition of a join. DataFusion plans counts in filters only: the parts that have become counts are
-    /// taken out, to be conditions of WHERE.
+    /// Rewrites the condition of a join. DataFusion plans counts in filters only: the parts that
+    /// have become counts are taken out, to be conditions of WHERE.
     fn settle_on(&self, condition: &mut Expr, movable: bool) -> Result<Vec<Expr>> {
         if let Expr::BinaryOp { left, op: BinaryOperator::And, right } = condition {
             let mut moved = self.settle_on(left, movable)?;
@@ -131,7 +133,8 @@ impl Conditions<'_> {
         }
     }
 
-    /// Rewrites the condition of an arm of CASE: not to match and not to know lead on to the next arm alike.
+    /// Rewrites the condition of an arm of CASE: not to match and not to know lead on to the next
+    /// arm alike.
     fn settle_arm(&self, condition: &mut Expr) -> Result<()> {
         match condition {
             Expr::Nested(inner) => self.settle_arm(inner),

@@ -133,7 +133,7 @@ impl Listing {
             | JoinOperator::Right(constraint)
             | JoinOperator::RightOuter(constraint)
             | JoinOperator::FullOuter(constraint) => constraint,
-            JoinOperator::CrossJoin(_) => {
+            JoinOperator::CrossJoin(_) | JoinOperator::AsOf { .. } => {
                 self.append(right);
                 return Ok(self);
             }

@@ -1,11 +1,14 @@
-//! Rewrites of the syntax tree, before DataFusion sees it: a table of walks, and what is done in each.
+//! Rewrites of the syntax tree, before DataFusion sees it: a table of walks, and what is done in
+//! each.
 //!
-//! A walk goes through the tree once. At each part it runs its rewrites in the order of the table; the parts that
-//! a rewrite puts in are walked through in their turn. `EMIT ON WINDOW CLOSE` is rewritten before, in `on_close`.
+//! A walk goes through the tree once. At each part it runs its rewrites in the order of the table;
+//! the parts that a rewrite puts in are walked through in their turn. `EMIT ON WINDOW CLOSE` is
+//! rewritten before, in `on_close`.
 //!
-//! Law: the tree means what PostgreSQL says that the text means, in words that DataFusion reads alike.
+//! Law: the tree means what PostgreSQL says that the text means, in words that DataFusion reads
+//! alike.
 
-mod asof;
+pub(crate) mod asof;
 mod calls;
 mod case;
 mod compared_list;
@@ -18,12 +21,11 @@ mod membership;
 mod merged;
 mod names;
 pub(crate) mod on_close;
-mod recognize;
 mod refuse;
 mod rows;
 mod series;
 mod session;
-mod set_operations;
+pub(crate) mod set_operations;
 mod similar;
 mod subquery;
 mod table;
@@ -36,16 +38,15 @@ use datafusion_expr::sqlparser::ast::{Expr, OrderBy, Query, Select, SetExpr, Tab
 use crate::error::Result;
 use crate::passes::pass::{Chosen, Described, Pass};
 use crate::resolve::catalog::Catalog;
+use crate::syntax::relation_calls::called_in_from;
 use crate::syntax::walk::{Changing, change};
-pub(crate) use asof::is_marked as is_asof;
 use hooks::{Hooks, Names, address};
 use names::hidden_tables;
 pub(crate) use names::output_names;
-pub(crate) use recognize::RECOGNIZE_MARK;
-pub(crate) use set_operations::SET_MARK;
 use table::WALKS;
 
-/// Rewrites a whole query. With `name_all`, every computed column of the select list gets a name of its own.
+/// Rewrites a whole query. With `name_all`, every computed column of the select list gets a name of
+/// its own.
 ///
 /// # Errors
 /// `Unsupported` for what DataFusion would ignore.
@@ -53,7 +54,7 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool, chos
     let mut query = query.clone();
     for passes in WALKS {
         let hidden = BTreeSet::new();
-        let mut names = Names { catalog: Some(catalog), hidden, name_all, compared: vec![], with: vec![] };
+        let mut names = Names { catalog: Some(catalog), hidden, name_all, tables: vec![], with: vec![] };
         for pass in passes.iter().filter(|pass| chosen.runs(pass.name)) {
             pass.run.whole.into_iter().for_each(|run| run(&mut query, &names));
         }
@@ -68,7 +69,7 @@ pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
     let mut expr = expr.clone();
     for passes in WALKS {
         let hidden = BTreeSet::new();
-        let names = Names { catalog: None, hidden, name_all: false, compared: vec![], with: vec![] };
+        let names = Names { catalog: None, hidden, name_all: false, tables: vec![], with: vec![] };
         change(&mut expr, &mut Walk { passes, chosen: Chosen::default(), names })?;
     }
     Ok(expr)
@@ -120,7 +121,10 @@ impl Changing for Walk<'_> {
     }
 
     fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
-        self.hooks(|hooks| hooks.factor).try_for_each(|run| run(factor, &self.names))
+        self.hooks(|hooks| hooks.factor).try_for_each(|run| run(factor, &self.names))?;
+        let args = called_in_from(factor).map(|(_, args)| args);
+        self.names.tables.extend(args.into_iter().flatten().map(address));
+        Ok(())
     }
 
     fn select(&mut self, select: &mut Select) -> Result<()> {
@@ -130,7 +134,7 @@ impl Changing for Walk<'_> {
 
     fn expr(&mut self, expr: &mut Expr) -> Result<()> {
         if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expr {
-            self.names.compared.push(address(right));
+            self.names.tables.push(address(right));
         }
         self.hooks(|hooks| hooks.expr).try_for_each(|run| run(expr, &self.names))
     }

@@ -1,6 +1,7 @@
 //! `EMIT ON WINDOW CLOSE`: the rows of windows that are over, and no others.
 //!
-//! A window is over when the watermark of what it reads has passed its end. The session keeps the watermark in a relation of one row, so the query becomes
+//! A window is over when the watermark of what it reads has passed its end. The session keeps the
+//! watermark in a relation of one row, so the query becomes
 //!
 //! ```text
 //!     SELECT * FROM (query) WHERE window_end <= (SELECT max(watermark) FROM "watermark of relation")
@@ -8,8 +9,9 @@
 //!
 //! (`<` for sessions, which a row at the very end of the window would go on.)
 //!
-//! once for each relation with a watermark that the query's windows are over. Rows that come after the watermark are left out where they come in, so a row that
-//! has appeared does not change any more. Cost: the comparison of rows with one changing value.
+//! once for each relation with a watermark that the query's windows are over. Rows that come after
+//! the watermark are left out where they come in, so a row that has appeared does not change any
+//! more. Cost: the comparison of rows with one changing value.
 
 use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, SelectItem, SetExpr, TableFactor};
 
@@ -25,7 +27,8 @@ const WINDOW_END: &str = "window_end";
 /// The query, of closed windows only.
 ///
 /// # Errors
-/// `Invalid` when no window is over a relation with a watermark, or the ends of windows are not selected.
+/// `Invalid` when no window is over a relation with a watermark, or the ends of windows are not
+/// selected.
 pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog) -> Result<Query> {
     let mut windowed = Windowed::default();
     look(query, &mut windowed);

@@ -1,4 +1,5 @@
-//! Comparisons of row values, spelt out column by column; DataFusion would compare structs, in which NULL is a value.
+//! Comparisons of row values, spelt out column by column; DataFusion would compare structs, in
+//! which NULL is a value.
 //!
 //! ```text
 //!     (a, b) < (c, d)                     a < c OR (a = c AND b < d)
@@ -10,7 +11,8 @@
 //!     (a, b) IS DISTINCT FROM (c, d)      any is
 //! ```
 //!
-//! Law: the columns up to the first two that differ decide, and NULL among these makes NULL. A chain of n columns nests n levels deep.
+//! Law: the columns up to the first two that differ decide, and NULL among these makes NULL. A
+//! chain of n columns nests n levels deep.
 
 use datafusion_expr::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, UnaryOperator,

@@ -5,10 +5,11 @@
 //!     SESSION(t [PARTITION BY k, ..], ts, INTERVAL '5 minutes')
 //! ```
 //!
-//! A session is a run of rows of a partition in which no row is further than the gap from the one before; its window goes from its first row to a gap
-//! after its last. A time with no other time of its partition within the gap before it is the start of a session, and one with none after it the end of one;
-//! every row finds the start behind it and the end ahead of it. All of these are as-of joins, so a row that comes or goes costs the rows of the sessions
-//! that it joins or parts.
+//! A session is a run of rows of a partition in which no row is further than the gap from the one
+//! before; its window goes from its first row to a gap after its last. A time with no other time of
+//! its partition within the gap before it is the start of a session, and one with none after it the
+//! end of one; every row finds the start behind it and the end ahead of it. All of these are as-of
+//! joins, so a row that comes or goes costs the rows of the sessions that it joins or parts.
 //!
 //! The parser has put the columns of the partition behind the other arguments.
 
@@ -17,6 +18,7 @@ use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableF
 use super::window_table::{span, table, time_column};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::parse::{object_name, parse_expr};
+use crate::syntax::relation_calls::{ASOF_INNER, ASOF_LEFT};
 use crate::syntax::span::Span;
 use crate::syntax::template::template;
 
@@ -68,7 +70,7 @@ fn query(args: &[FunctionArg]) -> Result<String> {
         let on: String =
             (0..partition.len()).map(|n| format!("(__a.__k{n} IS NOT DISTINCT FROM __b.__k{n}) AND ")).collect();
         format!(
-            "(SELECT {keys}__a.__ts FROM {times} AS __a GLOBAL LEFT JOIN {times} AS __b ON {on}__a.__ts {comparison} __b.__ts AND {bound} WHERE __b.__ts IS NULL)"
+            "(SELECT {keys}__a.__ts FROM {times} AS __a ASOF JOIN {times} AS __b MATCH_CONDITION ({ASOF_LEFT}()) ON {on}__a.__ts {comparison} __b.__ts AND {bound} WHERE __b.__ts IS NULL)"
         )
     };
     let starts = ends(">", format!("__b.__ts >= __a.__ts - {gap}"));
@@ -88,8 +90,8 @@ fn query(args: &[FunctionArg]) -> Result<String> {
     let at = format!("__r.{}", last_part(&parse_expr(&time)?));
     Ok(format!(
         "SELECT __r.*, __s.__ts AS window_start, {end} AS window_end{window_time} FROM {rows} AS __r \
-         GLOBAL JOIN {starts} AS __s ON {of_start}{at} >= __s.__ts \
-         GLOBAL JOIN {lasts} AS __e ON {of_last}{at} <= __e.__ts"
+         ASOF JOIN {starts} AS __s MATCH_CONDITION ({ASOF_INNER}()) ON {of_start}{at} >= __s.__ts \
+         ASOF JOIN {lasts} AS __e MATCH_CONDITION ({ASOF_INNER}()) ON {of_last}{at} <= __e.__ts"
     ))
 }
 

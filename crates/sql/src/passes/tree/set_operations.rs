@@ -1,29 +1,49 @@
-//! `EXCEPT` and `INTERSECT` as marked joins, which [`set_operations`](crate::passes::plan::set_operations) plans with
-//! SQL's multiplicities.
+//! `EXCEPT` and `INTERSECT` as calls in FROM, which
+//! [`set_operations`](crate::passes::plan::set_operations) plans with SQL's multiplicities.
 
-use datafusion_expr::sqlparser::ast::{SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor};
+use anabranch_plan::SetOperation;
+use datafusion_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
+};
 
+use super::names::name_derived;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::relation_calls::called_in_from;
 use crate::syntax::template::template;
 
-/// Alias that marks a join as a set operation; followed by `except`, `except_all`, `intersect` or `intersect_all`.
-pub(crate) const SET_MARK: &str = "__anabranch_";
+/// The function of each set operation but UNION.
+const NAMES: [(SetOperation, &str); 4] = [
+    (SetOperation::Except, "__except"),
+    (SetOperation::ExceptAll, "__except_all"),
+    (SetOperation::Intersect, "__intersect"),
+    (SetOperation::IntersectAll, "__intersect_all"),
+];
 
-/// Marks the set operations of a query's body.
+/// The set operation that an entry of FROM calls, with its sides.
+pub(crate) fn called(factor: &TableFactor) -> Option<(SetOperation, &Query, &Query)> {
+    let (name, args) = called_in_from(factor)?;
+    let (operation, _) = NAMES.iter().find(|(_, known)| *known == name)?;
+    match args.as_slice() {
+        [Expr::Subquery(left), Expr::Subquery(right)] => Some((*operation, left, right)),
+        _ => None,
+    }
+}
+
+/// Makes calls of the set operations in a query's body.
 ///
 /// # Errors
 /// `Unsupported` for BY NAME, `Invalid` for unions of different widths.
-pub(super) fn mark(body: &mut SetExpr) -> Result<()> {
+pub(super) fn call(body: &mut SetExpr) -> Result<()> {
     let SetExpr::SetOperation { op, set_quantifier, left, right } = body else {
         return Ok(());
     };
-    let all = match set_quantifier {
-        SetQuantifier::All => "_all",
-        SetQuantifier::None | SetQuantifier::Distinct => "",
+    let is_all = match set_quantifier {
+        SetQuantifier::All => true,
+        SetQuantifier::None | SetQuantifier::Distinct => false,
         _ => return Err(SqlError::unsupported("BY NAME", "List the columns in the same order on both sides.")),
     };
-    let name = match op {
-        SetOperator::Union => {
+    let operation = match (op, is_all) {
+        (SetOperator::Union, _) => {
             if let (Some(n), Some(m)) = (width(left), width(right))
                 && n != m
             {
@@ -31,20 +51,25 @@ pub(super) fn mark(body: &mut SetExpr) -> Result<()> {
                 return Err(SqlError::new(ErrorKind::Invalid, message)
                     .with_detail(format!("The left one has {n}, the right one {m}.")));
             }
-            mark(left)?;
-            return mark(right);
+            call(left)?;
+            return call(right);
         }
-        SetOperator::Except | SetOperator::Minus => "except",
-        SetOperator::Intersect => "intersect",
+        (SetOperator::Except | SetOperator::Minus, true) => SetOperation::ExceptAll,
+        (SetOperator::Except | SetOperator::Minus, false) => SetOperation::Except,
+        (SetOperator::Intersect, true) => SetOperation::IntersectAll,
+        (SetOperator::Intersect, false) => SetOperation::Intersect,
     };
-    let mut template = template(&format!("SELECT * FROM (a CROSS JOIN b) AS \"{SET_MARK}{name}{all}\""))?;
+    let Some((_, name)) = NAMES.iter().find(|(known, _)| *known == operation) else {
+        return Err(SqlError::internal("every set operation has a function"));
+    };
+    let mut template = template(&format!("SELECT * FROM {name}((SELECT 1), (SELECT 1))"))?;
     if let SetExpr::Select(select) = template.body.as_mut()
-        && let Some(TableFactor::NestedJoin { table_with_joins, .. }) =
+        && let Some(TableFactor::Table { args: Some(args), .. }) =
             select.from.first_mut().map(|from| &mut from.relation)
-        && let Some(join) = table_with_joins.joins.first_mut()
     {
-        join.relation = derived(right)?;
-        table_with_joins.relation = derived(left)?;
+        let sides =
+            [query(left)?, query(right)?].map(|side| FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(side))));
+        args.args = sides.into();
     }
     *body = *template.body;
     Ok(())
@@ -65,8 +90,9 @@ fn width(side: &SetExpr) -> Option<usize> {
     }
 }
 
-fn derived(side: &SetExpr) -> Result<TableFactor> {
-    let subquery = match side {
+/// One side, as a query of its own.
+fn query(side: &SetExpr) -> Result<Box<Query>> {
+    let mut query = match side {
         SetExpr::Query(query) => query.clone(),
         other => {
             let mut query = template("SELECT 1")?;
@@ -74,5 +100,6 @@ fn derived(side: &SetExpr) -> Result<TableFactor> {
             query
         }
     };
-    Ok(TableFactor::Derived { lateral: false, subquery, alias: None, sample: None })
+    name_derived(&mut query, None);
+    Ok(query)
 }

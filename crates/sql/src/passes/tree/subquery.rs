@@ -1,11 +1,13 @@
 //! Subqueries that DataFusion plans only in other words.
 //!
-//! - A scalar subquery is made to yield one row, or an error at run time: `(SELECT x FROM t WHERE ..)` becomes
-//!   `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*) FROM t HAVING c)` a `CASE` of the condition.
+//! - A scalar subquery is made to yield one row, or an error at run time: `(SELECT x FROM t WHERE
+//!   ..)` becomes `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*) FROM
+//!   t HAVING c)` a `CASE` of the condition.
 //! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
 //! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts.
 //! - `= ANY` and `<> ALL` become `IN` and `NOT IN`.
-//! - `IN`, `ANY` and `ALL` of an aggregate without groups, which is one row, become comparisons with it.
+//! - `IN`, `ANY` and `ALL` of an aggregate without groups, which is one row, become comparisons
+//!   with it.
 //! - `EXISTS (.. OFFSET n)` counts to more than *n*.
 
 use std::ops::ControlFlow;
@@ -97,8 +99,9 @@ pub(super) fn count_beyond_offset(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other comparisons keep their form, but the
-/// column of the query gets a name of its own: DataFusion would take an outer column of the same name for it.
+/// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other
+/// comparisons keep their form, but the column of the query gets a name of its own: DataFusion
+/// would take an outer column of the same name for it.
 ///
 /// # Errors
 /// None that a user can cause.
@@ -129,10 +132,11 @@ fn name_compared(right: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites a scalar subquery so that it yields one row: its value, NULL if there is none, an error if there are several.
+/// Rewrites a scalar subquery so that it yields one row: its value, NULL if there is none, an error
+/// if there are several.
 ///
-/// One row, not at most one: DataFusion takes the value of a query that is never NULL for never NULL, also where there is no row.
-/// A query without tables is its value.
+/// One row, not at most one: DataFusion takes the value of a query that is never NULL for never
+/// NULL, also where there is no row. A query without tables is its value.
 pub(super) fn exactly_one_row(expr: &mut Expr) -> Result<()> {
     let Expr::Subquery(query) = expr else { return Ok(()) };
     one_row_of(query)?;
@@ -191,7 +195,8 @@ fn one_row_of(query: &mut Query) -> Result<()> {
 
 /// A query of one row that conditions and limits may remove: the value where they leave it.
 ///
-/// `(SELECT count(*) FROM t HAVING c)` becomes `(SELECT CASE WHEN c THEN count(*) END FROM t)`, and `(SELECT x WHERE c)` likewise.
+/// `(SELECT count(*) FROM t HAVING c)` becomes `(SELECT CASE WHEN c THEN count(*) END FROM t)`, and
+/// `(SELECT x WHERE c)` likewise.
 fn one_row_or_none(query: &mut Query) -> Result<()> {
     if query.limit_clause.is_some() || query.fetch.is_some() {
         if !limits_to_one(query) {
@@ -437,7 +442,8 @@ fn any_as_count(value: &Expr, op: &BinaryOperator, query: &Query) -> Result<Expr
     let matches = counting(&format!("WHERE ({value}) {op} __in.__c"))?;
     let any = counting("")?;
     let any_null = counting("WHERE __in.__c IS NULL")?;
-    // Numbers, not truth values: DataFusion would spell a truth-valued CASE out, and repeat the subqueries.
+    // Numbers, not truth values: DataFusion would spell a truth-valued CASE out, and repeat the
+    // subqueries.
     let mut answer = expr(&format!(
         "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN ({value}) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1"
     ))?;

@@ -5,12 +5,13 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    asof, calls, case, compared_list, distinct_from, fetch, lateral, literal, membership, merged, recognize, refuse,
-    rows, series, session, set_operations, similar, subquery, window_table,
+    asof, calls, case, compared_list, distinct_from, fetch, lateral, literal, membership, merged, refuse, rows, series,
+    session, set_operations, similar, subquery, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
-/// Walks over the tree, one after another. Within a walk the rewrites of one part run in this order.
+/// Walks over the tree, one after another. Within a walk the rewrites of one part run in this
+/// order.
 pub(super) const WALKS: &[&[Pass<Hooks>]] = &[OPERANDS, TESTS, PARTS];
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
@@ -37,9 +38,9 @@ const TESTS: &[Pass<Hooks>] = &[
         name: "ANY as IN",
         run: Hooks { expr: Some(|expr, _| subquery::any_to_in(expr)), ..NONE },
         gives: "IN for = ANY, NOT IN for <> ALL; a column of its own name for the others",
-        reason: "DataFusion takes an outer column for the column of the subquery, if both have one name",
-        example: "SELECT k FROM t WHERE x >= ALL (SELECT x FROM u WHERE u.k = t.k)",
-        without: Loss::WrongAnswer,
+        reason: "DataFusion plans three joins for ANY, where IN is one semijoin",
+        example: "SELECT k FROM t WHERE x = ANY (SELECT x FROM u)",
+        without: Loss::Cost,
     },
     Pass {
         name: "select from VALUES",
@@ -91,20 +92,12 @@ const PARTS: &[Pass<Hooks>] = &[
         without: Loss::Failure,
     },
     Pass {
-        name: "mark set operations",
-        run: Hooks { query: Some(|query, _| set_operations::mark(&mut query.body)), ..NONE },
-        gives: "a relation that is planned as a set operation with multiplicities",
+        name: "set operations as calls",
+        run: Hooks { query: Some(|query, _| set_operations::call(&mut query.body)), ..NONE },
+        gives: "calls in FROM that are planned as set operations with multiplicities",
         reason: "DataFusion plans EXCEPT ALL and INTERSECT ALL as semijoins, which keep all copies of a row or none",
         example: "SELECT k FROM t EXCEPT ALL SELECT k FROM u",
         without: Loss::WrongAnswer,
-    },
-    Pass {
-        name: "MATCH_RECOGNIZE as a table",
-        run: Hooks { factor: Some(|factor, _| recognize::mark(factor)), ..NONE },
-        gives: "a relation that is planned as a pattern over rows",
-        reason: "DataFusion has no MATCH_RECOGNIZE",
-        example: "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY k MEASURES first(a.k) AS k PATTERN (a) DEFINE a AS a.k > 1)",
-        without: Loss::Failure,
     },
     Pass {
         name: "name items of derived tables",
@@ -156,21 +149,19 @@ const PARTS: &[Pass<Hooks>] = &[
         without: Loss::WrongAnswer,
     },
     Pass {
-        name: "mark as-of joins",
+        name: "as-of joins with their whole condition",
         run: Hooks {
             factor: Some(|factor, names| match factor {
-                TableFactor::NestedJoin { table_with_joins, alias } if !asof::is_marked(alias.as_ref()) => {
-                    asof::mark(table_with_joins, names.catalog)
-                }
+                TableFactor::NestedJoin { table_with_joins, .. } => asof::settle(table_with_joins, names.catalog),
                 _ => Ok(()),
             }),
-            select: Some(|select, names| select.from.iter_mut().try_for_each(|from| asof::mark(from, names.catalog))),
+            select: Some(|select, names| select.from.iter_mut().try_for_each(|from| asof::settle(from, names.catalog))),
             ..NONE
         },
-        gives: "a relation that is planned as an as-of join",
+        gives: "as-of joins in parentheses, which are planned as such",
         reason: "DataFusion has no as-of joins",
         example: "SELECT t.k, u.x FROM t ASOF LEFT JOIN u ON t.k = u.k AND t.x >= u.x",
-        without: Loss::WrongAnswer,
+        without: Loss::Failure,
     },
     Pass {
         name: "series as derived tables",
@@ -203,7 +194,7 @@ const PARTS: &[Pass<Hooks>] = &[
         },
         gives: "tables whose names are no columns' names",
         reason: "DataFusion reads dept.id as the field id of the column dept, where there is one",
-        example: "SELECT dept.id FROM dept JOIN emp ON emp.dept = dept.id",
+        example: "SELECT id FROM dept WHERE EXISTS (SELECT 1 FROM emp WHERE emp.dept = dept.id)",
         without: Loss::Failure,
     },
     Pass {
@@ -264,7 +255,7 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "comparisons of columns",
         reason: "DataFusion compares structs, in which NULL is a value",
         example: "SELECT k FROM t WHERE (k, x) < (2, 20)",
-        without: Loss::Failure,
+        without: Loss::WrongAnswer,
     },
     Pass {
         name: "calls of PostgreSQL",
@@ -322,8 +313,8 @@ const PARTS: &[Pass<Hooks>] = &[
         name: "SIMILAR TO as a regular expression",
         run: Hooks { after_expr: Some(|expr, _| similar::rewrite(expr)), ..NONE },
         gives: "x ~ '^(?:..)$'",
-        reason: "DataFusion has no SIMILAR TO that its run time answers",
+        reason: "DataFusion reads the pattern as a regular expression that need not match the whole text",
         example: "SELECT k FROM t WHERE s SIMILAR TO '(a|c)%'",
-        without: Loss::Failure,
+        without: Loss::WrongAnswer,
     },
 ];

@@ -1,7 +1,8 @@
 //! Window table functions: `TUMBLE`, `HOP` and `CUMULATE`, as the queries they stand for.
 //!
-//! A window is two more columns, `window_start` and `window_end`, left-closed and right-open; a row that lies in several windows comes
-//! several times, and a row without a time in none. Two spellings are read, told apart by `DESCRIPTOR`:
+//! A window is two more columns, `window_start` and `window_end`, left-closed and right-open; a row
+//! that lies in several windows comes several times, and a row without a time in none. Two
+//! spellings are read, told apart by `DESCRIPTOR`:
 //!
 //! ```text
 //!     TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTES [, offset])        Flink: also a column window_time
@@ -9,8 +10,9 @@
 //!     HOP(.., slide, size [, offset])       CUMULATE(.., step, size [, offset])
 //! ```
 //!
-//! Sizes are intervals without months, or whole numbers if the column is one. Windows are aligned to the epoch (or 0) plus the offset.
-//! Flink's arguments may be named: `DATA`, `TIMECOL`, `SIZE`, `SLIDE`, `STEP`, `OFFSET`.
+//! Sizes are intervals without months, or whole numbers if the column is one. Windows are aligned
+//! to the epoch (or 0) plus the offset. Flink's arguments may be named: `DATA`, `TIMECOL`, `SIZE`,
+//! `SLIDE`, `STEP`, `OFFSET`.
 //!
 //! Cost: one expression a row, and a row out for every window; no state.
 

@@ -1,23 +1,28 @@
-//! As-of joins in the spellings that `sqlparser` does not read, as ones that it does.
+//! As-of joins in the spellings that `sqlparser` does not read, as the one that it does.
 //!
 //! ```text
-//! a [LEFT] ASOF [LEFT] JOIN r ON ..                    a GLOBAL [LEFT] JOIN r ON ..             DuckDB, ClickHouse
-//! a [LEFT] ASOF JOIN r MATCH_CONDITION (..) ON ..      a ASOF JOIN r MATCH_CONDITION (..) ON .. Snowflake, Feldera
-//! a [LEFT] JOIN r FOR SYSTEM_TIME AS OF a.ts ON ..     a GLOBAL [LEFT] JOIN r ON __system_time(a.ts) AND ..   Flink
+//! a [LEFT] ASOF [LEFT] JOIN r ON c                DuckDB, ClickHouse   a ASOF JOIN r MATCH_CONDITION (__asof_left()) ON c
+//! a [LEFT] JOIN r FOR SYSTEM_TIME AS OF a.ts ON c Flink                a ASOF JOIN r MATCH_CONDITION (__asof_left(a.ts)) ON c
+//! a [LEFT] ASOF JOIN r MATCH_CONDITION (p) ON c   Snowflake, Feldera   a ASOF JOIN r MATCH_CONDITION (p) ON c
 //! ```
 //!
-//! `GLOBAL` is a word of joins that the syntax tree keeps and that means nothing here; [`rewrite::asof`](crate::passes::tree) reads it.
+//! Without LEFT, the function is `__asof_inner`.
 
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
-
-/// The function that stands for the time after `FOR SYSTEM_TIME AS OF`.
-pub(crate) const SYSTEM_TIME: &str = "__system_time";
+use crate::syntax::relation_calls::{ASOF_INNER, ASOF_LEFT};
 
 /// Words that end a table of FROM.
-const ENDS: [&str; 14] = [
+const ENDS: [&str; 21] = [
     "ON",
+    "LEFT",
+    "RIGHT",
+    "FULL",
+    "INNER",
+    "ASOF",
+    "OFFSET",
+    "FETCH",
     "USING",
     "MATCH_CONDITION",
     "JOIN",
@@ -36,7 +41,8 @@ const ENDS: [&str; 14] = [
 /// Rewrites the tokens of a statement.
 ///
 /// # Errors
-/// `Unsupported` for as-of joins of other kinds, `Syntax` for a time that is no column; placed in `text`.
+/// `Unsupported` for as-of joins of other kinds, `Syntax` for a time that is no column; placed in
+/// `text`.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, text: &str) -> Result<()> {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     let mut at = 0;
@@ -68,25 +74,38 @@ fn asof_join(tokens: &mut Vec<TokenWithSpan>, at: usize, text: &str) -> Result<u
     let start = if at > 0 && ["LEFT", "INNER"].iter().any(|kind| is(tokens, at - 1, kind)) { at - 1 } else { at };
     let Some(join) = (at + 1..tokens.len().min(at + 4)).find(|at| is(tokens, *at, "JOIN")) else { return Ok(at + 1) };
     let kinds: Vec<TokenWithSpan> = [&tokens[start..at], &tokens[at + 1..join]].concat();
-    let mut words = Vec::with_capacity(3);
-    if let Some(condition) = end_of_table(tokens, join + 1).filter(|end| is(tokens, *end, "MATCH_CONDITION")) {
+    if kinds.iter().any(|kind| !["LEFT", "INNER", "OUTER"].iter().any(|known| word_is(kind, known))) {
+        return Ok(at + 1);
+    }
+    let end = end_of_table(tokens, join + 1);
+    if is(tokens, end, "MATCH_CONDITION") {
         // Left rows without a match are kept, as in Snowflake.
         if let Some(inner) = kinds.iter().find(|kind| word_is(kind, "INNER")) {
             let hint = "MATCH_CONDITION keeps left rows without a match; write ASOF JOIN .. ON .. AND a.t >= r.t for the others.";
             return Err(placed(SqlError::unsupported("an inner join with MATCH_CONDITION", hint), inner, text));
         }
-        words.push(tokens[at].clone());
-        tokens.splice(start..join, words);
-        return Ok(start + condition - join);
+    } else {
+        let kind = if kinds.iter().any(|kind| word_is(kind, "LEFT")) { ASOF_LEFT } else { ASOF_INNER };
+        let place = tokens[at].clone();
+        tokens.splice(end..end, match_condition(&place, kind, vec![]));
     }
-    words.push(named(&tokens[at], "GLOBAL"));
-    words.extend(kinds);
-    let next = start + words.len() + 1;
-    tokens.splice(start..join, words);
-    Ok(next)
+    let word = tokens[at].clone();
+    tokens.splice(start..join, [word]);
+    Ok(start + 2)
 }
 
-/// Rewrites the join to whose table `FOR SYSTEM_TIME AS OF`, at `at`, belongs; returns where to go on.
+/// `MATCH_CONDITION (kind(arguments))`.
+fn match_condition(place: &TokenWithSpan, kind: &str, arguments: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let like = |token: Token| TokenWithSpan { token, span: place.span };
+    let mut condition =
+        vec![named(place, "MATCH_CONDITION"), like(Token::LParen), named(place, kind), like(Token::LParen)];
+    condition.extend(arguments);
+    condition.extend([like(Token::RParen), like(Token::RParen)]);
+    condition
+}
+
+/// Rewrites the join to whose table `FOR SYSTEM_TIME AS OF`, at `at`, belongs; returns where to go
+/// on.
 fn system_time(tokens: &mut Vec<TokenWithSpan>, at: usize, text: &str) -> Result<usize> {
     let is_name = |token: &TokenWithSpan| matches!(token.token, Token::Word(_) | Token::Period);
     let joined = (0..at).rev().find(|before| is(tokens, *before, "JOIN") || !is_name(&tokens[*before]));
@@ -103,41 +122,39 @@ fn system_time(tokens: &mut Vec<TokenWithSpan>, at: usize, text: &str) -> Result
         shown.then_some(())
     });
     let end = first + (2 * parts.count()).saturating_sub(1);
-    let condition = end_of_table(tokens, end).filter(|end| is(tokens, *end, "ON"));
+    let condition = Some(end_of_table(tokens, end)).filter(|end| is(tokens, *end, "ON"));
     let (Some(condition), true) = (condition, end > first) else {
         let error = SqlError::new(ErrorKind::Syntax, "FOR SYSTEM_TIME AS OF wants a column, and the join a condition")
             .with_hint("Write a JOIN r FOR SYSTEM_TIME AS OF a.ts ON a.k = r.k.");
         return Err(placed(error, &tokens[at], text));
     };
     let place = tokens[at].clone();
-    let like = |token: Token| TokenWithSpan { token, span: place.span };
-    let mut marked = vec![named(&place, SYSTEM_TIME), like(Token::LParen)];
-    marked.extend(tokens[first..end].iter().cloned());
-    marked.extend([like(Token::RParen), named(&place, "AND")]);
-    tokens.splice(condition + 1..condition + 1, marked);
-    tokens.drain(at..end);
     let mut start = join;
     while start > 0 && ["LEFT", "INNER", "OUTER"].iter().any(|kind| is(tokens, start - 1, kind)) {
         start -= 1;
     }
-    tokens.insert(start, named(&place, "GLOBAL"));
-    Ok(at + 1)
+    let kind = if (start..join).any(|at| is(tokens, at, "LEFT")) { ASOF_LEFT } else { ASOF_INNER };
+    let time = tokens[first..end].to_vec();
+    tokens.splice(condition..condition, match_condition(&place, kind, time));
+    tokens.drain(at..end);
+    tokens.splice(start..join, [named(&place, "ASOF")]);
+    Ok(start + 2)
 }
 
 /// Where the table ends that begins at `from`.
-fn end_of_table(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
+fn end_of_table(tokens: &[TokenWithSpan], from: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(from) {
         match &token.token {
             Token::LParen => depth += 1,
-            Token::RParen if depth == 0 => return None,
+            Token::RParen if depth == 0 => return at,
             Token::RParen => depth -= 1,
-            Token::Comma | Token::SemiColon if depth == 0 => return None,
-            _ if depth == 0 && ENDS.iter().any(|word| word_is(token, word)) => return Some(at),
+            Token::Comma | Token::SemiColon | Token::EOF if depth == 0 => return at,
+            _ if depth == 0 && ENDS.iter().any(|word| word_is(token, word)) => return at,
             _ => {}
         }
     }
-    None
+    tokens.len()
 }
 
 fn is(tokens: &[TokenWithSpan], at: usize, expected: &str) -> bool {

@@ -1,12 +1,12 @@
 //! Text to statements.
 //!
-//! A small parser stands before `sqlparser`'s: it looks at the first words, handles the statements whose grammar is
-//! ours (sources, subscriptions, `SHOW` ..), and calls the public methods of `sqlparser` for everything below:
-//! names, column definitions, expressions, queries. Statements that cannot work here are refused by name, with what
-//! to write instead.
+//! A small parser stands before `sqlparser`'s: it looks at the first words, handles the statements
+//! whose grammar is ours (sources, subscriptions, `SHOW` ..), and calls the public methods of
+//! `sqlparser` for everything below: names, column definitions, expressions, queries. Statements
+//! that cannot work here are refused by name, with what to write instead.
 //!
-//! Reading order: this file, `asof`, `recognize`, `session`, `create`, `change` (INSERT, UPDATE, DELETE, COPY), `ask` (SELECT, SUBSCRIBE, SHOW ..),
-//! `refuse`.
+//! Reading order: this file, `asof`, `recognize`, `session`, `create`, `change` (INSERT, UPDATE,
+//! DELETE, COPY), `ask` (SELECT, SUBSCRIBE, SHOW ..), `refuse`.
 
 mod ask;
 mod asof;
@@ -24,17 +24,15 @@ use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
-use crate::stack::{depth_of, with_room};
+use crate::stack::{depth_of, with_deep_stack};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::split::split;
 use crate::syntax::statement::Statement;
-pub(crate) use asof::SYSTEM_TIME;
-pub(crate) use recognize::MATCH_RECOGNIZE;
 
 /// Levels that the parser follows on any thread.
-const DEPTH_WITHOUT_ROOM: usize = 50;
+const SHALLOW_DEPTH_MAX: usize = 50;
 
-/// Levels that it follows where there is room.
+/// Levels that the parser follows on a deep stack.
 const PARSER_DEPTH_MAX: usize = 500;
 
 /// A statement and where it stands.
@@ -101,9 +99,9 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
     asof::rewrite(&mut tokens, text)?;
     recognize::rewrite(&mut tokens, text)?;
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
-    match depth > DEPTH_WITHOUT_ROOM {
-        true => with_room(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),
-        false => parse_tokens(tokens, text, range, DEPTH_WITHOUT_ROOM),
+    match depth > SHALLOW_DEPTH_MAX {
+        true => with_deep_stack(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),
+        false => parse_tokens(tokens, text, range, SHALLOW_DEPTH_MAX),
     }
 }
 
@@ -149,8 +147,8 @@ fn tokenize(dialect: &Postgres, text: &str, range: Range<usize>) -> Result<Vec<T
     Ok(tokens)
 }
 
-/// Takes `AS OF time` out of the tokens, and returns those of the time. `sqlparser` would read `of` as an alias. The time goes on to
-/// `UP TO`, `WITH`, or the end.
+/// Takes `AS OF time` out of the tokens, and returns those of the time. `sqlparser` would read `of`
+/// as an alias. The time goes on to `UP TO`, `WITH`, or the end.
 fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
     let word = |token: &Token| match token {
         Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
@@ -188,8 +186,9 @@ fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
     Some(taken.into_iter().skip(of + 1 - start).collect())
 }
 
-/// Leaves out the word `TABLE` before the first argument of a window table function, or after its name: the table is an argument like others.
-/// Also `TABLE(` around the whole call: the call is a table like others.
+/// Leaves out the word `TABLE` before the first argument of a window table function, or after its
+/// name: the table is an argument like others. Also `TABLE(` around the whole call: the call is a
+/// table like others.
 fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
     const WINDOWS: [&str; 4] = ["TUMBLE", "HOP", "CUMULATE", "SESSION"];
     let word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
@@ -382,7 +381,8 @@ impl Input<'_> {
         Ok(self.parser.parse_query()?)
     }
 
-    /// `(name = value, ..)`, with or without `=`; a name may be quoted or dotted, and a value left out means true.
+    /// `(name = value, ..)`, with or without `=`; a name may be quoted or dotted, and a value left
+    /// out means true.
     fn options(&mut self) -> Result<Vec<(String, String)>> {
         self.expect_token(&Token::LParen)?;
         let mut options: Vec<(String, String)> = Vec::new();

@@ -12,9 +12,7 @@ use datafusion_expr::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::syntax::recognize::clause::Clause;
-
-/// The function.
-pub(crate) const MATCH_RECOGNIZE: &str = "__match_recognize";
+use crate::syntax::relation_calls::MATCH_RECOGNIZE;
 
 /// Rewrites the tokens of a statement, among which are no spaces.
 ///

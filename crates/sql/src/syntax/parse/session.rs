@@ -57,7 +57,8 @@ fn arguments(tokens: &[TokenWithSpan], from: usize) -> Option<(usize, Vec<Vec<To
     None
 }
 
-/// Table, time, gap, then the columns of the partition. `None` when there is nothing to put in order.
+/// Table, time, gap, then the columns of the partition. `None` when there is nothing to put in
+/// order.
 fn ordered(arguments: Vec<Vec<TokenWithSpan>>) -> Option<Vec<Vec<TokenWithSpan>>> {
     let names: Vec<Option<usize>> = arguments.iter().map(|argument| name_of(argument)).collect();
     let is_named = names.iter().any(Option::is_some);

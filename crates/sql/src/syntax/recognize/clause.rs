@@ -54,7 +54,8 @@ impl Clause {
     /// Parses the tokens of a clause.
     ///
     /// # Errors
-    /// `Syntax`, placed by the tokens; `Unsupported` for what is not done, `Invalid` for variables that do not fit the pattern.
+    /// `Syntax`, placed by the tokens; `Unsupported` for what is not done, `Invalid` for variables
+    /// that do not fit the pattern.
     pub(crate) fn of_tokens(tokens: Vec<TokenWithSpan>) -> Result<Clause> {
         let dialect = Postgres;
         let parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);

@@ -1,6 +1,7 @@
 //! The pattern of `MATCH_RECOGNIZE`: a regular expression over variables.
 //!
-//! `A B` in sequence, `A | B` alternatives, `(A B)` groups, `* + ? {n} {n,} {,m} {n,m}` repetitions, reluctant with a further `?`.
+//! `A B` in sequence, `A | B` alternatives, `(A B)` groups, `* + ? {n} {n,} {,m} {n,m}`
+//! repetitions, reluctant with a further `?`.
 
 use anabranch_plan::recognize::Pattern;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};

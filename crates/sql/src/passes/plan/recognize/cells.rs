@@ -1,4 +1,5 @@
-//! The functions of `MATCH_RECOGNIZE`, taken out of its expressions: what is left refers to cells by name.
+//! The functions of `MATCH_RECOGNIZE`, taken out of its expressions: what is left refers to cells
+//! by name.
 //!
 //! ```text
 //! B.price < PREV(B.price)     "LAST(b.price)" < "PREV(LAST(b.price), 1)"
@@ -46,7 +47,8 @@ impl<'a> Lowering<'a> {
     /// Replaces what depends on the match by cells.
     ///
     /// # Errors
-    /// `Invalid` for functions that are called wrongly, `UnknownName` for unknown variables, `Unsupported` for subqueries.
+    /// `Invalid` for functions that are called wrongly, `UnknownName` for unknown variables,
+    /// `Unsupported` for subqueries.
     pub(super) fn lower(&mut self, expr: &mut Expr) -> Result<()> {
         change(expr, self)
     }

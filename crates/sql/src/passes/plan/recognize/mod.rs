@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! text       t MATCH_RECOGNIZE (..) AS m           parse: a function of the table and the clause's text
-//! tree       (SELECT * FROM t) AS __recognize(..)  rewrite: a derived table, marked
 //! plan       Projection: measures                  here: measures over cells,
 //!              Recognize                           which the node yields,
 //!                Projection: t and arguments       from rows
@@ -25,13 +24,14 @@ use datafusion_common::{Column, DFSchema, DFSchemaRef, Result as DfResult};
 use datafusion_expr::logical_plan::builder::LogicalTableSource;
 use datafusion_expr::logical_plan::{Extension, LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion_expr::sqlparser::ast::{self, TableAlias, TableFactor};
+use datafusion_expr::sqlparser::ast::{self, TableFactor};
 use datafusion_expr::{Expr, ExprSchemable, SortExpr, UserDefinedLogicalNodeCore};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::tree::{RECOGNIZE_MARK, rewrite_expr};
+use crate::passes::tree::rewrite_expr;
 use crate::resolve::types::canonical;
 use crate::syntax::recognize::clause::{Clause, SkipTo};
+use crate::syntax::relation_calls::{MATCH_RECOGNIZE, called_in_from, table_of};
 use crate::syntax::span::Span;
 use cells::{Draft, DraftValue, Lowering};
 
@@ -123,7 +123,7 @@ impl UserDefinedLogicalNodeCore for RecognizeNode {
     }
 }
 
-/// Plans the tables that [`tree`](crate::passes::tree) marked.
+/// Plans the calls that the parser made of `MATCH_RECOGNIZE`.
 #[derive(Debug)]
 pub(crate) struct RecognizePlanner;
 
@@ -133,18 +133,21 @@ impl RelationPlanner for RecognizePlanner {
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> DfResult<RelationPlanning> {
-        let (subquery, alias) = match relation {
-            TableFactor::Derived { subquery, alias: Some(alias), .. } if alias.name.value == RECOGNIZE_MARK => {
-                (subquery, alias)
-            }
-            other => return Ok(RelationPlanning::Original(Box::new(other))),
+        let TableFactor::Table { ref alias, .. } = relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        let mut names = alias.columns.into_iter();
-        let text = names.next().ok_or_else(|| SqlError::internal("a pattern has a text"))?;
-        let clause = Clause::of_text(&text.name.value)?;
-        let alias =
-            names.next().map(|name| TableAlias { explicit: true, name: name.name, columns: names.collect(), at: None });
-        let input = context.plan(TableFactor::Derived { lateral: false, subquery, alias: None, sample: None })?;
+        let (subquery, text) = match called_in_from(&relation) {
+            Some((name, args)) if name == MATCH_RECOGNIZE => match args.as_slice() {
+                [ast::Expr::Subquery(subquery), ast::Expr::Value(text)] => {
+                    (subquery, text.value.clone().into_string().unwrap_or_default())
+                }
+                _ => return Err(SqlError::internal("MATCH_RECOGNIZE is a function of a table and a text").into()),
+            },
+            _ => return Ok(RelationPlanning::Original(Box::new(relation))),
+        };
+        let clause = Clause::of_text(&text)?;
+        let input = context.plan(table_of(subquery))?;
+        let alias = alias.clone();
         let plan = Planning { context, input }.plan(clause)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
     }
