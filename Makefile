@@ -5,6 +5,7 @@
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
 #   make laws | slt | tpch | flights      one family of tests
 #   make lint                     formatting and clippy
+#   make picture                  the picture of the demo in the README (docs/demo.svg)
 #   make expectations             fill in tests/slt from PostgreSQL 15 (needs its binaries and `pip install psycopg[binary]`)
 
 CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -13,7 +14,7 @@ CARGO ?= cargo
 VENV ?= $(CARGO_TARGET_DIR)/venv
 BIN := $(CARGO_TARGET_DIR)/release
 
-.PHONY: help demo build test laws slt tpch flights lint fmt expectations doc
+.PHONY: help demo build test laws slt tpch flights lint fmt expectations doc picture
 .DEFAULT_GOAL := help
 
 help:
@@ -56,6 +57,10 @@ fmt:
 
 expectations: $(VENV)/ready
 	$(VENV)/bin/python tools/slt_expect.py
+
+picture: build $(VENV)/ready
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r tools/requirements.txt
+	$(VENV)/bin/python tools/demo_picture.py --anabranch $(BIN)/anabranch --out docs/demo.svg
 
 doc:
 	$(CARGO) doc --workspace --no-deps

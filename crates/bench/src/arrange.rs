@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use anabranch_batch::Time;
 use clap::Args;
-use timely::worker::Worker;
 
 use crate::compare::{self, Common, Figures, Side};
 use crate::rows::{Pairs, TimesOf, batch, rounds_ahead};
@@ -117,20 +116,20 @@ impl Measured {
 }
 
 /// Steps with nothing to do, for merges to finish.
-pub fn idle(worker: &mut Worker) {
+pub fn idle(mut step: impl FnMut()) {
     for _ in 0..IDLE_STEPS {
         std::thread::sleep(IDLE_PAUSE);
-        worker.step();
+        step();
     }
 }
 
 fn run_ours(case: &Case) -> Figures {
     let case = case.clone();
-    timely::execute_directly(move |worker| {
+    ours::directly(move |worker| {
         let mut measured = Measured::start();
         let mut input = ours::Input::new(2);
-        let mut reader =
-            worker.dataflow::<Time, _, _>(|scope| ours::arrange_by_key(input.open(scope, ours::BEFORE)).reader);
+        let (mut reader, _) =
+            worker.dataflow("measured", |scope| ours::arrange_by_key(input.open(scope, ours::BEFORE)).reader);
         let mut pairs = Pairs::new(u64::MAX, u64::MAX);
         let (mut time, mut left) = (0, case.rows);
         while left > 0 {
@@ -156,7 +155,7 @@ fn run_ours(case: &Case) -> Figures {
             input.push(&batch(&pairs.take_rows(1), time - 1, TimesOf::Batch), time);
             ours::settle(worker, &mut reader, time);
         }
-        idle(worker);
+        idle(|| worker.step());
         let figures = measured.finish(&case, loaded, peak);
         input.advance(anabranch_batch::END);
         drop((input, reader));

@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 
 use anabranch_arrangement::{NullKeys, Reader};
 use anabranch_batch::{END, Time};
-use anabranch_operators::Scope;
-use anabranch_operators::import::{Content, StreamImport, import, no_horizon};
-use anabranch_operators::join::{JoinSpec, join};
-use anabranch_operators::runs::{Arranged, Runs, RunsImport};
-use anabranch_operators::stage::Stage;
+use anabranch_flow::Scope;
+use anabranch_flow::import::{Content, StreamImport, import, no_horizon};
+use anabranch_flow::runs::{Arranged, Runs, RunsImport};
+use anabranch_flow::worker::{Dataflow, Worker};
+use anabranch_operators::relational::join::{JoinSpec, join};
+use anabranch_operators::stateless::filter_project::Stage;
 use clap::Args;
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::operators::probe::{Handle, Probe};
-use timely::worker::Worker;
 
 use crate::compare::{self, Common, Figures, Side};
 use crate::join::{LOAD_ROWS, changed_rows, loaded_rows};
@@ -104,10 +104,10 @@ pub fn take_samples(mut sample: impl FnMut(Install) -> (usize, f64)) -> Figures 
 
 fn run_ours(case: &Case) -> Figures {
     let case = case.clone();
-    timely::execute_directly(move |worker| {
+    ours::directly(move |worker| {
         let mut input = ours::Input::new(2);
-        let mut reader =
-            worker.dataflow::<Time, _, _>(|scope| ours::arrange_by_key(input.open(scope, ours::BEFORE)).reader);
+        let (mut reader, _) =
+            worker.dataflow("measured", |scope| ours::arrange_by_key(input.open(scope, ours::BEFORE)).reader);
         let mut time = 0;
         let mut load = |worker: &mut Worker, rows: &[(u64, u64)], time: Time| {
             input.push(&batch(rows, time, TimesOf::Batch), time + 1);
@@ -124,11 +124,10 @@ fn run_ours(case: &Case) -> Figures {
         }
         let mut keys = Numbers::new(3, case.rows as u64);
         let figures = take_samples(|install| {
-            let index = worker.next_dataflow_index();
             let before = allocator::live_bytes();
-            let rows = installed(worker, install, &reader, &mut keys, time);
+            let (rows, dataflow) = installed(worker, install, &reader, &mut keys, time);
             let added = allocator::live_bytes() - before;
-            worker.drop_dataflow(index);
+            worker.drop_dataflow(dataflow);
             (rows, added)
         });
         input.advance(END);
@@ -139,7 +138,7 @@ fn run_ours(case: &Case) -> Figures {
 /// An operator that is handed the runs of an arrangement, and does nothing with them.
 fn import_runs(scope: Scope<'_>, reader: &Reader) -> Handle<Time> {
     let mut listener = reader.listen(None);
-    let runs = source::<_, NoopBuilder<Vec<()>>, _, _>(scope, "Import", move |capability, _| {
+    let runs = source::<_, NoopBuilder<Vec<()>>, _, _>(scope.timely(), "Import", move |capability, _| {
         let mut capability = Some(capability);
         move |_| {
             if let Some(mut held) = capability.take() {
@@ -153,7 +152,13 @@ fn import_runs(scope: Scope<'_>, reader: &Reader) -> Handle<Time> {
 }
 
 /// Installs, and steps until all is out.
-fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut Numbers, upper: Time) -> usize {
+fn installed(
+    worker: &mut Worker,
+    install: Install,
+    reader: &Reader,
+    keys: &mut Numbers,
+    upper: Time,
+) -> (usize, Dataflow) {
     let as_of = upper - 1;
     let rows = match install {
         Install::Join(rows) => rows,
@@ -163,10 +168,10 @@ fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut 
     if rows > 0 {
         input.advance(as_of);
     }
-    let (probe, counted) = worker.dataflow::<Time, _, _>(|scope| match install {
+    let ((probe, counted), dataflow) = worker.dataflow("measured", |scope| match install {
         Install::Import => (import_runs(scope, reader), None),
         Install::Join(_) => {
-            let changed = ours::arrange_by_key(input.open(scope, as_of - 1));
+            let changed = ours::arrange_by_key(input.open(scope.clone(), as_of - 1));
             let runs = RunsImport { scope, name: "rows".to_owned(), errors: None, as_of, horizon: no_horizon() };
             let arranged = Arranged { reader: reader.clone(), runs: Runs::Import(runs) };
             let spec = JoinSpec {
@@ -199,5 +204,5 @@ fn installed(worker: &mut Worker, install: Install, reader: &Reader, keys: &mut 
         input.push(&batch(&changed_rows(keys, rows), as_of, TimesOf::Batch), upper);
     }
     worker.step_while(|| probe.less_than(&upper));
-    counted.map_or(0, |rows| rows.get())
+    (counted.map_or(0, |rows| rows.get()), dataflow)
 }

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::{END, Time};
-use anabranch_operators::join::{JoinSpec, join};
-use anabranch_operators::stage::Stage;
+use anabranch_operators::relational::join::{JoinSpec, join};
+use anabranch_operators::stateless::filter_project::Stage;
 use clap::Args;
 
 use crate::compare::{self, Common, Figures, Side};
@@ -93,9 +93,9 @@ pub fn measure_rounds(rows: usize, figures: &mut Figures, mut round: impl FnMut(
 
 fn run_ours(case: &Case) -> Figures {
     let case = case.clone();
-    timely::execute_directly(move |worker| {
+    ours::directly(move |worker| {
         let (mut left, mut right) = (ours::Input::new(2), ours::Input::new(2));
-        let (probe, pairs) = worker.dataflow::<Time, _, _>(|scope| {
+        let ((probe, pairs), _) = worker.dataflow("measured", |scope| {
             let changed = ours::arrange_by_key(left.open(scope, ours::BEFORE));
             let loaded = ours::arrange_by_key(right.open(scope, ours::BEFORE));
             let spec = JoinSpec {

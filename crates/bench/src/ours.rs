@@ -5,17 +5,22 @@ use std::rc::Rc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Batch, Time};
-use anabranch_operators::Scope;
-use anabranch_operators::chain::Chain;
-use anabranch_operators::import::{Content, StreamImport, import, no_horizon};
-use anabranch_operators::relay::Relay;
-use anabranch_operators::runs::Arranged;
+use anabranch_flow::Scope;
+use anabranch_flow::chain::Chain;
+use anabranch_flow::import::{Content, StreamImport, import, no_horizon};
+use anabranch_flow::relay::Relay;
+use anabranch_flow::runs::Arranged;
+use anabranch_flow::worker::Worker;
 use arrow::datatypes::DataType;
 use timely::dataflow::operators::probe::{Handle, Probe};
-use timely::worker::Worker;
 
 /// Loaded rows have later times than this.
 pub const BEFORE: Time = -1;
+
+/// Measures with one worker, on this thread.
+pub fn directly<R>(measure: impl FnOnce(&mut Worker) -> R) -> R {
+    measure(&mut Worker::on_this_thread())
+}
 
 /// A collection that rows are pushed into.
 pub struct Input {
@@ -71,5 +76,5 @@ pub fn count_rows(rows: Chain<'_>) -> (Handle<Time>, Rc<Cell<usize>>) {
     let count = Rc::new(Cell::new(0));
     let counter = Rc::clone(&count);
     let counted = rows.then("Count", move |batch, _| counter.set(counter.get() + batch.len()));
-    (counted.into_stream().probe().0, count)
+    (counted.into_stream().into_timely().probe().0, count)
 }

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, END, Time};
+use anabranch_flow::tactic::Timed;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
-use anabranch_operators::multiplicity::{Multiplicity, Operation};
-use anabranch_operators::tactic::Timed;
-use anabranch_operators::top_k::{TopK, TopKSpec};
+use anabranch_operators::ordered::top_k::{TopK, TopKSpec};
+use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 use arrow::datatypes::DataType;
 use clap::{Args, ValueEnum};
 
@@ -151,9 +151,9 @@ pub fn named(case: &Case, figures: BTreeMap<String, f64>) -> Figures {
 
 fn run_ours(case: &Case) -> Figures {
     let case = case.clone();
-    timely::execute_directly(move |worker| {
+    ours::directly(move |worker| {
         let mut input = ours::Input::new(if matches!(case.verb, Verb::Count | Verb::Distinct) { 1 } else { 2 });
-        let (probe, rows_out) = worker.dataflow::<Time, _, _>(|scope| {
+        let ((probe, rows_out), _) = worker.dataflow("measured", |scope| {
             let rows = input.open(scope, ours::BEFORE);
             ours::count_rows(rows.then_timed("reduce", vec![0], tactic(case.verb), None))
         });
@@ -187,7 +187,7 @@ fn tactic(verb: Verb) -> Box<dyn Timed> {
         Verb::Count => aggregate(Function::Count, None, DataType::Int64),
         Verb::Sum => aggregate(Function::Sum, Some(1), DataType::Decimal128(38, 0)),
         Verb::Min => aggregate(Function::Min, Some(1), DataType::UInt64),
-        Verb::Distinct => Box::new(Multiplicity::new(Operation::Distinct, vec![DataType::UInt64])),
+        Verb::Distinct => Box::new(SetOperation::new(Operation::Distinct, vec![DataType::UInt64])),
         Verb::Top10 => Box::new(TopK::new(TopKSpec {
             group: vec![0],
             order: vec![(1, Direction { descending: false, nulls_first: false })],

@@ -5,8 +5,8 @@
 //!
 //! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130 interrupted.
 //!
-//! Reading order: [`arguments`], [`host`], [`run`] (one statement, from text to printed answer), [`output`], [`progress`],
-//! [`signals`], [`script`], [`shell`], [`demo`].
+//! Reading order: [`arguments`], [`host`], [`run`] (one statement, from text to printed answer), [`output`], [`target`], [`progress`],
+//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -19,6 +19,8 @@ mod run;
 mod script;
 mod shell;
 mod signals;
+mod target;
+mod terminal;
 
 use std::{
     io::{IsTerminal, stdin},

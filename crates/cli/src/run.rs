@@ -3,7 +3,7 @@
 //! Answers go to standard output, everything else (errors, notices, times, progress) to standard error.
 
 use std::{
-    io::{self, BufWriter, ErrorKind as IoErrorKind, Write, stdout},
+    io::{self, ErrorKind as IoErrorKind, Write, stdout},
     process::ExitCode,
     sync::{
         Arc,
@@ -13,13 +13,15 @@ use std::{
 };
 
 use anabranch_engine::{Error, ErrorKind, Rows};
+use serde_json::json;
 
 use crate::{
     arguments::Arguments,
     host::{Done, Host, Reply, gone},
-    output::{Format, Stream, write_rows},
+    output::{Format, Layout, Stream, write_rows},
     progress::{ProgressLine, REDRAWN_EVERY},
     signals::Running,
+    target::Target,
 };
 
 /// How a run ended, as scripts see it.
@@ -46,8 +48,14 @@ pub(crate) struct Runner<'a> {
     pub format: Format,
     pub timer: bool,
     pub quiet: bool,
-    /// Rows of a table shown at most.
-    pub rows_max: usize,
+    /// How tables are drawn.
+    pub layout: Layout,
+    /// Where answers go.
+    pub target: Target,
+    /// Whether a line tells the end of each statement: a program reads, and sends more when it comes.
+    pub marks_ends: bool,
+    /// Rows of the last answer of the statement that runs.
+    answered: Option<usize>,
 }
 
 /// Where a statement stands.
@@ -58,6 +66,8 @@ pub(crate) struct Place<'a> {
     pub start: usize,
     /// Its name, if it is a file's.
     pub file: Option<&'a str>,
+    /// Lines of the file before the text.
+    pub lines_before: usize,
 }
 
 impl<'a> Runner<'a> {
@@ -67,7 +77,10 @@ impl<'a> Runner<'a> {
             format: arguments.format(),
             timer: arguments.timer,
             quiet: arguments.quiet,
-            rows_max: usize::MAX,
+            layout: Layout::default(),
+            target: Target::Plain,
+            marks_ends: false,
+            answered: None,
         }
     }
 
@@ -75,8 +88,12 @@ impl<'a> Runner<'a> {
     pub(crate) fn run(&mut self, text: &str, place: &Place<'_>) -> Status {
         let started = Instant::now();
         let result = self.try_run(text);
+        let end = match &result {
+            Ok(tag) => json!({ "done": tag }),
+            Err(error) => json!({ "error": error.message, "hint": error.hint }),
+        };
         let status = match result {
-            Ok(()) => Status::Good,
+            Ok(_) => Status::Good,
             Err(error) if error.kind == ErrorKind::Cancelled => {
                 eprintln!("interrupted");
                 Status::Interrupted
@@ -86,33 +103,44 @@ impl<'a> Runner<'a> {
                 Status::Failed
             }
         };
+        if self.marks_ends
+            && let Err(error) = checked(writeln!(stdout(), "{end}").and_then(|()| stdout().flush()))
+        {
+            eprintln!("{}", error.render(""));
+            return Status::Failed;
+        }
         if self.timer {
             eprintln!("Time: {}", duration(started.elapsed()));
         }
         status
     }
 
-    fn try_run(&mut self, text: &str) -> Result<(), Error> {
+    /// Runs the statement, and returns what it did: `INSERT 0 3`, `SELECT 12`.
+    fn try_run(&mut self, text: &str) -> Result<String, Error> {
         let script: Arc<str> = Arc::from(text);
+        let mut did = String::new();
         for statement in anabranch_sql::parse(text)? {
             let running = Running::start();
+            self.answered = None;
             let replies = self.host.begin(script.clone(), statement)?;
             let done = self.print(&replies)?;
             drop(running);
+            did = self.answered.map_or(did, |rows| format!("SELECT {rows}"));
             if let Some(Done { tag, detail }) = done {
                 if self.format == Format::Table && !self.quiet {
-                    checked(writeln!(stdout(), "{tag}"))?;
+                    checked(self.target.stream(|out| writeln!(out, "{tag}")))?;
                 }
                 if let Some(detail) = detail {
                     eprintln!("notice: {detail}");
                 }
+                did = tag;
             }
         }
-        Ok(())
+        Ok(did)
     }
 
     /// Prints replies until the statement is finished.
-    fn print(&self, replies: &Receiver<Reply>) -> Result<Option<Done>, Error> {
+    fn print(&mut self, replies: &Receiver<Reply>) -> Result<Option<Done>, Error> {
         let mut progress = ProgressLine::start();
         let mut stream = Stream::new(self.format);
         loop {
@@ -127,37 +155,37 @@ impl<'a> Runner<'a> {
             progress.clear();
             match reply {
                 Reply::Rows(rows) => self.print_rows(&rows)?,
-                Reply::Subscribed(schema) => checked(stream.start(&mut stdout(), &schema))?,
-                Reply::Changes(batch) => {
-                    let mut out = BufWriter::new(stdout().lock());
-                    checked(stream.write(&mut out, &batch).and_then(|()| out.flush()))?;
-                }
+                Reply::Subscribed(schema) => checked(self.target.stream(|out| stream.start(out, &schema)))?,
+                Reply::Changes(batch) => checked(self.target.stream(|out| stream.write(out, &batch)))?,
                 Reply::Complete(time) => self.print_complete(time)?,
                 Reply::Finished(result) => return result,
             }
         }
     }
 
-    fn print_rows(&self, rows: &Rows) -> Result<(), Error> {
-        let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
-        checked(write_rows(&mut out, self.format, rows, self.rows_max).and_then(|()| out.flush()))?;
+    fn print_rows(&mut self, rows: &Rows) -> Result<(), Error> {
+        let (format, layout) = (self.format, self.layout);
+        let write = |out: &mut dyn Write, layout: &Layout| write_rows(out, format, rows, layout);
+        checked(self.target.write(format, &layout, write))?;
         rows.notices.iter().for_each(|notice| eprintln!("notice: {notice}"));
+        self.answered = Some(rows.num_rows());
         Ok(())
     }
 
-    fn print_complete(&self, time: i64) -> Result<(), Error> {
-        checked(match self.format {
-            Format::Json | Format::Jsonl => writeln!(stdout(), "{{\"progress\":{time}}}"),
-            Format::Table => writeln!(stdout(), "(complete before {time})"),
+    fn print_complete(&mut self, time: i64) -> Result<(), Error> {
+        let format = self.format;
+        checked(self.target.stream(|out| match format {
+            Format::Json | Format::Jsonl => writeln!(out, "{{\"progress\":{time}}}"),
+            Format::Table => writeln!(out, "(complete before {time})"),
             Format::Csv | Format::Markdown => Ok(()),
-        })
+        }))
     }
 }
 
 /// A reader that went away (`anabranch .. | head`) ends the program without a word, as it does for other tools.
-pub(crate) fn checked(result: io::Result<()>) -> Result<(), Error> {
+pub(crate) fn checked<T>(result: io::Result<T>) -> Result<T, Error> {
     match result {
-        Ok(()) => Ok(()),
+        Ok(value) => Ok(value),
         Err(problem) if problem.kind() == IoErrorKind::BrokenPipe => std::process::exit(0),
         Err(problem) => Err(Error::unavailable(format!("cannot write the answer: {problem}"))),
     }
@@ -170,7 +198,8 @@ pub(crate) fn report(mut error: Error, place: &Place<'_>) {
     match place.file {
         Some(file) => {
             let at = error.position.unwrap_or(place.start).min(place.script.len());
-            let line = place.script.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            let line =
+                place.script.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1 + place.lines_before;
             eprintln!("{file}:{line}: {rendered}");
         }
         None => eprintln!("{rendered}"),

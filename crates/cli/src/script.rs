@@ -1,17 +1,18 @@
 //! Texts of several statements: `-c`, `-f` and pipes.
 //!
-//! Statements are parsed and run one by one, so those before an error are done. Without `--keep-going` the first error
-//! ends the run; an interrupt always does.
+//! Statements are parsed and run one by one, so those before an error are done. Statements of a pipe
+//! run as they arrive. Without `--keep-going` the first error ends the run; an interrupt always does.
 
 use std::{
     fs,
-    io::{Read, stdin},
+    io::{self, BufRead, stdin},
     path::PathBuf,
 };
 
 use anabranch_engine::Error;
 
 use crate::{
+    output::Format,
     progress::thousands,
     run::{Place, Runner, Status},
     shell,
@@ -56,31 +57,89 @@ fn run_texts(runner: &mut Runner<'_>, texts: Vec<Text>, keep_going: bool) -> Sta
 
 /// Runs a file, or standard input for `-`.
 pub(crate) fn run_file(runner: &mut Runner<'_>, path: &PathBuf, keep_going: bool) -> Status {
-    let standard = path.as_os_str() == "-";
-    let mut text = String::new();
-    let read = if standard {
-        stdin().read_to_string(&mut text).map(|_| ())
-    } else {
-        fs::read_to_string(path).map(|read| text = read)
-    };
-    if let Err(problem) = read {
-        let name = if standard { "standard input".into() } else { path.display().to_string() };
-        eprintln!("{}", Error::unavailable(format!("cannot read {name}: {problem}")).render(""));
-        return Status::Failed;
+    if path.as_os_str() == "-" {
+        return run_input(runner, stdin().lock(), keep_going);
     }
-    let name = if standard { "stdin".into() } else { path.display().to_string() };
-    run_text(runner, &text, Some(&name), keep_going)
+    let name = path.display().to_string();
+    match fs::read_to_string(path) {
+        Ok(text) => run_text(runner, without_mark(&text), Some(&name), keep_going),
+        Err(problem) => cannot_read(&name, &problem),
+    }
 }
 
-/// Runs every statement of a text.
-pub(crate) fn run_text(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going: bool) -> Status {
+/// Runs statements as they arrive: each when its `;` has been read, the last one at the end.
+fn run_input(runner: &mut Runner<'_>, mut input: impl BufRead, keep_going: bool) -> Status {
+    runner.marks_ends = matches!(runner.format, Format::Json | Format::Jsonl);
+    let (mut pending, mut line) = (String::new(), String::new());
+    let mut lines_before = 0;
     let mut failed = false;
-    for range in anabranch_sql::split(text).statements {
-        let place = Place { script: text, start: range.start, file };
-        match runner.run(&text[range], &place) {
+    loop {
+        line.clear();
+        let is_end = match input.read_line(&mut line) {
+            Ok(read) => read == 0,
+            Err(problem) => return cannot_read("standard input", &problem),
+        };
+        pending.push_str(if lines_before == 0 && pending.is_empty() { without_mark(&line) } else { &line });
+        // A statement ends with a `;`, so other lines need not be looked through.
+        let is_due = is_end || line.contains(';') || shell::is_command(pending.trim_start());
+        if !is_due || !(is_end || anabranch_sql::split(&pending).complete || shell::is_command(pending.trim_start())) {
+            continue;
+        }
+        match run_part(runner, &pending, Some("stdin"), keep_going, lines_before) {
             Status::Good => {}
             Status::Failed if keep_going => failed = true,
             stop => return stop,
+        }
+        lines_before += pending.matches('\n').count();
+        pending.clear();
+        if is_end {
+            return if failed { Status::Failed } else { Status::Good };
+        }
+    }
+}
+
+/// The text without the mark of UTF-8 that some editors put in front.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+fn cannot_read(name: &str, problem: &io::Error) -> Status {
+    eprintln!("{}", Error::unavailable(format!("cannot read {name}: {problem}")).render(""));
+    Status::Failed
+}
+
+/// Runs every statement of a text, and the shell's commands that stand on lines of their own.
+pub(crate) fn run_text(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going: bool) -> Status {
+    run_part(runner, text, file, keep_going, 0)
+}
+
+/// As [`run_text`], for a part of a file.
+fn run_part(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going: bool, lines_before: usize) -> Status {
+    let mut failed = false;
+    let mut from = 0;
+    while from < text.len() {
+        let rest = from;
+        from = text.len();
+        for range in anabranch_sql::split(&text[rest..]).statements {
+            let range = rest + range.start..rest + range.end;
+            let is_command = shell::is_command(&text[range.clone()]);
+            let status = if is_command {
+                // A command ends with its line; what the splitter took for the same statement is what follows.
+                let line = text[range.start..].lines().next().unwrap_or_default();
+                from = range.start + line.len();
+                shell::run_command(runner, line)
+            } else {
+                let place = Place { script: text, start: range.start, file, lines_before };
+                runner.run(&text[range], &place)
+            };
+            match status {
+                Status::Good => {}
+                Status::Failed if keep_going => failed = true,
+                stop => return stop,
+            }
+            if is_command {
+                break;
+            }
         }
     }
     if failed { Status::Failed } else { Status::Good }

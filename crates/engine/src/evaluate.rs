@@ -3,9 +3,9 @@
 //! The same expressions as in a dataflow, so a SELECT and a view agree; only a row error is at once the statement's.
 
 use anabranch_batch::Batch;
+use anabranch_flow::tactic::Output;
 use anabranch_operators::expression::ExpressionRef;
-use anabranch_operators::stage::Stage;
-use anabranch_operators::tactic::Output;
+use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_plan::Plan;
 use arrow::array::AsArray;
 use arrow::datatypes::FieldRef;

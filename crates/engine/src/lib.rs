@@ -54,7 +54,7 @@ mod spool;
 
 pub use anabranch_arrangement::MergeEffort;
 pub use anabranch_batch::{Diff, Time, Times};
-pub use anabranch_operators::steps::StepStats;
+pub use anabranch_flow::steps::StepStats;
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
 pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_flow::tactic::{Output, Timed};
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
-use anabranch_operators::tactic::{Output, Timed};
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::{Batch, Diffs, Times, Until};
-use anabranch_operators::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 use anabranch_operators::temporal::absent::Absent;
 use anabranch_operators::temporal::join::Join;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array};

@@ -16,14 +16,15 @@ pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
         Verb::Bounds { .. } => "Bounds".to_string(),
         Verb::Shift { ticks } => format!("Shift by {ticks}"),
         Verb::Duration { ticks } => format!("Duration {}", ticks_text(*ticks)),
-        Verb::Lifetime { start, duration, ends } => {
+        Verb::Lifetime { start, duration, ends, back } => {
             let start = start.iter().map(|column| format!(" start {}", input(column)));
             let duration = duration.iter().map(|column| format!(" duration {}", input(column)));
             let ends = match ends {
                 Ends::Dropped => "",
                 Ends::Kept => ", end edges kept",
             };
-            format!("Lifetime{}{ends}", start.chain(duration).collect::<String>())
+            let back = if *back == 0 { String::new() } else { format!(", back by {back} at most") };
+            format!("Lifetime{}{ends}{back}", start.chain(duration).collect::<String>())
         }
         Verb::Hopping(windows) if windows.size == windows.period => format!("Tumbling {}", windows_text(windows)),
         Verb::Hopping(windows) => format!("Hopping {}", windows_text(windows)),

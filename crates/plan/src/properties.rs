@@ -82,7 +82,7 @@ impl Properties {
                 Properties { duration: Some(*ticks), interval_free, unique, ..self }
             }
             Verb::Hopping(windows) => Properties {
-                duration: (windows.size % windows.period == 0).then_some(windows.size),
+                duration: windows.reported_ticks(),
                 hop: Some(windows.period),
                 sorted: self.sorted && self.duration.is_some(),
                 bounded,

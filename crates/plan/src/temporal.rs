@@ -46,6 +46,8 @@ pub enum Verb {
         duration: Option<usize>,
         /// What becomes of end edges.
         ends: Ends,
+        /// How many ticks a new start may lie before the old one; not negative.
+        back: i64,
     },
     /// Hopping windows, closed on the right, reported when they have closed. One input.
     Hopping(Windows),
@@ -144,6 +146,14 @@ pub struct Windows {
     pub period: i64,
     /// Some window's start.
     pub offset: i64,
+}
+
+impl Windows {
+    /// How long a hopping window reports every event, if that is one number: the size, of windows
+    /// apart and of windows of a whole number of hops.
+    pub fn reported_ticks(&self) -> Option<i64> {
+        (self.size <= self.period || self.size % self.period == 0).then_some(self.size)
+    }
 }
 
 /// What becomes of end edges when durations are computed.

@@ -19,7 +19,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::pass::Chosen;
 use crate::passes::plan::clock::Clock;
 use crate::passes::plan::optimise;
-use crate::passes::tree::{on_close, output_names};
+use crate::passes::tree::{on_close, set_output_names};
 use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
@@ -144,7 +144,7 @@ impl<'a> Planner<'a> {
     /// Column names and the optimised plan of DataFusion.
     fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
         let plan = context.logical(query)?;
-        let names = column_names(query, &plan);
+        let names = column_names(query, &plan, self.catalog);
         Ok((names, optimise(plan, &context.config(), clock, context.chosen())?))
     }
 
@@ -204,17 +204,9 @@ pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
 }
 
 /// The names PostgreSQL gives to the columns of a query.
-fn column_names(query: &ast::Query, plan: &LogicalPlan) -> Vec<String> {
-    let fields = plan.schema().fields();
-    let mut names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-    let (front, back) = output_names(query);
-    let n = names.len();
-    for (i, name) in front.into_iter().enumerate().take(n) {
-        names[i] = name.unwrap_or_else(|| names[i].clone());
-    }
-    for (i, name) in back.into_iter().enumerate().take(n) {
-        names[n - 1 - i] = name.unwrap_or_else(|| names[n - 1 - i].clone());
-    }
+fn column_names(query: &ast::Query, plan: &LogicalPlan, catalog: &dyn Catalog) -> Vec<String> {
+    let mut names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    set_output_names(&mut names, query, catalog);
     names
 }
 

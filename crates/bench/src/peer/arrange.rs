@@ -88,7 +88,7 @@ fn load<Tr: Trace + TraceReader<Time = u64> + 'static>(
         input.send_batch(&mut peer_rows(&pairs.take_rows(1), time - 1, TimesOf::Batch, |key, value| ((key, value), 1)));
         settle(worker, &mut input, &mut trace, probe, time);
     }
-    idle(worker);
+    idle(|| _ = worker.step());
     measured.finish(case, loaded, peak)
 }
 

@@ -20,10 +20,11 @@ use anabranch_sql::{Parsed, statement::Statement};
 use crate::{
     arguments::Demo,
     host::Host,
-    output::{Format, write_rows},
+    output::{Format, Layout, write_rows},
     progress::thousands,
     run::{Place, Status, checked, duration, report},
     signals,
+    terminal::{self, Keys, Wish},
 };
 use exhibits::{Exhibit, exhibits};
 use screen::Screen;
@@ -52,7 +53,7 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     let statements = match anabranch_sql::parse(&text) {
         Ok(statements) => statements,
         Err(error) => {
-            report(error.into(), &Place { script: &text, start: 0, file: Some(&name) });
+            report(error.into(), &Place { script: &text, start: 0, file: Some(&name), lines_before: 0 });
             return Ok(Status::Failed);
         }
     };
@@ -63,13 +64,16 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     let started = Instant::now();
     let paced = paced_sources(&statements);
     if let Err(error) = start(&host, &text, statements, rate.clone())? {
-        report(error, &Place { script: &text, start: 0, file: Some(&name) });
+        report(error, &Place { script: &text, start: 0, file: Some(&name), lines_before: 0 });
         return Ok(Status::Failed);
     }
     checked(writeln!(stdout(), "{} standing queries installed in {}.\n", exhibits.len(), duration(started.elapsed())))?;
     let streaming = Instant::now();
-    watch(&host, &exhibits, terminal, streaming)?;
-    let settled = host.call(Session::wait)?;
+    let end = watch(&host, &exhibits, terminal, streaming)?;
+    if end == End::Interrupted {
+        return Ok(Status::Interrupted);
+    }
+    let settled = if end == End::Read { host.call(Session::wait)? } else { Ok(()) };
     let elapsed = streaming.elapsed();
     let last = look(&host, &exhibits, None)?;
     finish(&exhibits, &last)?;
@@ -128,12 +132,24 @@ fn start(host: &Host, text: &str, mut statements: Vec<Parsed>, rate: String) -> 
     })
 }
 
-/// Shows the answers until no source reads any more.
-fn watch(host: &Host, exhibits: &[Exhibit], terminal: bool, started: Instant) -> Result<(), Error> {
+/// Why watching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// No source reads any more.
+    Read,
+    /// `q` was pressed.
+    Left,
+    /// Ctrl-C was pressed.
+    Interrupted,
+}
+
+/// Shows the answers until no source reads any more, or a key ends the demo.
+fn watch(host: &Host, exhibits: &[Exhibit], terminal: bool, started: Instant) -> Result<End, Error> {
     let mut screen = Screen::new();
     let mut shown = Instant::now();
+    let keys = terminal.then(Keys::listen);
     loop {
-        let snapshot = look(host, exhibits, Some(screen.rows(exhibits.len())))?;
+        let snapshot = look(host, exhibits, Some(screen.measure()))?;
         let reading = snapshot.sources.iter().any(|source| source.state == SourceState::Running);
         if terminal {
             checked(screen.draw(exhibits, &snapshot, started.elapsed()))?;
@@ -141,10 +157,24 @@ fn watch(host: &Host, exhibits: &[Exhibit], terminal: bool, started: Instant) ->
             checked(screen::print_plain(exhibits, &snapshot, started.elapsed()))?;
             shown = Instant::now();
         }
-        if !reading {
-            return if terminal { checked(screen.clear()) } else { Ok(()) };
+        let end = match &keys {
+            _ if !reading => Some(End::Read),
+            Some(keys) => match checked(keys.wait(REDRAWN_EVERY))? {
+                Some(Wish::Leave) => Some(End::Left),
+                Some(Wish::Interrupt) => Some(End::Interrupted),
+                None => None,
+            },
+            None => {
+                std::thread::sleep(REDRAWN_EVERY);
+                None
+            }
+        };
+        if let Some(end) = end {
+            if terminal {
+                checked(screen.clear())?;
+            }
+            return Ok(end);
         }
-        std::thread::sleep(REDRAWN_EVERY);
     }
 }
 
@@ -158,11 +188,13 @@ fn look(host: &Host, exhibits: &[Exhibit], rows_max: Option<usize>) -> Result<Sn
 }
 
 fn finish(exhibits: &[Exhibit], last: &Snapshot) -> Result<(), Error> {
+    let width = stdout().is_terminal().then(|| terminal::columns_and_lines().0);
+    let layout = &Layout { width, ..Layout::default() };
     let mut out = stdout().lock();
     for (exhibit, answer) in exhibits.iter().zip(&last.answers) {
         checked(writeln!(out, "{}", exhibit.title))?;
         match answer {
-            Ok(rows) => checked(write_rows(&mut out, Format::Table, rows, usize::MAX).and_then(|()| writeln!(out)))?,
+            Ok(rows) => checked(write_rows(&mut out, Format::Table, rows, layout).and_then(|()| writeln!(out)))?,
             Err(error) => checked(writeln!(out, "{}\n", error.render("")))?,
         }
     }

@@ -1,13 +1,12 @@
 //! Drawing in place on a terminal, and plain snapshots for pipes.
 //!
-//! A frame is one write: up to its first line, then each line wiped and written anew, with wrapping off so that a long line
-//! takes one line. The cursor is never hidden, so the program can end at any moment and leave the terminal as it was. When
-//! the views do not fit the height, they take turns.
+//! A frame is one write: up to its first line, then each line wiped and written anew. Lines are laid
+//! out for the terminal's width, asked anew for each frame, so no number is ever cut. The cursor is
+//! never hidden, so the program can end at any moment and leave the terminal as it was. Views that do
+//! not fit the height take turns.
 
 use std::{
-    fs::File,
     io::{self, Write, stdout},
-    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -15,78 +14,131 @@ use anabranch_engine::{Error, Rows, SourceState, SourceStatus};
 
 use super::{Exhibit, Snapshot};
 use crate::{
-    output::{Format, write_rows},
+    output::{Layout, shortened, table_lines},
     progress::{share, thousands},
     run::duration,
+    terminal,
 };
 
 /// Lines of a view besides its rows: title, column names, rule, blank.
 const FRAMING: usize = 4;
-/// Lines of a frame besides views.
+/// Lines of a frame besides views: heading, blank, and the line at the bottom.
 const HEADER: usize = 3;
 const ROWS_MIN: usize = 3;
-const ROWS_MAX: usize = 10;
 /// How long views that take turns stay.
 const TURN: Duration = Duration::from_secs(3);
 
 /// See the module.
 pub(super) struct Screen {
-    height: usize,
-    /// Lines of the last frame.
+    columns: usize,
     lines: usize,
+    /// Lines of the last frame.
+    drawn: usize,
 }
 
 impl Screen {
     pub(super) fn new() -> Screen {
-        Screen { height: height(), lines: 0 }
+        let (columns, lines) = terminal::columns_and_lines();
+        Screen { columns, lines, drawn: 0 }
     }
 
-    /// Rows of each view that fit.
-    pub(super) fn rows(&self, views: usize) -> usize {
-        let each = self.height.saturating_sub(HEADER + 1) / views.max(1);
-        each.saturating_sub(FRAMING).clamp(ROWS_MIN, ROWS_MAX)
+    /// Takes over the terminal's present size. Returns the rows of a view that can ever be shown, and
+    /// one more, which tells that there are more.
+    pub(super) fn measure(&mut self) -> usize {
+        let (columns, lines) = terminal::columns_and_lines();
+        // A narrower terminal has wrapped the last frame: its first line may be anywhere.
+        if columns < self.columns && self.drawn > 0 {
+            self.drawn = lines;
+        }
+        (self.columns, self.lines) = (columns, lines);
+        lines + 1
     }
 
     /// Draws a frame over the last one.
     pub(super) fn draw(&mut self, exhibits: &[Exhibit], snapshot: &Snapshot, elapsed: Duration) -> io::Result<()> {
-        let rows = self.rows(exhibits.len());
-        let fitting = (self.height.saturating_sub(HEADER + 1) / (rows + FRAMING)).max(1);
+        let room = self.lines.saturating_sub(HEADER + 1);
+        let fitting = (room / (ROWS_MIN + FRAMING)).clamp(1, exhibits.len().max(1));
         let pages = exhibits.len().div_ceil(fitting).max(1);
         let page = (elapsed.as_secs() / TURN.as_secs()) as usize % pages;
-        let mut lines = vec![format!("\x1b[1m{}\x1b[0m", heading(snapshot, elapsed)), String::new()];
-        for (exhibit, answer) in exhibits.iter().zip(&snapshot.answers).skip(page * fitting).take(fitting) {
-            lines.push(format!("\x1b[36m{}\x1b[0m", exhibit.title));
-            let table = table(answer);
-            let missing = (rows + 2).saturating_sub(table.len());
+        let mut lines = vec![self.line("1", &heading(snapshot, elapsed)), String::new()];
+        let views = || exhibits.iter().zip(&snapshot.answers).skip(page * fitting).take(fitting);
+        let sizes: Vec<usize> = views().map(|(_, answer)| answer.as_ref().map_or(1, Rows::num_rows)).collect();
+        let shares = shares(&sizes, room.saturating_sub(sizes.len() * FRAMING));
+        for ((exhibit, answer), rows_max) in views().zip(shares) {
+            let (table, cut) = self.table(answer, rows_max);
+            lines.push(self.line("36", &format!("{}{cut}", exhibit.title)));
             lines.extend(table);
-            lines.extend(std::iter::repeat_n(String::new(), missing + 1));
+            lines.push(String::new());
         }
-        if pages > 1 {
-            lines.push(format!("(views {} of {}; a taller terminal shows all)", page + 1, pages));
-        }
-        let mut frame = self.back();
-        frame.push_str("\x1b[?7l");
-        lines.iter().for_each(|line| frame.push_str(&format!("\x1b[2K{line}\n")));
-        frame.push_str("\x1b[J\x1b[?7h");
-        self.lines = lines.len();
-        let mut out = stdout().lock();
-        out.write_all(frame.as_bytes())?;
-        out.flush()
+        lines.resize(room + HEADER - 1, String::new());
+        let pages = if pages > 1 {
+            format!("views {} of {pages}, a taller terminal shows all; ", page + 1)
+        } else {
+            String::new()
+        };
+        lines.push(self.line("2", &format!("({pages}q leaves)")));
+        // A frame taller than the terminal would scroll, and never find its first line again.
+        lines.truncate(self.lines.saturating_sub(1).max(1));
+        self.replace(&lines)
     }
 
     /// Takes the last frame away.
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        let frame = self.back() + "\x1b[J";
-        self.lines = 0;
+        self.replace(&[])
+    }
+
+    fn replace(&mut self, lines: &[String]) -> io::Result<()> {
+        let mut frame = if self.drawn == 0 { String::new() } else { format!("\r\x1b[{}A", self.drawn) };
+        // (In raw mode the terminal does not add the return of the carriage.)
+        lines.iter().for_each(|line| frame.push_str(&format!("\x1b[2K{line}\r\n")));
+        frame.push_str("\x1b[J");
+        self.drawn = lines.len();
         let mut out = stdout().lock();
         out.write_all(frame.as_bytes())?;
         out.flush()
     }
 
-    /// Moves to the first line of the last frame.
-    fn back(&self) -> String {
-        if self.lines == 0 { String::new() } else { format!("\r\x1b[{}A", self.lines) }
+    /// A line in a style of the terminal.
+    fn line(&self, style: &str, text: &str) -> String {
+        format!("\x1b[{style}m{}\x1b[0m", shortened(text, self.columns.saturating_sub(1)))
     }
+
+    /// An answer's lines, and what is left out of them.
+    fn table(&self, answer: &Result<Rows, Error>, rows_max: usize) -> (Vec<String>, String) {
+        let rows = match answer {
+            Ok(rows) => rows,
+            Err(error) => {
+                let message = format!("error: {}", error.message);
+                return (vec![shortened(&message, self.columns.saturating_sub(1))], String::new());
+            }
+        };
+        let width = Some(self.columns.saturating_sub(1));
+        let (lines, columns) = table_lines(rows, &Layout { rows_max, width, ..Layout::default() });
+        let mut cut = String::new();
+        if rows.num_rows() > rows_max {
+            cut.push_str(&format!(", first {rows_max} rows"));
+        }
+        let all = rows.schema.fields().len();
+        if columns < all {
+            cut.push_str(&format!(", {columns} of {all} columns"));
+        }
+        (lines, cut)
+    }
+}
+
+/// Rows for each view: what each has, as far as `room` goes; views that have more share evenly what
+/// the smaller ones leave. At least [`ROWS_MIN`] each.
+fn shares(sizes: &[usize], room: usize) -> Vec<usize> {
+    let mut shares = vec![0; sizes.len()];
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|view| sizes[*view]);
+    let mut left = room;
+    for (place, view) in order.into_iter().enumerate() {
+        let even = left / (sizes.len() - place);
+        shares[view] = sizes[view].min(even.max(ROWS_MIN));
+        left = left.saturating_sub(shares[view]);
+    }
+    shares
 }
 
 /// A snapshot for a pipe.
@@ -95,11 +147,20 @@ pub(super) fn print_plain(exhibits: &[Exhibit], snapshot: &Snapshot, elapsed: Du
     writeln!(out, "== {}", heading(snapshot, elapsed))?;
     for (exhibit, answer) in exhibits.iter().zip(&snapshot.answers) {
         writeln!(out, "{}", exhibit.title)?;
-        table(answer).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        match answer {
+            Ok(rows) => {
+                let layout = Layout { rows_max: PLAIN_ROWS, ..Layout::default() };
+                table_lines(rows, &layout).0.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            }
+            Err(error) => writeln!(out, "error: {}", error.message)?,
+        }
     }
     writeln!(out)?;
     out.flush()
 }
+
+/// Rows of a view in a pipe's snapshot.
+const PLAIN_ROWS: usize = 10;
 
 /// Time, and where the sources stand.
 fn heading(snapshot: &Snapshot, elapsed: Duration) -> String {
@@ -115,27 +176,15 @@ fn heading(snapshot: &Snapshot, elapsed: Duration) -> String {
     parts.join("  ·  ")
 }
 
-/// An answer's lines, without the count of rows.
-fn table(answer: &Result<Rows, Error>) -> Vec<String> {
-    let rows = match answer {
-        Ok(rows) => rows,
-        Err(error) => return vec![format!("error: {}", error.message)],
-    };
-    let mut text = Vec::new();
-    write_rows(&mut text, Format::Table, rows, usize::MAX).expect("writing to memory cannot fail");
-    let mut lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(str::to_string).collect();
-    lines.pop();
-    lines
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Lines of the terminal, as `stty` knows them.
-fn height() -> usize {
-    const USUAL: usize = 24;
-    let Ok(terminal) = File::open("/dev/tty") else { return USUAL };
-    let asked = Command::new("stty").arg("size").stdin(Stdio::from(terminal)).stderr(Stdio::null()).output();
-    let lines = asked.ok().and_then(|answer| {
-        let text = String::from_utf8(answer.stdout).ok()?;
-        text.split_whitespace().next()?.parse().ok()
-    });
-    lines.filter(|lines| *lines > 0).unwrap_or(USUAL)
+    #[test]
+    fn views_share_the_height() {
+        assert_eq!(shares(&[16, 10, 10], 100), [16, 10, 10]);
+        assert_eq!(shares(&[16, 2, 40], 30), [14, 2, 14]);
+        assert_eq!(shares(&[16, 20], 1), [3, 3]);
+        assert_eq!(shares(&[], 10), Vec::<usize>::new());
+    }
 }

@@ -7,9 +7,13 @@
 mod csv;
 mod json;
 mod markdown;
+mod records;
 mod table;
+mod text;
 
 use std::io::{self, Write};
+
+pub(crate) use text::{shortened, width};
 
 use anabranch_engine::Rows;
 use arrow::{array::RecordBatch, datatypes::Schema};
@@ -44,10 +48,28 @@ impl Format {
     }
 }
 
-/// Writes an answer. At most `rows_max` rows of a table are shown, with a note about the others.
-pub(crate) fn write_rows(out: &mut dyn Write, format: Format, rows: &Rows, rows_max: usize) -> io::Result<()> {
+/// How tables are laid out. Other formats have no layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Rows shown at most.
+    pub rows_max: usize,
+    /// Places of a line; `None` leaves lines as wide as they are.
+    pub width: Option<usize>,
+    /// Whether each row is a block of lines, one a column.
+    pub expanded: bool,
+}
+
+impl Default for Layout {
+    fn default() -> Layout {
+        Layout { rows_max: usize::MAX, width: None, expanded: false }
+    }
+}
+
+/// Writes an answer.
+pub(crate) fn write_rows(out: &mut dyn Write, format: Format, rows: &Rows, layout: &Layout) -> io::Result<()> {
     match format {
-        Format::Table => table::write(out, rows, rows_max),
+        Format::Table if layout.expanded => records::write(out, rows, layout),
+        Format::Table => table::write(out, rows, layout),
         Format::Csv => {
             csv::write_header(out, &rows.schema)?;
             rows.batches.iter().try_for_each(|batch| csv::write_batch(out, batch))
@@ -56,6 +78,13 @@ pub(crate) fn write_rows(out: &mut dyn Write, format: Format, rows: &Rows, rows_
         Format::Jsonl => rows.batches.iter().try_for_each(|batch| json::write_lines(out, batch)),
         Format::Markdown => markdown::write(out, rows),
     }
+}
+
+/// The lines of a table without its count, and how many columns they show.
+pub(crate) fn table_lines(rows: &Rows, layout: &Layout) -> (Vec<String>, usize) {
+    let mut text = Vec::new();
+    let columns = table::write_body(&mut text, rows, layout).expect("writing to memory cannot fail");
+    (String::from_utf8_lossy(&text).lines().map(str::to_string).collect(), columns)
 }
 
 /// Writes changes as they come: the header once, then each batch.

@@ -1,4 +1,7 @@
 //! Aligned columns, as psql draws them: numbers to the right, everything else to the left.
+//!
+//! Law: a number is shown whole or not at all. A table that is wider than its room shortens texts
+//! (`…` ends a shortened text), then leaves columns out at the right, and says so.
 
 use std::io::{self, Write};
 
@@ -7,31 +10,77 @@ use arrow::{array::RecordBatch, datatypes::Schema};
 
 use anabranch_sql::output::{is_null, is_number, printers};
 
+use super::{
+    Layout,
+    text::{shortened, width},
+};
+
 /// How NULL is shown.
 const NULL: &str = "NULL";
+/// Places that a shortened text keeps.
+const TEXT_MIN: usize = 8;
+/// Places between two columns: ` | `.
+const GAP: usize = 3;
 
-/// A whole answer with its count; rows beyond `rows_max` are left out with a note.
-pub(super) fn write(out: &mut dyn Write, rows: &Rows, rows_max: usize) -> io::Result<()> {
-    let total = rows.num_rows();
-    let mut left = total.min(rows_max);
-    let mut parts = Vec::new();
-    for batch in &rows.batches {
-        let count = batch.num_rows().min(left);
-        left -= count;
-        parts.push(cells(batch, count));
-    }
+/// A whole answer with its count. Rows beyond the layout's limit are left out with a note.
+pub(super) fn write(out: &mut dyn Write, rows: &Rows, layout: &Layout) -> io::Result<()> {
+    let columns = write_body(out, rows, layout)?;
+    writeln!(out, "({})", count(rows, layout, columns))
+}
+
+/// An answer without its count. Returns how many columns are shown.
+pub(super) fn write_body(out: &mut dyn Write, rows: &Rows, layout: &Layout) -> io::Result<usize> {
+    let parts = first_cells(rows, layout.rows_max);
     let mut widths = Vec::new();
     widen_names(&mut widths, &rows.schema);
     parts.iter().for_each(|part| widen(&mut widths, part));
+    if let Some(room) = layout.width {
+        fit(&mut widths, &rows.schema, room);
+    }
     write_names(out, &rows.schema, &widths)?;
     for part in &parts {
         write_cells(out, part, &rows.schema, &widths)?;
     }
-    let noun = if total == 1 { "row" } else { "rows" };
-    if total > rows_max {
-        writeln!(out, "({total} {noun}, the first {rows_max} shown; .maxrows N shows more)")
-    } else {
-        writeln!(out, "({total} {noun})")
+    Ok(widths.len())
+}
+
+/// The cells of the first rows of an answer, by batch.
+pub(super) fn first_cells(rows: &Rows, rows_max: usize) -> Vec<Vec<Vec<String>>> {
+    let mut left = rows_max;
+    let part = |batch: &RecordBatch| {
+        let count = batch.num_rows().min(left);
+        left -= count;
+        cells(batch, count)
+    };
+    rows.batches.iter().map(part).collect()
+}
+
+/// `3 rows`, and how to see what is left out.
+pub(super) fn count(rows: &Rows, layout: &Layout, columns: usize) -> String {
+    let total = rows.num_rows();
+    let mut text = format!("{total} {}", if total == 1 { "row" } else { "rows" });
+    if total > layout.rows_max {
+        text.push_str(&format!(", the first {} shown; .maxrows N shows more", layout.rows_max));
+    }
+    let all = rows.schema.fields().len();
+    if columns < all {
+        text.push_str(&format!(", {columns} of {all} columns shown; \\x shows all"));
+    }
+    text
+}
+
+/// Makes widths smaller until a line takes `room` places: of texts first, the widest first, down to
+/// [`TEXT_MIN`]; then columns are left out from the right. One column stays, however wide.
+fn fit(widths: &mut Vec<usize>, schema: &Schema, room: usize) {
+    let line = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP - 2);
+    let is_text: Vec<bool> = schema.fields().iter().map(|field| !is_number(field.data_type())).collect();
+    while line(widths) > room {
+        let texts = (0..widths.len()).filter(|column| is_text[*column] && widths[*column] > TEXT_MIN);
+        match texts.max_by_key(|column| widths[*column]) {
+            Some(widest) => widths[widest] -= 1,
+            None if widths.len() > 1 => _ = widths.pop(),
+            None => return,
+        }
     }
 }
 
@@ -99,9 +148,11 @@ fn write_cells(out: &mut dyn Write, rows: &[Vec<String>], schema: &Schema, width
     let mut line = String::new();
     for row in rows {
         line.clear();
-        for (i, cell) in row.iter().enumerate() {
+        // Columns beyond the widths do not fit.
+        for (i, (cell, room)) in row.iter().zip(widths).enumerate() {
             line.push_str(if i == 0 { " " } else { " | " });
-            let padding = " ".repeat(widths[i].saturating_sub(width(cell)));
+            let cell = &shortened(cell, *room);
+            let padding = " ".repeat(room.saturating_sub(width(cell)));
             if right[i] {
                 line.push_str(&padding);
             }
@@ -115,41 +166,42 @@ fn write_cells(out: &mut dyn Write, rows: &[Vec<String>], schema: &Schema, width
     Ok(())
 }
 
-/// Places a text takes on a terminal: none for combining marks, two for East Asian wide characters and emoji.
-pub(crate) fn width(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.chars().map(width_of).sum() }
-}
-
-fn width_of(c: char) -> usize {
-    match c as u32 {
-        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f | 0x20d0..=0x20ff => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0x303e
-        | 0x3041..=0x33ff
-        | 0x3400..=0x4dbf
-        | 0x4e00..=0x9fff
-        | 0xa000..=0xa4cf
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe4f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1f64f
-        | 0x1f900..=0x1f9ff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float64Array, StringArray};
+
     use super::*;
 
+    fn rows() -> Rows {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("name", Arc::new(StringArray::from(vec!["a name that is rather long"]))),
+            ("late", Arc::new(Float64Array::from(vec![9.6]))),
+            ("miles", Arc::new(Float64Array::from(vec![123456.25]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        Rows { schema: batch.schema(), batches: vec![batch], notices: vec![] }
+    }
+
+    fn shown(width: usize) -> String {
+        let mut out = Vec::new();
+        write(&mut out, &rows(), &Layout { width: Some(width), ..Layout::default() }).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
-    fn widths_count_places_not_bytes() {
-        assert_eq!(width("abc"), 3);
-        assert_eq!(width("é"), 1);
-        assert_eq!(width("e\u{301}"), 1);
-        assert_eq!(width("日本"), 4);
+    fn a_narrow_table_shortens_texts_and_leaves_columns_out_but_never_digits() {
+        assert!(shown(60).contains(" a name that is rather long |  9.6 | 123456.25\n(1 row)"), "{}", shown(60));
+        assert!(shown(40).contains(" a name that is rat… |  9.6 | 123456.25\n(1 row)"), "{}", shown(40));
+        let narrow = shown(20);
+        assert!(narrow.contains(" a name… |  9.6\n(1 row, 2 of 3 columns shown; \\x shows all)"), "{narrow}");
+        for room in 0..60 {
+            let shown = shown(room);
+            let row = shown.lines().nth(2).unwrap();
+            let numbers = row.split(" | ").skip(1).map(|cell| cell.trim().to_string());
+            assert!(numbers.clone().all(|number| number == "9.6" || number == "123456.25"), "{row}");
+            assert!(width(row) <= room.max(TEXT_MIN + 1), "{room}: {row}");
+        }
     }
 }

@@ -9,7 +9,10 @@ use rustyline::{
     validate::{ValidationContext, ValidationResult, Validator},
 };
 
-use super::{commands::is_command, keywords::KEYWORDS};
+use super::{
+    commands::{NAMES, is_command},
+    keywords::KEYWORDS,
+};
 
 /// Helps the line editor.
 #[derive(Default)]
@@ -36,7 +39,7 @@ impl Editing {
         let start = line.char_indices().rev().take_while(|(_, c)| is_word(*c)).last().map_or(line.len(), |(i, _)| i);
         let word = &line[start..];
         if start == 0 && is_command(word) {
-            let found = COMMANDS.iter().filter(|name| name.starts_with(word)).map(|name| name.to_string());
+            let found = NAMES.iter().filter(|name| name.starts_with(word)).map(|name| name.to_string());
             return (start, found.collect());
         }
         // Columns complete behind `relation.` too.
@@ -57,9 +60,6 @@ impl Editing {
         (start, found)
     }
 }
-
-const COMMANDS: [&str; 9] =
-    [".help", ".maxrows", ".mode", ".quit", ".read", ".schema", ".sources", ".tables", ".timer"];
 
 impl Completer for Editing {
     type Candidate = Pair;

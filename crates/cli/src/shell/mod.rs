@@ -3,8 +3,12 @@
 mod commands;
 mod editing;
 mod keywords;
+mod synopses;
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{IsTerminal, stdout},
+    path::{Path, PathBuf},
+};
 
 use anabranch_engine::{Error, RelationInfo};
 use rustyline::{Config, Editor, error::ReadlineError, history::DefaultHistory};
@@ -15,6 +19,7 @@ use crate::{
     run::{Runner, Status},
     script::run_text,
     signals,
+    target::Target,
 };
 use editing::Editing;
 
@@ -31,7 +36,10 @@ pub(crate) enum Next {
 /// Reads and runs until the user leaves.
 pub(crate) fn run(runner: &mut Runner<'_>) -> Result<Status, Error> {
     println!("anabranch {}: standing SQL queries. Type .help for help, .quit to leave.", env!("CARGO_PKG_VERSION"));
-    runner.rows_max = ROWS_SHOWN;
+    runner.layout.rows_max = ROWS_SHOWN;
+    if stdout().is_terminal() {
+        runner.target = Target::Terminal { pages: true };
+    }
     signals::enter_shell();
     let mut editor = editor()?;
     let history = history_path();

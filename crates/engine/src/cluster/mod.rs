@@ -3,11 +3,10 @@
 //! Law: all workers get the same commands in the same order, so they build the same dataflows with the same channels. Rows go to one
 //! worker each; operators exchange them by key. Every answer is collected from all workers.
 //!
-//! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N threads run timely's loop and are woken by commands.
+//! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N threads run its loop and are woken by commands.
 //! A worker that panics has broken an invariant: it marks the cluster as failed, and every later call says so.
 
 mod spec;
-mod threads;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -17,8 +16,10 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
-use anabranch_operators::steps::StepStats;
-use anabranch_operators::temporal::egress::Item;
+use anabranch_flow::egress::Item;
+use anabranch_flow::service::Host;
+use anabranch_flow::steps::StepStats;
+use anabranch_flow::threads::Threads;
 
 pub use spec::{
     ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, PeekResult,
@@ -29,8 +30,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
-use threads::Threads;
-use worker::{Command, EventsPart, Local, WorkerStats};
+use worker::{Command, EventsPart, WorkerState, WorkerStats};
 
 /// A session's workers.
 pub struct Cluster {
@@ -42,8 +42,8 @@ pub struct Cluster {
 
 enum Workers {
     /// Stepped by the caller.
-    Local(Box<Local>),
-    Threads(Threads),
+    Local(Box<Host<WorkerState>>),
+    Threads(Threads<Command>),
 }
 
 /// Rows above which a pushed batch is split among workers.
@@ -58,8 +58,8 @@ impl Cluster {
     /// `Unavailable` when threads cannot be started.
     pub fn start(workers: usize, effort: MergeEffort) -> Result<Cluster, Error> {
         let (workers, n_workers) = match workers {
-            0 => (Workers::Local(Box::new(Local::new(effort))), 1),
-            n => (Workers::Threads(Threads::start(n, effort)?), n),
+            0 => (Workers::Local(Box::new(Host::on_this_thread(|worker| WorkerState::new(effort, worker)))), 1),
+            n => (Workers::Threads(started(n, effort)?), n),
         };
         Ok(Cluster { workers, n_workers, next_worker: 0 })
     }
@@ -208,8 +208,8 @@ impl Cluster {
     /// As [`peek`](Cluster::peek).
     pub fn await_frontier(&mut self, dataflow: DataflowId, past: Time, interrupt: &Interrupt) -> Result<(), Error> {
         if let Workers::Local(local) = &mut self.workers {
-            while local.upper(dataflow).ok_or_else(lost_answer)? <= past {
-                local.step();
+            while local.service().upper(dataflow).ok_or_else(lost_answer)? <= past {
+                local.turn();
                 interrupt.check()?;
             }
             return Ok(());
@@ -253,7 +253,7 @@ impl Cluster {
         let timeout = timeout.min(LOOK_EVERY);
         match &mut self.workers {
             Workers::Local(local) => {
-                if !local.step() {
+                if !local.turn() {
                     std::thread::sleep(timeout);
                 }
             }
@@ -269,7 +269,7 @@ impl Cluster {
     /// Runs a turn of the worker on the caller's thread; true if there is more to do. Threads need no turn.
     pub fn step(&mut self) -> bool {
         match &mut self.workers {
-            Workers::Local(local) => local.step(),
+            Workers::Local(local) => local.turn(),
             Workers::Threads(_) => false,
         }
     }
@@ -291,8 +291,7 @@ impl Cluster {
         all.into_values().collect()
     }
 
-    /// How long operators ran without a pause, over all workers, in order of their kinds. On the caller's thread this counts what other
-    /// clusters of the thread did, too.
+    /// How long operators ran without a pause, over all workers, in order of their kinds.
     pub fn steps(&mut self) -> Vec<StepStats> {
         let (sender, receiver) = channel();
         self.tell(|| Command::Steps { reply: sender.clone() });
@@ -317,7 +316,7 @@ impl Cluster {
     /// Fails if a worker has.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.workers {
-            Workers::Threads(threads) => threads.check(),
+            Workers::Threads(threads) => check_threads(threads),
             Workers::Local(_) => Ok(()),
         }
     }
@@ -330,7 +329,7 @@ impl Cluster {
 
     fn tell_one(&mut self, worker: usize, command: Command) {
         match &mut self.workers {
-            Workers::Local(local) => local.handle(command),
+            Workers::Local(local) => local.obey(command),
             Workers::Threads(threads) => threads.send(worker, command),
         }
     }
@@ -343,7 +342,7 @@ impl Cluster {
                 Workers::Local(local) => match receiver.try_recv() {
                     Ok(answer) => answers.push(answer),
                     Err(TryRecvError::Empty) => {
-                        local.step();
+                        local.turn();
                         interrupt.check()?;
                     }
                     Err(TryRecvError::Disconnected) => return Err(lost_answer()),
@@ -351,11 +350,11 @@ impl Cluster {
                 Workers::Threads(threads) => match receiver.recv_timeout(LOOK_EVERY) {
                     Ok(answer) => answers.push(answer),
                     Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                        threads.check()?;
+                        check_threads(threads)?;
                         interrupt.check()?;
                     }
                     Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-                        threads.check()?;
+                        check_threads(threads)?;
                         return Err(lost_answer());
                     }
                 },
@@ -367,6 +366,20 @@ impl Cluster {
 
 /// Where a worker sends its answer.
 type Reply<T> = Sender<T>;
+
+fn started(n: usize, effort: MergeEffort) -> Result<Threads<Command>, Error> {
+    Threads::start(n, move |worker| WorkerState::new(effort, worker))
+        .map_err(|error| Error::unavailable(format!("cannot start worker threads: {error}")))
+}
+
+/// Fails if a worker has.
+fn check_threads(threads: &Threads<Command>) -> Result<(), Error> {
+    match threads.failure() {
+        None => Ok(()),
+        Some(message) => Err(Error::internal(format!("a worker has failed: {message}"))
+            .with_hint("open a new session; please report this.")),
+    }
+}
 
 fn lost_answer() -> Error {
     Error::internal("a worker let a question fall; what was asked for may have been dropped meanwhile")

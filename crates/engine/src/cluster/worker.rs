@@ -1,26 +1,20 @@
 //! One worker: its inputs, arrangements and dataflows, and the questions that wait for an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapshot, probe, snapshot};
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
-use anabranch_operators::import::{Horizon, no_horizon};
-use anabranch_operators::leisure;
-use anabranch_operators::relay::Relay;
-use anabranch_operators::sink::CaptureRef;
-use anabranch_operators::steps::{self, Meter, StepStats, reset_steps, step_stats};
-use anabranch_operators::tasks::{TaskId, Tasks};
-use anabranch_operators::temporal::egress::{EgressRef, Item};
+use anabranch_flow::egress::{EgressRef, Item};
+use anabranch_flow::import::{Horizon, no_horizon};
+use anabranch_flow::relay::Relay;
+use anabranch_flow::service::Service;
+use anabranch_flow::sink::CaptureRef;
+use anabranch_flow::steps::{Meter, StepStats};
+use anabranch_flow::worker::{Dataflow, Worker};
 use arrow::array::{ArrayRef, AsArray};
-use timely::WorkerConfig;
-use timely::communication::Allocator;
-use timely::communication::allocator::thread::Thread;
-use timely::worker::Worker;
 
 use super::Reply;
 use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Egress, Peek, PeekResult};
@@ -58,7 +52,7 @@ pub(super) struct EventsPart {
 /// What the arrangements of one worker hold.
 pub(super) struct WorkerStats(pub Vec<ArrangementStats>);
 
-/// The state of a worker, beside timely's.
+/// What a worker has, beside its dataflows.
 pub(super) struct WorkerState {
     effort: MergeEffort,
     relays: BTreeMap<CollectionId, Relay>,
@@ -69,16 +63,10 @@ pub(super) struct WorkerState {
     waiting: Vec<Waiting>,
     /// Counts how long answering takes.
     answering: Meter,
-    /// A dataflow may be behind.
-    behind: bool,
-    tasks: Tasks,
 }
 
 struct Installed {
-    /// Timely's number of the dataflow.
-    index: usize,
-    /// What of it timely need not know.
-    tasks: Range<TaskId>,
+    built: Dataflow,
     exports: Vec<ArrangementId>,
     capture: Option<CaptureRef>,
     events: Option<EgressRef>,
@@ -116,7 +104,7 @@ const SESSION: &str = "the session";
 const PEEK_ROWS_PER_TURN: usize = 1 << 15;
 
 impl WorkerState {
-    pub(super) fn new(effort: MergeEffort) -> WorkerState {
+    pub(super) fn new(effort: MergeEffort, worker: &Worker) -> WorkerState {
         WorkerState {
             effort,
             relays: BTreeMap::new(),
@@ -124,15 +112,15 @@ impl WorkerState {
             arrangements: BTreeMap::new(),
             dataflows: BTreeMap::new(),
             waiting: Vec::new(),
-            answering: Meter::new("Answer"),
-            behind: false,
-            tasks: Tasks::default(),
+            answering: worker.context().meter("Answer"),
         }
     }
+}
 
-    /// Obeys a command.
-    pub(super) fn handle(&mut self, worker: &mut Worker, command: Command) {
-        self.behind = true;
+impl Service for WorkerState {
+    type Command = Command;
+
+    fn obey(&mut self, worker: &mut Worker, command: Command) {
         match command {
             Command::CreateInput { input, upper } => {
                 self.relays.insert(input, Relay::new(upper));
@@ -196,62 +184,14 @@ impl WorkerState {
                 let _ = reply.send(WorkerStats(stats.collect()));
             }
             Command::Steps { reply } => {
-                let _ = reply.send(step_stats());
+                let _ = reply.send(worker.context().clock().stats());
             }
-            Command::ResetSteps => reset_steps(),
+            Command::ResetSteps => worker.context().clock().reset(),
         }
     }
 
-    fn install(
-        &mut self,
-        worker: &mut Worker,
-        dataflow: DataflowId,
-        name: &str,
-        physical: &Physical,
-        as_of: Time,
-        egress: Egress,
-    ) {
-        let horizon = no_horizon();
-        let options = RenderOptions {
-            as_of,
-            horizon: Rc::clone(&horizon),
-            effort: self.effort,
-            egress,
-            tasks: self.tasks.clone(),
-            worker: worker.index(),
-            workers: worker.peers(),
-        };
-        let index = worker.next_dataflow_index();
-        let first_task = self.tasks.next_id();
-        let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
-        let rendered =
-            worker.dataflow_named::<Time, _, _>(name, |scope| render(scope, name, physical, &mut shared, options));
-        let tasks = first_task..self.tasks.next_id();
-        let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
-        for (arrangement, exported) in rendered.exports {
-            let mut exported = Exported { rows: exported.rows.named(SESSION), errors: exported.errors.named(SESSION) };
-            // Nothing before is known.
-            allow_compaction(&mut exported.rows, as_of);
-            allow_compaction(&mut exported.errors, as_of);
-            self.arrangements.insert(arrangement, exported);
-        }
-        let Rendered { capture, events, .. } = rendered;
-        self.dataflows.insert(dataflow, Installed { index, tasks, exports, capture, events, horizon });
-    }
-
-    fn uninstall(&mut self, worker: &mut Worker, dataflow: DataflowId) {
-        if let Some(installed) = self.dataflows.remove(&dataflow) {
-            worker.drop_dataflow(installed.index);
-            self.tasks.remove(installed.tasks);
-            for arrangement in installed.exports {
-                self.arrangements.remove(&arrangement);
-            }
-        }
-        self.answer();
-    }
-
-    /// Answers what can be answered by now. Questions about what was dropped are let fall; their asker hears that.
-    pub(super) fn answer(&mut self) {
+    /// Questions about what was dropped are let fall; their asker hears that.
+    fn answer(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
@@ -262,9 +202,62 @@ impl WorkerState {
         self.waiting = waiting;
     }
 
-    /// Whether a question is being answered: there is work although no dataflow has any.
-    fn is_reading(&self) -> bool {
+    fn is_answering(&self) -> bool {
         self.waiting.iter().any(|question| matches!(question, Waiting::Reading { .. }))
+    }
+
+    fn is_behind(&self) -> bool {
+        let timed = self.relays.iter().filter(|(input, _)| !self.event_inputs.contains(input));
+        let inputs = timed.map(|(_, relay)| relay.upper()).min().unwrap_or(END);
+        let exported = self.arrangements.values().map(|exported| exported.rows.upper().min(exported.errors.upper()));
+        let captures = self.dataflows.values().filter_map(|installed| installed.capture.as_ref());
+        exported.chain(captures.map(|capture| capture.borrow().upper)).any(|upper| upper < inputs)
+    }
+
+    fn shut_down(&mut self, worker: &mut Worker) {
+        self.waiting.clear();
+        self.arrangements.clear();
+        for (_, installed) in std::mem::take(&mut self.dataflows) {
+            worker.drop_dataflow(installed.built);
+        }
+        self.relays.clear();
+    }
+}
+
+impl WorkerState {
+    fn install(
+        &mut self,
+        worker: &mut Worker,
+        dataflow: DataflowId,
+        name: &str,
+        physical: &Physical,
+        as_of: Time,
+        egress: Egress,
+    ) {
+        let horizon = no_horizon();
+        let options = RenderOptions { as_of, horizon: Rc::clone(&horizon), effort: self.effort, egress };
+        let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
+        let (rendered, built) = worker.dataflow(name, |scope| render(scope, name, physical, &mut shared, options));
+        let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
+        for (arrangement, exported) in rendered.exports {
+            let mut exported = Exported { rows: exported.rows.named(SESSION), errors: exported.errors.named(SESSION) };
+            // Nothing before is known.
+            allow_compaction(&mut exported.rows, as_of);
+            allow_compaction(&mut exported.errors, as_of);
+            self.arrangements.insert(arrangement, exported);
+        }
+        let Rendered { capture, events, .. } = rendered;
+        self.dataflows.insert(dataflow, Installed { built, exports, capture, events, horizon });
+    }
+
+    fn uninstall(&mut self, worker: &mut Worker, dataflow: DataflowId) {
+        if let Some(installed) = self.dataflows.remove(&dataflow) {
+            worker.drop_dataflow(installed.built);
+            for arrangement in installed.exports {
+                self.arrangements.remove(&arrangement);
+            }
+        }
+        self.answer();
     }
 
     /// The question, while it has to wait.
@@ -317,42 +310,13 @@ impl WorkerState {
     }
 
     /// All that a dataflow makes is complete before this time; `None` when there is no such dataflow.
-    fn upper(&self, dataflow: DataflowId) -> Option<Time> {
+    pub(super) fn upper(&self, dataflow: DataflowId) -> Option<Time> {
         let installed = self.dataflows.get(&dataflow)?;
         let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
         let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
         let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
         let events = installed.events.iter().map(|events| events.borrow().upper);
         Some(complete.chain(captured).chain(events).min().unwrap_or(END))
-    }
-
-    /// Before the worker runs: says whether it has time to spare, and lets tasks have their turns. Returns how long the worker may sleep, at most `sleep_max`.
-    pub(super) fn enter_turn(&self, sleep_max: Duration) -> Duration {
-        leisure::set_behind(self.behind);
-        steps::begin_round();
-        // (After tasks have run there may be answers, and what they woke.)
-        let is_busy = self.tasks.run_round() || self.is_reading();
-        if is_busy || sleep_max.is_zero() {
-            return Duration::ZERO;
-        }
-        steps::begin_round();
-        self.tasks.idle_for().map_or(sleep_max, |idle| idle.min(sleep_max))
-    }
-
-    /// After the worker ran. Returns whether a dataflow is behind.
-    pub(super) fn leave_turn(&mut self) -> bool {
-        steps::end_round();
-        self.behind = self.behind && self.is_behind();
-        self.behind
-    }
-
-    /// Whether a dataflow has not yet followed the inputs to their frontier. (Timely's own answer is whether there are dataflows at all.)
-    fn is_behind(&self) -> bool {
-        let timed = self.relays.iter().filter(|(input, _)| !self.event_inputs.contains(input));
-        let inputs = timed.map(|(_, relay)| relay.upper()).min().unwrap_or(END);
-        let exported = self.arrangements.values().map(|exported| exported.rows.upper().min(exported.errors.upper()));
-        let captures = self.dataflows.values().filter_map(|installed| installed.capture.as_ref());
-        exported.chain(captures.map(|capture| capture.borrow().upper)).any(|upper| upper < inputs)
     }
 
     fn fetch(&mut self, dataflow: DataflowId, reply: &Reply<Changes>) {
@@ -378,17 +342,6 @@ impl WorkerState {
         let items = std::mem::take(&mut events.borrow_mut().items);
         let _ = reply.send(EventsPart { worker, items });
     }
-
-    /// Drops every dataflow, so that the worker can end.
-    pub(super) fn shut_down(&mut self, worker: &mut Worker) {
-        self.waiting.clear();
-        self.arrangements.clear();
-        for (_, installed) in std::mem::take(&mut self.dataflows) {
-            worker.drop_dataflow(installed.index);
-            self.tasks.remove(installed.tasks);
-        }
-        self.relays.clear();
-    }
 }
 
 /// Reads a portion; the last one sends the answer.
@@ -400,48 +353,6 @@ fn read_on(mut snapshot: Snapshot, mut result: PeekResult, reply: Reply<PeekResu
     // Nobody listens any more: then nobody misses the answer.
     let _ = reply.send(result);
     None
-}
-
-/// The worker on the caller's thread.
-pub(super) struct Local {
-    worker: Worker,
-    state: WorkerState,
-    /// There may be dataflows of which timely knows.
-    has_dataflows: bool,
-}
-
-impl Local {
-    pub(super) fn new(effort: MergeEffort) -> Local {
-        let allocator = Allocator::Thread(Thread::default());
-        let worker = Worker::new(WorkerConfig::default(), allocator, Some(Instant::now()));
-        Local { worker, state: WorkerState::new(effort), has_dataflows: false }
-    }
-
-    pub(super) fn handle(&mut self, command: Command) {
-        self.has_dataflows |= matches!(command, Command::Install { .. });
-        self.state.handle(&mut self.worker, command);
-    }
-
-    /// All that a dataflow makes is complete before this time; `None` when there is no such dataflow.
-    pub(super) fn upper(&self, dataflow: DataflowId) -> Option<Time> {
-        self.state.upper(dataflow)
-    }
-
-    /// One turn; true if something was left to do.
-    pub(super) fn step(&mut self) -> bool {
-        self.state.enter_turn(Duration::ZERO);
-        if self.has_dataflows {
-            self.has_dataflows = self.worker.step();
-        }
-        self.state.answer();
-        self.state.leave_turn()
-    }
-}
-
-impl Drop for Local {
-    fn drop(&mut self) {
-        self.state.shut_down(&mut self.worker);
-    }
 }
 
 fn allow_compaction(reader: &mut Reader, since: Time) {

@@ -19,6 +19,8 @@ pub struct Aggregate {
     pub(super) further: Vec<Expr>,
     pub(super) filter: Option<Expr>,
     pub(super) distinct: bool,
+    /// Whether rows are taken in order of their starts.
+    pub(super) by_start: bool,
     name: Option<String>,
     /// What is wrong with a parameter.
     pub(super) error: Option<Error>,
@@ -26,7 +28,13 @@ pub struct Aggregate {
 
 impl Aggregate {
     fn new(function: AggregateFunction, argument: Option<Expr>) -> Aggregate {
-        Aggregate { function, argument, further: vec![], filter: None, distinct: false, name: None, error: None }
+        let (further, filter, name, error) = (vec![], None, None, None);
+        Aggregate { function, argument, further, filter, distinct: false, by_start: false, name, error }
+    }
+
+    /// An aggregate of rows in order of their starts.
+    fn by_start(function: AggregateFunction, argument: Expr) -> Aggregate {
+        Aggregate { by_start: true, ..Aggregate::new(function, Some(argument)) }
     }
 
     /// Over the rows for which `predicate` is true.
@@ -39,10 +47,12 @@ impl Aggregate {
         self
     }
 
-    /// Equal arguments count once.
+    /// Equal arguments count once. A [`collect`] of them is in ascending order.
     #[must_use]
     pub fn distinct(mut self) -> Aggregate {
         self.distinct = true;
+        // (Equal values may have several starts; the first and the last stay the same.)
+        self.by_start &= self.function != AggregateFunction::ArrayAgg;
         self
     }
 
@@ -84,6 +94,17 @@ impl Aggregate {
                 })?;
                 Ok(planned(&output))
             }
+            BoolAnd | BoolOr => match argument {
+                Some(DataType::Boolean) => Ok(DataType::Boolean),
+                Some(argument) => Err(Error::invalid(format!(
+                    "{} is of conditions, but its argument is of type {argument}",
+                    self.name()
+                ))),
+                None => Err(Error::invalid(format!("{} needs an argument", self.name()))),
+            },
+            ArrayAgg => argument
+                .map(|argument| DataType::new_list(argument.clone(), true))
+                .ok_or_else(|| Error::invalid(format!("{} needs an argument", self.name()))),
             Sum => match argument {
                 Some(DataType::Decimal128(_, scale)) => Ok(DataType::Decimal128(38, *scale)),
                 Some(argument) if argument.is_floating() => Ok(DataType::Float64),
@@ -138,6 +159,33 @@ pub fn min(expr: Expr) -> Aggregate {
 /// Greatest value.
 pub fn max(expr: Expr) -> Aggregate {
     Aggregate::new(AggregateFunction::Max, Some(expr))
+}
+
+/// Whether the condition is true of all rows for which it is known.
+pub fn bool_and(condition: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::BoolAnd, Some(condition))
+}
+
+/// Whether the condition is true of any row.
+pub fn bool_or(condition: Expr) -> Aggregate {
+    Aggregate::new(AggregateFunction::BoolOr, Some(condition))
+}
+
+/// Value of the row that began first; of those that began together the least, NULLs last.
+pub fn first(expr: Expr) -> Aggregate {
+    Aggregate::by_start(AggregateFunction::FirstValue, expr)
+}
+
+/// Value of the row that began last; of those that began together the greatest, NULLs before all
+/// values.
+pub fn last(expr: Expr) -> Aggregate {
+    Aggregate::by_start(AggregateFunction::LastValue, expr)
+}
+
+/// List of the values of all rows, NULLs too, in order of their starts; of those that began
+/// together in ascending order, NULLs last.
+pub fn collect(expr: Expr) -> Aggregate {
+    Aggregate::by_start(AggregateFunction::ArrayAgg, expr)
 }
 
 /// Middle value, or the mean of the two middle ones.

@@ -33,6 +33,13 @@ pub fn end() -> Expr {
     col(END)
 }
 
+/// `dividend / divisor` rounded down, where `/` of whole numbers rounds towards zero:
+/// `floor_div(start(), lit(10)) * lit(10)` is the last multiple of 10 at or before the start.
+pub fn floor_div(dividend: Expr, divisor: Expr) -> Expr {
+    let past = (dividend.clone() % divisor.clone() + divisor.clone()) % divisor.clone();
+    (dividend - past) / divisor
+}
+
 /// An expression that fits a schema.
 #[derive(Clone, Debug)]
 pub(super) struct Resolved {

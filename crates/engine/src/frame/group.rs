@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::Verb;
-use anabranch_plan::{AggregateCall, AggregateFunction, Plan};
+use anabranch_plan::{AggregateCall, AggregateFunction, Plan, SortKey};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
 use super::aggregate::Aggregate;
-use super::expression::{self, Resolved, col};
+use super::expression::{self, Resolved, col, start};
 use super::query::{Frame, State, columns_of, schema_of, temporal};
 use super::rows::{computed, input_for};
 use crate::error::Error;
@@ -134,7 +134,9 @@ fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<A
         let Aggregate { argument, further, filter, .. } = aggregate;
         argument.iter().chain(further).chain(filter)
     });
-    let input = input_for(state, keys.iter().chain(parts))?;
+    let beginning = start();
+    let starts = aggregates.iter().any(|aggregate| aggregate.by_start).then_some(&beginning);
+    let input = input_for(state, keys.iter().chain(parts).chain(starts))?;
     let mut columns: Vec<Resolved> = Vec::new();
     for key in group.iter().chain(keys) {
         let key = expression::resolve(key, &input.schema)?;
@@ -156,6 +158,8 @@ fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<A
             let Resolved { name, data_type, .. } = &columns[filter];
             return Err(Error::invalid(format!("a filter is true or false, but {name} is of type {data_type}")));
         }
+        let starts = aggregate.by_start.then(|| place(&beginning, &input, &mut columns)).transpose()?;
+        let in_order = |column: usize| SortKey { column, descending: false, nulls_first: false };
         let types = argument.iter().chain(&further).map(|&at| columns[at].data_type.clone());
         let output_type = aggregate.output_type(&types.collect::<Vec<_>>())?;
         output.push((aggregate.name(), output_type.clone()));
@@ -167,7 +171,7 @@ fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<A
             argument,
             distinct: aggregate.distinct,
             filter,
-            order: vec![],
+            order: starts.map(in_order).into_iter().collect(),
             output_type,
         });
     }

@@ -9,6 +9,7 @@ use datafusion_expr::{Expr, cast};
 
 use super::expression::{self, END, Resolved, col, reads};
 use super::query::{Frame, State, columns_of, temporal};
+use super::reach;
 use super::rows::{computed, input_with_ends};
 use crate::error::Error;
 
@@ -35,8 +36,13 @@ impl Frame {
         self.then(|state| lifetime(state, None, Some(duration)))
     }
 
-    /// New starts, and durations as in [`alter_duration_by`](Frame::alter_duration_by); without a duration events keep theirs. A new start
-    /// that lies before the old one is an error of that row; it may not read [`end`](super::end).
+    /// New starts, and durations as in [`alter_duration_by`](Frame::alter_duration_by); without a
+    /// duration events keep theirs.
+    ///
+    /// An expression that moves [`start`](super::start) back by a known distance (constants,
+    /// remainders of constants, multiples) holds time back by as much. A new start further back is
+    /// an error of its row, and so is any earlier start where the distance is not known. The
+    /// expression may not read [`end`](super::end).
     #[must_use]
     pub fn alter_lifetime(&self, start: Expr, duration: Option<Expr>) -> Frame {
         self.then(|state| lifetime(state, Some(start), duration))
@@ -76,6 +82,7 @@ fn lifetime(state: &State, start: Option<Expr>, duration: Option<Expr>) -> Resul
         start: start.is_some().then_some(n_columns),
         duration: duration.is_some().then_some(n_columns + usize::from(start.is_some())),
         ends,
+        back: start.as_ref().and_then(reach::back).unwrap_or(0),
     };
     Ok(temporal(verb, vec![computed(&input, columns)?], state.plan.schema.clone()))
 }

@@ -25,9 +25,11 @@
 //! Law: an error of building (an unknown column, types that do not fit, a duration that is not positive) stays with the frame and is returned when it is
 //! started or explained; the first one counts.
 //!
-//! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`] (how they come in order), [`query`] (the frame),
-//! [`expression`], [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of groups),
-//! [`join`], [`asof`], then [`run`], [`latency`], [`play`] and [`progressive`] (history).
+//! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`]
+//! (how they come in order), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union
+//! ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of
+//! groups), [`join`], [`asof`], [`neighbours`], then [`run`], [`latency`], [`play`] and
+//! [`progressive`] (history).
 
 mod aggregate;
 mod asof;
@@ -40,28 +42,31 @@ mod input;
 mod join;
 mod latency;
 mod lifetimes;
+mod neighbours;
 mod pattern;
 mod play;
 mod product;
 mod progressive;
 mod query;
+mod reach;
 mod rows;
 mod run;
 mod single;
 mod windows;
 
 pub use aggregate::{
-    Aggregate, avg, avg_squares, count, count_rows, custom, custom_invertible, max, median, min, percentile_cont,
-    percentile_disc, stddev, stddev_population, sum, sum_squares, top_k, variance, variance_population,
+    Aggregate, avg, avg_squares, bool_and, bool_or, collect, count, count_rows, custom, custom_invertible, first, last,
+    max, median, min, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k, variance,
+    variance_population,
 };
+pub use anabranch_flow::egress::Item;
 pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
-pub use anabranch_operators::temporal::egress::Item;
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
 pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;
 pub use asof::Asof;
 pub use datafusion_expr::{Expr, lit};
-pub use expression::{col, end, start};
+pub use expression::{col, end, floor_div, start};
 pub use group::GroupBy;
 pub use input::{Event, Events, IntoEvents};
 pub use join::How;

@@ -266,7 +266,7 @@ fn constant_duration(plan: &Plan) -> Option<i64> {
     match &plan.node {
         Node::Temporal { verb: Verb::Duration { ticks }, .. } => Some(*ticks),
         Node::Temporal { verb: Verb::PointAtEnd, .. } => Some(1),
-        Node::Temporal { verb: Verb::Hopping(windows), .. } if windows.size % windows.period == 0 => Some(windows.size),
+        Node::Temporal { verb: Verb::Hopping(windows), .. } => windows.reported_ticks(),
         Node::Temporal { verb: Verb::Shift { .. }, inputs } => constant_duration(&inputs[0]),
         Node::Stage { input, .. } | Node::Unnest { input, .. } => constant_duration(input),
         Node::Union { inputs } => {

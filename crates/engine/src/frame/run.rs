@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time, types};
-use anabranch_operators::temporal::egress::{Item, release};
+use anabranch_flow::egress::{Item, release};
 use anabranch_operators::temporal::ingress::{Ingress, Item as Arrived};
 use anabranch_operators::temporal::ticks::{self, FIRST, event};
 use anabranch_plan::pattern::Simultaneous;

@@ -63,17 +63,45 @@ pub(crate) struct Windowed {
 }
 
 impl Frame {
-    /// Windows of `size` ticks, `(b - size, b]`, each reported from its end `b` until the next one: final answers. With a grid that goes through 0.
+    /// Windows of `size` ticks, `(b - size, b]`, each reported from its end `b` until the next one:
+    /// final answers. The grid goes through 0; for another see [`tumbling_at`](Frame::tumbling_at).
     #[must_use]
     pub fn tumbling(&self, size: i64) -> Frame {
-        self.hopping(size, size, 0)
+        self.tumbling_at(size, 0)
     }
 
-    /// Windows of `size` ticks at every `period`, `(b - size, b]`, each reported from its end `b` on: final answers. `offset` is some boundary.
+    /// As [`tumbling`](Frame::tumbling), with boundaries at every `offset + k * size`.
+    #[must_use]
+    pub fn tumbling_at(&self, size: i64, offset: i64) -> Frame {
+        self.hopping(size, size, offset)
+    }
+
+    /// Windows of `size` ticks at every `period`, `(b - size, b]`, each reported from its end `b`
+    /// on: final answers. Boundaries lie at every `offset + k * period`.
+    ///
+    /// An event is reported for `size` ticks, while one window after the other holds the event.
+    /// Where the period is larger than the size, an event in no window is left out.
     #[must_use]
     pub fn hopping(&self, size: i64, period: i64, offset: i64) -> Frame {
         let verb = Verb::Hopping(Windows { size, period, offset });
         self.windowed(windows(size, period, offset), Closed::Right, Emit::OnClose, verb)
+    }
+
+    /// The windows of [`hopping`](Frame::hopping), with an event for every window that an event
+    /// lies in: in force from the window's end `b` until the next one.
+    #[must_use]
+    pub fn repetitive_hopping(&self, size: i64, period: i64, offset: i64) -> Frame {
+        self.then_windowed(|state| {
+            let windows = windows(size, period, offset)?;
+            let hopping = state.verb(Verb::Hopping(windows));
+            let plan = match size > period {
+                true => temporal(Verb::Chop { period, offset }, vec![hopping], state.plan.schema.clone()),
+                // (Windows apart: an event lies in one window at most.)
+                false => hopping,
+            };
+            let (closed, emit) = (Closed::Right, Emit::OnClose);
+            Ok((plan, Windowed { windows, closed, emit, is_single: true, before: None }))
+        })
     }
 
     /// Windows of `size` ticks at every `period`, `[b, b + size)`, reported from their start while they fill. `offset` is some window's start.

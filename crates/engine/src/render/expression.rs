@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_batch::{Columns, types};
-use anabranch_operators::arithmetic::Arithmetic;
-use anabranch_operators::condition::Condition;
+use anabranch_operators::expression::arithmetic::Arithmetic;
+use anabranch_operators::expression::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Constant, Expression, ExpressionRef};
-use anabranch_operators::stage::Stage;
+use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_sql::input::in_words;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;

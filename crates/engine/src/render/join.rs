@@ -11,15 +11,15 @@ use std::sync::Arc;
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::Columns;
 use anabranch_operators::expression::{Column, Expression, ExpressionRef};
-use anabranch_operators::matched::{Keep, Residual};
-use anabranch_operators::multiplicity::Operation;
-use anabranch_operators::stage::Stage;
+use anabranch_operators::relational::semi_join::{Keep, Residual};
+use anabranch_operators::relational::set_operation::Operation;
+use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::{DataType, Int64Type};
 
 use super::expression::{Compiled, null_column, stage_of};
-use super::physical::{JoinStep, MatchedStep, Step, StepId};
+use super::physical::{JoinStep, SemiJoinStep, Step, StepId};
 use super::prepare::{ArrangedSide, Preparer, aggregate_spec, types_of};
 use crate::error::Error;
 
@@ -111,9 +111,9 @@ impl Preparer<'_> {
         };
         match kind {
             JoinKind::Inner => self.inner(&parts),
-            JoinKind::LeftSemi => self.matched(&parts, Keep::Semi),
-            JoinKind::LeftAnti => self.matched(&parts, Keep::Anti),
-            JoinKind::LeftMark => self.matched(&parts, Keep::Mark),
+            JoinKind::LeftSemi => self.semi_join(&parts, Keep::Semi),
+            JoinKind::LeftAnti => self.semi_join(&parts, Keep::Anti),
+            JoinKind::LeftMark => self.semi_join(&parts, Keep::Mark),
             JoinKind::LeftAntiNullAware => self.not_in(&parts),
             JoinKind::Left | JoinKind::Right | JoinKind::Full => self.outer(parts, *kind, &plain),
         }
@@ -152,7 +152,7 @@ impl Preparer<'_> {
         Ok(self.push(Step::Join { left: left.step, right: right.step, join }))
     }
 
-    fn matched(&mut self, parts: &JoinParts<'_>, keep: Keep) -> Result<StepId, Error> {
+    fn semi_join(&mut self, parts: &JoinParts<'_>, keep: Keep) -> Result<StepId, Error> {
         let n_left = parts.n_left();
         let all = parts.filter.iter().chain(&parts.project);
         let used: BTreeSet<usize> = all.flat_map(Compiled::columns).collect();
@@ -189,7 +189,7 @@ impl Preparer<'_> {
                 predicate: bind.bind(residual),
             }
         });
-        let matched = MatchedStep {
+        let semi_join = SemiJoinStep {
             left_key: left.place(&parts.left_key),
             right_key: right.place(&parts.right_key),
             nulls: parts.nulls,
@@ -198,7 +198,7 @@ impl Preparer<'_> {
             gather: left.place(gather),
             stage,
         };
-        Ok(self.push(Step::Matched { left: left.step, right: right.step, matched }))
+        Ok(self.push(Step::SemiJoin { left: left.step, right: right.step, semi_join }))
     }
 
     /// The inner join of the plain output columns, the padded rest, and then the stage above.
@@ -294,7 +294,7 @@ impl Preparer<'_> {
         let facts = self.push(Step::Stage { input: counts, stage });
         let types = vec![DataType::Boolean, DataType::Boolean];
         let inputs = vec![facts];
-        let facts = self.push(Step::Multiplicity { inputs, operation: Operation::Distinct, types: types.clone() });
+        let facts = self.push(Step::SetOperation { inputs, operation: Operation::Distinct, types: types.clone() });
         Ok(self.arrange_step(facts, &[], &types))
     }
 }

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use anabranch_operators::arithmetic::{Arithmetic, Term};
-use anabranch_operators::condition::{Condition, Like, Question, Test};
+use anabranch_operators::expression::arithmetic::{Arithmetic, Term};
+use anabranch_operators::expression::condition::{Condition, Like, Question, Test};
 use arrow::datatypes::{DataType, Schema};
 use datafusion_common::ScalarValue;
 use datafusion_expr::Operator;

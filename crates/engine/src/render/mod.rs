@@ -18,27 +18,24 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
-use anabranch_batch::{Time, Times, hash};
+use anabranch_batch::{Time, hash};
+use anabranch_flow::arrange::{Made, Readers};
+use anabranch_flow::chain::{Chain, timed};
+use anabranch_flow::egress::{EgressRef, egress};
+use anabranch_flow::import::{Content, Horizon, StreamImport, constant, import};
+use anabranch_flow::relay::Relay;
+use anabranch_flow::runs::{Arranged, Runs, RunsImport};
+use anabranch_flow::sink::{CaptureRef, capture};
+use anabranch_flow::{Scope, Stream};
 use anabranch_operators::aggregate::Aggregate;
-use anabranch_operators::arrange::{Made, Readers};
-use anabranch_operators::asof::{Asof, AsofSpec};
-use anabranch_operators::chain::{Chain, timed};
-use anabranch_operators::import::{Content, Horizon, StreamImport, import};
-use anabranch_operators::join::{JoinSpec, join};
-use anabranch_operators::matched::{MatchedSpec, matched};
-use anabranch_operators::multiplicity::Multiplicity;
-use anabranch_operators::recognize::{Recognize, RecognizeSpec};
-use anabranch_operators::relay::Relay;
-use anabranch_operators::runs::{Arranged, Runs, RunsImport};
-use anabranch_operators::sink::{CaptureRef, capture};
-use anabranch_operators::tasks::Tasks;
-use anabranch_operators::temporal::egress::{EgressRef, egress};
-use anabranch_operators::threshold::Threshold;
-use anabranch_operators::top_k::TopK;
-use anabranch_operators::{Parcel, Scope, Stream};
+use anabranch_operators::ordered::asof::{Asof, AsofSpec};
+use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
+use anabranch_operators::ordered::top_k::TopK;
+use anabranch_operators::relational::join::{JoinSpec, join};
+use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
+use anabranch_operators::relational::set_operation::SetOperation;
+use anabranch_operators::relational::threshold::Threshold;
 use arrow::datatypes::DataType;
-use timely::container::NoopBuilder;
-use timely::dataflow::operators::generic::operator::source;
 
 use crate::cluster::{ArrangementId, CollectionId, Egress};
 pub(crate) use leaves::Leaves;
@@ -73,11 +70,6 @@ pub(crate) struct RenderOptions {
     pub horizon: Horizon,
     pub effort: MergeEffort,
     pub egress: Egress,
-    /// The worker's.
-    pub tasks: Tasks,
-    /// This worker's number, and how many there are.
-    pub worker: usize,
-    pub workers: usize,
 }
 
 /// Builds the operators of a dataflow in a scope.
@@ -97,7 +89,7 @@ pub(crate) fn render<'s>(
         renderer.built.push(built);
     }
     let exports = renderer.exports();
-    let capture = (wanted == Egress::Changes).then(|| capture(renderer.end(physical.root), physical.types.len()));
+    let capture = (wanted == Egress::Changes).then(|| capture(renderer.chain(physical.root), physical.types.len()));
     let events = (wanted == Egress::Events).then(|| egress(renderer.stream(physical.root)));
     Rendered { exports, capture, events }
 }
@@ -140,11 +132,6 @@ impl<'s> Renderer<'s, '_, '_> {
         }
     }
 
-    /// A step, to be ended.
-    fn end(&mut self, step: StepId) -> Chain<'s> {
-        self.chain(step).among(&self.options.tasks)
-    }
-
     fn stream(&mut self, step: StepId) -> Stream<'s> {
         self.chain(step).into_stream()
     }
@@ -180,7 +167,7 @@ impl<'s> Renderer<'s, '_, '_> {
             Step::ImportStream { name, input, history, columns } => {
                 self.import_changes(name, *input, *history, columns)
             }
-            Step::Constant { rows } => Chain::of_stream(self.constant(rows), as_of),
+            Step::Constant { rows } => self.constant(rows),
             Step::Stage { input, stage } => {
                 let stage = stage.clone();
                 self.chain(*input).then("Stage", move |batch, out| stage.apply(batch, out))
@@ -202,8 +189,8 @@ impl<'s> Renderer<'s, '_, '_> {
                 };
                 join(self.arranged(*left), self.arranged(*right), spec)
             }
-            Step::Matched { left, right, matched: step } => {
-                let spec = MatchedSpec {
+            Step::SemiJoin { left, right, semi_join: step } => {
+                let spec = SemiJoinSpec {
                     left_key: step.left_key.clone(),
                     right_key: step.right_key.clone(),
                     nulls: step.nulls,
@@ -213,7 +200,7 @@ impl<'s> Renderer<'s, '_, '_> {
                     stage: step.stage.clone(),
                     as_of,
                 };
-                matched(self.arranged(*left), self.arranged(*right), spec)
+                semi_join(self.arranged(*left), self.arranged(*right), spec)
             }
             Step::Asof { left, right, asof } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
@@ -230,14 +217,14 @@ impl<'s> Renderer<'s, '_, '_> {
                 let key_out = (0..keys.len()).collect();
                 self.chain(*input).then_timed("Aggregate", keys, Box::new(tactic), Some(key_out))
             }
-            Step::Multiplicity { inputs, operation, types } => {
-                let tactic = Box::new(Multiplicity::new(*operation, types.clone()));
+            Step::SetOperation { inputs, operation, types } => {
+                let tactic = Box::new(SetOperation::new(*operation, types.clone()));
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
-                    return self.chain(input).then_timed("Multiplicity", key.clone(), tactic, Some(key));
+                    return self.chain(input).then_timed("SetOperation", key.clone(), tactic, Some(key));
                 }
                 let inputs = inputs.iter().map(|input| (self.chain(*input), key.clone())).collect();
-                timed(inputs, "Multiplicity", as_of, tactic)
+                timed(inputs, "SetOperation", as_of, tactic)
             }
             Step::Threshold { rows, scalars, comparison } => {
                 let inputs = vec![(self.chain(*rows), vec![]), (self.chain(*scalars), vec![])];
@@ -269,7 +256,7 @@ impl<'s> Renderer<'s, '_, '_> {
             (Some(_), 0) => Readers::Outside,
             (Some(_), _) => Readers::Everywhere,
         };
-        let made = self.end(input).arrange_for(readers, self.name, layout, self.options.effort);
+        let made = self.chain(input).arrange_for(readers, self.name, layout, self.options.effort);
         let Made { rows, sealed, errors } = made;
         self.errors.extend(errors.map(|errors| (id, errors)));
         (rows.named(self.name), sealed.map(Runs::Edge))
@@ -278,7 +265,7 @@ impl<'s> Renderer<'s, '_, '_> {
     /// Whether rows without a key come to this worker.
     fn owns_single_group(&self) -> bool {
         let hash = hash::hash_columns(&[], 1)[0];
-        hash::route(hash, self.options.workers) == self.options.worker
+        hash::route(hash, self.scope.peers()) == self.scope.index()
     }
 
     fn exported(&self, arrangement: ArrangementId) -> &Exported {
@@ -294,7 +281,7 @@ impl<'s> Renderer<'s, '_, '_> {
     fn import(&self, name: &str, arrangement: ArrangementId) -> Built<'s> {
         let exported = self.read(arrangement);
         let runs = RunsImport {
-            scope: self.scope,
+            scope: self.scope.clone(),
             name: name.to_owned(),
             errors: Some(exported.errors),
             as_of: self.options.as_of,
@@ -328,7 +315,7 @@ impl<'s> Renderer<'s, '_, '_> {
             columns: columns.to_vec(),
             content: Content::Rows,
         };
-        import(self.scope, std::iter::once(rows).chain(errors).collect())
+        import(self.scope.clone(), std::iter::once(rows).chain(errors).collect())
     }
 
     fn errors_of(&self, name: &str, exported: &Exported) -> StreamImport {
@@ -344,18 +331,9 @@ impl<'s> Renderer<'s, '_, '_> {
     }
 
     /// Literal rows come from worker 0, once.
-    fn constant(&self, rows: &anabranch_batch::Batch) -> Stream<'s> {
-        let as_of = self.options.as_of;
-        let mut rows = (self.options.worker == 0).then(|| rows.clone().with_times(Times::Constant(as_of)));
-        source::<_, NoopBuilder<Parcel>, _, _>(self.scope, "Constant", move |mut capability, _info| {
-            capability.downgrade(&as_of);
-            let mut capability = Some(capability);
-            move |output| {
-                if let (Some(capability), Some(rows)) = (capability.take(), rows.take()) {
-                    output.session_with_builder(&capability).give_container(&mut Parcel::Rows(rows));
-                }
-            }
-        })
+    fn constant(&self, rows: &anabranch_batch::Batch) -> Chain<'s> {
+        let rows = (self.scope.index() == 0).then(|| rows.clone());
+        constant(self.scope.clone(), self.options.as_of, rows)
     }
 
     fn exports(&self) -> Vec<(ArrangementId, Exported)> {

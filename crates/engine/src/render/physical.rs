@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::Batch;
 use anabranch_operators::aggregate::AggregateSpec;
-use anabranch_operators::asof::AsofSpec;
-use anabranch_operators::matched::{Keep, Residual};
-use anabranch_operators::multiplicity::Operation;
-use anabranch_operators::recognize::RecognizeSpec;
-use anabranch_operators::stage::Stage;
-use anabranch_operators::threshold::Comparison;
-use anabranch_operators::top_k::TopKSpec;
-use anabranch_operators::unnest::Unnest;
+use anabranch_operators::ordered::asof::AsofSpec;
+use anabranch_operators::ordered::match_recognize::RecognizeSpec;
+use anabranch_operators::ordered::top_k::TopKSpec;
+use anabranch_operators::relational::semi_join::{Keep, Residual};
+use anabranch_operators::relational::set_operation::Operation;
+use anabranch_operators::relational::threshold::Comparison;
+use anabranch_operators::stateless::filter_project::Stage;
+use anabranch_operators::stateless::unnest::Unnest;
 use arrow::datatypes::DataType;
 
 use super::temporal::TemporalStep;
@@ -74,11 +74,11 @@ impl Step {
             | Step::Aggregate { input, .. }
             | Step::TopK { input, .. }
             | Step::Recognize { input, .. } => vec![*input],
-            Step::Join { left, right, .. } | Step::Matched { left, right, .. } | Step::Asof { left, right, .. } => {
+            Step::Join { left, right, .. } | Step::SemiJoin { left, right, .. } | Step::Asof { left, right, .. } => {
                 vec![*left, *right]
             }
             Step::Threshold { rows, scalars, .. } => vec![*rows, *scalars],
-            Step::Union { inputs } | Step::Multiplicity { inputs, .. } | Step::Temporal { inputs, .. } => {
+            Step::Union { inputs } | Step::SetOperation { inputs, .. } | Step::Temporal { inputs, .. } => {
                 inputs.clone()
             }
         }
@@ -131,10 +131,10 @@ pub enum Step {
         join: JoinStep,
     },
     /// Two arrangements; yields a stream.
-    Matched {
+    SemiJoin {
         left: StepId,
         right: StepId,
-        matched: MatchedStep,
+        semi_join: SemiJoinStep,
     },
     /// Two streams; yields a stream.
     Asof {
@@ -147,7 +147,7 @@ pub enum Step {
         aggregate: AggregateSpec,
     },
     /// Distinct and the set operations: one or two inputs.
-    Multiplicity {
+    SetOperation {
         inputs: Vec<StepId>,
         operation: Operation,
         types: Vec<DataType>,
@@ -173,7 +173,7 @@ pub enum Step {
     },
 }
 
-/// As [`anabranch_operators::join::JoinSpec`], without the time.
+/// As [`anabranch_operators::relational::join::JoinSpec`], without the time.
 #[derive(Clone)]
 pub struct JoinStep {
     pub left_key: Vec<usize>,
@@ -184,9 +184,9 @@ pub struct JoinStep {
     pub stage: Stage,
 }
 
-/// As [`anabranch_operators::matched::MatchedSpec`], without the time.
+/// As [`anabranch_operators::relational::semi_join::SemiJoinSpec`], without the time.
 #[derive(Clone)]
-pub struct MatchedStep {
+pub struct SemiJoinStep {
     pub left_key: Vec<usize>,
     pub right_key: Vec<usize>,
     pub nulls: NullKeys,

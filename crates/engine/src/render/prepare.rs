@@ -13,10 +13,10 @@ use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
 use anabranch_operators::aggregate::custom::CustomAggregate;
 use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
-use anabranch_operators::asof::{self, AsofSpec};
-use anabranch_operators::multiplicity::Operation;
-use anabranch_operators::top_k::TopKSpec;
-use anabranch_operators::unnest::Unnest;
+use anabranch_operators::ordered::asof::{self, AsofSpec};
+use anabranch_operators::ordered::top_k::TopKSpec;
+use anabranch_operators::relational::set_operation::Operation;
+use anabranch_operators::stateless::unnest::Unnest;
 use anabranch_plan::asof::{Asof, Strategy};
 use anabranch_plan::rewrite::cannot_fail;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Nulls, Plan, SetOperation, SortKey, TopK};
@@ -208,7 +208,7 @@ impl<'a> Preparer<'a> {
             Node::Distinct { input } => {
                 let types = types_of(&input.schema);
                 let inputs = vec![self.stream(input)?];
-                Ok(self.push(Step::Multiplicity { inputs, operation: Operation::Distinct, types }))
+                Ok(self.push(Step::SetOperation { inputs, operation: Operation::Distinct, types }))
             }
             Node::TopK { input, top } => {
                 let top = top_k_spec(top, types_of(&input.schema));
@@ -233,7 +233,7 @@ impl<'a> Preparer<'a> {
                     SetOperation::Except => Operation::Except,
                     SetOperation::Intersect => Operation::Intersect,
                 };
-                Ok(self.push(Step::Multiplicity { inputs, operation, types }))
+                Ok(self.push(Step::SetOperation { inputs, operation, types }))
             }
             Node::Temporal { verb, inputs } => self.temporal(plan, verb, inputs),
         }

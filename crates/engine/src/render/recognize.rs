@@ -2,7 +2,7 @@
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::types;
-use anabranch_operators::recognize as operator;
+use anabranch_operators::ordered::match_recognize as operator;
 use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recognize, Skip};
 use arrow::datatypes::DataType;
 
@@ -74,13 +74,13 @@ fn place(at: &At) -> operator::At {
     operator::At { end, variable: at.variable, skipped: at.skipped, offset: at.offset }
 }
 
-fn pattern(pattern: &Pattern) -> operator::Pattern {
+fn pattern(pattern: &Pattern) -> operator::RowPattern {
     let all = |parts: &[Pattern]| parts.iter().map(self::pattern).collect();
     match pattern {
-        Pattern::Variable(variable) => operator::Pattern::Variable(*variable),
-        Pattern::Sequence(parts) => operator::Pattern::Sequence(all(parts)),
-        Pattern::Alternatives(parts) => operator::Pattern::Alternatives(all(parts)),
-        Pattern::Repeat { part, min, max, is_reluctant } => operator::Pattern::Repeat {
+        Pattern::Variable(variable) => operator::RowPattern::Variable(*variable),
+        Pattern::Sequence(parts) => operator::RowPattern::Sequence(all(parts)),
+        Pattern::Alternatives(parts) => operator::RowPattern::Alternatives(all(parts)),
+        Pattern::Repeat { part, min, max, is_reluctant } => operator::RowPattern::Repeat {
             part: Box::new(self::pattern(part)),
             min: *min,
             max: *max,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use anabranch_arrangement::{MergeEffort, NullKeys};
 use anabranch_batch::{Batch, END, Time, types};
-use anabranch_operators::Stream;
+use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::{Stream, drive, events};
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
-use anabranch_operators::tactic::{Output, Timed};
 use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::detect::{Detect, DetectSpec};
 use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
 use anabranch_operators::temporal::{
-    absent, append_join, asof, bounds, chop, clip, clip_duration, driver, duration, extend, hopping, join, lifetime,
+    absent, append_join, asof, bounds, chop, clip, clip_duration, duration, extend, hopping, join, lifetime,
     point_at_end, quantize, session, shift, stitch,
 };
 use anabranch_plan::properties::Properties;
@@ -136,12 +136,13 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         Verb::Bounds { ends } => TemporalStep::Bounds(ends_of(*ends)),
         Verb::Shift { ticks } => TemporalStep::Shift { ticks: *ticks },
         Verb::Duration { ticks } => TemporalStep::Duration { ticks: *ticks },
-        Verb::Lifetime { start, duration, ends } => {
+        Verb::Lifetime { start, duration, ends, back } => {
             let n_computed = usize::from(start.is_some()) + usize::from(duration.is_some());
             TemporalStep::Lifetime(lifetime::Lifetime {
                 start: *start,
                 duration: *duration,
                 ends: ends_of(*ends),
+                back: *back,
                 n_columns: inputs[0].schema.fields().len() - n_computed,
             })
         }
@@ -239,6 +240,7 @@ impl TemporalStep {
     fn hold(&self) -> Hold {
         match self {
             TemporalStep::Shift { ticks } if *ticks < 0 => Hold::Back(ticks.saturating_neg()),
+            TemporalStep::Lifetime(lifetime) if lifetime.back > 0 => Hold::Back(lifetime.back),
             TemporalStep::Quantize(windows) => windows.hold(),
             TemporalStep::Extend { ticks, .. } if *ticks < 0 => extend::Shorten::hold(ticks.saturating_neg()),
             _ => Hold::Same,
@@ -250,11 +252,15 @@ impl TemporalStep {
         let hold = self.hold();
         if let Some((name, apply)) = self.stateless() {
             let input = inputs.pop().expect("a verb has its input");
-            return driver::stateless(input, name, hold, apply);
+            return match hold {
+                Hold::Same => drive::stateless(input, name, apply),
+                _ => events::stateless(input, name, move |frontier| hold.apply(frontier), apply),
+            };
         }
         let Remembering { name, routes, tactic } =
             self.of_one(effort).or_else(|| self.of_two()).expect("a verb is one of these");
-        driver::events(inputs.into_iter().zip(routes).collect(), name, hold, tactic)
+        let inputs = inputs.into_iter().zip(routes).collect();
+        events::events(inputs, name, move |frontier| hold.apply(frontier), tactic)
     }
 
     /// What is done to each batch, for verbs that remember nothing.

@@ -1,12 +1,12 @@
 //! Comparisons of rows with a scalar: when a join is one, and its steps.
 //!
 //! A join without a key, on one comparison of a value of the left row with a column of the right, whose right side is an aggregate of everything and shows
-//! nothing, is no join: [`anabranch_operators::threshold`] keeps the rows in order of the value, and a change of the scalar costs the rows between.
+//! nothing, is no join: [`anabranch_operators::relational::threshold`] keeps the rows in order of the value, and a change of the scalar costs the rows between.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use anabranch_operators::threshold::{Comparison, is_comparable};
+use anabranch_operators::relational::threshold::{Comparison, is_comparable};
 use anabranch_plan::{JoinKind, Node, Plan};
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion_common::tree_node::{Transformed, TreeNode};

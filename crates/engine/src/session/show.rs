@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_operators::steps::StepStats;
+use anabranch_flow::steps::StepStats;
 use anabranch_sql::column_type_name;
 use anabranch_sql::statement::{ObjectKind, Show};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};

@@ -11,4 +11,5 @@ mod sharing;
 mod sources;
 mod subscribe;
 mod support;
+mod workers;
 mod write;

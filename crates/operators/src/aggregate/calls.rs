@@ -24,10 +24,10 @@ use super::spec::{AggregateSpec, Call, Function, Unsupported};
 use super::state::{Input, Known, KnownDeltas, Linear, State};
 use super::sum::{ExactSum, SumVerb};
 use super::variance::{Divisor, Report, Variance};
-use crate::segments::Segments;
+use crate::aggregate::segments::Segments;
 
 /// What all calls of one turn share.
-pub(crate) struct Turn<'a> {
+pub(crate) struct AggregateTurn<'a> {
     /// All rows: the used columns.
     pub(crate) batch: &'a Batch,
     pub(crate) segments: &'a Segments,
@@ -166,7 +166,7 @@ impl CallState {
     }
 
     /// Merges a turn's rows; returns pairs of results.
-    pub(crate) fn step(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+    pub(crate) fn step(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
         match &self.kind {
             Kind::Rows(output_type) => count_rows(turn, output_type, outcome),
             Kind::Extreme(_) => self.step_extreme(turn, outcome),
@@ -184,7 +184,7 @@ impl CallState {
         }
     }
 
-    /// A turn without input.
+    /// Spare time.
     pub(crate) fn idle(&mut self) {
         match &mut self.kind {
             Kind::Extreme(state) => state.idle(),
@@ -245,7 +245,7 @@ impl CallState {
     }
 
     /// A linear call that sees all rows.
-    fn step_all(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_all(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
         let argument = self.argument.map(|argument| self.convert(turn.batch.column(argument)));
         let input = Input {
             argument,
@@ -258,7 +258,7 @@ impl CallState {
     }
 
     /// A linear call with a filter, or DISTINCT.
-    fn step_some(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_some(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
         let mut rows = self.rows_seen(turn.batch, self.distinct.is_some());
         let mut diffs = turn.batch.diffs().take(&rows);
         if let (Some(distinct), Some(argument)) = (&mut self.distinct, self.argument) {
@@ -296,7 +296,7 @@ impl CallState {
         }
     }
 
-    fn step_extreme(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_extreme(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
         let argument = self.argument.expect("extreme calls have an argument");
         let seen = Seen {
             input: Input {
@@ -321,7 +321,7 @@ impl CallState {
         }
     }
 
-    fn step_ordered(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_ordered(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
         let argument = self.argument.expect("ordered calls have an argument");
         let columns: Vec<usize> = (0..self.n_keys).chain([argument]).chain(self.order.iter().copied()).collect();
         let has_nulls = !self.keeps_nulls && turn.batch.column(argument).logical_null_count() > 0;
@@ -339,7 +339,7 @@ impl CallState {
         }
     }
 
-    fn step_custom(&mut self, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_custom(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
         let seen = self.filter.is_some().then(|| self.rows_seen(turn.batch, false));
         match &mut self.kind {
             Kind::Custom(custom) => custom.step(turn, seen, outcome),
@@ -366,7 +366,7 @@ impl CallState {
     }
 }
 
-fn step_linear(kind: &mut Kind, input: &Input, turn: &Turn, outcome: &mut Outcome) -> ArrayRef {
+fn step_linear(kind: &mut Kind, input: &Input, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
     match kind {
         Kind::Linear(state) => {
             state.resize(turn.n_slots);

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Int64Array, UInt64Array};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Int64Type, UInt64Type};
 use std::sync::Arc;
 
-use super::calls::Turn;
+use super::calls::AggregateTurn;
 use super::output::{Outcome, Pairs};
 use super::state::{Input, Kernel, Walk};
 
@@ -59,7 +59,7 @@ impl Count {
 }
 
 /// Pairs of `count(*)`: the multiplicities of the groups.
-pub(crate) fn count_rows(turn: &Turn, output_type: &DataType, outcome: &mut Outcome) -> ArrayRef {
+pub(crate) fn count_rows(turn: &AggregateTurn, output_type: &DataType, outcome: &mut Outcome) -> ArrayRef {
     for (segment, &delta) in turn.multiplicities.iter().enumerate() {
         outcome.mark_if(segment, delta != 0);
     }

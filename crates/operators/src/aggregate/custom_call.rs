@@ -11,11 +11,11 @@ use anabranch_batch::{Batch, Diffs, gather, types};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
-use super::calls::Turn;
+use super::calls::AggregateTurn;
 use super::custom::{CustomAggregate, States};
 use super::ordered::Queries;
 use super::output::Outcome;
-use crate::ordered_trace::OrderedTrace;
+use crate::ordered::trace::OrderedTrace;
 
 /// State of the call.
 pub(crate) struct CustomCall {
@@ -54,7 +54,7 @@ impl CustomCall {
     }
 
     /// Takes a turn's rows, those of `seen` if some are left out; returns pairs of results.
-    pub(crate) fn step(&mut self, turn: &Turn, seen: Option<Vec<u32>>, outcome: &mut Outcome) -> ArrayRef {
+    pub(crate) fn step(&mut self, turn: &AggregateTurn, seen: Option<Vec<u32>>, outcome: &mut Outcome) -> ArrayRef {
         match self.kept.is_some() {
             true => self.step_kept(turn, seen),
             false => self.step_inverted(turn, seen),
@@ -65,7 +65,7 @@ impl CustomCall {
         results.values
     }
 
-    fn step_inverted(&mut self, turn: &Turn, seen: Option<Vec<u32>>) {
+    fn step_inverted(&mut self, turn: &AggregateTurn, seen: Option<Vec<u32>>) {
         let columns: Vec<ArrayRef> =
             self.arguments.iter().map(|&column| types::widened(turn.batch.column(column))).collect();
         let emptied = turn.multiplicities_before.iter().zip(turn.multiplicities);
@@ -91,7 +91,7 @@ impl CustomCall {
     }
 
     /// All rows in force before and after each segment, from the kept ones.
-    fn step_kept(&mut self, turn: &Turn, seen: Option<Vec<u32>>) {
+    fn step_kept(&mut self, turn: &AggregateTurn, seen: Option<Vec<u32>>) {
         let kept = self.kept.as_mut().expect("the caller has seen it");
         let columns: Vec<usize> = (0..self.n_keys).chain(self.arguments.iter().copied()).collect();
         let rows: Batch = turn.batch.project(&columns);
@@ -124,7 +124,7 @@ impl CustomCall {
         self.states.pieces_of(&rows, queries.times.len(), &queries.of_pairs);
     }
 
-    /// A turn without input.
+    /// Spare time.
     pub(crate) fn idle(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.idle();

@@ -12,8 +12,8 @@ use anabranch_batch::{Diff, Diffs, Times, hash};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
-use crate::group_table::GroupTable;
-use crate::segments::Segments;
+use crate::aggregate::group_table::GroupTable;
+use crate::aggregate::segments::Segments;
 
 /// Counts of distinct (group, value) pairs.
 pub(crate) struct Distinct {

@@ -21,8 +21,8 @@ use arrow::datatypes::{ArrowNativeTypeOp, DataType, Decimal64Type, Decimal128Typ
 use super::output::{Outcome, Pairs};
 use super::spec::Function;
 use super::state::Input;
-use crate::ordered_trace::{OrderedTrace, Place};
-use crate::segments::Segments;
+use crate::aggregate::segments::Segments;
+use crate::ordered::trace::{OrderedTrace, Place};
 
 /// Rows of a turn, as an extreme call sees them.
 pub(crate) struct Seen<'a> {
@@ -47,7 +47,7 @@ pub(crate) trait ExtremeState {
     fn retain_zero(&self, slots: &mut Vec<u32>);
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
     fn renumber(&mut self, old_of_new: &[u32]);
-    /// A turn without input.
+    /// Spare time.
     fn idle(&mut self);
     /// Bytes of state.
     fn size_bytes(&self) -> usize;

@@ -12,7 +12,7 @@
 //! As [`Aggregate::snapshots`] it puts out events instead of changes (Trill 3.3, snapshot windows): time is cut wherever a row of the group starts or ends,
 //! and each piece in which the group is alive is one event, equal neighbours not merged. Without keys there is a row only while there are rows.
 //!
-//! State: a dense slot a group ([`crate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
+//! State: a dense slot a group ([`crate::aggregate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
 //! for ordered calls, which keep their arguments in order. All state is a linear function of the input, so the order of updates
 //! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back.
 //!
@@ -34,13 +34,16 @@ mod extreme;
 mod fixed;
 mod float;
 mod float_sum;
+pub mod group_table;
 mod lanes;
 mod limbs;
 mod narrow;
 mod ordered;
 mod output;
 mod percentiles;
+pub(crate) mod portions;
 mod recalled;
+pub(crate) mod segments;
 mod spec;
 mod state;
 mod sum;
@@ -58,12 +61,13 @@ use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 
-use crate::group_table::{GroupTable, Touched};
-use crate::pending::{Pending, cut_in_time};
-use crate::portions::{TURN_ROWS, is_one_large_time, portions};
-use crate::segments::Segments;
-use crate::tactic::{Output, Timed};
-use calls::{CallState, Turn};
+use crate::aggregate::group_table::{GroupTable, Touched};
+use crate::aggregate::portions::{is_one_large_time, portions};
+use crate::aggregate::segments::Segments;
+use anabranch_flow::paced::TURN_ROWS;
+use anabranch_flow::pending::{Pending, cut_in_time};
+use anabranch_flow::tactic::{Output, Timed};
+use calls::{AggregateTurn, CallState};
 use output::{Outcome, assemble, assemble_pieces};
 
 /// Rows of many times that are worked on together: what they put out, twice as many rows of results, is passed on while it is in the cache.
@@ -277,7 +281,7 @@ impl Aggregate {
         let is_ordered = self.calls.iter().any(CallState::is_ordered);
         let keys = is_ordered.then(|| self.touched_keys(batch, hashes_of(batch), &segments));
         let n_slots = self.multiplicities.len();
-        let turn = Turn {
+        let turn = AggregateTurn {
             batch,
             segments: &segments,
             multiplicities: &multiplicities,
@@ -370,6 +374,10 @@ impl Timed for Aggregate {
         }
     }
 
+    fn idle(&mut self) {
+        self.calls.iter_mut().for_each(CallState::idle);
+    }
+
     fn fold(&mut self, time: Time, out: &mut Output) {
         let Some((rows_min, per_group)) = self.folded else { return };
         if self.rows == Rows::Elsewhere || !self.complete.is_empty() {
@@ -447,10 +455,7 @@ impl Aggregate {
         }
         let mut complete = cut_in_time(&ready, upto, PORTION_ROWS);
         if complete.is_empty() {
-            match self.first_row_due(upto) {
-                Some(_) => complete.push((self.no_rows(), upto)),
-                None => self.calls.iter_mut().for_each(CallState::idle),
-            }
+            complete.extend(self.first_row_due(upto).map(|_| (self.no_rows(), upto)));
         }
         for (batch, upto) in complete {
             let batch = if has_few { batch } else { batch.with_key(&key) };

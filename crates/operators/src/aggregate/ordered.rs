@@ -26,8 +26,8 @@ use arrow::datatypes::{
 use super::output::Outcome;
 use super::percentiles;
 use super::spec::{Call, Function, Unsupported};
-use crate::ordered_trace::{OrderedTrace, Place, Walk};
-use crate::segments::Segments;
+use crate::aggregate::segments::Segments;
+use crate::ordered::trace::{OrderedTrace, Place, Walk};
 
 const ASCENDING: Direction = Direction { descending: false, nulls_first: false };
 
@@ -112,7 +112,7 @@ impl Ordered {
         pairs
     }
 
-    /// A turn without input.
+    /// Spare time.
     pub(crate) fn idle(&mut self) {
         self.trace.idle();
     }

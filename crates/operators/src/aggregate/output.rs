@@ -16,8 +16,8 @@ use arrow::util::display::array_value_to_string;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::segments::Segments;
-use crate::tactic::Output;
+use crate::aggregate::segments::Segments;
+use anabranch_flow::tactic::Output;
 
 /// A result: a value, NULL, or the message of an error.
 pub(crate) type Value<T> = Result<Option<T>, String>;

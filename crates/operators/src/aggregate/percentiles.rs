@@ -13,7 +13,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Fields, Float64Type};
 
 use super::ordered::picked;
-use crate::ordered_trace::Place;
+use crate::ordered::trace::Place;
 
 /// The values at `part` of the way, interpolated.
 pub(super) fn continuous(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], part: f64) -> ArrayRef {

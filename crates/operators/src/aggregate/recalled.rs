@@ -7,12 +7,12 @@ use std::cell::RefCell;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Times};
 use arrow::array::new_null_array;
 
-use super::calls::Turn;
+use super::calls::AggregateTurn;
 use super::output::{Outcome, assemble};
 use super::{Aggregate, Rows};
-use crate::group_table::Touched;
-use crate::segments::Segments;
-use crate::tactic::Output;
+use crate::aggregate::group_table::Touched;
+use crate::aggregate::segments::Segments;
+use anabranch_flow::tactic::Output;
 
 /// Groups of which the rows are told together.
 const RECALLED_ROWS: usize = 1 << 16;
@@ -46,7 +46,7 @@ impl Aggregate {
         let multiplicities: Vec<Diff> = slots.iter().map(|&slot| self.multiplicities[slot as usize]).collect();
         let is_there = |&multiplicity: &Diff| self.rows != Rows::Grouped || multiplicity > 0;
         let alive: Vec<[bool; 2]> = multiplicities.iter().map(|multiplicity| [false, is_there(multiplicity)]).collect();
-        let turn = Turn {
+        let turn = AggregateTurn {
             batch: &batch,
             segments: &segments,
             multiplicities: &vec![0; len],

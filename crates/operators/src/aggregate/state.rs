@@ -18,7 +18,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 
 use crate::aggregate::output::Outcome;
-use crate::segments::Segments;
+use crate::aggregate::segments::Segments;
 
 /// Segments whose slots are fetched together: they fit the first-level cache.
 pub(crate) const WARM_SEGMENTS: usize = 128;

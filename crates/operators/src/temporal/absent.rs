@@ -32,7 +32,7 @@ use super::events::one_each;
 use super::in_force::{InForce, NONE, keep_only, new_id};
 use super::slots::Slots;
 use super::turn::{Step, Turn, next_step, split_null_keys};
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Events and keys below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;

@@ -25,8 +25,8 @@ use super::lists::{Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::starts_only;
 use super::walk::{Row, Walk};
-use crate::instants::Instants;
-use crate::tactic::{Output, Timed};
+use crate::ordered::instants::Instants;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Keys below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;

@@ -5,7 +5,7 @@
 
 use anabranch_batch::{Batch, Time};
 
-use crate::pending::Pending;
+use anabranch_flow::pending::Pending;
 
 /// Batches in order of arrival, each in order of time.
 #[derive(Debug, Default)]

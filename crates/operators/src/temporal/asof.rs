@@ -30,8 +30,8 @@ use super::lists::{Entry, Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::{add, starts_only};
 use super::walk::{Row, Walk};
-use crate::asof::Strategy;
-use crate::tactic::{Output, Timed};
+use crate::ordered::asof::Strategy;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Keys below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;

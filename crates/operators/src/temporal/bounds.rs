@@ -17,7 +17,7 @@ use arrow::datatypes::DataType;
 
 use super::lifetime::Ends;
 use super::ticks::{Event, event};
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Adds the columns.
 pub fn apply(batch: Batch, ends_of_edges: Ends, out: &mut Output) {

@@ -7,14 +7,16 @@
 //! Law: an event becomes its pieces between the boundaries strictly inside of its lifetime. As a collection over time nothing changes. An event
 //! that never ends is cut up to the last boundary that a frontier, or the time of a later event, has passed.
 //!
-//! State: the events in force. A piece comes out when time reaches its start, so a long event does not come out all at once.
-//! Cost: one row out for each piece (two for those of start edges). Source: Trill, `Chop`.
+//! State: the events in force. A piece comes out when time reaches its start, so a long event does
+//! not come out all at once. Cost: one row out for each piece (two for those of start edges). Many
+//! pieces are put out in several turns. Source: Trill, `Chop`.
 
 use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;
 use std::collections::BTreeMap;
 
-use crate::tactic::{Output, Timed};
+use anabranch_flow::paced::TURN_ROWS;
+use anabranch_flow::tactic::{Output, Timed};
 
 use super::events::{Emit, EventQueue, Kind, Ready, kind};
 use super::rows::RowSet;
@@ -33,6 +35,33 @@ pub struct Chop {
     edges: BTreeMap<(Time, u32), Edge>,
     /// The first boundary that has not been cut at.
     next: Time,
+    /// Rows that begin or end events, if a turn ended before all were taken on.
+    entering: Option<Entering>,
+    /// Whether the last turn ended before the time that was asked for.
+    has_more: bool,
+}
+
+/// Rows that are taken on, in order of time.
+#[derive(Debug)]
+struct Entering {
+    ready: Ready,
+    /// Of each row, in `rows`.
+    ids: Vec<u32>,
+    /// Rows to come, the last first.
+    left: Vec<u32>,
+}
+
+/// What a turn puts out.
+#[derive(Debug, Default)]
+struct Turn {
+    emit: Emit,
+    released: Vec<u32>,
+}
+
+impl Turn {
+    fn is_over(&self) -> bool {
+        self.emit.len() >= TURN_ROWS
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,42 +85,49 @@ impl Chop {
             intervals: Vec::new(),
             edges: BTreeMap::new(),
             next: ceil(FIRST, period, offset),
+            entering: None,
+            has_more: false,
         }
     }
 
-    fn enter(&mut self, ready: &Ready, emit: &mut Emit, released: &mut Vec<u32>) {
-        let ids = self.rows.hold(ready.batch.columns(), ready.len());
-        for row in rows_ends_first(ready) {
+    /// Takes rows on until the turn is over.
+    fn enter(&mut self, entering: &mut Entering, turn: &mut Turn) {
+        let Entering { ready, ids, left } = entering;
+        while let Some(&row) = left.last() {
             let (id, time, until) = (ids[row as usize], ready.times[row as usize], ready.untils[row as usize]);
             let kind = kind(time, until);
             // What ends at a boundary is not cut there; what starts there starts after the cut.
-            self.cut_before(if kind == Some(Kind::End) { time } else { time + 1 }, emit, released);
+            self.cut_before(if kind == Some(Kind::End) { time } else { time + 1 }, turn);
+            if turn.is_over() {
+                return;
+            }
+            left.pop();
             match kind {
                 Some(Kind::Interval) => {
                     let cut = self.boundary_from(time + 1);
-                    emit.fresh(row, time, until.min(cut));
+                    turn.emit.fresh(row, time, until.min(cut));
                     if cut < until {
                         self.intervals.push((until, id));
                     } else {
-                        released.push(id);
+                        turn.released.push(id);
                     }
                 }
                 Some(Kind::Start) => {
-                    emit.fresh(row, time, END);
+                    turn.emit.fresh(row, time, END);
                     self.edges.entry((time, id)).or_insert(Edge { count: 0, piece: time }).count += 1;
                 }
                 Some(Kind::End) => {
-                    released.push(id);
+                    turn.released.push(id);
                     if let Some(edge) = self.edges.get_mut(&(until, id)) {
-                        emit.fresh(row, time, edge.piece);
-                        released.push(id);
+                        turn.emit.fresh(row, time, edge.piece);
+                        turn.released.push(id);
                         edge.count -= 1;
                         if edge.count == 0 {
                             self.edges.remove(&(until, id));
                         }
                     }
                 }
-                None => released.push(id),
+                None => turn.released.push(id),
             }
         }
     }
@@ -101,19 +137,20 @@ impl Chop {
         ceil(time, self.period, self.offset)
     }
 
-    /// Cuts at all boundaries before `upto`.
-    fn cut_before(&mut self, upto: Time, emit: &mut Emit, released: &mut Vec<u32>) {
-        while self.next < upto {
+    /// Cuts at all boundaries before `upto`, until the turn is over.
+    fn cut_before(&mut self, upto: Time, turn: &mut Turn) {
+        while self.next < upto && !turn.is_over() {
             if self.intervals.is_empty() && (self.edges.is_empty() || upto == END) {
                 self.next = self.boundary_from(upto);
                 return;
             }
-            self.cut(emit, released);
+            self.cut(turn);
         }
     }
 
     /// Cuts at `next`.
-    fn cut(&mut self, emit: &mut Emit, released: &mut Vec<u32>) {
+    fn cut(&mut self, turn: &mut Turn) {
+        let Turn { emit, released } = turn;
         let boundary = self.next;
         self.next = self.boundary_from(boundary + 1);
         let end = self.next;
@@ -134,13 +171,14 @@ impl Chop {
     }
 }
 
-/// Rows in order of time, end edges before the others of their time.
-fn rows_ends_first(ready: &Ready) -> Vec<u32> {
+/// Rows in order of time, the last first; end edges are before the others of their time.
+fn left_of(ready: &Ready) -> Vec<u32> {
     let is_end = |row: u32| ready.untils[row as usize] < ready.times[row as usize];
     let mut rows: Vec<u32> = (0..ready.len() as u32).collect();
     if rows.iter().any(|&row| is_end(row)) {
         rows.sort_by_key(|&row| (ready.times[row as usize], !is_end(row)));
     }
+    rows.reverse();
     rows
 }
 
@@ -150,26 +188,45 @@ impl Timed for Chop {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let ready = self.queue.take_before(upto);
-        let (mut emit, mut released) = (Emit::default(), Vec::new());
-        if let Some(ready) = &ready {
-            self.enter(ready, &mut emit, &mut released);
+        let mut entering = self.entering.take().or_else(|| {
+            let ready = self.queue.take_before(upto)?;
+            let ids = self.rows.hold(ready.batch.columns(), ready.len());
+            Some(Entering { left: left_of(&ready), ids, ready })
+        });
+        let mut turn = Turn::default();
+        if let Some(entering) = &mut entering {
+            self.enter(entering, &mut turn);
         }
-        self.cut_before(upto, &mut emit, &mut released);
-        let fresh = ready.as_ref().map_or(&[][..], |ready| ready.batch.columns());
+        self.cut_before(upto, &mut turn);
+        // (A turn may end with the last piece: then the next one has nothing to do.)
+        self.has_more = turn.is_over();
+        let Turn { emit, released } = turn;
+        let fresh = entering.as_ref().map_or(&[][..], |entering| entering.ready.batch.columns());
         out.give_rows(emit.finish(fresh, self.rows.store()));
         released.into_iter().for_each(|id| self.rows.release(id));
+        self.entering = entering.filter(|entering| !entering.left.is_empty());
+    }
+
+    fn has_more(&self) -> bool {
+        self.has_more
     }
 
     fn pending_from(&self) -> Option<Time> {
         let is_open = !self.intervals.is_empty() || !self.edges.is_empty();
-        self.queue.pending_from().into_iter().chain(is_open.then_some(self.next)).min()
+        let entering = self
+            .entering
+            .iter()
+            .filter_map(|Entering { ready, left, .. }| left.last().map(|&row| ready.times[row as usize]));
+        self.queue.pending_from().into_iter().chain(is_open.then_some(self.next)).chain(entering).min()
     }
 
     fn size_bytes(&self) -> usize {
         let intervals = self.intervals.capacity() * size_of::<(Time, u32)>();
         let edges = self.edges.len() * size_of::<((Time, u32), Edge)>();
-        self.queue.size_bytes() + self.rows.size_bytes() + intervals + edges
+        let entering = self.entering.as_ref().map_or(0, |entering| {
+            entering.ready.batch.size_bytes() + (entering.ids.len() + entering.left.len()) * size_of::<u32>()
+        });
+        self.queue.size_bytes() + self.rows.size_bytes() + intervals + edges + entering
     }
 }
 

@@ -18,8 +18,8 @@ use arrow::datatypes::DataType;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::group_table::GroupTable;
-use crate::tactic::{Output, Timed};
+use crate::aggregate::group_table::GroupTable;
+use anabranch_flow::tactic::{Output, Timed};
 
 use super::events::{Emit, EventQueue, Kind, Ready, kind};
 use super::rows::RowSet;

@@ -12,7 +12,7 @@
 use anabranch_batch::{Batch, END, Until};
 
 use super::ticks::starts_only;
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Gives events this duration, which is positive.
 pub fn apply(batch: Batch, ticks: i64, out: &mut Output) {

@@ -9,7 +9,7 @@ use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, gather};
 use arrow::array::ArrayRef;
 use arrow::buffer::ScalarBuffer;
 
-use crate::pending::Pending;
+use anabranch_flow::pending::Pending;
 
 use super::rows::RowStore;
 use super::ticks::starts_only;
@@ -168,6 +168,10 @@ enum Pick {
 }
 
 impl Emit {
+    pub(crate) fn len(&self) -> usize {
+        self.picks.len()
+    }
+
     /// Row `row` of the batch at hand.
     pub(crate) fn fresh(&mut self, row: u32, time: Time, until: Time) {
         self.push(Pick::Fresh(row), time, until);

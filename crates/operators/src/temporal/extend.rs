@@ -15,9 +15,9 @@ use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;
 use std::collections::BTreeMap;
 
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
-use super::driver::Hold;
+use super::Hold;
 use super::events::{Emit, EventQueue, Kind, kind, map_lifetimes};
 use super::rows::RowSet;
 use super::ticks::add;

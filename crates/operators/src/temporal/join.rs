@@ -30,7 +30,7 @@ use super::in_force::{InForce, NONE};
 use super::open_pairs::{Ended, OpenPairs};
 use super::slots::Slots;
 use super::turn::{Step, Turn, next_step, split_null_keys};
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Events in force below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;

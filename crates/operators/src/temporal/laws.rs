@@ -12,7 +12,7 @@ use super::testing::*;
 use super::ticks::{add, ceil, floor};
 use super::{Hold, absent, chop, clip, clip_duration, extend, join, point_at_end, session, stitch};
 use crate::expression::Expression;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 struct Random(u64);
 

@@ -5,19 +5,23 @@
 //!                                  out  (x: 2) [3, 5)                     (x: 1) [7, 8)
 //! ```
 //!
-//! Law: with [`Ends::Dropped`] the new duration is a function of what is known when an event begins: end edges are left out, and a duration that is not
-//! positive removes the event. With [`Ends::Kept`] intervals are changed so, start edges stay open, and an end edge ends its event at the new end
-//! that its own row says; an event that would so end before its end edge came is a row error, because that end is in the past.
-//! A new start before the old one, or NULL, is a row error: results lie at no time that is past.
-//! NULL counts as "never ends" for a duration. State: none. Source: Trill `AlterEventDuration(function)`, `AlterEventLifetime`.
+//! Law: with [`Ends::Dropped`] the new duration is a function of what is known when an event
+//! begins: end edges are left out, and a duration that is not positive removes the event. With
+//! [`Ends::Kept`] intervals are changed so, start edges stay open, and an end edge ends its event
+//! at the new end that its own row says; an event that would so end before its end edge came is a
+//! row error, because that end is in the past, and so is one that would not end after its start,
+//! which is out already. A new start may lie `back` ticks before the old one, by which the frontier
+//! is held back. A new start further back, or NULL, is a row error: results lie at no time that is
+//! past. NULL counts as "never ends" for a duration. State: none. Source: Trill
+//! `AlterEventDuration(function)`, `AlterEventLifetime`.
 
 use anabranch_batch::{Batch, END, Time, Times, Until};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 
 use super::ticks::{Event, FIRST, add, event};
-use crate::stage::error_rows;
-use crate::tactic::Output;
+use crate::stateless::filter_project::error_rows;
+use anabranch_flow::tactic::Output;
 
 /// What becomes of end edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +41,8 @@ pub struct Lifetime {
     pub duration: Option<usize>,
     /// What becomes of end edges.
     pub ends: Ends,
+    /// How many ticks a new start may lie before the old one.
+    pub back: i64,
     /// Columns that go on; the others were computed for this verb.
     pub n_columns: usize,
 }
@@ -64,18 +70,27 @@ impl Lifetime {
             Event::End { .. } if self.ends == Ends::Dropped => return None,
             Event::End { start, end } => {
                 // (Of an event whose start is in error, the error was given with the start.)
-                let new_start = self.start_of(batch, row, start).filter(|new_start| *new_start >= start)?;
-                let new_end = self.end_of(batch, row, start, end, new_start);
-                if new_end < end {
-                    let message = format!("an event that ends at {end} was given an end in the past, {new_end}");
-                    out.give_errors(error_rows(&batch.slice(row, 1), &message));
+                let new_start = self.start_of(batch, row, start).filter(|new_start| self.reaches(start, *new_start))?;
+                if !(FIRST..END).contains(&new_start) {
                     return None;
                 }
-                return (new_end < END && new_end > new_start).then_some((new_end, new_start));
+                let new_end = self.end_of(batch, row, start, end, new_start);
+                let fault = match new_end {
+                    _ if !self.reaches(end, new_end) => "in the past",
+                    // (The start edge is out already: an event that is nothing cannot be taken
+                    // back.)
+                    _ if new_end <= new_start => "not after its start",
+                    END => return None,
+                    _ => return Some((new_end, new_start)),
+                };
+                let message = format!("an event that ends at {end} was given an end {fault}, {new_end}");
+                out.give_errors(error_rows(&batch.slice(row, 1), &message));
+                return None;
             }
             Event::Nothing => return None,
         };
-        let Some(new_start) = self.start_of(batch, row, start).filter(|new_start| *new_start >= start) else {
+        let Some(new_start) = self.start_of(batch, row, start).filter(|new_start| self.reaches(start, *new_start))
+        else {
             let message = match self.start_of(batch, row, start) {
                 Some(new_start) => format!("an event that begins at {start} was given an earlier start, {new_start}"),
                 None => format!("an event that begins at {start} was given no start, but NULL"),
@@ -91,6 +106,11 @@ impl Lifetime {
         }
         let new_end = self.end_of(batch, row, start, end, new_start);
         (new_end > new_start).then_some((new_start, new_end))
+    }
+
+    /// Whether the frontier is held back far enough that something at `time` may move to `moved`.
+    fn reaches(&self, time: Time, moved: Time) -> bool {
+        moved >= time.saturating_sub(self.back)
     }
 
     /// The new start; `None` if that is NULL.

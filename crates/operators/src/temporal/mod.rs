@@ -18,9 +18,11 @@
 //! window to come), and whoever needs order waits for the frontier. So most lifetime verbs need no state. A verb that puts
 //! events *before* their input's times (a floor, a shift back, a shortening) holds the frontier back accordingly: [`Hold`].
 //!
-//! Reading order: [`ticks`] (arithmetic), [`driver`], [`egress`]; the verbs without state, [`bounds`], [`shift`], [`duration`], [`lifetime`],
-//! [`hopping`], [`quantize`]; the verbs with state, which remember [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`],
-//! [`session`], [`clip`], [`detect`]; with [`lists`] of rows [`append_join`], [`asof`]; and, with [`in_force`] instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
+//! Reading order: [`ticks`] (arithmetic); the verbs without state, [`bounds`], [`shift`],
+//! [`duration`], [`lifetime`], [`hopping`], [`quantize`]; the verbs with state, which remember
+//! [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`], [`session`], [`clip`], [`detect`];
+//! with [`lists`] of rows [`append_join`], [`asof`]; and, with [`in_force`] instead, [`join`],
+//! [`absent`]; and [`ingress`], which brings rows in order before all of them.
 
 pub mod absent;
 mod agenda;
@@ -33,11 +35,10 @@ pub mod clip;
 pub mod clip_duration;
 mod cover;
 pub mod detect;
-pub mod driver;
 pub mod duration;
-pub mod egress;
 mod events;
 pub mod extend;
+mod hold;
 pub mod hopping;
 mod in_force;
 pub mod ingress;
@@ -47,6 +48,8 @@ mod laws;
 pub mod lifetime;
 mod lists;
 mod open_pairs;
+#[cfg(test)]
+mod paced_tests;
 pub mod point_at_end;
 pub mod quantize;
 pub mod rows;
@@ -61,4 +64,4 @@ pub mod ticks;
 mod turn;
 mod walk;
 
-pub use driver::Hold;
+pub use hold::Hold;

@@ -11,7 +11,7 @@
 use anabranch_batch::Batch;
 
 use super::events::{Kind, kind, map_lifetimes};
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Makes points of ends.
 pub fn apply(batch: Batch, out: &mut Output) {

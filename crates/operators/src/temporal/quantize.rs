@@ -15,9 +15,9 @@
 
 use anabranch_batch::{Batch, END, Time, Times, Until};
 
-use super::driver::Hold;
+use super::Hold;
 use super::ticks::{Event, Grid, event, floor};
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// The windows. All but the offset are positive; the period is a multiple of the progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,8 +8,8 @@ use anabranch_batch::hash;
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
-use crate::group_table::GroupTable;
-use crate::key_store::KeyStore;
+use crate::aggregate::group_table::GroupTable;
+use crate::aggregate::group_table::keys::KeyStore;
 
 /// Rows by number; numbers are reused.
 #[derive(Debug, Default)]

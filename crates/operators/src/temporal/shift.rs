@@ -11,7 +11,7 @@
 use anabranch_batch::{Batch, END, Until};
 
 use super::ticks::{add, map_times, starts_only};
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Moves events by `ticks`.
 pub fn apply(batch: Batch, ticks: i64, out: &mut Output) {

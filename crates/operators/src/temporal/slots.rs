@@ -4,7 +4,7 @@ use anabranch_batch::{Batch, hash};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
-use crate::group_table::GroupTable;
+use crate::aggregate::group_table::GroupTable;
 
 /// The slots of keys.
 #[derive(Debug)]

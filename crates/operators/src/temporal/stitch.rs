@@ -14,7 +14,7 @@ use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;
 use std::collections::BTreeMap;
 
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 use super::events::{Emit, EventQueue, Kind, kind};
 use super::rows::RowSet;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) use anabranch_batch::END;
 
 use super::Hold;
-use crate::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 
 /// (sync time, other time, value)
 pub(crate) type Event = (Time, Time, i64);

@@ -60,7 +60,30 @@ fn read_lists(column: &ArrayRef, element: &FieldRef) -> Result<ArrayRef, String>
     list.map(|list| Arc::new(list) as ArrayRef).map_err(|e| in_words(&e.to_string()))
 }
 
-/// Adds the elements of one list; `None` if it is not well formed.
+/// Where the list ends that the text begins with; `None` if it does not end.
+fn end_of_list(text: &str) -> Option<usize> {
+    let (mut depth, mut quoted) = (0, false);
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next()?;
+            }
+            '"' => quoted = !quoted,
+            '{' if !quoted => depth += 1,
+            '}' if !quoted => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Adds the elements of one list; `None` if it is not well formed. A list within is an element as it is written.
 pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<()> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let mut rest = inner.trim();
@@ -68,6 +91,16 @@ pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Optio
         return Some(());
     }
     loop {
+        if rest.starts_with('{') {
+            let end = end_of_list(rest)?;
+            elements.push(Some(rest[..end].to_string()));
+            rest = rest[end..].trim_start();
+            if rest.is_empty() {
+                return Some(());
+            }
+            rest = rest.strip_prefix(',')?.trim_start();
+            continue;
+        }
         let mut element = String::new();
         let quoted = rest.starts_with('"');
         let mut chars = rest.char_indices().skip(usize::from(quoted));

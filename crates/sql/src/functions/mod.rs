@@ -1,6 +1,7 @@
 //! The functions that SQL may call, and the operators that PostgreSQL types otherwise than DataFusion.
 
 pub(crate) mod age;
+pub(crate) mod all_elements;
 pub(crate) mod bounded;
 pub(crate) mod cast_to_text;
 pub(crate) mod checked;
@@ -30,6 +31,7 @@ use datafusion_expr::{
 };
 
 use crate::functions::age::Age;
+use crate::functions::all_elements::AllElements;
 use crate::functions::bounded::Bounded;
 use crate::functions::checked::{FloatDivide, IntervalTimes, OneRow};
 use crate::functions::coalesce::Coalesce;
@@ -71,7 +73,7 @@ impl Functions {
         let scalars =
             [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
                 .into_iter()
-                .chain([WindowFloor::udf()])
+                .chain([WindowFloor::udf(), AllElements::udf()])
                 .chain(crate::functions::text::all())
                 .chain(datafusion_functions::all_default_functions())
                 .chain(datafusion_functions_nested::all_default_nested_functions());

@@ -1,14 +1,18 @@
-//! PostgreSQL's dialect, but for two things: the names of arguments (`f(name => value)`) are words, and `EMIT ON WINDOW CLOSE` is no alias.
+//! PostgreSQL's dialect, but for three things: the names of arguments (`f(name => value)`) are words, `EMIT ON WINDOW CLOSE` is no alias,
+//! and operators bind as in `precedence`.
 //!
 //! The parser's own takes any expression for a name, and so reads every argument twice: first for a name, then as a value. Calls in each other took
 //! twice the time with every level, seconds at twenty. Cost: parsing is linear in the text.
 
 use std::any::TypeId;
 
+use datafusion_expr::sqlparser::ast::Expr;
 use datafusion_expr::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion_expr::sqlparser::tokenizer::{Token, Word};
+
+use crate::syntax::precedence;
 
 /// What all our text is parsed as.
 #[derive(Debug)]
@@ -50,7 +54,15 @@ impl Dialect for Postgres {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        BASE.get_next_precedence(parser)
+        precedence::of_next(parser)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        precedence::prefixed(parser)
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, _level: u8) -> Option<Result<Expr, ParserError>> {
+        precedence::suffixed(parser, expr)
     }
 
     fn supports_filter_during_aggregation(&self) -> bool {

@@ -2,6 +2,7 @@
 
 pub(crate) mod dialect;
 pub mod parse;
+pub(crate) mod precedence;
 pub(crate) mod recognize;
 pub(crate) mod relation_calls;
 pub mod span;

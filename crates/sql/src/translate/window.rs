@@ -8,9 +8,9 @@ use std::sync::Arc;
 use anabranch_plan::{JoinKind, Node, Nulls, Plan, SortKey, TopK};
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
-use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction};
+use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction, WindowFunctionParams};
 use datafusion_expr::logical_plan::Window;
-use datafusion_expr::{Expr, WindowFrameBound, WindowFunctionDefinition};
+use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 
 use super::Translator;
 use super::aggregate::{Wanted, grouped};
@@ -110,13 +110,7 @@ fn over_partition(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, outpu
     let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else {
         return Err(refused(call));
     };
-    let frame = &params.window_frame;
-    let whole = params.order_by.is_empty()
-        || matches!(
-            (&frame.start_bound, &frame.end_bound),
-            (WindowFrameBound::Preceding(from), WindowFrameBound::Following(to)) if from.is_null() && to.is_null()
-        );
-    if !whole {
+    if !is_whole(params) {
         return Err(refused(call));
     }
     let keys = resolved(&params.partition_by, from, &plan)?;
@@ -147,12 +141,32 @@ fn over_partition(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, outpu
     }))
 }
 
+/// Whether each row's frame is its whole partition. Without an order the rows of a partition are peers, so a frame by values that reaches
+/// the current row reaches them all; a frame by positions is no set of rows that the data decides.
+fn is_whole(params: &WindowFunctionParams) -> bool {
+    use WindowFrameBound::{CurrentRow, Following, Preceding};
+    let frame = &params.window_frame;
+    let from_first = matches!(&frame.start_bound, Preceding(rows) if rows.is_null());
+    let to_last = matches!(&frame.end_bound, Following(rows) if rows.is_null());
+    let unordered = params.order_by.iter().all(|key| matches!(key.expr, Expr::Literal(..)));
+    let by_peers = unordered && frame.units != WindowFrameUnits::Rows;
+    let starts = from_first || (by_peers && frame.start_bound == CurrentRow);
+    let ends = to_last || (by_peers && frame.end_bound == CurrentRow);
+    starts && ends
+}
+
 pub(super) fn resolved(exprs: &[Expr], from: &DFSchema, plan: &Plan) -> Result<Vec<Expr>> {
     exprs.iter().map(|e| resolve(e, from, &plan.schema)).collect()
 }
 
 fn refused(call: &WindowFunction) -> SqlError {
     let name = call.fun.name();
+    if call.params.order_by.is_empty() && matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_)) {
+        return SqlError::unsupported(
+            format!("window function {name}() over some rows of a partition without an order"),
+            "Leave the frame out for a total over the partition. Which rows are near the current row is open without ORDER BY.",
+        );
+    }
     let hint = match name {
         "percent_rank" | "cume_dist" => "Compute it from rank() or row_number() and count(*) OVER (PARTITION BY ..).",
         "first_value" | "last_value" | "nth_value" => {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{end, lit, start};
+use anabranch_engine::frame::{end, floor_div, lit, start};
 use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, when};
+use datafusion_functions_nested::expr_fn::array_element;
 use serde_json::Value;
 
 use super::shape::Shape;
@@ -88,6 +89,7 @@ fn binary(operator: &str, left: Expr, right: Expr) -> Result<Expr, String> {
         "*" => left * right,
         "/" => left / right,
         "%" => left % right,
+        "//" => floor_div(left, right),
         "==" => left.eq(right),
         "!=" => left.not_eq(right),
         "<" => left.lt(right),
@@ -116,11 +118,7 @@ fn element(value: Shape<Expr>, at: usize) -> Result<Shape<Expr>, String> {
         Shape::List(mut elements) if at < elements.len() => Ok(elements.swap_remove(at)),
         // (An element of a null register is null.)
         Shape::Leaf(Expr::Literal(ScalarValue::Null, _)) => Ok(Shape::Leaf(lit(ScalarValue::Null))),
-        // An element of a list of ranked values is a pair.
-        Shape::Leaf(expr) => {
-            let name = if at == 0 { "rank" } else { "value" };
-            Ok(Shape::Leaf(datafusion_functions::core::expr_fn::get_field(expr, name)))
-        }
+        Shape::Elements(list, fields) => Ok(fields.parts_of(&array_element(list, lit(at as i64 + 1)))),
         _ => Err(format!("the payload has no element {at}")),
     }
 }

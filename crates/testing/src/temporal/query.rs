@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_engine::frame::{self, Aggregate, Expr, FOREVER, Frame, How, col};
+use datafusion_common::ScalarValue;
+use datafusion_functions_nested::expr_fn::make_array;
 use serde_json::Value;
 
 use super::expression::{Words, expression, scalar};
@@ -74,18 +76,23 @@ fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, S
         "set_property" => input,
         "where" => input.with(frame.filter(scalar(&json["pred"], &words)?)),
         "select" => input.select(&expression(&json["expr"], &words)?),
-        "select_many" => {
-            let list = expression(&json["expr"], &words)?.scalar()?;
-            let exploded = frame.select([list.alias("val")]).explode("val");
-            Query { frame: exploded, val: Shape::Leaf(col("val")) }
-        }
+        "select_many" => select_many(&input, expression(&json["expr"], &words)?)?,
         "alter_duration" => input.with(match ticks(&json["duration"]) {
             Some(duration) => frame.alter_duration(duration),
             None => frame.alter_duration_by(scalar(&json["duration"], &words)?),
         }),
         "shift" => input.with(frame.shift(number("amount")?)),
-        "tumbling" => input.with(frame.tumbling(number("size")?)),
+        "alter_lifetime" => {
+            let duration = match json.get("duration") {
+                None => None,
+                Some(Value::String(text)) if text == "inf" => Some(frame::lit(ScalarValue::Int64(None))),
+                Some(duration) => Some(scalar(duration, &words)?),
+            };
+            input.with(frame.alter_lifetime(scalar(&json["start"], &words)?, duration))
+        }
+        "tumbling" => input.with(frame.tumbling_at(number("size")?, offset)),
         "hopping" => input.with(frame.hopping(number("size")?, number("period")?, offset)),
+        "repetitive_hopping" => input.with(frame.repetitive_hopping(number("size")?, number("period")?, offset)),
         "quantize" => input.with(frame.quantize(number("size")?, number("period")?, offset)),
         "progressive_quantize" => {
             let (size, period, progress) = (number("size")?, number("period")?, number("progress")?);
@@ -102,11 +109,57 @@ fn unary(op: &str, json: &Value, input: Query, scope: &Scope) -> Result<Query, S
             input.with(frame.session(number("timeout")?, maximum))
         }
         "detect" => super::pattern::detect(json, &input)?,
-        "aggregate" => aggregate(json, &input, None, scope)?,
-        "group_aggregate" => aggregate(json, &input, Some(expression(&json["key"], &words)?), scope)?,
+        "followed_by_immediate" => {
+            let within = json.get("within").and_then(ticks).unwrap_or(FOREVER);
+            let (first, second) = (scalar(&json["first"], &words)?, scalar(&json["second"], &words)?);
+            pairs(json, &input, frame.followed_by_immediate(first, second, within), None)?
+        }
+        "consecutive_pairs" => pairs(json, &input, frame.consecutive_pairs(), None)?,
+        "sessionize" => {
+            let (opens, closes) = (scalar(&json["start"], &words)?, scalar(&json["end"], &words)?);
+            let key = expression(&json["key"], &words)?.map(&mut |name, key| key.clone().alias(format!("key {name}")));
+            let keys: Vec<Expr> = key.leaves().into_iter().map(|(_, key)| key.clone()).collect();
+            let key = key.map(&mut |name, _| col(&key_name(name)));
+            pairs(json, &input, frame.sessionize(keys, opens, closes), Some(key))?
+        }
+        "aggregate" => aggregate(json, &input, None)?,
+        "group_aggregate" => aggregate(json, &input, Some(expression(&json["key"], &words)?))?,
         "group_apply" => group_apply(json, &input, scope)?,
         _ => return Err(format!("unknown operator {op}")),
     })
+}
+
+/// A row for each element of a list.
+fn select_many(input: &Query, list: Shape<Expr>) -> Result<Query, String> {
+    let (list, fields) = match list {
+        Shape::Elements(list, fields) => (list, *fields),
+        Shape::List(elements) => {
+            let Some(fields) = elements.first().map(Shape::fields) else {
+                return Ok(input.with(input.frame.filter(frame::lit(false))));
+            };
+            let names = |fields: &Shape<String>| fields.leaves().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+            if elements.iter().any(|element| names(&element.fields()) != names(&fields)) {
+                return Err("the elements of select_many have different forms".into());
+            }
+            (make_array(elements.iter().map(Shape::packed).collect()), fields)
+        }
+        _ => return Err("select_many is of a list".into()),
+    };
+    let exploded = input.frame.select([list.alias("element")]).explode("element");
+    let val = fields.parts_of(&col("element"));
+    Ok(Query { frame: exploded, val: val.clone() }.select(&val))
+}
+
+/// The result over pairs of events: columns of the first, then of the second with a suffix.
+fn pairs(json: &Value, input: &Query, frame: Frame, key: Option<Shape<Expr>>) -> Result<Query, String> {
+    let second = input.val.map(&mut |_, expr| match expr {
+        Expr::Column(column) => col(&format!("{}_right", column.name)),
+        other => other.clone(),
+    });
+    let mut words = Words::from([("left".to_owned(), input.val.clone()), ("right".to_owned(), second)]);
+    words.extend(key.map(|key| ("key".to_owned(), key)));
+    let result = expression(&json["result"], &words)?;
+    Ok(input.with(frame).select(&result))
 }
 
 fn binary(op: &str, json: &Value, left: Query, right: Query) -> Result<Query, String> {
@@ -173,14 +226,14 @@ impl Query {
     }
 }
 
-fn aggregate(json: &Value, input: &Query, key: Option<Shape<Expr>>, _scope: &Scope) -> Result<Query, String> {
+fn aggregate(json: &Value, input: &Query, key: Option<Shape<Expr>>) -> Result<Query, String> {
     let calls = json["aggs"].as_array().ok_or("aggregate needs aggs")?;
     let mut aggregates = Vec::new();
     let mut words = Words::new();
     for (at, call) in calls.iter().enumerate() {
         let name = format!("agg{at}");
         aggregates.push(aggregate_of(call, &input.words())?.alias(&name));
-        words.insert(format!("agg {at}"), Shape::Leaf(col(&name)));
+        words.insert(format!("agg {at}"), form_of(call)?.map(&mut |_, ()| col(&name)));
     }
     let keys: Vec<Expr> =
         key.iter().flat_map(Shape::leaves).map(|(name, e)| e.clone().alias(key_name(&name))).collect();
@@ -188,10 +241,11 @@ fn aggregate(json: &Value, input: &Query, key: Option<Shape<Expr>>, _scope: &Sco
         words.insert("key".into(), key.map(&mut |name, _| col(&key_name(name))));
     }
     let frame = input.frame.group_by(keys).agg(aggregates);
-    let grouped = Query { frame, val: Shape::Leaf(col("agg0")) };
+    let first = words.get("agg 0").cloned().unwrap_or(Shape::List(vec![]));
+    let grouped = Query { frame, val: first.clone() };
     let result = match json.get("result") {
         Some(result) => expression(result, &words)?,
-        None => Shape::Leaf(col("agg0")),
+        None => first,
     };
     Ok(grouped.select(&result))
 }
@@ -200,9 +254,22 @@ fn key_name(name: &str) -> String {
     format!("key {name}")
 }
 
+/// The form of an aggregate's result.
+fn form_of(call: &Value) -> Result<Shape<()>, String> {
+    Ok(match text(call, "agg")? {
+        "topk" => {
+            let pair = ["rank", "value"].map(|name| Shape::Leaf(name.to_owned()));
+            Shape::Elements((), Box::new(Shape::List(pair.to_vec())))
+        }
+        "collect" => Shape::Elements((), Box::new(Shape::Leaf(String::new()))),
+        _ => Shape::Leaf(()),
+    })
+}
+
 fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
     let name = text(call, "agg")?;
-    let mut of = scalar(&call["of"], words)?;
+    // (What rows are counted by is of no account.)
+    let mut of = if name == "count" { frame::lit(0) } else { scalar(&call["of"], words)? };
     if call["type"] == "float" {
         of = datafusion_expr::cast(of, arrow::datatypes::DataType::Float64);
     }
@@ -214,15 +281,21 @@ fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
         "sum_squares" => frame::sum_squares(of),
         "avg_squares" => frame::avg_squares(of),
         "product" => frame::product(of),
-        "single_or_default" => frame::single(of),
+        "single" | "single_or_default" => frame::single(of),
         "min" => frame::min(of),
         "max" => frame::max(of),
+        "and" => frame::bool_and(of),
+        "or" => frame::bool_or(of),
+        "first" => frame::first(of),
+        "last" => frame::last(of),
+        "collect" => frame::collect(of),
+        "distinct_count" => frame::count(of).distinct(),
         "percentile_cont" => frame::percentile_cont(of, call["p"].as_f64().ok_or("a percentile needs p")?),
         "percentile_disc" => frame::percentile_disc(of, call["p"].as_f64().ok_or("a percentile needs p")?),
-        "variance" => frame::variance(of),
-        "variance_population" => frame::variance_population(of),
-        "stddev" => frame::stddev(of),
-        "stddev_population" => frame::stddev_population(of),
+        "var" => frame::variance(of),
+        "pvar" => frame::variance_population(of),
+        "stdev" => frame::stddev(of),
+        "pstdev" => frame::stddev_population(of),
         "topk" => frame::top_k(of, call["k"].as_u64().ok_or("topk needs k")? as usize),
         _ => return Err(format!("unknown aggregate {name}")),
     };

@@ -1,8 +1,13 @@
 //! Payloads as columns: a column for each leaf.
 
-use arrow::datatypes::DataType;
+use std::collections::BTreeSet;
+
+use arrow::array::Array;
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
-use datafusion_expr::{Expr, when};
+use datafusion_common::scalar::ScalarStructBuilder;
+use datafusion_expr::{Expr, lit, when};
+use datafusion_functions::core::expr_fn::{get_field, named_struct};
 use serde_json::Value;
 
 /// A payload made of expressions.
@@ -14,6 +19,9 @@ pub(super) enum Shape<T> {
     Object(Vec<(String, Shape<T>)>),
     /// A list.
     List(Vec<Shape<T>>),
+    /// A list that differs in length from row to row: one value, and the fields of its elements (""
+    /// for an element itself).
+    Elements(T, Box<Shape<String>>),
 }
 
 impl<T> Shape<T> {
@@ -26,7 +34,7 @@ impl<T> Shape<T> {
 
     fn collect<'a>(&'a self, place: &str, leaves: &mut Vec<(String, &'a T)>) {
         match self {
-            Shape::Leaf(leaf) => leaves.push((place.to_owned(), leaf)),
+            Shape::Leaf(leaf) | Shape::Elements(leaf, _) => leaves.push((place.to_owned(), leaf)),
             Shape::Object(fields) => {
                 fields.iter().for_each(|(name, field)| field.collect(&format!("{place}.{name}"), leaves));
             }
@@ -44,6 +52,7 @@ impl<T> Shape<T> {
     fn map_at<U>(&self, place: &str, change: &mut impl FnMut(&str, &T) -> U) -> Shape<U> {
         match self {
             Shape::Leaf(leaf) => Shape::Leaf(change(place, leaf)),
+            Shape::Elements(leaf, fields) => Shape::Elements(change(place, leaf), fields.clone()),
             Shape::Object(fields) => {
                 let fields = fields.iter().map(|(name, field)| {
                     let field = field.map_at(&format!("{place}.{name}"), change);
@@ -59,7 +68,28 @@ impl<T> Shape<T> {
     }
 }
 
+impl Shape<String> {
+    /// The parts of a packed element.
+    pub(super) fn parts_of(&self, element: &Expr) -> Shape<Expr> {
+        self.map(&mut |_, name| match name.as_str() {
+            "" => element.clone(),
+            name => get_field(element.clone(), name),
+        })
+    }
+}
+
 impl Shape<Expr> {
+    /// An element packed into one value.
+    pub(super) fn packed(&self) -> Expr {
+        match self {
+            Shape::Leaf(expr) => expr.clone(),
+            form => {
+                let leaves = form.leaves().into_iter();
+                named_struct(leaves.flat_map(|(name, expr)| [lit(name), expr.clone()]).collect())
+            }
+        }
+    }
+
     pub(super) fn scalar(&self) -> Result<Expr, String> {
         match self {
             Shape::Leaf(expr) => Ok(expr.clone()),
@@ -103,6 +133,11 @@ pub(super) fn shape_of(payloads: &[&Value], like: &[&Value]) -> Shape<DataType> 
         Some(Value::Object(fields)) => {
             Shape::Object(fields.keys().map(|name| (name.clone(), parts(&|payload| payload[name].clone()))).collect())
         }
+        Some(Value::Array(_)) if lengths(payloads, like) > 1 => {
+            let elements = payloads.iter().chain(like).filter_map(|payload| payload.as_array()).flatten();
+            let element = shape_of(&elements.collect::<Vec<_>>(), &[]);
+            Shape::Elements(DataType::new_list(element.packed_type(), true), Box::new(element.fields()))
+        }
         Some(Value::Array(elements)) => {
             Shape::List((0..elements.len()).map(|at| parts(&|payload| payload[at].clone())).collect())
         }
@@ -115,6 +150,35 @@ pub(super) fn shape_of(payloads: &[&Value], like: &[&Value]) -> Shape<DataType> 
     }
 }
 
+/// How many lengths the lists among payloads have.
+fn lengths(payloads: &[&Value], like: &[&Value]) -> usize {
+    let lists = payloads.iter().chain(like).filter_map(|payload| payload.as_array());
+    lists.map(Vec::len).collect::<BTreeSet<_>>().len()
+}
+
+impl<T> Shape<T> {
+    /// The fields of an element that is packed into one value.
+    pub(super) fn fields(&self) -> Shape<String> {
+        match self {
+            Shape::Leaf(_) => Shape::Leaf(String::new()),
+            form => form.map(&mut |name, _| name.to_owned()),
+        }
+    }
+}
+
+impl Shape<DataType> {
+    /// The type of an element that is packed into one value.
+    fn packed_type(&self) -> DataType {
+        match self {
+            Shape::Leaf(data_type) | Shape::Elements(data_type, _) => data_type.clone(),
+            form => {
+                let leaves = form.leaves().into_iter();
+                DataType::Struct(leaves.map(|(name, leaf)| Field::new(name, leaf.clone(), true)).collect())
+            }
+        }
+    }
+}
+
 /// The values of a payload, one a leaf.
 pub(super) fn values_of(payload: &Value, shape: &Shape<DataType>) -> Vec<ScalarValue> {
     match shape {
@@ -122,11 +186,32 @@ pub(super) fn values_of(payload: &Value, shape: &Shape<DataType>) -> Vec<ScalarV
         Shape::List(elements) => {
             elements.iter().enumerate().flat_map(|(at, element)| values_of(&payload[at], element)).collect()
         }
+        Shape::Elements(DataType::List(of), fields) => vec![list_of(payload, of.data_type(), fields)],
         Shape::Leaf(DataType::Int64) => vec![ScalarValue::Int64(payload.as_i64())],
         Shape::Leaf(DataType::Float64) => vec![ScalarValue::Float64(payload.as_f64())],
         Shape::Leaf(DataType::Boolean) => vec![ScalarValue::Boolean(payload.as_bool())],
-        Shape::Leaf(_) => vec![ScalarValue::Utf8View(payload.as_str().map(str::to_owned))],
+        Shape::Leaf(_) | Shape::Elements(..) => vec![ScalarValue::Utf8View(payload.as_str().map(str::to_owned))],
     }
+}
+
+/// A list of packed elements.
+fn list_of(payload: &Value, of: &DataType, fields: &Shape<String>) -> ScalarValue {
+    let Some(elements) = payload.as_array() else {
+        return ScalarValue::new_null_list(of.clone(), true, 1);
+    };
+    let packed = |element: &Value| match of {
+        DataType::Struct(columns) => {
+            let mut types = columns.iter().map(|column| column.data_type().clone());
+            let typed = fields.map(&mut |_, _| types.next().unwrap_or(DataType::Null));
+            let values = columns.iter().cloned().zip(values_of(element, &typed));
+            let builder =
+                values.fold(ScalarStructBuilder::new(), |builder, (column, value)| builder.with_scalar(column, value));
+            builder.build().unwrap_or(ScalarValue::Null)
+        }
+        of => values_of(element, &Shape::Leaf(of.clone())).remove(0),
+    };
+    let values: Vec<ScalarValue> = elements.iter().map(packed).collect();
+    ScalarValue::List(ScalarValue::new_list(&values, of, true))
 }
 
 /// A payload from the values of its leaves, in order.
@@ -137,6 +222,36 @@ pub(super) fn payload<T>(shape: &Shape<T>, values: &mut impl Iterator<Item = Sca
             Value::Object(fields.iter().map(|(name, field)| (name.clone(), payload(field, values))).collect())
         }
         Shape::List(elements) => Value::Array(elements.iter().map(|element| payload(element, values)).collect()),
+        Shape::Elements(_, fields) => values.next().map_or(Value::Null, |value| elements_json(&value, fields)),
+    }
+}
+
+/// A list of packed elements as JSON.
+fn elements_json(value: &ScalarValue, fields: &Shape<String>) -> Value {
+    let ScalarValue::List(list) = value else { return Value::Null };
+    if list.is_null(0) {
+        return Value::Null;
+    }
+    let elements = list.value(0);
+    let element = |at: usize| ScalarValue::try_from_array(&elements, at).unwrap_or(ScalarValue::Null);
+    Value::Array((0..elements.len()).map(|at| element_json(&element(at), fields)).collect())
+}
+
+fn element_json(element: &ScalarValue, fields: &Shape<String>) -> Value {
+    let field = |name: &String| match element {
+        ScalarValue::Struct(parts) => {
+            let part = parts.column_by_name(name).map(|part| ScalarValue::try_from_array(part, 0));
+            part.and_then(Result::ok).unwrap_or(ScalarValue::Null)
+        }
+        whole => whole.clone(),
+    };
+    match fields {
+        Shape::Leaf(name) => json(&field(name)),
+        Shape::Elements(name, inner) => elements_json(&field(name), inner),
+        Shape::Object(parts) => {
+            Value::Object(parts.iter().map(|(name, part)| (name.clone(), element_json(element, part))).collect())
+        }
+        Shape::List(parts) => Value::Array(parts.iter().map(|part| element_json(element, part)).collect()),
     }
 }
 

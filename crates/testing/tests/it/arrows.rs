@@ -9,26 +9,28 @@ use serde_json::Value;
 const ARROWS: &[(&str, &[&str])] = &[
     ("batch", &[]),
     ("arrangement", &["batch"]),
-    ("operators", &["batch", "arrangement"]),
+    ("flow", &["batch", "arrangement"]),
+    ("operators", &["batch", "arrangement", "flow"]),
     ("plan", &["batch"]),
     ("sql", &["batch", "plan"]),
-    ("engine", &["batch", "arrangement", "operators", "plan", "sql"]),
+    ("engine", &["batch", "arrangement", "flow", "operators", "plan", "sql"]),
     ("file", &["batch", "plan", "sql", "engine"]),
-    ("cli", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file"]),
-    ("testing", &["batch", "arrangement", "operators", "plan", "sql", "engine", "file"]),
+    ("cli", &["batch", "arrangement", "flow", "operators", "plan", "sql", "engine", "file"]),
+    ("testing", &["batch", "arrangement", "flow", "operators", "plan", "sql", "engine", "file"]),
     ("peer", &[]),
-    ("bench", &["peer", "batch", "arrangement", "operators", "plan", "sql", "engine", "file", "testing"]),
+    ("bench", &["peer", "batch", "arrangement", "flow", "operators", "plan", "sql", "engine", "file", "testing"]),
 ];
 
 /// Outside libraries that only some crates may name.
 const RESERVED: &[(&str, &[&str])] = &[
-    ("timely", &["operators", "engine", "bench", "peer"]),
+    ("timely", &["flow", "bench", "peer"]),
     ("datafusion-sql", &["sql"]),
     ("datafusion-optimizer", &["sql"]),
     ("parquet", &["file", "testing", "bench"]),
     ("arrow-csv", &["file"]),
     ("arrow-json", &["file"]),
     ("rustyline", &["cli"]),
+    ("crossterm", &["cli"]),
     ("clap", &["cli", "bench"]),
     ("mimalloc", &["cli", "bench"]),
 ];

@@ -7,6 +7,7 @@ mod derived;
 mod exports;
 mod history;
 mod laws;
+mod neighbours;
 mod passes;
 mod promises;
 mod properties;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Diffs, Times, Until};
 use anabranch_engine::frame::{Event, Events, FOREVER, How, col};
 use anabranch_engine::{Options, Session};
-use anabranch_operators::tactic::Output;
+use anabranch_flow::tactic::Output;
 use anabranch_operators::temporal::{bounds, duration, extend, hopping, lifetime, point_at_end, quantize, shift};
 use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::{Ends, Verb, Windows};
@@ -31,6 +31,7 @@ fn order_is_kept() {
         Verb::Duration { ticks: FOREVER },
         Verb::Hopping(windows(6, 6)),
         Verb::Hopping(windows(10, 4)),
+        Verb::Hopping(windows(4, 10)),
         Verb::Quantize { windows: windows(6, 6), progress: 6 },
         Verb::Quantize { windows: windows(10, 4), progress: 2 },
         Verb::PointAtEnd,

@@ -52,7 +52,7 @@ fn closed_windows_tell_their_bounds() {
                 for key in 0..=3 {
                     let rows: Vec<&Life> = rows.iter().filter(|life| life.k == key).collect();
                     if !rows.is_empty() {
-                        let last = boundary + if size < period && size % period == 0 { size } else { period };
+                        let last = boundary + size.min(period);
                         out.push((boundary, last, format!("{key}, {}, {boundary}, {}", boundary - size, total(&rows))));
                     }
                 }

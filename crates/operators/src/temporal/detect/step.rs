@@ -6,10 +6,10 @@ use arrow::array::{ArrayRef, BooleanArray};
 use super::tactic::Instant;
 use super::{DetectSpec, Element, Takes};
 use crate::expression::{ExpressionRef, evaluate};
-use crate::stage::{error_rows, evaluate_mask};
-use crate::tactic::Output;
+use crate::stateless::filter_project::{error_rows, evaluate_mask};
 use crate::temporal::events::Ready;
 use crate::temporal::rows::RowStore;
+use anabranch_flow::tactic::Output;
 
 /// An instance that may follow an arc.
 #[derive(Clone, Copy, Debug)]

@@ -9,12 +9,12 @@ use arrow::datatypes::DataType;
 
 use super::step::{Candidate, Mask, Step, Taken};
 use super::{DetectSpec, Overlap, Simultaneous};
-use crate::group_table::GroupTable;
-use crate::stage::error_rows;
-use crate::tactic::{Output, Timed};
+use crate::aggregate::group_table::GroupTable;
+use crate::stateless::filter_project::error_rows;
 use crate::temporal::events::{EventQueue, Ready, with_lifetimes};
 use crate::temporal::rows::RowStore;
 use crate::temporal::ticks::add;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// The tactic. See the page of [`super`].
 pub struct Detect {

@@ -6,9 +6,9 @@ use arrow::datatypes::Int64Type;
 
 use super::*;
 use crate::expression::Expression;
-use crate::tactic::{Output, Timed};
 use crate::temporal::Hold;
 use crate::temporal::testing::*;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// A function of the event's value and the register.
 struct Function<F>(F);

@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use super::partition::{Partition, due};
 use super::waiting::{Entry, Place, Waiting};
 use super::{Completed, Counts, Item, Late, Policy};
-use crate::group_table::GroupTable;
+use crate::aggregate::group_table::GroupTable;
 use crate::temporal::events::{Emit, Kind, kind, untils};
 use crate::temporal::rows::{RowSet, RowStore};
 use crate::temporal::ticks::FIRST;

@@ -5,7 +5,7 @@
 
 use anabranch_batch::{Batch, END, Time, Until};
 
-use crate::stage::error_rows;
+use crate::stateless::filter_project::error_rows;
 
 /// The events that last `duration`, and the errors of the others.
 pub(super) fn split(batch: Batch, duration: Time) -> (Batch, Vec<Batch>) {

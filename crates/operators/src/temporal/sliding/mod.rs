@@ -32,9 +32,9 @@ pub use self::spec::SlidingSpec;
 use super::arrivals::Arrivals;
 use super::events::one_each;
 use crate::aggregate::Function;
-use crate::group_table::GroupTable;
-use crate::key_store::KeyStore;
-use crate::tactic::{Output, Timed};
+use crate::aggregate::group_table::GroupTable;
+use crate::aggregate::group_table::keys::KeyStore;
+use anabranch_flow::tactic::{Output, Timed};
 
 /// Groups below which none is given back.
 const SWEEP_MIN: usize = 1 << 12;

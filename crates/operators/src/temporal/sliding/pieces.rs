@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array, StringViewArray};
 
 use super::{Call, Sliding};
 use crate::aggregate::custom::Results;
-use crate::tactic::Output;
+use anabranch_flow::tactic::Output;
 
 /// Output under construction.
 #[derive(Debug, Default)]

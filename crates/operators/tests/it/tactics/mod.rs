@@ -3,8 +3,8 @@
 
 mod aggregate;
 mod aggregate_model;
-mod multiplicity;
 mod random;
+mod set_operation;
 mod top_k;
 mod types;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, hash};
-use anabranch_operators::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Timed};
 use arrow::array::{ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 use arrow::util::display::array_value_to_string;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_operators::top_k::{TopK, TopKSpec};
+use anabranch_operators::ordered::top_k::{TopK, TopKSpec};
 
 use super::*;
 

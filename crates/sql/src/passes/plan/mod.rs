@@ -14,6 +14,7 @@ pub(crate) mod distinct_on;
 pub(crate) mod guarded_rules;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;
+pub(crate) mod outer_joins;
 pub(crate) mod recognize;
 pub(crate) mod rules;
 pub(crate) mod set_operations;

@@ -5,7 +5,8 @@
 //! =   EXISTS (SELECT 1 FROM (SELECT u.i AS a, u.k AS c FROM u) x WHERE x.a = 3 AND x.c = t.k)
 //! ```
 //!
-//! Law: the plan means what it did. Only filters and select lists are passed, on which a condition has the same rows above and below.
+//! Law: the plan means what it did. Only filters and select lists are passed here, on which a condition has the same rows above and below;
+//! joins and windows are in `outer_joins`.
 
 use std::sync::Arc;
 
@@ -13,33 +14,35 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, Result as DfResult};
 use datafusion_expr::Expr;
 use datafusion_expr::logical_plan::{Filter, LogicalPlan, Projection, SubqueryAlias};
-use datafusion_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion_expr::utils::split_conjunction_owned;
 
 use crate::passes::plan::decorrelate::mentions_outer;
+use crate::passes::plan::outer_joins::{Surroundings, filtered, partition, raise};
 
-/// Moves such conditions out of the derived tables of a subquery; `name` gives names that no user writes.
-pub(crate) fn out_of_derived(plan: LogicalPlan, name: &mut dyn FnMut() -> String) -> DfResult<LogicalPlan> {
+/// Moves such conditions out of the derived tables of a subquery, and above its joins and windows.
+pub(crate) fn out_of_derived(plan: LogicalPlan, around: &mut Surroundings) -> DfResult<LogicalPlan> {
+    if !mentions_outer(&plan) {
+        return Ok(plan);
+    }
+    let plan = plan.map_children(|child| Ok(Transformed::yes(out_of_derived(child, around)?)))?.data;
     let plan = match plan {
-        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Join(_) => plan
-            .map_children(|child| match child {
-                LogicalPlan::SubqueryAlias(alias) if mentions_outer(&alias.input) => {
-                    let (table, conditions) = Hoist { name: &mut *name }.alias(alias)?;
-                    Ok(Transformed::yes(filtered(table, conditions)?))
-                }
-                child => Ok(Transformed::no(child)),
-            })?,
+        LogicalPlan::Projection(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Window(_) => plan.map_children(|child| match child {
+            LogicalPlan::SubqueryAlias(alias) if mentions_outer(&alias.input) => {
+                let (table, conditions) = Hoist { name: &mut *around.name }.alias(alias)?;
+                Ok(Transformed::yes(filtered(table, conditions)?))
+            }
+            child => Ok(Transformed::no(child)),
+        })?,
         plan => Transformed::no(plan),
     };
-    let below = plan.data.map_children(|child| Ok(Transformed::yes(out_of_derived(child, name)?)))?;
-    let plan = if plan.transformed || below.transformed { below.data.recompute_schema()? } else { below.data };
-    one_filter(plan)
-}
-
-/// Rows under further conditions.
-fn filtered(rows: LogicalPlan, conditions: Vec<Expr>) -> DfResult<LogicalPlan> {
-    match conjunction(conditions) {
-        Some(all) => Ok(LogicalPlan::Filter(Filter::try_new(all, Arc::new(rows))?)),
-        None => Ok(rows),
+    match plan.data.recompute_schema()? {
+        LogicalPlan::Join(join) => raise(join, around),
+        LogicalPlan::Window(window) => partition(window, around),
+        plan => one_filter(plan),
     }
 }
 

@@ -5,7 +5,7 @@
 //! - A correlated `x NOT IN (query)` is `NOT EXISTS (.. WHERE (x = y) IS NOT FALSE)`: no row is equal, and none might be.
 //! - Subqueries to the left of `IN`, `ANY` and `ALL` become columns of the rows tested.
 //! - Subqueries in the ON of a join become filters: over an inner join, or on the side that an outer join may leave out.
-//! - Conditions over outer columns move out of derived tables, in `outer_conditions`.
+//! - Conditions over outer columns move out of derived tables, in `hoist`, and above joins and windows, in `outer_joins`.
 //! - Columns that a subquery is correlated by get names of their own where others are named alike.
 //!
 //! Law: a rewritten plan means what the plan did, or planning fails.
@@ -29,6 +29,7 @@ use datafusion_expr::{Expr, lit};
 use crate::error::SqlError;
 use crate::passes::plan::decorrelate::mentions_outer;
 use crate::passes::plan::outer_conditions::out_of_derived;
+use crate::passes::plan::outer_joins::Surroundings;
 
 /// Rewrites the subqueries of a plan, inner ones first.
 pub(crate) fn settle(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -74,10 +75,14 @@ fn settle_node(node: LogicalPlan, names: &mut Names) -> DfResult<LogicalPlan> {
         LogicalPlan::Filter(filter) => settle_filter(filter, names),
         other => {
             let schema = merge_schema(&other.inputs());
+            let rows = match other.inputs().as_slice() {
+                [input] => Some((*input).clone()),
+                _ => None,
+            };
             let preserver = NamePreserver::new(&other);
             let settled = other.map_expressions(|expr| {
                 let name = preserver.save(&expr);
-                Ok(Transformed::yes(name.restore(settle_expr(expr, &schema, names)?)))
+                Ok(Transformed::yes(name.restore(settle_expr(expr, &schema, rows.as_ref(), names)?)))
             })?;
             settled.data.recompute_schema()
         }
@@ -143,13 +148,13 @@ fn settle_filter(filter: Filter, names: &mut Names) -> DfResult<LogicalPlan> {
     if is_widened {
         let mut columns = visible.clone();
         for (operand, name) in computed {
-            columns.push(settle_expr(operand, input.schema(), names)?.alias(&name.name));
+            columns.push(settle_expr(operand, input.schema(), Some(&input), names)?.alias(&name.name));
         }
         input = LogicalPlanBuilder::from(input).project(columns)?.build()?;
     }
     let parts = parts
         .into_iter()
-        .map(|part| settle_expr(absent(part, input.schema())?, input.schema(), names))
+        .map(|part| settle_expr(absent(part, input.schema())?, input.schema(), Some(&input), names))
         .collect::<DfResult<Vec<_>>>()?;
     let predicate = conjunction(parts).unwrap_or_else(|| lit(true));
     let settled = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?);
@@ -239,8 +244,8 @@ fn absent(part: Expr, schema: &DFSchema) -> DfResult<Expr> {
     Ok(Expr::Exists(Exists { subquery, negated: true }))
 }
 
-/// Settles the subqueries of an expression over that schema.
-fn settle_expr(expr: Expr, schema: &DFSchema, names: &mut Names) -> DfResult<Expr> {
+/// Settles the subqueries of an expression over that schema, and those rows if there is one input.
+fn settle_expr(expr: Expr, schema: &DFSchema, rows: Option<&LogicalPlan>, names: &mut Names) -> DfResult<Expr> {
     let settled = expr.transform_up(|e| {
         let Some(subquery) = subquery_of(&e) else { return Ok(Transformed::no(e)) };
         let from_here = |outer: &Expr| match outer {
@@ -253,20 +258,20 @@ fn settle_expr(expr: Expr, schema: &DFSchema, names: &mut Names) -> DfResult<Exp
         let is_correlated = !subquery.outer_ref_columns.is_empty();
         match e {
             Expr::Exists(Exists { subquery, negated }) => {
-                Ok(Transformed::yes(settle_exists(subquery, negated, names)?))
+                Ok(Transformed::yes(settle_exists(subquery, negated, rows, names)?))
             }
             Expr::InSubquery(mut test) if is_correlated => {
                 check_rows(&test.subquery.subquery)?;
-                test.subquery = named(name_value(test.subquery, names)?, names)?;
+                test.subquery = named(name_value(test.subquery, names)?, rows, names)?;
                 Ok(Transformed::yes(Expr::InSubquery(test)))
             }
             Expr::SetComparison(mut test) if is_correlated => {
                 check_rows(&test.subquery.subquery)?;
-                test.subquery = named(name_value(test.subquery, names)?, names)?;
+                test.subquery = named(name_value(test.subquery, names)?, rows, names)?;
                 Ok(Transformed::yes(Expr::SetComparison(test)))
             }
             Expr::ScalarSubquery(subquery) if is_correlated => {
-                Ok(Transformed::yes(Expr::ScalarSubquery(named(subquery, names)?)))
+                Ok(Transformed::yes(Expr::ScalarSubquery(named(subquery, rows, names)?)))
             }
             other => Ok(Transformed::no(other)),
         }
@@ -274,7 +279,7 @@ fn settle_expr(expr: Expr, schema: &DFSchema, names: &mut Names) -> DfResult<Exp
     Ok(settled.data)
 }
 
-fn settle_exists(subquery: Subquery, negated: bool, names: &mut Names) -> DfResult<Expr> {
+fn settle_exists(subquery: Subquery, negated: bool, around: Option<&LogicalPlan>, names: &mut Names) -> DfResult<Expr> {
     let Some(rows) = rows_of(&subquery.subquery)? else { return Ok(lit(negated)) };
     if is_total(rows) {
         return Ok(lit(!negated));
@@ -284,7 +289,7 @@ fn settle_exists(subquery: Subquery, negated: bool, names: &mut Names) -> DfResu
         && !having.predicate.contains_outer()
     {
         let test = LogicalPlanBuilder::from(having.input.clone()).project(vec![having.predicate.clone()])?.build()?;
-        let test = named(Subquery { subquery: Arc::new(test), ..subquery }, names)?;
+        let test = named(Subquery { subquery: Arc::new(test), ..subquery }, around, names)?;
         let test = Expr::ScalarSubquery(test);
         return Ok(if negated { test.is_not_true() } else { test.is_true() });
     }
@@ -293,7 +298,7 @@ fn settle_exists(subquery: Subquery, negated: bool, names: &mut Names) -> DfResu
     }
     check_rows(rows)?;
     let rows = LogicalPlanBuilder::from(rows.clone()).project(vec![lit(1_i64)])?.build()?;
-    let subquery = named(Subquery { subquery: Arc::new(rows), ..subquery }, names)?;
+    let subquery = named(Subquery { subquery: Arc::new(rows), ..subquery }, around, names)?;
     Ok(Expr::Exists(Exists { subquery, negated }))
 }
 
@@ -355,9 +360,9 @@ fn refused_levels() -> SqlError {
 }
 
 /// The subquery with names of their own for the columns it is correlated by, where others are named alike.
-fn named(subquery: Subquery, names: &mut Names) -> DfResult<Subquery> {
+fn named(subquery: Subquery, rows: Option<&LogicalPlan>, names: &mut Names) -> DfResult<Subquery> {
     let plan = Arc::unwrap_or_clone(subquery.subquery);
-    let plan = out_of_derived(plan, &mut || names.next().name)?;
+    let plan = out_of_derived(plan, &mut Surroundings { rows, name: &mut || names.next().name })?;
     let plan = name_columns(plan, &mut Vec::new(), names)?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }

@@ -65,9 +65,14 @@ fn nested(table_with_joins: TableWithJoins) -> TableFactor {
     TableFactor::NestedJoin { table_with_joins: Box::new(table_with_joins), alias: None }
 }
 
+/// Whether the join is an as-of join.
+pub(super) fn is_asof_join(join: &Join) -> bool {
+    matches!(join.join_operator, JoinOperator::AsOf { .. })
+}
+
 /// Whether the join is an as-of join that is not settled.
 fn is_open(join: &Join) -> bool {
-    matches!(join.join_operator, JoinOperator::AsOf { .. }) && settled_condition(join).is_none()
+    is_asof_join(join) && settled_condition(join).is_none()
 }
 
 /// The join with its whole condition.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use datafusion_expr::sqlparser::ast::{Expr, OrderBy, Query, Select, TableFactor};
 
-use super::merged::{Known, WithQuery};
+use super::columns::Known;
 use crate::error::Result;
 use crate::resolve::catalog::Catalog;
 
@@ -14,6 +14,8 @@ use crate::resolve::catalog::Catalog;
 pub(super) struct Hooks {
     /// Once, before the walk.
     pub(super) whole: Option<fn(&mut Query, &Names)>,
+    /// A query whose WITH is not known yet.
+    pub(super) with: Option<fn(&mut Query, &Names)>,
     pub(super) query: Option<fn(&mut Query, &Names) -> Result<()>>,
     /// The body of a query with the order above it, and each SELECT.
     pub(super) ordered: Option<fn(&mut Select, Option<&mut OrderBy>, &Names) -> Result<()>>,
@@ -24,8 +26,16 @@ pub(super) struct Hooks {
 }
 
 /// A rewrite that does nothing, to be filled in.
-pub(super) const NONE: Hooks =
-    Hooks { whole: None, query: None, ordered: None, factor: None, select: None, expr: None, after_expr: None };
+pub(super) const NONE: Hooks = Hooks {
+    whole: None,
+    with: None,
+    query: None,
+    ordered: None,
+    factor: None,
+    select: None,
+    expr: None,
+    after_expr: None,
+};
 
 /// What names mean at the place of a walk.
 pub(super) struct Names<'a> {
@@ -42,10 +52,17 @@ pub(super) struct Names<'a> {
     pub(super) with: Vec<Known>,
 }
 
+static NOTHING: Known = Known::new();
+
 impl Names<'_> {
     /// The queries named by WITH that the innermost open query can reach.
-    pub(super) fn reachable(&self) -> &[WithQuery] {
-        self.with.last().map_or(&[], Vec::as_slice)
+    pub(super) fn reachable(&self) -> &Known {
+        self.with.last().unwrap_or(&NOTHING)
+    }
+
+    /// The queries named by WITH that can be reached from outside the innermost open query.
+    pub(super) fn reachable_outside(&self) -> &Known {
+        self.with.iter().nth_back(1).unwrap_or(&NOTHING)
     }
 
     /// Whether a subquery stands for a value.
@@ -64,7 +81,7 @@ impl Hooks {
     pub(super) fn takes(&self) -> &'static str {
         match self {
             Hooks { whole: Some(_), .. } => "a whole query",
-            Hooks { query: Some(_), .. } => "a query at any depth",
+            Hooks { with: Some(_), .. } | Hooks { query: Some(_), .. } => "a query at any depth",
             Hooks { ordered: Some(_), .. } => "a SELECT with the order above it",
             Hooks { factor: Some(_), .. } => "an entry of FROM",
             Hooks { select: Some(_), .. } => "a SELECT",

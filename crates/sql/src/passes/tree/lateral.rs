@@ -12,7 +12,7 @@ use datafusion_expr::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, TableFactor,
 };
 
-use super::merged::{WithQuery, factor_columns};
+use super::columns::{Known, factor_columns};
 use super::series::{self, Series};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
@@ -27,7 +27,7 @@ use crate::syntax::walk::{Look, Looking, change_outside_queries, look};
 pub(super) fn write_out(
     select: &mut Select,
     order_by: Option<&mut OrderBy>,
-    known: &[WithQuery],
+    known: &Known,
     catalog: &dyn Catalog,
 ) -> Result<()> {
     attach_to_previous(select);

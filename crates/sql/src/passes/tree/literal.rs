@@ -2,7 +2,7 @@
 
 use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
-    self, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 
 use crate::resolve::types::text_limit;
@@ -26,6 +26,7 @@ pub(super) fn rewrite(expr: &mut Expr) {
         Expr::TypedString(typed) => adapt_text(&mut typed.value.value, &typed.data_type),
         Expr::Cast { expr: inner, data_type, .. } => {
             if let Expr::Value(value) = inner.as_mut() {
+                add_dimensions(&value.value, data_type);
                 adapt_text(&mut value.value, data_type);
             }
         }
@@ -48,6 +49,23 @@ fn adapt_text(value: &mut ast::Value, data_type: &DataType) {
         DataType::Custom(name, _) if name.to_string().eq_ignore_ascii_case("timestamptz") => add_seconds(value),
         DataType::Interval { .. } => spell_interval(value),
         _ => {}
+    }
+}
+
+/// `'{{1,2},{3,4}}'::int[]` is an `int[][]`: in PostgreSQL the value says how many dimensions there are, here the type does.
+fn add_dimensions(value: &ast::Value, data_type: &mut DataType) {
+    let ast::Value::SingleQuotedString(text) = value else { return };
+    let n_braces = text.chars().filter(|c| !c.is_whitespace()).take_while(|c| *c == '{').count();
+    let mut levels = 0;
+    let mut inner = &*data_type;
+    while let DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) = inner {
+        (inner, levels) = (element, levels + 1);
+    }
+    if levels == 0 || text.contains("{}") {
+        return;
+    }
+    for _ in levels..n_braces {
+        *data_type = DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(data_type.clone()), None));
     }
 }
 

@@ -11,8 +11,10 @@
 pub(crate) mod asof;
 mod calls;
 mod case;
+mod columns;
 mod compared_list;
 mod distinct_from;
+mod distinct_on;
 mod fetch;
 mod hooks;
 mod lateral;
@@ -42,7 +44,7 @@ use crate::syntax::relation_calls::called_in_from;
 use crate::syntax::walk::{Changing, change};
 use hooks::{Hooks, Names, address};
 use names::hidden_tables;
-pub(crate) use names::output_names;
+pub(crate) use names::set_output_names;
 use table::WALKS;
 
 /// Rewrites a whole query. With `name_all`, every computed column of the select list gets a name of
@@ -103,8 +105,9 @@ impl Walk<'_> {
 impl Changing for Walk<'_> {
     fn query(&mut self, query: &mut Query) -> Result<()> {
         let mut with = self.names.with.last().cloned().unwrap_or_default();
+        self.hooks(|hooks| hooks.with).for_each(|run| run(query, &self.names));
         if let Some(catalog) = self.names.catalog {
-            merged::add_with(query, &mut with, catalog);
+            columns::add_with(query, &mut with, catalog);
         }
         self.names.with.push(with);
         self.hooks(|hooks| hooks.query).try_for_each(|run| run(query, &self.names))?;

@@ -5,13 +5,32 @@ use std::ops::ControlFlow;
 
 use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
 
+use super::columns::{Known, query_columns};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::parse::{fold, object_name};
 use crate::syntax::walk::{Look, Looking, look};
 
+/// Gives the columns of a query, named by the planner, the names that PostgreSQL gives them.
+pub(crate) fn set_output_names(names: &mut [String], query: &Query, catalog: &dyn Catalog) {
+    if let Some(known) = query_columns(query, &Known::new(), catalog)
+        && known.len() == names.len()
+    {
+        names.clone_from_slice(&known);
+        return;
+    }
+    let n = names.len();
+    let (front, back) = names_around_wildcards(query);
+    for (i, name) in front.into_iter().enumerate().take(n) {
+        names[i] = name.unwrap_or_else(|| names[i].clone());
+    }
+    for (i, name) in back.into_iter().enumerate().take(n) {
+        names[n - 1 - i] = name.unwrap_or_else(|| names[n - 1 - i].clone());
+    }
+}
+
 /// The names of a query's columns as PostgreSQL gives them, where the text decides: `None` for items whose names (or
 /// number) come from relations. The second list counts from the end, for items after a wildcard.
-pub(crate) fn output_names(query: &Query) -> (Vec<Option<String>>, Vec<Option<String>>) {
+fn names_around_wildcards(query: &Query) -> (Vec<Option<String>>, Vec<Option<String>>) {
     let Some(items) = select_items(&query.body) else {
         return (vec![], vec![]);
     };
@@ -65,7 +84,7 @@ fn expr_name(expr: &Expr) -> Option<String> {
         Expr::TypedString(typed) => Some(typed.data_type.to_string().to_lowercase()),
         Expr::Interval(_) => Some("interval".into()),
         Expr::Value(value) => matches!(value.value, ast::Value::Boolean(_)).then(|| "bool".into()),
-        Expr::Subquery(query) => output_names(query).0.into_iter().next().flatten(),
+        Expr::Subquery(query) => names_around_wildcards(query).0.into_iter().next().flatten(),
         _ => None,
     }
 }
@@ -199,8 +218,16 @@ fn other_name(name: &str) -> Ident {
 
 /// Gives a table its other name.
 pub(super) fn rename_table(factor: &mut TableFactor, hidden: &BTreeSet<String>) {
-    let TableFactor::Table { name, alias, .. } = factor else {
-        return;
+    let (name, alias) = match factor {
+        TableFactor::Table { name, alias, .. } => (name, alias),
+        TableFactor::Derived { alias: Some(alias), .. } => {
+            let shown = fold(&alias.name);
+            if hidden.contains(&shown) {
+                alias.name = other_name(&shown);
+            }
+            return;
+        }
+        _ => return,
     };
     let shown = match alias {
         Some(alias) => fold(&alias.name),

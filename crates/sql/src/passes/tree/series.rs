@@ -12,6 +12,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
+use crate::functions::all_elements::ALL_ELEMENTS;
 use crate::syntax::parse::{fold, parse_expr};
 use crate::syntax::template::template;
 
@@ -84,6 +85,18 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     let item = |(list, name): (&String, &String)| format!("unnest({list}) AS {}", Ident::with_quote('"', name));
     let items: Vec<String> = lists.iter().zip(&columns).map(item).collect();
     Ok(Some(Series { table, columns, items: items.join(", ") }))
+}
+
+/// `unnest` yields the elements of all dimensions: `unnest(list)` is `unnest(__all_elements(list))`.
+pub(super) fn all_dimensions(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expr else { return Ok(()) };
+    let FunctionArguments::List(arguments) = &mut function.args else { return Ok(()) };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(list))] = arguments.args.as_mut_slice() else { return Ok(()) };
+    let is_done = matches!(list, Expr::Function(call) if call.name.to_string() == ALL_ELEMENTS || call.name.to_string() == "generate_series");
+    if function.name.to_string().eq_ignore_ascii_case("unnest") && !is_done {
+        *list = parse_expr(&format!("{ALL_ELEMENTS}({list})"))?;
+    }
+    Ok(())
 }
 
 /// The lists whose elements the call yields, as text.

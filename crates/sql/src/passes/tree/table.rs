@@ -5,8 +5,8 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    asof, calls, case, compared_list, distinct_from, fetch, lateral, literal, membership, merged, refuse, rows, series,
-    session, set_operations, similar, subquery, window_table,
+    asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, lateral, literal, membership, merged,
+    refuse, rows, series, session, set_operations, similar, subquery, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -100,6 +100,48 @@ const PARTS: &[Pass<Hooks>] = &[
         without: Loss::WrongAnswer,
     },
     Pass {
+        name: "complete lists of columns",
+        run: Hooks {
+            with: Some(|query, names| {
+                if let Some(catalog) = names.catalog {
+                    columns::complete_with(query, names.reachable(), catalog);
+                }
+            }),
+            factor: Some(|factor, names| {
+                if let Some(catalog) = names.catalog {
+                    columns::complete_alias(factor, names.reachable(), catalog);
+                }
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "aliases that name all columns",
+        reason: "DataFusion refuses an alias that names the first columns only",
+        example: "SELECT a, x FROM t AS d(a)",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "tell columns of derived tables apart",
+        run: Hooks {
+            query: Some(|query, names| {
+                let Some(catalog) = names.catalog else { return Ok(()) };
+                let mut with = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
+                with.try_for_each(|cte| merged::tell_apart(&mut cte.query, names.reachable_outside(), catalog))
+            }),
+            factor: Some(|factor, names| match (factor, names.catalog) {
+                (TableFactor::Derived { subquery, .. }, Some(catalog)) => {
+                    merged::tell_apart(subquery, names.reachable(), catalog)
+                }
+                _ => Ok(()),
+            }),
+            ..NONE
+        },
+        gives: "columns of a query in FROM that have different names",
+        reason: "DataFusion refuses two columns of one name, which only a wildcard lists",
+        example: "SELECT * FROM (SELECT k, x AS k FROM u) AS d",
+        without: Loss::Failure,
+    },
+    Pass {
         name: "name items of derived tables",
         run: Hooks {
             query: Some(|query, _| {
@@ -146,6 +188,20 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "ON in place of USING and NATURAL in full and right joins",
         reason: "DataFusion shows the left side's column, which is NULL for rows of the right side alone",
         example: "SELECT k FROM t FULL JOIN u USING (k)",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "keys of DISTINCT ON",
+        run: Hooks {
+            ordered: Some(|select, _, names| {
+                let Some(catalog) = names.catalog else { return Ok(()) };
+                distinct_on::write_out(select, names.reachable(), catalog)
+            }),
+            ..NONE
+        },
+        gives: "items of the select list in place of their positions and names",
+        reason: "DataFusion takes a position for a constant, of which there is one group",
+        example: "SELECT DISTINCT ON (1) k FROM t ORDER BY 1",
         without: Loss::WrongAnswer,
     },
     Pass {
@@ -285,6 +341,14 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "literals, lengths and patterns as DataFusion writes them",
         reason: "DataFusion does not read them, or cuts nothing at a length",
         example: "SELECT s::varchar(1) || '!' AS c, 'abc'::varchar(2) AS d FROM t",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "unnest all dimensions",
+        run: Hooks { after_expr: Some(|expr, _| series::all_dimensions(expr)), ..NONE },
+        gives: "unnest of the elements of all dimensions in one list",
+        reason: "DataFusion unnests the outermost lists only",
+        example: "SELECT unnest(ARRAY[ARRAY[1, 2], ARRAY[3, 4]]) AS e FROM u",
         without: Loss::WrongAnswer,
     },
     Pass {

@@ -1,0 +1,230 @@
+//! Sources of a dataflow: what other dataflows and inputs already hold, and then what they get.
+//!
+//! Law: an import as of time `t` yields updates that accumulate, at every time from `t` on, to the collection it reads; all its times are at
+//! least `t`. History comes consolidated, as one snapshot at `t`, and everything after `t` follows once.
+//!
+//! A *stream* import is for operators that look at each change. It reads a large history in portions, one each time it is scheduled, so that
+//! other dataflows go on; the frontier waits meanwhile, and changes are queued. It holds the arrangement's compaction only until the history is read.
+//! (Operators that look keys up share the runs themselves: [`crate::runs`].)
+//!
+//! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred thousand times of which nobody will see but the last is then a batch
+//! of one time for every operator behind. Operators answer at every time from what came until then, so the answers from the horizon on are
+//! the same. Source: compaction by a frontier of readers, as in "Shared arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anabranch_arrangement::{Follower, Reader, Snapshot};
+use anabranch_batch::{Batch, END, Time, Times};
+
+use crate::arrange::advanced_to;
+use crate::chain::Chain;
+use crate::drive::HeldCapability;
+use crate::line::{Feed, Frontiers, Pulled};
+use crate::opening::{Edges, Open};
+use crate::relay::Subscriber;
+use crate::scope::Scope;
+use crate::tactic::Output;
+use crate::waker::Waker;
+
+/// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to them downstream.
+const ROWS_PER_TURN: usize = 1 << 15;
+
+/// Times after the first and before the second are the same to all who read a dataflow. Shared by its imports, and moved by whoever knows the readers.
+///
+/// No reader begins between the two: who begins at a time takes what was until then from an arrangement, and what comes after from elsewhere.
+pub type Horizon = Rc<Cell<(Time, Time)>>;
+
+/// A horizon that lets every time be.
+pub fn no_horizon() -> Horizon {
+    Rc::new(Cell::new((Time::MIN, Time::MIN)))
+}
+
+/// What to import as a stream.
+pub struct StreamImport {
+    /// Of the relation, for logs.
+    pub name: String,
+    /// History is read as of this time.
+    pub as_of: Time,
+    /// Where the history is; `None` starts without any.
+    pub history: Option<Reader>,
+    /// Where what follows comes from; `None` listens to the `history` arrangement.
+    pub live: Option<Subscriber>,
+    /// Times inside it are moved up to its end.
+    pub horizon: Horizon,
+    /// Positions of the columns wanted, in output order.
+    pub columns: Vec<usize>,
+    /// Whether the rows are a collection's rows or its row errors.
+    pub content: Content,
+}
+
+/// What the rows of an imported arrangement mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Rows of the collection.
+    Rows,
+    /// Messages of its row errors.
+    Errors,
+}
+
+/// Brings collections, or the rows and the row errors of one, into a dataflow together.
+///
+/// # Panics
+/// Without an import.
+pub fn import(scope: Scope<'_>, imports: Vec<StreamImport>) -> Chain<'_> {
+    let as_of = imports.iter().map(|import| import.as_of).min().expect("something is imported");
+    let open: Open<'_> = Box::new(move |opening| {
+        let imports = imports.into_iter().map(|import| ImportState::new(import, opening.waker()));
+        Box::new(Imports(imports.collect()))
+    });
+    Chain::of_feed(scope, "Import", as_of, Edges::None, open)
+}
+
+/// Imports as a feed.
+struct Imports(Vec<ImportState>);
+
+impl Feed for Imports {
+    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut HeldCapability, pulled: &mut Pulled) {
+        for import in &mut self.0 {
+            let upper = import.pull(&mut pulled.out);
+            pulled.reach(upper, (upper < END).then_some(upper));
+            pulled.has_more |= import.has_more();
+        }
+    }
+}
+
+/// Rows that are there from `as_of` on, and do not change.
+pub fn constant(scope: Scope<'_>, as_of: Time, rows: Option<Batch>) -> Chain<'_> {
+    let rows = rows.map(|rows| rows.with_times(Times::Constant(as_of)));
+    let open: Open<'_> = Box::new(move |_| Box::new(Constant(rows)));
+    Chain::of_feed(scope, "Constant", as_of, Edges::None, open)
+}
+
+/// Rows that are brought once.
+struct Constant(Option<Batch>);
+
+impl Feed for Constant {
+    fn pull(&mut self, _frontiers: &Frontiers, _hold: &mut HeldCapability, pulled: &mut Pulled) {
+        self.0.take().into_iter().for_each(|rows| pulled.out.give_rows(rows));
+    }
+}
+
+/// An import at work.
+pub(crate) struct ImportState {
+    as_of: Time,
+    /// What comes has no time before this.
+    upper: Time,
+    /// Until it begins to be read.
+    history: Option<Reader>,
+    /// While it is being read.
+    snapshot: Option<Snapshot>,
+    /// Wakes us when the history is complete, and feeds us afterwards unless there is a relay.
+    follower: Option<Follower>,
+    relay: Option<Subscriber>,
+    horizon: Horizon,
+    columns: Vec<usize>,
+    content: Content,
+}
+
+impl ImportState {
+    pub fn new(import: StreamImport, waker: &Waker) -> ImportState {
+        let follower = import.history.as_ref().map(|history| {
+            let wake = waker.clone();
+            history.follow(import.as_of, Some(Box::new(move || wake.wake())))
+        });
+        if let Some(relay) = &import.live {
+            relay.wake_with(waker.clone());
+        }
+        ImportState {
+            as_of: import.as_of,
+            upper: Time::MIN,
+            history: import.history,
+            snapshot: None,
+            follower,
+            relay: import.live,
+            horizon: import.horizon,
+            columns: import.columns,
+            content: import.content,
+        }
+    }
+
+    /// Whether history is being read: to be called again.
+    pub fn has_more(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Brings what has come, and returns the frontier behind it.
+    pub fn pull(&mut self, out: &mut Output) -> Time {
+        if let Some(upper) = self.idle_upper() {
+            self.upper = upper;
+            return upper;
+        }
+        let mut batches = Vec::new();
+        if let Some(history) = &self.history {
+            if history.upper() <= self.as_of {
+                return self.as_of;
+            }
+            self.snapshot = Some(Snapshot::loose(history.layout(), history.runs_until(self.as_of), self.as_of));
+            self.history = None;
+        }
+        if let Some(snapshot) = &mut self.snapshot {
+            let portion = snapshot.next_portion(ROWS_PER_TURN).unwrap_or_default();
+            if !snapshot.is_done() {
+                self.give(portion, out);
+                return self.as_of;
+            }
+            self.snapshot = None;
+            batches = portion;
+        }
+        let (live, upper) = match (&mut self.relay, &mut self.follower) {
+            (Some(relay), _) => {
+                self.follower = None;
+                relay.drain()
+            }
+            (None, Some(follower)) => follower.drain(),
+            (None, None) => (vec![], END),
+        };
+        // (No update has the least time.)
+        match self.upper > self.as_of || self.as_of == Time::MIN {
+            true if batches.is_empty() => batches = live,
+            true => batches.extend(live),
+            false => batches.extend(live.into_iter().map(|batch| batch.after(self.as_of))),
+        }
+        self.upper = upper;
+        self.give(batches, out);
+        upper
+    }
+
+    /// The frontier, if there is nothing to bring.
+    fn idle_upper(&self) -> Option<Time> {
+        let follower = self.follower.as_ref().filter(|_| self.relay.is_none())?;
+        let is_idle = self.history.is_none() && self.snapshot.is_none() && !follower.has_news();
+        is_idle.then(|| follower.upper())
+    }
+
+    fn give(&self, batches: Vec<Batch>, out: &mut Output) {
+        let horizon = self.horizon.get();
+        for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+            let batch = batch.project(&self.columns);
+            let batch = moved(batch, horizon);
+            match self.content {
+                Content::Rows => out.give_rows(batch),
+                Content::Errors => out.give_errors(batch),
+            }
+        }
+    }
+}
+
+/// The batch with times that lie between two moved up to the second.
+fn moved(batch: Batch, (after, until): (Time, Time)) -> Batch {
+    match batch.times() {
+        _ if until == Time::MIN => batch,
+        times if times.min() > after => advanced_to(batch, until),
+        Times::Constant(_) => batch,
+        Times::Column(times) => {
+            let moved = times.iter().map(|&time| if after < time && time < until { until } else { time });
+            let moved = Times::Column(moved.collect()).simplify();
+            batch.with_times(moved)
+        }
+    }
+}

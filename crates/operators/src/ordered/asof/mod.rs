@@ -1,0 +1,307 @@
+//! As-of join: each left row with the one right row of its key whose time is nearest, before it, after it, or on either side.
+//!
+//! ```text
+//! backward:  left   (A, 5) @1 +1               (A, 5, A, 3) @1 +1
+//!            right  (A, 3) @1 +1
+//!            right  (A, 4) @2 +1               (A, 5, A, 3) @2 -1, (A, 5, A, 4) @2 +1
+//!            right  (A, 4) @3 -1               (A, 5, A, 4) @3 -1, (A, 5, A, 3) @3 +1
+//! ```
+//!
+//! Law: at every time, a left row is joined with the right row that has an equal key and, among those on the asked side and within the tolerance, the
+//! nearest time; of several such rows with the first by their remaining columns (ascending, NULLs last), once, whatever its multiplicity. Rows
+//! with a NULL in time, or in a key whose NULLs do not match, have no match. A left row without a match is left out, or kept with NULLs.
+//!
+//! Method: both sides are kept by key, in order of time. A left row looks its match up. A right row that comes or goes concerns the left rows from it to the
+//! next right row that stays: they are walked until one is met whose matches lie beyond the change. *Forward* is *backward* with time turned round. *Nearest* looks
+//! on both sides and begins its walk at the right row before.
+//!
+//! State: all rows of both sides that may match (of the right side twice for *nearest*); freed as rows are retracted. Cost: O(log rows) for a
+//! left row; for a right row that, and as much for each left row whose match it changes.
+//! Source: the as-of joins of kdb+, pandas and DuckDB; keeping them current under changes of both sides is ours.
+
+mod emission;
+mod search;
+
+use anabranch_arrangement::{Keys, Layout, MergeEffort, NullKeys, ValueOrder};
+use anabranch_batch::order::Direction;
+use anabranch_batch::{Batch, Columns, Time, gather};
+use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::datatypes::DataType;
+
+use crate::ordered::instants::Instants;
+use crate::ordered::trace::OrderedTrace;
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
+use emission::Emission;
+use search::Search;
+
+/// Where the match of a row lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// The latest row that is not later.
+    Backward,
+    /// The earliest row that is not earlier.
+    Forward,
+    /// The row whose time differs least; of two that differ alike, the later one (as Polars).
+    Nearest,
+}
+
+/// What to match on. Columns are positions in each side.
+#[derive(Clone, Debug)]
+pub struct AsofSpec {
+    /// Columns of the left side,
+    pub left_key: Vec<usize>,
+    /// which are equal to these of the right side, pairwise of the same types.
+    pub right_key: Vec<usize>,
+    /// Whether NULL keys match each other.
+    pub nulls: NullKeys,
+    /// Time of the left rows: a column of whole numbers with a sign, dates or times.
+    pub left_time: usize,
+    /// Time of the right rows, of the same type.
+    pub right_time: usize,
+    /// Where the match lies.
+    pub strategy: Strategy,
+    /// Whether rows of the same time match.
+    pub exact: bool,
+    /// How far apart the times of a match may be, in units of their type.
+    pub tolerance: Option<u64>,
+    /// Whether left rows without a match are kept, with NULLs on the right.
+    pub outer: bool,
+    /// Types of the left columns.
+    pub left_types: Vec<DataType>,
+    /// Types of the right columns.
+    pub right_types: Vec<DataType>,
+    /// How eagerly the state is merged.
+    pub effort: MergeEffort,
+}
+
+/// The tactic. See the module's page.
+pub struct Asof {
+    spec: AsofSpec,
+    pending: [Pending; 2],
+    left: OrderedTrace,
+    /// Right rows, the nearest of those behind a left row first.
+    behind: OrderedTrace,
+    /// Right rows, the nearest of those ahead of a left row first; for [`Strategy::Nearest`].
+    ahead: Option<OrderedTrace>,
+}
+
+/// Changes of one side that can match.
+struct Changes {
+    /// Keyed.
+    batch: Batch,
+    instants: Instants,
+}
+
+/// What the changes of an interval touch.
+struct Touched {
+    keys: Keys,
+    /// Keys and times, ascending.
+    times: Vec<(u32, Time)>,
+    /// Keys and instants of left rows that change, ascending.
+    left: Vec<(u32, i64)>,
+    /// The same of right rows.
+    right: Vec<(u32, i64)>,
+}
+
+impl AsofSpec {
+    /// An instant as the search sees it: with *forward*, time runs backward. The same function leads back.
+    fn turned(&self, instant: i64) -> i64 {
+        if self.strategy == Strategy::Forward { !instant } else { instant }
+    }
+
+    /// Key columns in which a NULL keeps a row from matching.
+    fn null_columns<'a>(&self, key: &'a [usize]) -> &'a [usize] {
+        if self.nulls == NullKeys::Match { &[] } else { key }
+    }
+
+    /// The order of left rows, in the direction of the search.
+    fn onward(&self) -> Direction {
+        Direction { descending: self.strategy == Strategy::Forward, nulls_first: false }
+    }
+
+    /// The opposite order.
+    fn backward(&self) -> Direction {
+        Direction { descending: self.strategy != Strategy::Forward, nulls_first: false }
+    }
+}
+
+impl Asof {
+    /// The join of nothing with nothing.
+    ///
+    /// # Panics
+    /// If keys differ in number, or times in type.
+    pub fn new(spec: AsofSpec) -> Asof {
+        assert_eq!(spec.left_key.len(), spec.right_key.len(), "keys have as many columns on both sides");
+        let time_type = |types: &[DataType], time: usize| types[time].clone();
+        let (left, right) =
+            (time_type(&spec.left_types, spec.left_time), time_type(&spec.right_types, spec.right_time));
+        assert_eq!(left, right, "times are of one type on both sides");
+        let is_key = spec.left_key.contains(&spec.left_time) || spec.right_key.contains(&spec.right_time);
+        assert!(!is_key, "times are no keys");
+        let trace = |key: &[usize], time: usize, types: &[DataType], direction: Direction| {
+            let values = ValueOrder::Sorted(vec![(time, direction)]);
+            OrderedTrace::new(Layout { key: key.to_vec(), values, types: types.to_vec() }, spec.effort)
+        };
+        let right = |direction| trace(&spec.right_key, spec.right_time, &spec.right_types, direction);
+        Asof {
+            pending: [Pending::default(), Pending::default()],
+            left: trace(&spec.left_key, spec.left_time, &spec.left_types, spec.onward()),
+            behind: right(spec.backward()),
+            ahead: (spec.strategy == Strategy::Nearest).then(|| right(spec.onward())),
+            spec,
+        }
+    }
+
+    /// The left rows that may have a match; others are put out at once, or dropped.
+    fn left_changes(&self, batch: Batch, out: &mut Output) -> Option<Changes> {
+        let spec = &self.spec;
+        let (able, unable) = split_nulls(batch, spec.null_columns(&spec.left_key), spec.left_time);
+        if spec.outer {
+            out.give_rows(emission::padded(unable, &spec.right_types));
+        }
+        Changes::new(able, &spec.left_key, spec.left_time)
+    }
+
+    fn right_changes(&self, batch: Batch) -> Option<Changes> {
+        let spec = &self.spec;
+        let (able, _) = split_nulls(batch, spec.null_columns(&spec.right_key), spec.right_time);
+        Changes::new(able, &spec.right_key, spec.right_time)
+    }
+}
+
+impl Timed for Asof {
+    fn push(&mut self, input: usize, batch: Batch) {
+        self.pending[input].push(batch);
+    }
+
+    fn advance(&mut self, upto: Time, out: &mut Output) {
+        let left = self.pending[0].take_before(upto);
+        let right = self.pending[1].take_before(upto);
+        if left.is_none() && right.is_none() {
+            return;
+        }
+        let left = left.and_then(|batch| self.left_changes(batch, out));
+        let right = right.and_then(|batch| self.right_changes(batch));
+        let Some(touched) = Touched::of(&self.spec, left.as_ref(), right.as_ref()) else { return };
+        if let Some(left) = left {
+            self.left.absorb(left.batch, upto);
+        }
+        if let Some(right) = right {
+            self.ahead.iter_mut().for_each(|ahead| ahead.absorb(right.batch.clone(), upto));
+            self.behind.absorb(right.batch, upto);
+        }
+        let ahead = self.ahead.as_ref().map(OrderedTrace::walk);
+        let mut search = Search::new(&self.spec, self.left.walk(), self.behind.walk(), ahead);
+        let mut emission = Emission::default();
+        let (mut times, mut left_from, mut right_from) = (vec![], 0, 0);
+        for of_key in touched.times.chunk_by(|a, b| a.0 == b.0) {
+            let key = of_key[0].0;
+            times.clear();
+            times.push(of_key[0].1.saturating_sub(1));
+            times.extend(of_key.iter().map(|(_, time)| *time));
+            let left = slice_of(&touched.left, &mut left_from, key);
+            let right = slice_of(&touched.right, &mut right_from, key);
+            search.walk_key(&touched.keys, key as usize, &times, left, right, &mut emission);
+        }
+        let (left, behind, ahead) = search.sources();
+        emission.finish(&left, &behind, &ahead, &self.spec, out);
+    }
+
+    fn idle(&mut self) {
+        self.left.idle();
+        self.behind.idle();
+        self.ahead.iter_mut().for_each(OrderedTrace::idle);
+    }
+
+    fn pending_from(&self) -> Option<Time> {
+        self.pending.iter().filter_map(Pending::pending_from).min()
+    }
+
+    fn size_bytes(&self) -> usize {
+        let traces = [&self.left, &self.behind].into_iter().chain(&self.ahead);
+        traces.map(OrderedTrace::size_bytes).sum::<usize>()
+            + self.pending.iter().map(Pending::size_bytes).sum::<usize>()
+    }
+}
+
+impl Changes {
+    /// `None` without rows.
+    fn new(batch: Batch, key: &[usize], time: usize) -> Option<Changes> {
+        if batch.is_empty() {
+            return None;
+        }
+        let instants = Instants::of(batch.column(time));
+        Some(Changes { batch: batch.with_key(key), instants })
+    }
+}
+
+impl Touched {
+    /// `None` without changes.
+    fn of(spec: &AsofSpec, left: Option<&Changes>, right: Option<&Changes>) -> Option<Touched> {
+        let sides = [(left, &spec.left_key), (right, &spec.right_key)];
+        let sides: Vec<(&Changes, &Vec<usize>)> =
+            sides.into_iter().filter_map(|(changes, key)| Some((changes?, key))).collect();
+        if sides.is_empty() {
+            return None;
+        }
+        let key_of = |(changes, key): &(&Changes, &Vec<usize>)| -> Columns {
+            key.iter().map(|column| changes.batch.column(*column).clone()).collect()
+        };
+        let columns: Vec<Columns> = sides.iter().map(key_of).collect();
+        let columns: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
+        let columns = if columns.len() == 1 { columns[0].to_vec() } else { gather::concat(&columns).to_vec() };
+        let hashes_of =
+            |(changes, _): &(&Changes, &Vec<usize>)| changes.batch.key().expect("changes are keyed").hashes.to_vec();
+        let hashes: Vec<u64> = sides.iter().flat_map(hashes_of).collect();
+        let (keys, of_row) = Keys::from_columns(&columns, &hashes, NullKeys::Match);
+
+        let (left_keys, right_keys) = of_row.split_at(left.map_or(0, |left| left.batch.len()));
+        let mut touched = Touched { keys, times: vec![], left: vec![], right: vec![] };
+        touched.left = touched.enter(spec, left, left_keys);
+        touched.right = touched.enter(spec, right, right_keys);
+        touched.times.sort_unstable();
+        touched.times.dedup();
+        Some(touched)
+    }
+
+    /// Notes the times of changes; returns their keys and instants, in order.
+    fn enter(&mut self, spec: &AsofSpec, changes: Option<&Changes>, keys: &[u32]) -> Vec<(u32, i64)> {
+        let Some(changes) = changes else { return vec![] };
+        let times = changes.batch.times();
+        self.times.extend(keys.iter().enumerate().map(|(row, key)| (*key, times.get(row))));
+        let instants = &changes.instants;
+        let mut entries: Vec<(u32, i64)> =
+            keys.iter().enumerate().map(|(row, key)| (*key, spec.turned(instants.at(row)))).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries
+    }
+}
+
+/// The entries of a key; `from` is moved behind them.
+fn slice_of<'a>(entries: &'a [(u32, i64)], from: &mut usize, key: u32) -> &'a [(u32, i64)] {
+    let start = *from;
+    while entries.get(*from).is_some_and(|(of, _)| *of == key) {
+        *from += 1;
+    }
+    &entries[start..*from]
+}
+
+/// The rows without a NULL in key and time, and the others.
+fn split_nulls(batch: Batch, key: &[usize], time: usize) -> (Batch, Batch) {
+    let columns = key.iter().chain([&time]).map(|column| batch.column(*column));
+    let nulls: Vec<_> =
+        columns.filter_map(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0).collect();
+    if nulls.is_empty() {
+        let none = batch.slice(0, 0);
+        return (batch, none);
+    }
+    let is_able = (0..batch.len()).map(|row| Some(nulls.iter().all(|nulls| nulls.is_valid(row))));
+    let is_able: BooleanArray = is_able.collect();
+    let is_unable = arrow::compute::not(&is_able).expect("negation has no cause to fail");
+    (batch.filter(&is_able), batch.filter(&is_unable))
+}
+
+#[cfg(test)]
+mod tests;

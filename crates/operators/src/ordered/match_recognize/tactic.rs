@@ -1,0 +1,385 @@
+//! Partitions as they are at each time, searched for matches, and the changes between them.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use anabranch_arrangement::{Keys, Layout, NullKeys, ValueOrder};
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray, UInt32Array, new_null_array};
+use std::sync::Arc;
+
+use super::cells::{self, Match, SUM_OUT_OF_RANGE};
+use super::search::Search;
+use super::{CellValue, RecognizeSpec, Skip};
+use crate::expression::evaluate;
+use crate::ordered::instants::Instants;
+use crate::ordered::trace::{OrderedTrace, Place, only_used, touched_times};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
+
+/// The tactic. See the page of [`super`].
+pub struct Recognize {
+    spec: RecognizeSpec,
+    pending: Pending,
+    trace: OrderedTrace,
+    /// The input columns that anything reads, ascending.
+    read: Vec<usize>,
+    /// Whether some condition depends on the match so far.
+    depends_on_match: bool,
+}
+
+/// The rows of a partition during an interval.
+struct Version {
+    /// Where they lie among all rows.
+    from: usize,
+    to: usize,
+    /// When they came to be so; `None` if they were before.
+    added: Option<Time>,
+    /// When they became others; `None` if they have not.
+    removed: Option<Time>,
+}
+
+/// All rows of all versions.
+struct Rows {
+    /// By input column; those that nobody reads are missing.
+    columns: BTreeMap<usize, ArrayRef>,
+    /// The first order column, where matches are bounded.
+    instants: Option<(Instants, ArrayRef)>,
+}
+
+/// Where a condition is met.
+enum Mask {
+    /// Everywhere.
+    All,
+    /// On these rows.
+    Rows(BooleanArray),
+    /// It must be asked.
+    Unknown,
+}
+
+/// Matches found.
+#[derive(Default)]
+struct Found {
+    /// Version, first row, where its labels begin, number.
+    matches: Vec<(usize, usize, usize, i64)>,
+    labels: Vec<usize>,
+    /// Version and message.
+    errors: Vec<(usize, String)>,
+}
+
+impl Recognize {
+    /// Looks for nothing yet.
+    pub fn new(spec: RecognizeSpec) -> Recognize {
+        let cells = spec.cells.iter().chain(&spec.output).filter_map(|cell| cell.value.column());
+        let time = spec.within.map(|_| spec.order[0].0);
+        let mut read: Vec<usize> = spec.partition.iter().copied().chain(cells).chain(time).collect();
+        read.sort_unstable();
+        read.dedup();
+        let order = spec.order.iter().filter(|(column, _)| !spec.partition.contains(column)).copied().collect();
+        let (key, types) = (spec.partition.clone(), spec.input_types.clone());
+        let depends = |(variable, of): (usize, &super::Variable)| {
+            let condition = of.condition.iter();
+            let mut cells = condition.flat_map(|condition| &condition.cells);
+            cells.any(|cell| spec.cells[*cell].value.offset_from_row(variable).is_none())
+        };
+        Recognize {
+            depends_on_match: spec.variables.iter().enumerate().any(depends),
+            trace: OrderedTrace::new(Layout { key, values: ValueOrder::Sorted(order), types }, spec.effort),
+            pending: Pending::default(),
+            read,
+            spec,
+        }
+    }
+
+    /// The versions of the touched partitions, and their rows.
+    fn versions(&self, keys: &Keys, times: &[Vec<Time>]) -> (Vec<Version>, Rows) {
+        let mut walk = self.trace.walk();
+        let (mut versions, mut places) = (Vec::new(), Vec::new());
+        let (mut values, mut counts): (Vec<Place>, Vec<Diff>) = (Vec::new(), Vec::new());
+        for (key, times) in times.iter().enumerate() {
+            values.clear();
+            counts.clear();
+            walk.group(keys, key, times, |place, at| {
+                values.push(place);
+                counts.extend_from_slice(at);
+                ControlFlow::Continue(())
+            });
+            let n = times.len();
+            let is_same = |a: usize, b: usize| counts.chunks_exact(n).all(|counts| counts[a] == counts[b]);
+            let mut at = 0;
+            while at < n {
+                let next = (at + 1..n).find(|next| !is_same(at, *next));
+                let (added, removed) = ((at > 0).then(|| times[at]), next.map(|next| times[next]));
+                if added.is_some() || removed.is_some() {
+                    let from = places.len();
+                    for (place, counts) in values.iter().zip(counts.chunks_exact(n)) {
+                        places.extend(std::iter::repeat_n(*place, counts[at] as usize));
+                    }
+                    versions.push(Version { from, to: places.len(), added, removed });
+                }
+                at = next.unwrap_or(n);
+            }
+        }
+        let columns: Vec<Vec<ArrayRef>> = walk
+            .sources()
+            .iter()
+            .map(|source| self.read.iter().map(|column| source[*column].clone()).collect())
+            .collect();
+        let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
+        let (sources, places) = only_used(&sources, places);
+        let columns: BTreeMap<usize, ArrayRef> =
+            self.read.iter().copied().zip(gather::interleave(&sources, &places).iter().cloned()).collect();
+        let time = self.spec.within.and_then(|_| columns.get(&self.spec.order[0].0));
+        let instants = time.map(|column| (Instants::of(column), column.clone()));
+        (versions, Rows { columns, instants })
+    }
+
+    /// Evaluates the conditions that depend on rows alone.
+    fn masks(&self, versions: &[Version], rows: &Rows) -> Vec<Mask> {
+        let n_rows = versions.last().map_or(0, |version| version.to);
+        let mask = |(variable, of): (usize, &super::Variable)| {
+            let Some(condition) = &of.condition else { return Mask::All };
+            let mut columns = self.null_cells(n_rows);
+            for &cell in &condition.cells {
+                let Some(offset) = self.spec.cells[cell].value.offset_from_row(variable) else { return Mask::Unknown };
+                let column = &rows.columns[&self.spec.cells[cell].value.column().expect("it is of a row")];
+                columns[cell] =
+                    if offset == 0 { column.clone() } else { cells::take(column, &moved(versions, offset)) };
+            }
+            let batch = Batch::with_len(Columns::from(columns), n_rows, Times::Constant(0), Diffs::Constant(1));
+            // (A row on which it fails may be one that is never looked at.)
+            evaluate(&condition.expression, &batch).map_or(Mask::Unknown, |met| Mask::Rows(met.as_boolean().clone()))
+        };
+        self.spec.variables.iter().enumerate().map(mask).collect()
+    }
+
+    fn null_cells(&self, len: usize) -> Vec<ArrayRef> {
+        self.spec.cells.iter().map(|cell| new_null_array(&cell.data_type, len)).collect()
+    }
+
+    fn search(&self, versions: &[Version], rows: &Rows) -> Found {
+        let masks = self.masks(versions, rows);
+        let mut found = Found::default();
+        let mut search = Search::new(&self.spec.program, self.depends_on_match);
+        let nulls = self.null_cells(1);
+        for (number, version) in versions.iter().enumerate() {
+            search.forget();
+            let (n_matches, n_labels) = (found.matches.len(), found.labels.len());
+            if let Err(message) = self.search_version(number, version, rows, &masks, &nulls, &mut search, &mut found) {
+                found.matches.truncate(n_matches);
+                found.labels.truncate(n_labels);
+                found.errors.push((number, message));
+            }
+        }
+        found
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what is searched, in what, and where the result goes")]
+    fn search_version(
+        &self,
+        number: usize,
+        version: &Version,
+        rows: &Rows,
+        masks: &[Mask],
+        nulls: &[ArrayRef],
+        search: &mut Search<'_>,
+        found: &mut Found,
+    ) -> Result<(), String> {
+        let (from, to) = (version.from, version.to);
+        let (mut start, mut n_matches) = (from, 0);
+        while start < to {
+            let end = rows.end_within(start, to, self.spec.within);
+            if self.spec.within.is_some() {
+                search.forget();
+            }
+            let mut meets = |row: usize, labels: &[usize]| {
+                let variable = *labels.last().expect("a row is taken for a variable");
+                match &masks[variable] {
+                    Mask::All => Ok(true),
+                    Mask::Rows(mask) => Ok(mask.is_valid(row) && mask.value(row)),
+                    Mask::Unknown => {
+                        self.ask(variable, Match { from, to, start, labels, number: n_matches + 1 }, rows, nulls)
+                    }
+                }
+            };
+            if !search.run(start, end, &mut meets)? {
+                start += 1;
+                continue;
+            }
+            n_matches += 1;
+            found.matches.push((number, start, found.labels.len(), n_matches));
+            found.labels.extend_from_slice(&search.labels);
+            start = self.resume(start, &search.labels)?;
+        }
+        Ok(())
+    }
+
+    /// Asks whether the last row of a match so far meets the condition of the variable that it is taken for.
+    fn ask(&self, variable: usize, so_far: Match<'_>, rows: &Rows, nulls: &[ArrayRef]) -> Result<bool, String> {
+        let condition = self.spec.variables[variable].condition.as_ref().expect("what has no condition is met");
+        let mut columns = nulls.to_vec();
+        let of_rows = |column: usize| rows.columns[&column].clone();
+        for &cell in &condition.cells {
+            columns[cell] = match &self.spec.cells[cell].value {
+                CellValue::Column { column, at } => match so_far.row(at) {
+                    Some(row) => rows.columns[column].slice(row as usize, 1),
+                    None => continue,
+                },
+                _ => {
+                    let (value, failures) =
+                        cells::column(&self.spec.cells[cell], &[so_far], &self.spec.variables, &of_rows);
+                    if !failures.is_empty() {
+                        return Err(SUM_OUT_OF_RANGE.to_owned());
+                    }
+                    value
+                }
+            };
+        }
+        let batch = Batch::with_len(Columns::from(columns), 1, Times::Constant(0), Diffs::Constant(1));
+        let met = evaluate(&condition.expression, &batch)?;
+        let met = met.as_boolean();
+        Ok(met.is_valid(0) && met.value(0))
+    }
+
+    /// Where the search goes on after a match.
+    fn resume(&self, start: usize, labels: &[usize]) -> Result<usize, String> {
+        let (variable, place) = match self.spec.skip {
+            Skip::PastLastRow => return Ok(start + labels.len()),
+            Skip::ToNextRow => return Ok(start + 1),
+            Skip::ToFirst(variable) => (variable, labels.iter().position(|label| *label == variable)),
+            Skip::ToLast(variable) => (variable, labels.iter().rposition(|label| *label == variable)),
+        };
+        let name = &self.spec.variables[variable].name;
+        match place {
+            None => Err(format!("AFTER MATCH SKIP goes to {name}, but the match has no row of {name}")),
+            Some(0) => Err(format!("AFTER MATCH SKIP goes to {name}, but {name} is the first row of the match")),
+            Some(place) => Ok(start + place),
+        }
+    }
+
+    /// Puts out what came and what went.
+    fn give(&self, versions: &[Version], rows: &Rows, mut found: Found, out: &mut Output) {
+        let ends = found.matches.iter().skip(1).map(|of| of.2).chain([found.labels.len()]);
+        let matches: Vec<Match<'_>> = found
+            .matches
+            .iter()
+            .zip(ends)
+            .map(|(&(version, start, first, number), end)| {
+                let Version { from, to, .. } = versions[version];
+                Match { from, to, start, labels: &found.labels[first..end], number }
+            })
+            .collect();
+        let starts: UInt32Array = matches.iter().map(|found| Some(found.start as u32)).collect();
+        let mut columns: Vec<ArrayRef> =
+            self.spec.partition.iter().map(|column| cells::take(&rows.columns[column], &starts)).collect();
+        let mut failed = vec![false; matches.len()];
+        let of_rows = |column: usize| rows.columns[&column].clone();
+        for cell in &self.spec.output {
+            let (column, failures) = cells::column(cell, &matches, &self.spec.variables, &of_rows);
+            failures.into_iter().for_each(|n| failed[n] = true);
+            columns.push(column);
+        }
+        let mut updates = Updates::default();
+        for (n, &(version, ..)) in found.matches.iter().enumerate() {
+            match failed[n] {
+                false => updates.enter(n as u32, &versions[version]),
+                true => found.errors.push((version, SUM_OUT_OF_RANGE.to_owned())),
+            }
+        }
+        out.give_rows(updates.finish(&columns));
+        let messages: ArrayRef =
+            Arc::new(StringViewArray::from_iter_values(found.errors.iter().map(|(_, message)| message)));
+        let mut updates = Updates::default();
+        for (n, (version, _)) in found.errors.iter().enumerate() {
+            updates.enter(n as u32, &versions[*version]);
+        }
+        out.give_errors(updates.finish(&[messages]));
+    }
+}
+
+/// For each row, the one so many rows on in its partition.
+fn moved(versions: &[Version], offset: i64) -> UInt32Array {
+    let of_version = |version: &Version| {
+        let (from, to) = (version.from as i64, version.to as i64);
+        (from..to).map(move |row| Some(row + offset).filter(|row| (from..to).contains(row)).map(|row| row as u32))
+    };
+    versions.iter().flat_map(of_version).collect()
+}
+
+impl Rows {
+    /// The end of the rows that may be in a match that begins at `start`.
+    fn end_within(&self, start: usize, to: usize, within: Option<u64>) -> usize {
+        let (Some(within), Some((instants, column))) = (within, &self.instants) else { return to };
+        if column.is_null(start) {
+            return start + 1;
+        }
+        let first = instants.at(start);
+        let (mut low, mut high) = (start + 1, to);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let is_near = column.is_valid(middle) && instants.at(middle).abs_diff(first) < within;
+            if is_near { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// Output rows under construction.
+#[derive(Default)]
+struct Updates {
+    rows: Vec<u32>,
+    times: Vec<Time>,
+    diffs: Vec<Diff>,
+}
+
+impl Updates {
+    fn enter(&mut self, row: u32, version: &Version) {
+        for (time, diff) in [(version.added, 1), (version.removed, -1)] {
+            let Some(time) = time else { continue };
+            self.rows.push(row);
+            self.times.push(time);
+            self.diffs.push(diff);
+        }
+    }
+
+    fn finish(self, columns: &[ArrayRef]) -> Batch {
+        let (times, diffs) = (Times::Column(self.times.into()).simplify(), Diffs::Column(self.diffs.into()).simplify());
+        consolidate(Batch::with_len(gather::take(columns, &self.rows), self.rows.len(), times, diffs))
+    }
+}
+
+impl Timed for Recognize {
+    fn push(&mut self, input: usize, batch: Batch) {
+        assert_eq!(input, 0, "patterns are looked for in one input");
+        self.pending.push(batch);
+    }
+
+    fn advance(&mut self, upto: Time, out: &mut Output) {
+        let Some(batch) = self.pending.take_before(upto) else { return };
+        let batch = batch.with_key(&self.spec.partition);
+        let hashes = &batch.key().expect("the batch is keyed").hashes;
+        let columns: Vec<ArrayRef> = self.spec.partition.iter().map(|&column| batch.column(column).clone()).collect();
+        let (keys, of_row) = Keys::from_columns(&columns, hashes, NullKeys::Match);
+        let times = touched_times(&of_row, batch.times());
+        self.trace.absorb(batch, upto);
+        let (versions, rows) = self.versions(&keys, &times);
+        if versions.is_empty() {
+            return;
+        }
+        let found = self.search(&versions, &rows);
+        self.give(&versions, &rows, found, out);
+    }
+
+    fn idle(&mut self) {
+        self.trace.idle();
+    }
+
+    fn pending_from(&self) -> Option<Time> {
+        self.pending.pending_from()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.pending.size_bytes() + self.trace.size_bytes()
+    }
+}

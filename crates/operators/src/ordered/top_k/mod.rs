@@ -1,0 +1,262 @@
+//! The first rows of each group in an order: ORDER BY .. LIMIT .. OFFSET, and `row_number()`.
+//!
+//! ```text
+//! 2 least x:   in    (3) +1, (7) +1 at 1    (5) +1 at 2            (3) -1 at 3
+//!              out   (3) +1, (7) +1 at 1    (7) -1, (5) +1 at 2    (3) -1, (7) +1 at 3
+//! ```
+//!
+//! Law: at every time the output is, for each group, its rows `offset .. offset + limit` in the order; a row with multiplicity n
+//! counts n times; ties are broken by the remaining columns, ascending, NULLs last, so that the answer is a function of the contents.
+//! With row numbers, each row's number in its group (from 1, rows before `offset` counted) is a last column.
+//!
+//! State: all rows, sorted within their group. Cost: for each touched group and time a walk over its first `offset + limit`
+//! values, before and after (all of them without a limit); only differences are put out. Where the first rows are wanted, without numbers, most insertions
+//! need no walk: [`shown`] knows what they change, and the rows wait unsorted until somebody asks for them.
+
+mod shown;
+
+use std::ops::{ControlFlow, Range};
+
+use anabranch_arrangement::{Keys, Layout, MergeEffort, NullKeys, ValueOrder};
+use anabranch_batch::order::Direction;
+use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
+use arrow::array::{ArrayRef, UInt64Array};
+use arrow::datatypes::DataType;
+use std::sync::Arc;
+
+use crate::ordered::trace::{OrderedTrace, Place, only_used, touched_times};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
+use shown::Shown;
+
+/// Which rows are wanted. Columns are positions in the input.
+#[derive(Clone, Debug)]
+pub struct TopKSpec {
+    /// Grouping columns; none means one group.
+    pub group: Vec<usize>,
+    /// The order within a group.
+    pub order: Vec<(usize, Direction)>,
+    /// Rows skipped in each group.
+    pub offset: usize,
+    /// Rows kept in each group after these; `None` keeps all.
+    pub limit: Option<usize>,
+    /// Whether a last column numbers the rows of a group, from 1, unsigned 64-bit.
+    pub row_number: bool,
+    /// Types of all input columns.
+    pub input_types: Vec<DataType>,
+    /// How eagerly the state is merged.
+    pub effort: MergeEffort,
+}
+
+/// The tactic. See the module's page.
+#[derive(Debug)]
+pub struct TopK {
+    group: Vec<usize>,
+    /// Positions in a group that are put out, from 0.
+    window: Range<Diff>,
+    row_number: bool,
+    n_columns: usize,
+    pending: Pending,
+    /// What is known of groups without a walk, if that is of use.
+    shown: Option<Shown>,
+    trace: OrderedTrace,
+}
+
+impl TopK {
+    /// The first rows of nothing.
+    pub fn new(spec: TopKSpec) -> TopK {
+        let offset = Diff::try_from(spec.offset).unwrap_or(Diff::MAX);
+        let limit = spec.limit.map_or(Diff::MAX, |limit| Diff::try_from(limit).unwrap_or(Diff::MAX));
+        let n_columns = spec.input_types.len();
+        let order: Vec<_> = spec.order.into_iter().filter(|(column, _)| !spec.group.contains(column)).collect();
+        let is_plain = offset == 0 && spec.limit.is_some_and(|limit| limit > 0) && !spec.row_number;
+        let shown = is_plain.then(|| Shown::new(limit, spec.group.clone(), order.clone(), &spec.input_types));
+        let layout = Layout { key: spec.group.clone(), values: ValueOrder::Sorted(order), types: spec.input_types };
+        TopK {
+            group: spec.group,
+            window: offset..offset.saturating_add(limit),
+            row_number: spec.row_number,
+            n_columns,
+            pending: Pending::default(),
+            shown,
+            trace: OrderedTrace::new(layout, spec.effort),
+        }
+    }
+
+    /// The touched groups, and for each the times asked for: just before its first change, then at each change.
+    fn queries(&self, batch: &Batch) -> (Keys, Vec<Vec<Time>>) {
+        let hashes = &batch.key().expect("the batch is keyed").hashes;
+        let columns: Vec<ArrayRef> = self.group.iter().map(|&column| batch.column(column).clone()).collect();
+        let (keys, of_row) = Keys::from_columns(&columns, hashes, NullKeys::Match);
+        let times = touched_times(&of_row, batch.times());
+        (keys, times)
+    }
+
+    /// Puts out what changes in these groups at these times, of which the first of each is just before a change.
+    fn walk(&self, keys: &Keys, times: &[Vec<Time>], out: &mut Output) -> Ends {
+        let mut walk = self.trace.walk();
+        let mut changes = Changes::default();
+        let (mut shown, mut last_places) = (Vec::with_capacity(times.len()), Vec::new());
+        for (key, times) in times.iter().enumerate() {
+            // Rows of the group before the present value, at each time.
+            let mut passed = vec![0; times.len()];
+            let mut last_place = None;
+            walk.group(keys, key, times, |place, counts| {
+                let ranges = Ranges { passed: &passed, counts, window: &self.window };
+                if !ranges.at(times.len() - 1).is_empty() {
+                    last_place = Some(place);
+                }
+                if self.row_number {
+                    changes.number(place, times, ranges)
+                } else {
+                    changes.count(place, times, ranges)
+                }
+                passed.iter_mut().zip(counts).for_each(|(passed, &count)| *passed = passed.saturating_add(count));
+                let is_done = passed.iter().all(|&passed| passed >= self.window.end);
+                if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            shown.push(passed.last().map_or(0, |&passed| passed.min(self.window.end)));
+            last_places.extend(last_place);
+        }
+        let sources = walk.sources();
+        out.give_rows(changes.finish(&sources, self.n_columns, self.row_number));
+        let last = if last_places.is_empty() || self.shown.is_none() {
+            Columns::from([])
+        } else {
+            let (sources, places) = only_used(&sources, last_places);
+            gather::interleave(&sources, &places)
+        };
+        Ends { shown, last }
+    }
+}
+
+/// How groups look after the last time that was asked for.
+struct Ends {
+    /// Rows up to the end of the window, for each group.
+    shown: Vec<Diff>,
+    /// The last of them, for each group that has some.
+    last: Columns,
+}
+
+impl Timed for TopK {
+    fn push(&mut self, input: usize, batch: Batch) {
+        assert_eq!(input, 0, "top-k has one input");
+        self.pending.push(batch);
+    }
+
+    fn advance(&mut self, upto: Time, out: &mut Output) {
+        let Some(batch) = self.pending.take_before(upto) else { return };
+        let batch = batch.with_key(&self.group);
+        let Some(shown) = &mut self.shown else {
+            let (keys, times) = self.queries(&batch);
+            self.trace.absorb(batch, upto);
+            self.walk(&keys, &times, out);
+            return;
+        };
+        let decided = shown.decide(&batch);
+        if decided.rows.len() == batch.len() {
+            out.give_rows(batch.clone());
+        } else if !decided.rows.is_empty() {
+            out.give_rows(batch.take(&decided.rows));
+        }
+        let asked = shown.asked(&batch, &decided);
+        self.trace.defer(batch.clone(), upto);
+        if let Some(asked) = asked {
+            self.trace.settle();
+            let ends = self.walk(&asked.keys, &asked.times, out);
+            let shown = self.shown.as_mut().expect("it was asked before");
+            shown.learn(&asked, &ends.shown, &ends.last);
+        }
+        if let Some(shown) = &mut self.shown {
+            shown.release(&batch, &decided);
+        }
+    }
+
+    fn idle(&mut self) {
+        self.trace.idle();
+    }
+
+    fn pending_from(&self) -> Option<Time> {
+        self.pending.pending_from()
+    }
+
+    fn size_bytes(&self) -> usize {
+        let shown = self.shown.as_ref().map_or(0, Shown::size_bytes);
+        self.pending.size_bytes() + self.trace.size_bytes() + shown
+    }
+}
+
+/// Positions that a value takes in its group at each time, cut to the window.
+struct Ranges<'a> {
+    passed: &'a [Diff],
+    counts: &'a [Diff],
+    window: &'a Range<Diff>,
+}
+
+impl Ranges<'_> {
+    fn at(&self, index: usize) -> Range<Diff> {
+        let start = self.passed[index].max(self.window.start);
+        let end = self.passed[index].saturating_add(self.counts[index]).min(self.window.end);
+        start..end.max(start)
+    }
+}
+
+/// Output rows under construction.
+#[derive(Default)]
+struct Changes {
+    places: Vec<Place>,
+    times: Vec<Time>,
+    diffs: Vec<Diff>,
+    numbers: Vec<u64>,
+}
+
+impl Changes {
+    /// How many more, or fewer, of a value there are at each time.
+    fn count(&mut self, place: Place, times: &[Time], ranges: Ranges) {
+        let size = |range: Range<Diff>| range.end - range.start;
+        let mut before = size(ranges.at(0));
+        for (index, &time) in times.iter().enumerate().skip(1) {
+            let after = size(ranges.at(index));
+            if after != before {
+                self.push(place, time, after - before);
+            }
+            before = after;
+        }
+    }
+
+    /// Which numbers a value gains and loses at each time.
+    fn number(&mut self, place: Place, times: &[Time], ranges: Ranges) {
+        let mut before = ranges.at(0);
+        for (index, &time) in times.iter().enumerate().skip(1) {
+            let after = ranges.at(index);
+            for (diff, from, other) in [(-1, &before, &after), (1, &after, &before)] {
+                for position in from.clone().filter(|position| !other.contains(position)) {
+                    self.push(place, time, diff);
+                    self.numbers.push(position as u64 + 1);
+                }
+            }
+            before = after;
+        }
+    }
+
+    fn push(&mut self, place: Place, time: Time, diff: Diff) {
+        self.places.push(place);
+        self.times.push(time);
+        self.diffs.push(diff);
+    }
+
+    fn finish(self, sources: &[&[ArrayRef]], n_columns: usize, row_number: bool) -> Batch {
+        let len = self.places.len();
+        if len == 0 {
+            return Batch::default();
+        }
+        let (sources, places) = only_used(sources, self.places);
+        let mut columns = gather::interleave(&sources, &places).to_vec();
+        debug_assert_eq!(columns.len(), n_columns);
+        if row_number {
+            columns.push(Arc::new(UInt64Array::from(self.numbers)));
+        }
+        let (times, diffs) = (Times::Column(self.times.into()).simplify(), Diffs::Column(self.diffs.into()).simplify());
+        Batch::with_len(Columns::from(columns), len, times, diffs)
+    }
+}

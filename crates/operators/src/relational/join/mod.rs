@@ -1,0 +1,214 @@
+//! Inner join: pairs of rows with equal keys, found by probing one side's arrangement with the other side's changes.
+//!
+//! Law: the output accumulates, at every time, to the pairs of rows of the two collections at that time whose keys are equal and
+//! which pass the stage. An update of the output takes place at the later of its two parts' times, and its diff is the product of theirs.
+//! Each pair of updates is met exactly once: a run of one side is joined with those updates of the other that were acknowledged before it.
+//!
+//! Changelog in and out (row @time diff), key in front:
+//!
+//! ```text
+//!     left  (1, a) @3 +1             (1, a, x) @5 +1
+//!     right (1, x) @5 +1             (1, a, x) @8 -1
+//!     left  (1, a) @8 -1
+//! ```
+//!
+//! State: the two arrangements, shared with whoever else reads them, nothing of its own. A side that will not change any more
+//! lets go of the other's arrangement. Cost: a probe of the other side in proportion to the smaller of the two, and one gather of the columns that are needed
+//! above, after the keys have met. Work is cut by fuel; the frontier waits for it.
+//! Source: shared arrangements (VLDB 2020), section 5.3; which updates were acknowledged is told by time alone, since times are totally ordered.
+
+mod pairs;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
+use anabranch_batch::{END, Time};
+
+use crate::stateless::filter_project::Stage;
+use anabranch_flow::chain::Chain;
+use anabranch_flow::drive::HeldCapability;
+use anabranch_flow::line::{Feed, Frontiers, Pulled};
+use anabranch_flow::runs::{Arranged, RunsFeed};
+use anabranch_flow::tactic::Output;
+use anabranch_flow::{Edges, Open};
+use pairs::RunPairs;
+
+/// What to join on, and what to make of the pairs.
+#[derive(Clone)]
+pub struct JoinSpec {
+    /// Key columns of the left arrangement.
+    pub left_key: Vec<usize>,
+    /// Key columns of the right arrangement.
+    pub right_key: Vec<usize>,
+    /// Whether NULL keys match each other.
+    pub nulls: NullKeys,
+    /// Columns of the left rows that the stage needs.
+    pub gather_left: Vec<usize>,
+    /// Columns of the right rows that the stage needs.
+    pub gather_right: Vec<usize>,
+    /// Residual predicate and projection, over the gathered left columns followed by the gathered right ones.
+    pub stage: Stage,
+    /// Output times are at least this.
+    pub as_of: Time,
+}
+
+/// Of two sides, the one with so many times fewer rows is looked up in the other, even if it was there first.
+const SMALL_PART: usize = 8;
+
+/// Probes and pairs that one scheduling of the operator may cost: some ten milliseconds.
+const FUEL_PER_TURN: usize = 1 << 17;
+
+/// Joins two arrangements.
+pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec) -> Chain<'s> {
+    let (scope, as_of) = (left.scope(), spec.as_of);
+    let edges = Edges::of_any([left.edges(), right.edges()]);
+    let open: Open<'s> = Box::new(move |opening| {
+        let (left_reader, left) = opening.runs(left);
+        let (right_reader, right) = opening.runs(right);
+        Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]) })
+    });
+    Chain::of_feed(scope, "Join", as_of, edges, open)
+}
+
+/// A join as a feed: its work is cut by fuel, and time goes no further than what is left to do.
+struct JoinFeed {
+    sides: [Box<dyn RunsFeed>; 2],
+    state: JoinState,
+}
+
+impl Feed for JoinFeed {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
+        let JoinFeed { sides: [left, right], state } = self;
+        let mut pull = |feed: &mut Box<dyn RunsFeed>, side| {
+            feed.pull(frontiers, hold, pulled, &mut |runs, time| state.accept(side, runs, time))
+        };
+        let frontiers = [pull(left, Side::Left), pull(right, Side::Right)];
+        self.state.work(FUEL_PER_TURN, &mut pulled.out);
+        self.state.follow(frontiers);
+        let pending = self.state.todo.iter().map(|work| work.time).min();
+        pulled.has_more |= pending.is_some();
+        let upto = frontiers[0].min(frontiers[1]);
+        pulled.reach(pending.map_or(upto, |pending| pending.min(upto)), pending);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Left = 0,
+    Right = 1,
+}
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Left => Side::Right,
+            Side::Right => Side::Left,
+        }
+    }
+}
+
+struct JoinState {
+    spec: JoinSpec,
+    /// The arrangement of each side, while the other side may still change.
+    readers: [Option<Reader>; 2],
+    /// Updates of each side before this time have been taken up.
+    acknowledged: [Time; 2],
+    todo: VecDeque<Work>,
+}
+
+/// The joins of a run with what `reader` has before a time: the run's keys are looked up there, or, if there is far less, what there is is looked up in the run.
+fn begin(spec: &JoinSpec, side: Side, run: &Rc<Run>, reader: &Reader, before: Time) -> VecDeque<RunPairs> {
+    let others = reader.runs_for(run.len());
+    let is_small = others.iter().map(|other| other.len()).sum::<usize>() < run.len() / SMALL_PART;
+    if is_small && others.iter().all(|other| other.is_before(before)) {
+        return others
+            .iter()
+            .map(|other| RunPairs::new(spec, side.other(), other, vec![Rc::clone(run)], END))
+            .collect();
+    }
+    VecDeque::from([RunPairs::new(spec, side, run, others, before)])
+}
+
+/// A run of one side to be joined with what was acknowledged of the other.
+struct Work {
+    side: Side,
+    /// Its pairs may be put out from this time on.
+    time: Time,
+    run: Rc<Run>,
+    /// Updates of the other side from this time on will meet the run from their own side.
+    before: Time,
+    /// What is left of the join; made when the work begins.
+    pairs: Option<VecDeque<RunPairs>>,
+}
+
+impl JoinState {
+    fn new(spec: JoinSpec, [left, right]: [Reader; 2]) -> JoinState {
+        JoinState {
+            spec,
+            readers: [Some(left), Some(right)],
+            acknowledged: [Time::MIN, Time::MIN],
+            todo: VecDeque::new(),
+        }
+    }
+
+    /// Takes up runs that were sealed together.
+    fn accept(&mut self, side: Side, runs: Vec<Sealed>, time: Time) {
+        let before = self.acknowledged[side.other() as usize];
+        for Sealed { run, upper, .. } in runs {
+            let acknowledged = &mut self.acknowledged[side as usize];
+            // What comes first is the whole history, whose times compaction may have moved up to `as_of`.
+            *acknowledged = upper.max(self.spec.as_of + 1).max(*acknowledged);
+            if before > Time::MIN {
+                let parts = run.sorted_parts().into_iter();
+                self.todo.extend(parts.map(|run| Work { side, time, run, before, pairs: None }));
+            }
+        }
+    }
+
+    /// Works until the fuel is used up, or nothing is left to do.
+    fn work(&mut self, fuel: usize, out: &mut Output) {
+        let mut fuel = fuel as isize;
+        while fuel > 0 {
+            let Some(work) = self.todo.front_mut() else { return };
+            let reader = self.readers[work.side.other() as usize].as_ref();
+            let reader = reader.expect("the other side's arrangement is held while there is work");
+            let pairs = work.pairs.get_or_insert_with(|| begin(&self.spec, work.side, &work.run, reader, work.before));
+            match pairs.front_mut() {
+                None => _ = self.todo.pop_front(),
+                Some(first) => {
+                    if first.work(&self.spec.stage, &mut fuel, out) {
+                        pairs.pop_front();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Acknowledges the frontiers and lets go of history that no work to come will ask for.
+    fn follow(&mut self, frontiers: [Time; 2]) {
+        for side in [Side::Left, Side::Right] {
+            // History comes in one piece, at `as_of`, with times up to it: until the frontier is past it nothing has come.
+            let (acknowledged, frontier) = (&mut self.acknowledged[side as usize], frontiers[side as usize]);
+            if frontier > self.spec.as_of {
+                *acknowledged = frontier.max(*acknowledged);
+            }
+        }
+        for side in [Side::Left, Side::Right] {
+            let askers = self.todo.iter().filter(|work| work.side == side.other());
+            let needed = askers.map(|work| work.run.lower().max(self.spec.as_of).min(work.before - 1)).min();
+            let asker_frontier = frontiers[side.other() as usize];
+            if needed.is_none() && asker_frontier == END {
+                self.readers[side as usize] = None;
+                continue;
+            }
+            let acknowledged = self.acknowledged[side as usize];
+            let since = needed.unwrap_or(END).min(asker_frontier).min(acknowledged.saturating_sub(1));
+            if let Some(reader) = &mut self.readers[side as usize]
+                && since > reader.since()
+            {
+                reader.set_since(since);
+            }
+        }
+    }
+}

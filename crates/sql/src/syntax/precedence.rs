@@ -1,0 +1,78 @@
+//! Which operator binds first, as PostgreSQL's grammar has it.
+//!
+//! The parser's own table differs in the signs, which bind less than `^` there, in the other prefix operators, which bind more than
+//! `+` there, in the regular expressions, which stand with the comparisons there, and in `ISNULL`, which is an alias there.
+//!
+//! Law: a text is read with the parentheses that PostgreSQL puts.
+//!
+//! Source: the table of operator precedence in PostgreSQL's `gram.y`. Levels that are not named here are the parser's own.
+
+use datafusion_expr::sqlparser::ast::{Expr, UnaryOperator};
+use datafusion_expr::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use datafusion_expr::sqlparser::keywords::Keyword;
+use datafusion_expr::sqlparser::parser::{Parser, ParserError};
+use datafusion_expr::sqlparser::tokenizer::{Token, Word};
+
+const BASE: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// Signs bind more than `COLLATE` (120), less than subscripts (130).
+const SIGN: u8 = 125;
+
+/// Not an operator.
+const NONE: u8 = 0;
+
+/// How strongly the operator that comes next binds; `None` leaves the answer to the parser.
+pub(crate) fn of_next(parser: &Parser) -> Option<Result<u8, ParserError>> {
+    match &parser.peek_token_ref().token {
+        Token::Word(Word { keyword: Keyword::OPERATOR, .. })
+        | Token::Tilde
+        | Token::TildeAsterisk
+        | Token::ExclamationMarkTilde
+        | Token::ExclamationMarkTildeAsterisk
+        | Token::DoubleTilde
+        | Token::DoubleTildeAsterisk
+        | Token::ExclamationMarkDoubleTilde
+        | Token::ExclamationMarkDoubleTildeAsterisk => Some(Ok(BASE.prec_value(Precedence::PgOther))),
+        // Operators of other systems are names in PostgreSQL.
+        Token::Word(Word {
+            keyword: Keyword::XOR | Keyword::DIV | Keyword::RLIKE | Keyword::REGEXP | Keyword::MATCH | Keyword::MEMBER,
+            ..
+        }) => Some(Ok(NONE)),
+        token if is_null_test(token) => Some(Ok(BASE.prec_value(Precedence::Is))),
+        _ => BASE.get_next_precedence(parser),
+    }
+}
+
+fn is_null_test(token: &Token) -> bool {
+    matches!(token, Token::Word(Word { value, quote_style: None, .. }) if value.eq_ignore_ascii_case("isnull"))
+}
+
+/// An expression that begins with a prefix operator.
+pub(crate) fn prefixed(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let other = BASE.prec_value(Precedence::PgOther);
+    let (op, level) = match parser.peek_token_ref().token {
+        Token::Minus => (UnaryOperator::Minus, SIGN),
+        Token::Plus => (UnaryOperator::Plus, SIGN),
+        Token::Tilde => (UnaryOperator::BitwiseNot, other),
+        Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, other),
+        Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, other),
+        Token::AtSign => (UnaryOperator::PGAbs, other),
+        _ => return None,
+    };
+    parser.advance_token();
+    let signed = parser.parse_subexpr(level).map(|operand| match operand {
+        // Rewrites read expressions anew from their text, and `--` would begin a comment there.
+        Expr::UnaryOp { .. } => Expr::UnaryOp { op, expr: Box::new(Expr::Nested(Box::new(operand))) },
+        operand => Expr::UnaryOp { op, expr: Box::new(operand) },
+    });
+    Some(signed)
+}
+
+/// `x ISNULL`.
+pub(crate) fn suffixed(parser: &mut Parser, expr: &Expr) -> Option<Result<Expr, ParserError>> {
+    if !is_null_test(&parser.peek_token_ref().token) {
+        return None;
+    }
+    parser.advance_token();
+    Some(Ok(Expr::IsNull(Box::new(expr.clone()))))
+}
