@@ -2,7 +2,6 @@
 //!
 //! Text keys, wide rows, sorted values, few keys; one row in ten is retracted three batches later.
 
-use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -62,9 +61,9 @@ fn columns(numbers: std::ops::Range<usize>, rows: usize) -> Vec<ArrayRef> {
 }
 
 fn report(what: &str, rows: usize, batch_rows: usize, key: Vec<usize>, values: ValueOrder) {
-    let layout = Rc::new(Layout { key, values, types: types() });
+    let layout = Arc::new(Layout { key, values, types: types() });
     let batches: Vec<Batch> = (0..rows / batch_rows).map(|i| random_batch(i, batch_rows, rows)).collect();
-    let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+    let (mut writer, mut reader) = arrangement(Arc::clone(&layout), MergeEffort::default());
     // (Who listens sees to it that each batch is sorted as it comes.)
     let mut listener = reader.listen(None);
     let start = now();

@@ -4,7 +4,6 @@
 //! Times are processor time where Linux tells it, so that a busy machine disturbs less.
 
 use std::hint::black_box;
-use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -47,8 +46,8 @@ fn mix(n: u64) -> u64 {
     (n ^ (n >> 27)).wrapping_mul(0x81DA_DEF4_BC2D_D44D) ^ (n >> 33)
 }
 
-fn layout() -> Rc<Layout> {
-    Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::UInt64, DataType::UInt64] })
+fn layout() -> Arc<Layout> {
+    Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::UInt64, DataType::UInt64] })
 }
 
 fn build(rows: usize, batch_rows: usize) -> (Writer, Reader) {

@@ -1,23 +1,26 @@
 //! The builder: unsorted batches in, sorted runs out.
 //!
-//! Law: what was pushed is, at any moment, in a sealed run or still held, never both. A run holds exactly the updates with times before
-//! its `upper` that no earlier run held.
+//! Law: what was pushed is, at any moment, in a sealed run or still held, never both. A run holds
+//! exactly the updates with times before its `upper` that no earlier run held.
 //!
-//! Cost: `push` is a pointer (unless rows have lifetimes); `seal` is O(held rows) to hash (unless batches are keyed already) and to split by time, then one
-//! scatter and small sorts by two words, and one copy of each cell. Columns are compared only where words tie. Very many rows are sorted in pieces, which become
-//! the parts of a run that the spine merges: a copy more, where their keys do not come in order, but by fuel, and nothing as large as all of them is made on the way.
+//! Cost: `push` is a pointer (unless rows have lifetimes); `seal` is O(held rows) to hash (unless
+//! batches are keyed already) and to split by time, then one scatter and small sorts by two words,
+//! and one copy of each cell. Columns are compared only where words tie. Very many rows are sorted
+//! in pieces, which become the parts of a run that the spine merges: a copy more, where their keys
+//! do not come in order, but by fuel, and nothing as large as all of them is made on the way.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diffs, END, Time, Times, equal};
+use anabranch_batch::{Batch, Diffs, END, FlatBatch, Time, Times, equal};
 use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
-use crate::ordering::{Block, Source};
-use crate::pending::{Pending, chunk_of_row};
+use crate::ordering::{HashBlock, RowSource};
+use crate::pending_rows::{PendingRows, chunk_of_row};
 use crate::{Layout, Run};
 
-/// Rows that are sorted together: what a sort goes through should stay in the second-level cache, and be memory that was used before.
+/// Rows that are sorted together: what a sort goes through should stay in the second-level cache,
+/// and be memory that was used before.
 const PIECE_ROWS: usize = 1 << 16;
 /// With fewer rows, merging pieces costs more than sorting all at once.
 const PIECES_ROWS_MIN: usize = 1 << 18;
@@ -28,20 +31,20 @@ const CANCELLED_PART: usize = 16;
 /// Unsorted batches in, a sorted run out.
 #[derive(Debug)]
 pub struct Builder {
-    layout: Rc<Layout>,
-    /// Without absent rows or lifetimes, not empty; each with its earliest time.
-    held: Vec<(Time, Batch)>,
+    layout: Arc<Layout>,
+    /// Batches that are not empty, each with its earliest time.
+    held: Vec<(Time, FlatBatch)>,
     /// Rows of `held`.
     rows: usize,
     /// What was sorted already, each piece of one time.
-    pieces: Vec<Rc<Run>>,
+    pieces: Vec<Arc<Run>>,
     /// The earliest and the latest time of all updates.
     span: Option<(Time, Time)>,
 }
 
 impl Builder {
     /// A builder that holds nothing.
-    pub fn new(layout: Rc<Layout>) -> Builder {
+    pub fn new(layout: Arc<Layout>) -> Builder {
         Builder { layout, held: Vec::new(), rows: 0, pieces: Vec::new(), span: None }
     }
 
@@ -49,9 +52,12 @@ impl Builder {
     ///
     /// # Panics
     /// If the batch does not have the layout's columns.
-    pub fn push(&mut self, batch: Batch) {
+    pub fn push(&mut self, batch: impl Into<FlatBatch>) {
+        self.push_flat(batch.into());
+    }
+
+    fn push_flat(&mut self, batch: FlatBatch) {
         assert_eq!(batch.columns().len(), self.layout.types.len(), "a batch has the columns of its arrangement");
-        let batch = batch.flatten();
         if !batch.is_empty() {
             let (first, last) = batch.times().range();
             let (least, greatest) = self.span.unwrap_or((first, last));
@@ -64,9 +70,10 @@ impl Builder {
         }
     }
 
-    /// Sorts what is held, if all of it has one time: a large history is sorted while it comes, not when it has come.
+    /// Sorts what is held, if all of it has one time: a large history is sorted while it comes, not
+    /// when it has come.
     fn sort_held(&mut self) {
-        let time = |batch: &Batch| match batch.times() {
+        let time = |batch: &FlatBatch| match batch.times() {
             Times::Constant(time) => Some(*time),
             Times::Column(_) => None,
         };
@@ -74,12 +81,12 @@ impl Builder {
         if self.held.iter().any(|(_, batch)| time(batch) != Some(one)) {
             return;
         }
-        let held = std::mem::take(&mut self.held).into_iter().map(|(_, batch)| batch).collect();
+        let held = std::mem::take(&mut self.held).into_iter().map(|(_, batch)| batch.into_batch()).collect();
         self.rows = 0;
         for chunks in sort_pieces(&self.layout, held, Time::MIN) {
-            // (It is no run of a spine yet, and covers no interval.)
-            let piece = Run::new(Rc::clone(&self.layout), Time::MIN, Time::MIN, Time::MIN, chunks);
-            self.pieces.push(Rc::new(piece));
+            // A piece is no run of a spine yet, so its interval is empty.
+            let piece = Run::new(Arc::clone(&self.layout), Time::MIN, Time::MIN, Time::MIN, chunks);
+            self.pieces.push(Arc::new(piece));
         }
     }
 
@@ -95,12 +102,12 @@ impl Builder {
     }
 
     /// The earliest time among the updates held.
-    pub fn min_time(&self) -> Option<Time> {
+    pub(crate) fn min_time(&self) -> Option<Time> {
         self.span.map(|(first, _)| first)
     }
 
     /// The latest time among the updates held.
-    pub fn max_time(&self) -> Option<Time> {
+    pub(crate) fn max_time(&self) -> Option<Time> {
         self.span.map(|(_, last)| last)
     }
 
@@ -110,7 +117,7 @@ impl Builder {
     }
 
     /// The updates held.
-    pub(crate) fn batches(&self) -> Vec<Batch> {
+    pub(crate) fn batches(&self) -> Vec<FlatBatch> {
         let pieces = self.pieces.iter().flat_map(|piece| piece.chunks().iter().map(|chunk| chunk.to_batch()));
         self.held.iter().map(|(_, batch)| batch.clone()).chain(pieces).collect()
     }
@@ -129,8 +136,9 @@ impl Builder {
         self.span = held.chain(kept).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
     }
 
-    /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. Nobody will tell times before `since` apart. The run may
-    /// be empty; one of very many rows has several parts.
+    /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest.
+    /// Nobody will tell times before `since` apart. The run may be empty; one of very many rows has
+    /// several parts.
     ///
     /// # Panics
     /// If an update held is earlier than `lower`, or `since` is not before `upper`.
@@ -138,25 +146,25 @@ impl Builder {
         assert!(self.min_time().is_none_or(|time| lower <= time), "no update is earlier than the last sealed upper");
         assert!(since == Time::MIN || since < upper, "times are moved inside the interval only");
         let due = self.take_before(upper);
-        let is_due = |piece: &mut Rc<Run>| upper == END || piece.time_max() < upper;
+        let is_due = |piece: &mut Arc<Run>| upper == END || piece.time_max() < upper;
         let pieces = self.pieces.extract_if(.., is_due).map(|piece| piece.chunks().to_vec());
         let parts = pieces.chain(sort_pieces(&self.layout, due, since)).collect();
         self.set_span();
-        Run::from_parts(Rc::clone(&self.layout), lower, upper, since, parts)
+        Run::from_parts(Arc::clone(&self.layout), lower, upper, since, parts)
     }
 
     fn take_before(&mut self, upper: Time) -> Vec<Batch> {
         let mut due = Vec::new();
         for (min, batch) in std::mem::take(&mut self.held) {
             if upper == END || batch.times().max() < upper {
-                due.push(batch);
+                due.push(batch.into_batch());
             } else if upper <= min {
                 self.held.push((min, batch));
             } else {
                 let is_due: BooleanArray = (0..batch.len()).map(|row| Some(batch.times().get(row) < upper)).collect();
                 let is_early = arrow::compute::not(&is_due).expect("negation has no cause to fail");
                 let rest = batch.filter(&is_early);
-                due.push(batch.filter(&is_due));
+                due.push(batch.filter(&is_due).into_batch());
                 self.held.push((rest.times().min(), rest));
             }
         }
@@ -184,7 +192,7 @@ fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
 }
 
 /// Batches sorted in pieces, each a list of chunks.
-fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Rc<Chunk>>> {
+fn sort_pieces(layout: &Arc<Layout>, batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Arc<Chunk>>> {
     into_pieces(batches).into_iter().filter_map(move |piece| {
         let batch = Batch::concat(&piece)?;
         drop(piece);
@@ -194,7 +202,7 @@ fn sort_pieces(layout: &Rc<Layout>, batches: Vec<Batch>, since: Time) -> impl It
 }
 
 /// Sorts and consolidates a batch.
-fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> {
+fn sort_batch(layout: &Arc<Layout>, batch: Batch, since: Time) -> Vec<Arc<Chunk>> {
     let batch = batch.with_key(&layout.key);
     let (words, value_exact) = layout.value_words(batch.columns(), batch.len());
     let exact = Exact { key: layout.is_key_exact(batch.columns()), value: value_exact };
@@ -203,7 +211,7 @@ fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> 
         None => (batch, words),
     };
     let hashes = batch.key().expect("it was just keyed").hashes.clone();
-    let source = Source {
+    let source = RowSource {
         times: batch.times().clone(),
         diffs: batch.diffs().clone(),
         exact,
@@ -212,16 +220,16 @@ fn sort_batch(layout: &Rc<Layout>, batch: Batch, since: Time) -> Vec<Rc<Chunk>> 
         columns: batch.columns().clone(),
     };
     if batch.len() == 1 {
-        return chunk_of_row(layout, &source, hashes[0], words[0], since).into_iter().map(Rc::new).collect();
+        return chunk_of_row(layout, &source, hashes[0], words[0], since).into_iter().map(Arc::new).collect();
     }
-    let mut pending = Pending::new(Rc::clone(layout), since);
+    let mut pending = PendingRows::new(Arc::clone(layout), since);
     pending.add_source(source);
-    pending.take(&Block { hashes: hashes.to_vec(), words, picks: Vec::new() }, false);
+    pending.take(&HashBlock { hashes: hashes.to_vec(), words, picks: Vec::new() }, false);
     pending.make_chunks()
 }
 
-/// Rows without those that the row beside them takes back, as where something was replaced again and again, at times that nobody tells apart. `None` if that
-/// are few.
+/// Rows without those that the row beside them takes back, as where something was replaced again
+/// and again, at times that nobody tells apart. `None` if that are few.
 fn uncancelled(batch: &Batch, words: &[u64], exact: Exact, since: Time) -> Option<Vec<u32>> {
     let Diffs::Column(diffs) = batch.diffs() else { return None };
     if !matches!(batch.times(), Times::Constant(_)) && batch.times().max() > since {

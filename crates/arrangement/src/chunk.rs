@@ -1,15 +1,17 @@
 //! A chunk: a bounded piece of a sorted run, as columns.
 //!
-//! Law: rows are sorted by the layout's total order (see `layout`), no two rows are equal in all of key, value and time, no diff
-//! is zero. A constant time or diff stores no column. A chunk never changes; views of its tail share its memory.
+//! Law: rows are sorted by the layout's total order (see `layout`), no two rows are equal in all of
+//! key, value and time, no diff is zero. A constant time or diff stores no column. A chunk never
+//! changes; views of its tail share its memory.
 //!
-//! A chunk is *packed* if its key is one column of integers, which follow from their hashes: then hashes lie in few bits (`packed`), and the key column is made when
-//! it is asked for. That is done in spare time, for runs which stay.
+//! A chunk is *packed* if its key is one column of integers, which follow from their hashes: then
+//! hashes lie in few bits (`packed`), and the key column is made when it is asked for. That is done
+//! in spare time, for runs which stay.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
-use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather, hash};
+use anabranch_batch::{Batch, Columns, Diffs, FlatBatch, Time, Times, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::ScalarBuffer;
 
@@ -18,8 +20,9 @@ use crate::hashes::{Ascending, Hashes};
 use crate::layout::pick_columns;
 use crate::packed::Packed;
 
-/// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a merge touches at a time stays in
-/// the second-level cache, and that a pause for one chunk is a fraction of a millisecond.
+/// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a
+/// merge touches at a time stays in the second-level cache, and that a pause for one chunk is a
+/// fraction of a millisecond.
 pub(crate) const CHUNK_ROWS: usize = 1 << 13;
 
 /// Smaller chunks are not packed: nothing is won.
@@ -28,7 +31,8 @@ const PACKED_ROWS_MIN: usize = 32;
 /// A bounded piece of a run: sorted, consolidated updates.
 #[derive(Debug)]
 pub struct Chunk {
-    /// All columns of the collection, in their original order; an empty one for a key that is packed.
+    /// All columns of the collection, in their original order; an empty one for a key that is
+    /// packed.
     columns: Columns,
     /// The key column, if it is packed.
     packed_key: Option<usize>,
@@ -41,7 +45,7 @@ pub struct Chunk {
     /// The multiplicity of each row; never zero.
     diffs: Diffs,
     /// What is known about the rows.
-    facts: Facts,
+    facts: ChunkFacts,
 }
 
 /// What a chunk is made of; the fields are those of [`Chunk`].
@@ -56,7 +60,8 @@ pub(crate) struct ChunkRows {
     pub key_unique: bool,
 }
 
-/// Where one `u64` says all about the columns it stands for, also against rows of other chunks of which the same is known.
+/// Where one `u64` says all about the columns it stands for, also against rows of other chunks of
+/// which the same is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Exact {
     /// Equal key hashes mean equal keys.
@@ -74,7 +79,7 @@ impl Exact {
 
 /// What is known about the rows of a chunk; each fact saves comparisons of columns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ChunkFacts {
     /// Where hashes and words spare the columns.
     pub exact: Exact,
     /// Within this chunk, equal hashes mean equal keys.
@@ -104,7 +109,7 @@ impl Chunk {
         assert!(words.as_ref().is_none_or(|words| words.len() == hashes.len()), "a chunk has one value word per row");
         assert_eq!(words.is_none(), layout.are_words_cheap(exact), "value words are kept where they cost something");
         let mut chunk = Chunk {
-            facts: Facts {
+            facts: ChunkFacts {
                 exact,
                 key_unique,
                 time_min: times.min(),
@@ -127,7 +132,8 @@ impl Chunk {
         chunk
     }
 
-    /// All columns of the collection, in their original order. O(columns), and O(rows) for a key that is packed.
+    /// All columns of the collection, in their original order. O(columns), and O(rows) for a key
+    /// that is packed.
     pub fn columns(&self) -> Columns {
         match self.packed_key {
             None => self.columns.clone(),
@@ -158,7 +164,8 @@ impl Chunk {
         &self.columns
     }
 
-    /// Whether the key column is packed. Then all keys differ that have different hashes, and none is NULL.
+    /// Whether the key column is packed. Then all keys differ that have different hashes, and none
+    /// is NULL.
     pub fn is_packed(&self) -> bool {
         self.packed_key.is_some()
     }
@@ -194,11 +201,11 @@ impl Chunk {
     }
 
     /// The rows as a batch, sharing memory.
-    pub(crate) fn to_batch(&self) -> Batch {
-        Batch::with_len(self.columns(), self.len(), self.times.clone(), self.diffs.clone())
+    pub(crate) fn to_batch(&self) -> FlatBatch {
+        Batch::with_len(self.columns(), self.len(), self.times.clone(), self.diffs.clone()).into()
     }
 
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &ChunkFacts {
         &self.facts
     }
 
@@ -231,23 +238,23 @@ impl Chunk {
     }
 
     /// The rows from `start` on, sharing memory with this chunk.
-    pub(crate) fn tail(self: &Rc<Chunk>, start: usize) -> Rc<Chunk> {
+    pub(crate) fn tail(self: &Arc<Chunk>, start: usize) -> Arc<Chunk> {
         self.slice(start, self.len() - start)
     }
 
     /// Some rows, sharing memory with this chunk.
-    pub(crate) fn slice(self: &Rc<Chunk>, start: usize, rows: usize) -> Rc<Chunk> {
+    pub(crate) fn slice(self: &Arc<Chunk>, start: usize, rows: usize) -> Arc<Chunk> {
         if rows == self.len() {
-            return Rc::clone(self);
+            return Arc::clone(self);
         }
-        Rc::new(Chunk {
+        Arc::new(Chunk {
             columns: self.slice_columns(start, rows),
             packed_key: self.packed_key,
             key_hashes: self.key_hashes.slice(start, rows),
             value_words: self.value_words.as_ref().map(|words| words.slice(start, rows)),
             times: self.times.slice(start, rows),
             diffs: self.diffs.slice(start, rows),
-            facts: Facts {
+            facts: ChunkFacts {
                 size_bytes: self.facts.size_bytes * rows / self.len(),
                 retractions: self.facts.retractions * rows / self.len(),
                 ..self.facts
@@ -255,20 +262,21 @@ impl Chunk {
         })
     }
 
-    /// The same rows with times before `since` advanced to it, sharing memory. `None` if rows might become equal by that, or if
-    /// the times would have to be copied. O(1), or O(rows) where they have times of their own.
-    pub(crate) fn advanced(self: &Rc<Chunk>, layout: &Layout, since: Time) -> Option<Rc<Chunk>> {
+    /// The same rows with times before `since` advanced to it, sharing memory. `None` if rows might
+    /// become equal by that, or if the times would have to be copied. O(1), or O(rows) where they
+    /// have times of their own.
+    pub(crate) fn advanced(self: &Arc<Chunk>, layout: &Layout, since: Time) -> Option<Arc<Chunk>> {
         match self.times {
-            _ if since <= self.facts.time_min => Some(Rc::clone(self)),
+            _ if since <= self.facts.time_min => Some(Arc::clone(self)),
             Times::Column(_) if since < self.facts.time_max || self.has_ties(layout) => None,
-            Times::Column(_) | Times::Constant(_) => Some(Rc::new(Chunk {
+            Times::Column(_) | Times::Constant(_) => Some(Arc::new(Chunk {
                 columns: self.columns.clone(),
                 packed_key: self.packed_key,
                 key_hashes: self.key_hashes.clone(),
                 value_words: self.value_words.clone(),
                 times: Times::Constant(since),
                 diffs: self.diffs.clone(),
-                facts: Facts { time_min: since, time_max: since, ..self.facts },
+                facts: ChunkFacts { time_min: since, time_max: since, ..self.facts },
             })),
         }
     }
@@ -281,9 +289,9 @@ impl Chunk {
     }
 
     /// The rows with times up to `at`; `None` when there is none.
-    pub(crate) fn until(self: &Rc<Chunk>, layout: &Layout, at: Time) -> Option<Rc<Chunk>> {
+    pub(crate) fn until(self: &Arc<Chunk>, layout: &Layout, at: Time) -> Option<Arc<Chunk>> {
         if self.facts.time_max <= at {
-            return Some(Rc::clone(self));
+            return Some(Arc::clone(self));
         }
         let rows: Vec<u32> = (0..self.len()).filter(|&row| self.times.get(row) <= at).map(|row| row as u32).collect();
         if rows.is_empty() {
@@ -301,11 +309,11 @@ impl Chunk {
             exact: self.facts.exact,
             key_unique: self.facts.key_unique,
         };
-        Some(Rc::new(Chunk::new(layout, rows)))
+        Some(Arc::new(Chunk::new(layout, rows)))
     }
 
     /// The same rows, packed; `None` if they are already, or if that does not pay. O(rows).
-    pub(crate) fn packed(&self, layout: &Layout) -> Option<Rc<Chunk>> {
+    pub(crate) fn packed(&self, layout: &Layout) -> Option<Arc<Chunk>> {
         if self.is_packed() {
             return None;
         }
@@ -321,7 +329,7 @@ impl Chunk {
             facts: self.facts,
         };
         chunk.facts.size_bytes = chunk.measure_bytes();
-        Some(Rc::new(chunk))
+        Some(Arc::new(chunk))
     }
 
     fn slice_columns(&self, start: usize, rows: usize) -> Columns {
@@ -341,7 +349,8 @@ impl Chunk {
     }
 }
 
-/// The hashes of rows of which this is known in few bits, if keys can be made of them; `None` where that cannot be, or does not pay.
+/// The hashes of rows of which this is known in few bits, if keys can be made of them; `None` where
+/// that cannot be, or does not pay.
 pub(crate) fn pack(layout: &Layout, exact: Exact, hashes: &[u64]) -> Option<Hashes> {
     if hashes.len() < PACKED_ROWS_MIN || !exact.key || !layout.can_be_packed() {
         return None;
@@ -360,7 +369,7 @@ pub(crate) fn leave_out(columns: &[ArrayRef], key: usize) -> Columns {
 ///
 /// # Panics
 /// If there is no chunk for a pick, the chunks are of different layouts, or a row is out of bounds.
-pub fn gather_rows(chunks: &[Rc<Chunk>], columns: &[usize], picks: &[(u32, u32)]) -> Columns {
+pub fn gather_rows(chunks: &[Arc<Chunk>], columns: &[usize], picks: &[(u32, u32)]) -> Columns {
     let is_packed = |column: usize| chunks.iter().any(|chunk| chunk.packed_key == Some(column));
     let stored: Vec<usize> = columns.iter().copied().filter(|&column| !is_packed(column)).collect();
     let sources: Vec<Columns> = chunks.iter().map(|chunk| pick_columns(&chunk.columns, &stored)).collect();
@@ -378,7 +387,7 @@ pub fn gather_rows(chunks: &[Rc<Chunk>], columns: &[usize], picks: &[(u32, u32)]
 }
 
 /// The key column of picked rows, of chunks of which some are packed.
-fn gather_key(chunks: &[Rc<Chunk>], key: usize, picks: &[(u32, u32)]) -> ArrayRef {
+fn gather_key(chunks: &[Arc<Chunk>], key: usize, picks: &[(u32, u32)]) -> ArrayRef {
     if chunks.iter().all(|chunk| chunk.facts.exact.key) {
         let hashes: Vec<u64> =
             picks.iter().map(|&(chunk, row)| chunks[chunk as usize].key_hashes.at(row as usize)).collect();

@@ -1,17 +1,19 @@
 //! Walking one key's values in order, over all runs: the base of min, max and top-k.
 //!
-//! Law: values come in the layout's order, each once; the updates of a value, over all runs, are summed by time. Values whose
-//! updates cancel are skipped.
+//! Law: values come in the layout's order, each once; the updates of a value, over all runs, are
+//! summed by time. Values whose updates cancel are skipped.
 //!
-//! Cost: `new` O(chunks), `seek` two or three cache lines a run, `seek_from` O(log values) more, `next_value` O(runs) comparisons of words plus the updates of the
-//! value. Columns are compared only where words tie and do not say it all. A walk that stops early costs only what it walked.
-//! Keys sought in order are located a block at a time, in all runs at once, so that the processor waits for their cache lines together.
+//! Cost: `new` O(chunks), `seek` two or three cache lines a run, `seek_from` O(log values) more,
+//! `next_value` O(runs) comparisons of words plus the updates of the value. Columns are compared
+//! only where words tie and do not say it all. A walk that stops early costs only what it walked.
+//! Keys sought in order are located a block at a time, in all runs at once, so that the processor
+//! waits for their cache lines together.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Diff, Time};
@@ -19,18 +21,19 @@ use arrow::array::ArrayRef;
 
 use crate::hashes::Ascending;
 use crate::layout::ASCENDING;
-use crate::locate::{BLOCK_KEYS, Hit, Search};
+use crate::locate::{BLOCK_KEYS, HashSearch, Hit};
 use crate::{Chunk, Keys, Layout, Run, ValueOrder};
 
-/// Walks values of one key after another. Legal order of calls: `seek`, then `next_value` as often as wanted, `seek` again.
+/// Walks values of one key after another. Legal order of calls: `seek`, then `next_value` as often
+/// as wanted, `seek` again.
 #[derive(Debug)]
 pub struct ValueCursor {
     layout: Layout,
-    runs: Vec<Rc<Run>>,
+    runs: Vec<Arc<Run>>,
     /// All chunks of all runs.
-    chunks: Vec<Rc<Chunk>>,
+    chunks: Vec<Arc<Chunk>>,
     /// One per part of a run that holds the key: the next row.
-    heads: Vec<Head>,
+    heads: Vec<CursorHead>,
     /// Where the keys of a block are.
     located: Located,
     /// Updates at or after this time are not seen.
@@ -42,20 +45,23 @@ pub struct ValueCursor {
 /// Where a block of keys is, in all parts of all runs.
 #[derive(Default, Debug)]
 struct Located {
-    /// Number and hash of each key of the block. (A number alone would not do: keys may be others at the next call.)
+    /// Number and hash of each key of the block. (A number alone would not do: keys may be others
+    /// at the next call.)
     keys: Range<usize>,
     hashes: Vec<u64>,
-    /// The heads of key `i` of the block are `heads[starts[i] .. starts[i + 1]]`, in order of runs; their words are not read yet.
+    /// The heads of key `i` of the block are `heads[starts[i] .. starts[i + 1]]`, in order of runs;
+    /// their words are not read yet.
     starts: Vec<usize>,
-    heads: Vec<Head>,
-    /// What one part holds of the block, and the number of the key of each of `heads` before they are sorted.
+    heads: Vec<CursorHead>,
+    /// What one part holds of the block, and the number of the key of each of `heads` before they
+    /// are sorted.
     hits: Vec<Hit>,
-    found: Vec<(u32, Head)>,
+    found: Vec<(u32, CursorHead)>,
 }
 
 /// The next row of a part.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct CursorHead {
     /// Index in the cursor's `chunks`.
     chunk: u32,
     row: u32,
@@ -75,7 +81,7 @@ impl ValueCursor {
     ///
     /// # Panics
     /// If the layout does not sort values.
-    pub fn new(layout: &Layout, runs: &[Rc<Run>]) -> ValueCursor {
+    pub fn new(layout: &Layout, runs: &[Arc<Run>]) -> ValueCursor {
         assert!(matches!(layout.values, ValueOrder::Sorted(_)), "walking values in order needs values in order");
         ValueCursor {
             layout: layout.clone(),
@@ -103,7 +109,8 @@ impl ValueCursor {
         }
     }
 
-    /// Moves to the first value of key number `key` whose word, an order-preserving prefix of its sort columns, is at least `word`.
+    /// Moves to the first value of key number `key` whose word, an order-preserving prefix of its
+    /// sort columns, is at least `word`.
     pub fn seek_from(&mut self, keys: &Keys, key: usize, before: Time, word: u64) {
         self.seek(keys, key, before);
         let mut at = 0;
@@ -118,8 +125,9 @@ impl ValueCursor {
         }
     }
 
-    /// The next value that has updates: where one of its rows lies (index in [`ValueCursor::chunks`], row); its updates, summed by
-    /// time and ascending, replace the contents of `history`. `None` after the last value.
+    /// The next value that has updates: where one of its rows lies (index in
+    /// [`ValueCursor::chunks`], row); its updates, summed by time and ascending, replace the
+    /// contents of `history`. `None` after the last value.
     pub fn next_value(&mut self, history: &mut Vec<(Time, Diff)>) -> Option<(u32, u32)> {
         loop {
             history.clear();
@@ -140,16 +148,17 @@ impl ValueCursor {
     }
 
     /// The chunks that positions refer to.
-    pub fn chunks(&self) -> &[Rc<Chunk>] {
+    pub fn chunks(&self) -> &[Arc<Chunk>] {
         &self.chunks
     }
 
-    /// For each chunk that places refer to, all its columns. (Chunks in order of values are not packed.)
+    /// For each chunk that places refer to, all its columns. (Chunks in order of values are not
+    /// packed.)
     pub fn sources(&self) -> Vec<&[ArrayRef]> {
         self.chunks.iter().map(|chunk| &**chunk.stored_columns()).collect()
     }
 
-    fn least_head(&mut self) -> Option<&Head> {
+    fn least_head(&mut self) -> Option<&CursorHead> {
         let mut least = 0;
         for at in 1..self.heads.len() {
             if self.compare(self.heads[at], self.heads[least]).is_lt() {
@@ -159,8 +168,9 @@ impl ValueCursor {
         self.heads.get(least)
     }
 
-    /// Moves head `at` over the rows with the value of `first`, and appends their updates. Returns whether rows of the key remain.
-    fn take_updates(&mut self, first: &Head, at: usize, history: &mut Vec<(Time, Diff)>) -> bool {
+    /// Moves head `at` over the rows with the value of `first`, and appends their updates. Returns
+    /// whether rows of the key remain.
+    fn take_updates(&mut self, first: &CursorHead, at: usize, history: &mut Vec<(Time, Diff)>) -> bool {
         let mut head = self.heads[at];
         let is_first = (head.chunk, head.row) == (first.chunk, first.row);
         let mut is_equal = is_first || self.compare(head, *first).is_eq();
@@ -179,7 +189,7 @@ impl ValueCursor {
     }
 
     /// Compares the values of two rows.
-    fn compare(&mut self, left: Head, right: Head) -> Ordering {
+    fn compare(&mut self, left: CursorHead, right: CursorHead) -> Ordering {
         let by_word = left.word.cmp(&right.word);
         let (a, b) = (&self.chunks[left.chunk as usize], &self.chunks[right.chunk as usize]);
         if by_word.is_ne() || a.facts().exact.and(b.facts().exact).value {
@@ -200,13 +210,13 @@ impl Located {
     }
 
     /// First rows with the hash of `key`, one a part that has it.
-    fn of(&self, key: usize) -> &[Head] {
+    fn of(&self, key: usize) -> &[CursorHead] {
         let key = key - self.keys.start;
         &self.heads[self.starts[key]..self.starts[key + 1]]
     }
 
     /// Locates the block of keys that starts at `key`.
-    fn locate(&mut self, runs: &[Rc<Run>], chunks: &[Rc<Chunk>], keys: &Keys, key: usize) {
+    fn locate(&mut self, runs: &[Arc<Run>], chunks: &[Arc<Chunk>], keys: &Keys, key: usize) {
         self.keys = key..keys.len().min(key + BLOCK_KEYS);
         self.hashes.clear();
         self.hashes.extend_from_slice(&keys.hashes()[self.keys.clone()]);
@@ -219,7 +229,7 @@ impl Located {
             search.finish(&self.hashes, &mut self.hits);
             self.found.extend(self.hits.iter().map(|hit| {
                 let hash = self.hashes[hit.key as usize];
-                (hit.key, Head { chunk: *start + hit.chunk, row: hit.row, chunk_end: *chunk_end, hash, word: 0 })
+                (hit.key, CursorHead { chunk: *start + hit.chunk, row: hit.row, chunk_end: *chunk_end, hash, word: 0 })
             }));
         }
         // Fetches what the walk reads first.
@@ -248,14 +258,15 @@ impl Located {
     }
 }
 
-/// A search in each part: index of its first chunk among all chunks, of the chunk after its last, and the search.
-fn searches(runs: &[Rc<Run>], n_keys: usize) -> Vec<(u32, u32, Search<'_>)> {
+/// A search in each part: index of its first chunk among all chunks, of the chunk after its last,
+/// and the search.
+fn searches(runs: &[Arc<Run>], n_keys: usize) -> Vec<(u32, u32, HashSearch<'_>)> {
     let mut offset = 0;
     let mut searches = Vec::new();
     for run in runs {
         for part in run.parts() {
             let start = offset + part.start as u32;
-            let search = Search::new(part, part.rows / n_keys.max(1));
+            let search = HashSearch::new(part, part.rows / n_keys.max(1));
             searches.push((start, start + part.hashes.len() as u32, search));
         }
         offset += run.chunks().len() as u32;
@@ -264,7 +275,7 @@ fn searches(runs: &[Rc<Run>], n_keys: usize) -> Vec<(u32, u32, Search<'_>)> {
 }
 
 /// The first row with the key, starting at the first row with its hash.
-fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key: usize) -> Option<Head> {
+fn find_key(layout: &Layout, chunks: &[Arc<Chunk>], head: CursorHead, keys: &Keys, key: usize) -> Option<CursorHead> {
     let mut head = with_word(chunks, head);
     loop {
         let chunk = &chunks[head.chunk as usize];
@@ -276,7 +287,7 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
         let same_hash = chunk.hashes().view().count_equal(head.row as usize, head.hash) as u32;
         let found = (head.row..head.row + same_hash).find(|&row| comparator.compare(key, row as usize).is_eq());
         if let Some(row) = found {
-            return Some(with_word(chunks, Head { row, ..head }));
+            return Some(with_word(chunks, CursorHead { row, ..head }));
         }
         head.row += same_hash - 1;
         head = next_with_hash(chunks, head)?;
@@ -284,7 +295,7 @@ fn find_key(layout: &Layout, chunks: &[Rc<Chunk>], head: Head, keys: &Keys, key:
 }
 
 /// The first row of the head's key, from the head on, whose word is at least `word`.
-fn find_word(layout: &Layout, chunks: &[Rc<Chunk>], mut head: Head, word: u64) -> Option<Head> {
+fn find_word(layout: &Layout, chunks: &[Arc<Chunk>], mut head: CursorHead, word: u64) -> Option<CursorHead> {
     while head.word < word {
         let chunk = &chunks[head.chunk as usize];
         // Where a hash is one key, its words ascend.
@@ -299,7 +310,8 @@ fn find_word(layout: &Layout, chunks: &[Rc<Chunk>], mut head: Head, word: u64) -
     Some(head)
 }
 
-/// The last row that `holds`, galloping: `start` does, and those that do come before those that do not.
+/// The last row that `holds`, galloping: `start` does, and those that do come before those that do
+/// not.
 fn last_of(start: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut last, mut step) = (start, 1);
     while last + step < end && holds(last + step) {
@@ -316,7 +328,7 @@ fn last_of(start: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
 }
 
 /// The row after, if it has the same key.
-fn next_row(layout: &Layout, chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
+fn next_row(layout: &Layout, chunks: &[Arc<Chunk>], head: CursorHead) -> Option<CursorHead> {
     let next = next_with_hash(chunks, head)?;
     let (a, b) = (&chunks[head.chunk as usize], &chunks[next.chunk as usize]);
     let is_known = a.facts().exact.and(b.facts().exact).key || (head.chunk == next.chunk && a.facts().key_unique);
@@ -326,21 +338,21 @@ fn next_row(layout: &Layout, chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
 }
 
 /// The row after, if its key has the same hash.
-fn next_with_hash(chunks: &[Rc<Chunk>], head: Head) -> Option<Head> {
-    let mut next = Head { row: head.row + 1, ..head };
+fn next_with_hash(chunks: &[Arc<Chunk>], head: CursorHead) -> Option<CursorHead> {
+    let mut next = CursorHead { row: head.row + 1, ..head };
     if next.row as usize == chunks[head.chunk as usize].len() {
-        next = Head { row: 0, chunk: head.chunk + 1, ..head };
+        next = CursorHead { row: 0, chunk: head.chunk + 1, ..head };
     }
     let has_hash =
         next.chunk < next.chunk_end && chunks[next.chunk as usize].hashes().at(next.row as usize) == head.hash;
     has_hash.then(|| with_word(chunks, next))
 }
 
-fn with_word(chunks: &[Rc<Chunk>], head: Head) -> Head {
-    Head { word: read_word(chunks, head), ..head }
+fn with_word(chunks: &[Arc<Chunk>], head: CursorHead) -> CursorHead {
+    CursorHead { word: read_word(chunks, head), ..head }
 }
 
-fn read_word(chunks: &[Rc<Chunk>], head: Head) -> u64 {
+fn read_word(chunks: &[Arc<Chunk>], head: CursorHead) -> u64 {
     chunks[head.chunk as usize].stored_words().expect("sorted values store their words")[head.row as usize]
 }
 

@@ -1,22 +1,26 @@
-//! Sharing a spine: one writer, many readers, and those that are told what is new.
+//! The handles of an arrangement: one writer, many readers.
 //!
-//! Law: a reader may accumulate at any time from its own `since` to the `upper`; times that some reader still holds are never
-//! advanced past it.
+//! Law: a reader may accumulate at any time from its own `since` to the `upper`. Times that some
+//! reader holds are never advanced past its hold.
 //!
-//! What nobody looks at is not sorted: while there is no listener, complete updates are *held* as they came until a reader asks for the runs, or until they are
-//! many. They become a run together, with the times that readers still tell apart; so an answer that is read once a second costs one small sort a second, and what
-//! came and went in between nothing but that. What the writer can tell again is not even kept (`shared`).
+//! An arrangement without listeners keeps complete updates *held*: unsorted, as they arrived. The
+//! first reader that asks for runs has them sorted; so has a bound on held rows. Held updates
+//! become one run, with only those times apart that readers still tell apart. An answer read once a
+//! second so costs one small sort a second; updates that cancel between two reads cost nothing
+//! more. The states are in `state`.
 //!
-//! Cost: attaching a listener or follower is O(runs), nothing is copied, and only what is held is sorted; a cloned reader is O(1). Without readers the
-//! spine may forget all history up to its `upper`. When writer and readers are gone, so are the runs.
+//! Cost: attaching a listener or follower is O(runs); nothing is copied, and only held updates are
+//! sorted. A cloned reader is O(1). Without readers the spine may forget all history up to its
+//! `upper`. Runs are freed with the last handle.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{END, FlatBatch, Time};
 
 use crate::holds::HoldId;
-use crate::listener::{Follower, Listener, Queue, live, sealed_so_far};
+use crate::listener::{Follower, Listener, ListenerQueue, live, sealed_so_far};
 use crate::shared::{Origin, Shared};
 use crate::{Layout, MergeEffort, Run};
 
@@ -26,7 +30,8 @@ pub struct Writer {
     shared: Rc<RefCell<Shared>>,
 }
 
-/// Those that listen to an arrangement or follow it, for whoever can tell before the writer does that something will come.
+/// Those that listen to an arrangement or follow it, for whoever can tell before the writer does
+/// that something will come.
 #[derive(Debug)]
 pub struct Audience {
     shared: Weak<RefCell<Shared>>,
@@ -36,7 +41,7 @@ pub struct Audience {
 #[derive(Debug)]
 pub struct Reader {
     shared: Rc<RefCell<Shared>>,
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     hold: HoldId,
     since: Time,
     /// Who reads; for people. Empty unless named.
@@ -61,15 +66,16 @@ pub struct Stats {
 }
 
 /// An arrangement without updates, and its first reader, which holds every time.
-pub fn arrangement(layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
+pub fn arrangement(layout: Arc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
     let shared = Rc::new(RefCell::new(Shared::new(&layout, effort, None)));
     (Writer { shared: Rc::clone(&shared) }, Reader::new(shared, layout, Time::MIN, Rc::from("")))
 }
 
 impl Writer {
-    /// An arrangement without updates for what goes with these rows, seldom, and is read by who reads them: until something is written to it, it is complete
-    /// where this one is, and nobody is woken. Cost: none, until then.
-    pub fn beside(&self, layout: Rc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
+    /// An arrangement without updates for what goes with these rows, seldom, and is read by who
+    /// reads them: until something is written to it, it is complete where this one is, and nobody
+    /// is woken. Cost: none, until then.
+    pub fn beside(&self, layout: Arc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
         let shared = Shared::new(&layout, effort, Some(&self.shared.borrow()));
         let shared = Rc::new(RefCell::new(shared));
         (Writer { shared: Rc::clone(&shared) }, Reader::new(shared, layout, Time::MIN, Rc::from("")))
@@ -79,13 +85,16 @@ impl Writer {
     ///
     /// # Panics
     /// If a time is complete already, or the batch does not have the layout's columns.
-    pub fn push(&mut self, batch: Batch) {
-        let batch = batch.flatten();
+    pub fn push(&mut self, batch: impl Into<FlatBatch>) {
+        self.push_flat(batch.into());
+    }
+
+    fn push_flat(&mut self, batch: FlatBatch) {
         if batch.is_empty() {
             return;
         }
         let mut shared = self.shared.borrow_mut();
-        shared.break_silence();
+        shared.end_quiet();
         assert!(batch.times().min() >= shared.upper(), "no update is earlier than what is complete");
         for follower in live(&mut shared.followers) {
             follower.borrow_mut().news.push(batch.clone());
@@ -93,13 +102,15 @@ impl Writer {
         shared.builder.push(batch);
     }
 
-    /// From now on what nobody asks for may be left to `origin`, which tells all that was pushed, while that is `told_max` rows at most.
-    pub fn set_origin(&mut self, origin: Rc<dyn Origin>, told_max: usize) {
-        self.shared.borrow_mut().set_origin(origin, told_max);
+    /// From now on what nobody asks for may be left to `origin`, which tells all that was pushed,
+    /// while that is `recalled_rows_max` rows at most.
+    pub fn set_origin(&mut self, origin: Rc<dyn Origin>, recalled_rows_max: usize) {
+        self.shared.borrow_mut().set_origin(origin, recalled_rows_max);
     }
 
-    /// Declares that no further update before `upper` will come, and tells all who listen or follow. Merges in proportion to the rows of a run, if one is made.
-    /// A time before the last one changes nothing.
+    /// Declares that no further update before `upper` will come, and tells all who listen or
+    /// follow. Merges in proportion to the rows of a run, if one is made. A time before the last
+    /// one changes nothing.
     pub fn complete(&mut self, upper: Time) {
         let mut shared = self.shared.borrow_mut();
         if !shared.set_upper(upper) {
@@ -108,7 +119,7 @@ impl Writer {
         let (listeners, followers) = (live(&mut shared.listeners), live(&mut shared.followers));
         let sealed = match listeners.is_empty() {
             true => {
-                shared.keep();
+                shared.bound_held();
                 None
             }
             false => shared.seal(false),
@@ -119,9 +130,9 @@ impl Writer {
             if let Some(sealed) = &sealed {
                 assert_eq!(queue.borrow().upper(), sealed.lower, "a listener is told every interval");
             }
-            Queue::tell(&queue, sealed.clone(), upper);
+            ListenerQueue::tell(&queue, sealed.clone(), upper);
         }
-        followers.iter().for_each(|queue| Queue::tell(queue, None, upper));
+        followers.iter().for_each(|queue| ListenerQueue::tell(queue, None, upper));
     }
 
     /// Times are complete before this one.
@@ -135,12 +146,14 @@ impl Writer {
         shared.builder.max_time().is_some_and(|last| last >= shared.upper())
     }
 
-    /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is more to do.
+    /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is
+    /// more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
         self.shared.borrow_mut().exert(fuel)
     }
 
-    /// Merges the parts of very large runs, and what much was taken back of, using up `fuel` rows of work at most. Returns whether there is more to do.
+    /// Merges the parts of very large runs, and what much was taken back of, using up `fuel` rows
+    /// of work at most. Returns whether there is more to do.
     pub fn tidy(&mut self, fuel: &mut isize) -> bool {
         self.shared.borrow_mut().tidy(fuel)
     }
@@ -171,8 +184,8 @@ impl Audience {
                 let shared = shared.borrow();
                 let n_listeners = shared.listeners.len();
                 match (shared.listeners.get(at), at.checked_sub(n_listeners)) {
-                    (Some(listener), _) => Queue::waker(listener),
-                    (None, Some(at)) if at < shared.followers.len() => Queue::waker(&shared.followers[at]),
+                    (Some(listener), _) => ListenerQueue::waker(listener),
+                    (None, Some(at)) if at < shared.followers.len() => ListenerQueue::waker(&shared.followers[at]),
                     _ => return,
                 }
             };
@@ -184,7 +197,7 @@ impl Audience {
 }
 
 impl Reader {
-    fn new(shared: Rc<RefCell<Shared>>, layout: Rc<Layout>, since: Time, name: Rc<str>) -> Reader {
+    fn new(shared: Rc<RefCell<Shared>>, layout: Arc<Layout>, since: Time, name: Rc<str>) -> Reader {
         let hold = shared.borrow_mut().holds.add(since, &name);
         Reader { shared, layout, hold, since, name }
     }
@@ -221,40 +234,44 @@ impl Reader {
         self.shared.borrow().upper()
     }
 
-    /// All updates, as sorted runs, oldest first. O(runs), and what is held is sorted, or all where it was left to its origin.
-    pub fn runs(&self) -> Vec<Rc<Run>> {
+    /// All updates, as sorted runs, oldest first. O(runs), and what is held is sorted, or all where
+    /// it was left to its origin.
+    pub fn runs(&self) -> Vec<Arc<Run>> {
         let mut shared = self.shared.borrow_mut();
-        shared.asked |= shared.wake() | shared.settle();
+        shared.settle_for_reader();
         shared.spine.runs()
     }
 
-    /// Runs that have all updates up to `time`, and perhaps later ones: what came later need not be sorted.
-    pub fn runs_until(&self, time: Time) -> Vec<Rc<Run>> {
+    /// Runs that have all updates up to `time`, and perhaps later ones: what came later need not be
+    /// sorted.
+    pub fn runs_until(&self, time: Time) -> Vec<Arc<Run>> {
         let mut shared = self.shared.borrow_mut();
         shared.settle_until(time);
         shared.spine.runs()
     }
 
-    /// All updates, to look `keys` keys up in them: an arrangement that is asked often has fewer runs.
-    pub fn runs_for(&self, keys: usize) -> Vec<Rc<Run>> {
+    /// All updates, to look `keys` keys up in them: an arrangement that is asked often has fewer
+    /// runs.
+    pub fn runs_for(&self, keys: usize) -> Vec<Arc<Run>> {
         let runs = self.runs();
         self.shared.borrow().spine.note_lookups(keys);
         runs
     }
 
     /// The layout of the rows.
-    pub fn layout(&self) -> &Rc<Layout> {
+    pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// Sizes and frontiers. O(runs + holds), and what is held is sorted; unless all was left to its origin.
+    /// Sizes and frontiers. O(runs + holds), and what is held is sorted; unless all was left to its
+    /// origin.
     pub fn stats(&self) -> Stats {
         let mut shared = self.shared.borrow_mut();
         shared.settle();
         shared.follow_readers();
         let spine = shared.spine.stats();
         Stats {
-            rows: shared.n_left().unwrap_or(spine.rows),
+            rows: shared.n_rows_at_origin().unwrap_or(spine.rows),
             bytes: spine.size_bytes,
             runs: spine.runs,
             readers: shared.holds.len(),
@@ -263,18 +280,19 @@ impl Reader {
         }
     }
 
-    /// Starts to listen: the existing runs are in the queue at once, each new run follows when it is sealed. `wake` is called after
-    /// something new was queued (not for what exists).
+    /// Starts to listen: the existing runs are in the queue at once, each new run follows when it
+    /// is sealed. `wake` is called after something new was queued (not for what exists).
     pub fn listen(&self, wake: Option<Box<dyn Fn()>>) -> Listener {
         let mut shared = self.shared.borrow_mut();
-        shared.asked |= shared.wake() | shared.settle();
-        let queue = Queue::new(sealed_so_far(&shared.spine), shared.upper(), shared.quiet_upper(), wake);
+        shared.settle_for_reader();
+        let queue = ListenerQueue::new(sealed_so_far(&shared.spine), shared.upper(), shared.quiet_upper(), wake);
         shared.listeners.push(Rc::downgrade(&queue));
         Listener { queue }
     }
 
-    /// Starts to follow: updates that exist are in the queue at once, as far as their batches have times after `after`; each new batch follows. `wake` is called
-    /// when a time has become complete.
+    /// Starts to follow: updates that exist are in the queue at once, as far as their batches have
+    /// times after `after`; each new batch follows. `wake` is called when a time has become
+    /// complete.
     pub fn follow(&self, after: Time, wake: Option<Box<dyn Fn()>>) -> Follower {
         let mut shared = self.shared.borrow_mut();
         if !shared.has_rows_after(after) {
@@ -284,7 +302,7 @@ impl Reader {
         let runs = shared.spine.runs();
         let chunks = runs.iter().flat_map(|run| run.chunks()).filter(|chunk| chunk.facts().time_max > after);
         let batches = chunks.map(|chunk| chunk.to_batch()).chain(shared.builder.batches()).collect();
-        let queue = Queue::new(batches, shared.upper(), shared.quiet_upper(), wake);
+        let queue = ListenerQueue::new(batches, shared.upper(), shared.quiet_upper(), wake);
         shared.followers.push(Rc::downgrade(&queue));
         Follower { queue }
     }
@@ -292,7 +310,7 @@ impl Reader {
 
 impl Clone for Reader {
     fn clone(&self) -> Reader {
-        Reader::new(Rc::clone(&self.shared), Rc::clone(&self.layout), self.since, Rc::clone(&self.name))
+        Reader::new(Rc::clone(&self.shared), Arc::clone(&self.layout), self.since, Rc::clone(&self.name))
     }
 }
 

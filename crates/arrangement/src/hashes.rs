@@ -1,10 +1,12 @@
 //! The key hashes of a chunk: kept, computed again from the key, or packed.
 //!
-//! Law: [`Hashes::at`] is the hash of a row's key, ascending with the row. Where the key is one column of 64-bit integers without NULLs its hash is a
-//! bijection of the integer, so the integers, which the chunk has anyway, are all that is needed: 8 bytes a row less. Where keys are many, hashes are packed,
-//! and it is the key that follows from them (see [`Chunk`](crate::Chunk)).
+//! Law: [`Hashes::at`] is the hash of a row's key, ascending with the row. Where the key is one
+//! column of 64-bit integers without NULLs its hash is a bijection of the integer, so the integers,
+//! which the chunk has anyway, are all that is needed: 8 bytes a row less. Where keys are many,
+//! hashes are packed, and it is the key that follows from them (see [`Chunk`](crate::Chunk)).
 //!
-//! Cost: `at` is one load, two where hashes are packed; a merge, which reads all, asks for [`Hashes::append_to`].
+//! Cost: `at` is one load, two where hashes are packed; a merge, which reads all, asks for
+//! [`Hashes::append_to`].
 
 use anabranch_batch::hash;
 use arrow::array::ArrayRef;
@@ -130,7 +132,8 @@ impl HashesView<'_> {
         }
     }
 
-    /// The first row from `start` on with a hash of at least `wanted`, looking from there. O(log distance).
+    /// The first row from `start` on with a hash of at least `wanted`, looking from there. O(log
+    /// distance).
     #[inline]
     pub fn gallop_up(self, start: usize, wanted: u64) -> usize {
         match self {
@@ -198,7 +201,8 @@ impl Ascending for &[u64] {
     }
 }
 
-/// Index of the first of `sorted` that is at least `wanted`, looking around `guess`. O(log distance).
+/// Index of the first of `sorted` that is at least `wanted`, looking around `guess`. O(log
+/// distance).
 pub(crate) fn gallop(sorted: impl Ascending, guess: usize, wanted: u64) -> usize {
     if sorted.at(guess) < wanted {
         return gallop_up(sorted, guess, wanted);
@@ -212,7 +216,8 @@ pub(crate) fn gallop(sorted: impl Ascending, guess: usize, wanted: u64) -> usize
     lower_bound(sorted, high.saturating_sub(step), high, wanted)
 }
 
-/// Index of the first of `sorted` from `start` on that is at least `wanted`, looking from there. O(log distance).
+/// Index of the first of `sorted` from `start` on that is at least `wanted`, looking from there.
+/// O(log distance).
 pub(crate) fn gallop_up(sorted: impl Ascending, start: usize, wanted: u64) -> usize {
     let mut step = 1;
     let mut low = start;

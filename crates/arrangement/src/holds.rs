@@ -1,8 +1,10 @@
-//! Who reads an arrangement, and from which time on.
+//! Holds: the time from which on each reader reads.
 //!
-//! Law: every reader has a hold of its own from when it is made until it is dropped; times from the least hold on are told apart.
+//! Law: every reader has one hold from its creation until it is dropped. Times from the least hold
+//! on are told apart.
 //!
-//! Cost: to move a hold is one store, since each reader does so at every commit; to find the least one, a look at all, which happens once a run and in spare time.
+//! Cost: moving a hold is one store, since each reader moves its hold at every commit. Finding the
+//! least hold looks at all of them, once a run and in spare time.
 
 use std::rc::Rc;
 
@@ -11,13 +13,13 @@ use anabranch_batch::Time;
 /// The holds of all readers.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    holds: Vec<Option<Hold>>,
+    holds: Vec<Option<ReaderHold>>,
     /// Places of readers that are gone.
     free: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Hold {
+struct ReaderHold {
     since: Time,
     /// Whose it is; for people.
     name: Rc<str>,
@@ -33,7 +35,7 @@ impl Holds {
             self.holds.push(None);
             self.holds.len() - 1
         });
-        self.holds[place] = Some(Hold { since, name: Rc::clone(name) });
+        self.holds[place] = Some(ReaderHold { since, name: Rc::clone(name) });
         HoldId(place)
     }
 
@@ -64,11 +66,11 @@ impl Holds {
         self.holds.len() - self.free.len()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Hold> {
+    fn all(&self) -> impl Iterator<Item = &ReaderHold> {
         self.holds.iter().flatten()
     }
 
-    fn of(&mut self, id: &HoldId) -> &mut Hold {
+    fn of(&mut self, id: &HoldId) -> &mut ReaderHold {
         self.holds[id.0].as_mut().expect("a reader has its hold until it is dropped")
     }
 }

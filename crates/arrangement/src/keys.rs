@@ -1,9 +1,10 @@
 //! Keys to look for: distinct, sorted by hash.
 //!
-//! Law: keys ascend by (hash, key columns); no two are equal. Keys that are unequal but have the same hash stay apart.
-//! Cost: O(rows) with small sorts for columns, O(rows) without sorting for a run.
+//! Law: keys ascend by (hash, key columns); no two are equal. Keys that are unequal but have the
+//! same hash stay apart. Cost: O(rows) with small sorts for columns, O(rows) without sorting for a
+//! run.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Columns, equal, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
@@ -12,7 +13,7 @@ use arrow::buffer::NullBuffer;
 use crate::chunk::gather_rows;
 use crate::layout::{ASCENDING, is_exact_key};
 use crate::ordering::Pick;
-use crate::sort::{Entry, sort_rows};
+use crate::sort::{HashEntry, sort_rows};
 use crate::{Chunk, Run};
 
 /// Distinct keys in the order of a run.
@@ -39,8 +40,8 @@ pub enum NullKeys {
 const SKIPPED: u32 = u32::MAX;
 
 impl Keys {
-    /// The distinct keys among rows; `columns` are the key columns only, `hashes` their hashes. Also returns, for each
-    /// row, the index of its key, or `u32::MAX` when the key was left out.
+    /// The distinct keys among rows; `columns` are the key columns only, `hashes` their hashes.
+    /// Also returns, for each row, the index of its key, or `u32::MAX` when the key was left out.
     ///
     /// # Panics
     /// If lengths differ.
@@ -49,7 +50,7 @@ impl Keys {
         let null_rows = NullRows::of(columns, nulls);
         let sorted = sort_rows(hashes, None);
         let entries = (0..sorted.len()).map(|at| sorted.at(at));
-        let mut entries: Vec<Entry> = entries.filter(|entry| !null_rows.contains(entry.row as usize)).collect();
+        let mut entries: Vec<HashEntry> = entries.filter(|entry| !null_rows.contains(entry.row as usize)).collect();
         let exact = is_exact_key(columns);
         let is_repeat = find_repeats(columns, exact, &mut entries);
 
@@ -66,8 +67,8 @@ impl Keys {
         (Keys { hashes: key_hashes, columns: gather::take(columns, &firsts), exact }, of_row)
     }
 
-    /// The distinct keys of a run, whose rows' columns `key` are looked at. Also returns, for each chunk and row, the index of its
-    /// key. Cheap when `key` is the key of the run's layout.
+    /// The distinct keys of a run, whose rows' columns `key` are looked at. Also returns, for each
+    /// chunk and row, the index of its key. Cheap when `key` is the key of the run's layout.
     pub fn from_run(run: &Run, key: &[usize], nulls: NullKeys) -> (Keys, Vec<Vec<u32>>) {
         if key != run.layout().key || run.parts().len() > 1 {
             return Keys::from_unsorted(run, key, nulls);
@@ -77,9 +78,9 @@ impl Keys {
         {
             return Keys::from_row(chunk, key, nulls);
         }
-        let mut walk = Walk { picks: Vec::new(), hashes: Vec::new() };
+        let mut walk = KeyWalk { picks: Vec::new(), hashes: Vec::new() };
         let mut of_row: Vec<Vec<u32>> = Vec::with_capacity(run.chunks().len());
-        let mut previous: Option<(u32, &Rc<Chunk>)> = None;
+        let mut previous: Option<(u32, &Arc<Chunk>)> = None;
         for (number, chunk) in run.chunks().iter().enumerate() {
             of_row.push(walk.enter_chunk(run, key, number as u32, chunk, previous, nulls));
             previous = Some((number as u32, chunk));
@@ -134,7 +135,7 @@ impl Keys {
         let columns = gather::concat(&sources);
         let (keys, of_row) = Keys::from_columns(&columns, &hash::hash_columns(&columns, run.len()), nulls);
         let mut rest = of_row.as_slice();
-        let split = |chunk: &Rc<Chunk>| {
+        let split = |chunk: &Arc<Chunk>| {
             let (rows, after) = rest.split_at(chunk.len());
             rest = after;
             rows.to_vec()
@@ -156,14 +157,15 @@ fn key_columns(run: &Run, key: &[usize]) -> Vec<Columns> {
     }
 }
 
-/// Which sorted entries have the key of the entry before them. Entries with equal hashes and unequal keys are sorted by key.
-fn find_repeats(columns: &[ArrayRef], exact: bool, entries: &mut [Entry]) -> Vec<bool> {
+/// Which sorted entries have the key of the entry before them. Entries with equal hashes and
+/// unequal keys are sorted by key.
+fn find_repeats(columns: &[ArrayRef], exact: bool, entries: &mut [HashEntry]) -> Vec<bool> {
     let mut is_repeat: Vec<bool> =
         (0..entries.len()).map(|i| i > 0 && entries[i].hash == entries[i - 1].hash).collect();
     if exact {
         return is_repeat;
     }
-    let verify = |entries: &[Entry], is_repeat: &mut [bool]| {
+    let verify = |entries: &[HashEntry], is_repeat: &mut [bool]| {
         let tied: Vec<usize> = (0..entries.len()).filter(|&i| is_repeat[i]).collect();
         let left: Vec<u32> = tied.iter().map(|&i| entries[i - 1].row).collect();
         let right: Vec<u32> = tied.iter().map(|&i| entries[i].row).collect();
@@ -187,21 +189,21 @@ fn find_repeats(columns: &[ArrayRef], exact: bool, entries: &mut [Entry]) -> Vec
 }
 
 /// Distinct keys of a sorted run, as far as it was walked.
-struct Walk {
+struct KeyWalk {
     /// (chunk, row) of the first row of each key.
     picks: Vec<Pick>,
     hashes: Vec<u64>,
 }
 
-impl Walk {
+impl KeyWalk {
     /// Walks one chunk; returns the index of each row's key. `previous` is the chunk before.
     fn enter_chunk(
         &mut self,
         run: &Run,
         key: &[usize],
         number: u32,
-        chunk: &Rc<Chunk>,
-        previous: Option<(u32, &Rc<Chunk>)>,
+        chunk: &Arc<Chunk>,
+        previous: Option<(u32, &Arc<Chunk>)>,
         nulls: NullKeys,
     ) -> Vec<u32> {
         let null_rows = if chunk.is_packed() { NullRows(None) } else { NullRows::of(&chunk.pick_columns(key), nulls) };
@@ -233,8 +235,9 @@ impl Walk {
         of_row
     }
 
-    /// Walks a chunk whose keys all count, and are equal where their hashes are; `is_continued` if the first is the last one of before. How many rows a key has is for no processor to guess: no
-    /// branch.
+    /// Walks a chunk whose keys all count, and are equal where their hashes are; `is_continued` if
+    /// the first is the last one of before. How many rows a key has is for no processor to guess:
+    /// no branch.
     fn enter_hashes(&mut self, number: u32, hashes: &[u64], is_continued: bool) -> Vec<u32> {
         let mut n_keys = self.hashes.len();
         self.hashes.resize(n_keys + hashes.len(), 0);

@@ -1,8 +1,10 @@
-//! How the rows of an arrangement are laid out: which columns are the key, and in what order a key's values lie.
+//! How the rows of an arrangement are laid out: which columns are the key, and in what order a
+//! key's values lie.
 //!
-//! Law: every layout gives a total order of updates, the same in every process: key hash, key columns ascending, *value word*,
-//! value columns, time. The value word is one `u64` a row: a cheap hash of the value columns, or an order-preserving prefix of them. It
-//! decides nearly every comparison of values; the columns themselves decide the rest.
+//! Law: every layout gives a total order of updates, the same in every process: key hash, key
+//! columns ascending, *value word*, value columns, time. The value word is one `u64` a row: a cheap
+//! hash of the value columns, or an order-preserving prefix of them. It decides nearly every
+//! comparison of values; the columns themselves decide the rest.
 
 use std::sync::Arc;
 
@@ -16,8 +18,9 @@ use crate::chunk::Exact;
 /// The direction of every order that nobody asked for: ascending, nulls last.
 pub(crate) const ASCENDING: Direction = Direction { descending: false, nulls_first: false };
 
-/// How rows of an arrangement are laid out. Rows keep all columns of the collection in their original order; `key` names
-/// positions, the other columns are the value. No key columns (one group) and no value columns (a set) are both legal.
+/// How rows of an arrangement are laid out. Rows keep all columns of the collection in their
+/// original order; `key` names positions, the other columns are the value. No key columns (one
+/// group) and no value columns (a set) are both legal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
     /// Positions of the key columns, in key order.
@@ -33,7 +36,8 @@ pub struct Layout {
 pub enum ValueOrder {
     /// By hash: the cheapest, for those who only need equal values side by side.
     Hash,
-    /// By these columns in these directions, ties by the remaining value columns, ascending, nulls last.
+    /// By these columns in these directions, ties by the remaining value columns, ascending, nulls
+    /// last.
     Sorted(Vec<(usize, Direction)>),
 }
 
@@ -71,12 +75,14 @@ impl Layout {
         }
     }
 
-    /// Whether the value words of rows of which this is known are as cheap to compute again as to keep.
+    /// Whether the value words of rows of which this is known are as cheap to compute again as to
+    /// keep.
     pub(crate) fn are_words_cheap(&self, exact: Exact) -> bool {
         exact.value && self.values == ValueOrder::Hash
     }
 
-    /// The key column, if keys that are equal where their hashes are ([`Exact::key`]) follow from their hashes.
+    /// The key column, if keys that are equal where their hashes are ([`Exact::key`]) follow from
+    /// their hashes.
     pub(crate) fn invertible_key(&self) -> Option<usize> {
         match self.key[..] {
             [key] if hash::is_word(&self.types[key]) => Some(key),
@@ -84,7 +90,8 @@ impl Layout {
         }
     }
 
-    /// Whether keys may be packed: if they follow from their hashes, and rows are not walked one by one, in the order of their values.
+    /// Whether keys may be packed: if they follow from their hashes, and rows are not walked one by
+    /// one, in the order of their values.
     pub(crate) fn can_be_packed(&self) -> bool {
         self.values == ValueOrder::Hash && self.invertible_key().is_some()
     }

@@ -1,30 +1,35 @@
-//! Arrangements: what the engine remembers. A collection's updates, sorted by key, multiversioned, shared between readers.
+//! Arrangements: what the engine remembers. A collection's updates, sorted by key, multiversioned,
+//! shared between readers.
 //!
-//! Law: what an arrangement accumulates to, at any time its readers may still ask for, is what was put in: whatever the cut into
-//! runs, the merge schedule, and the hash function (a collision costs time, never an answer).
+//! Law: what an arrangement accumulates to, at any time its readers may still ask for, is what was
+//! put in: whatever the cut into runs, the merge schedule, and the hash function (a collision costs
+//! time, never an answer).
 //!
-//! A [`Run`] is an immutable sorted list of [`Chunk`]s; the [`Builder`] makes runs of unsorted batches; the [`Spine`] merges them
-//! by fuel; [`Writer`] and [`Reader`] share a spine among one writer and many readers (`shared`), a [`Listener`] hears of its runs, a [`Follower`] of what is written; [`probe`] looks many keys up at once,
-//! [`ValueCursor`] walks one key's values in order, [`snapshot`] and [`Snapshot`] read everything.
+//! A [`Run`] is an immutable sorted list of [`Chunk`]s; the [`Builder`] makes runs of unsorted
+//! batches; the [`Spine`] merges them by fuel; [`Writer`] and [`Reader`] share a spine among one
+//! writer and many readers (`shared`), a [`Listener`] gets its runs, a [`Follower`] its batches as
+//! they are written; [`probe`] looks many keys up at once, [`ValueCursor`] walks one key's values
+//! in order, [`snapshot`] and [`Snapshot`] read everything.
 //!
-//! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over. Readers read [`Reader::runs`] as of any time in `since .. upper`,
-//! and move their `since` forward when they will not ask for earlier times again; the slowest reader bounds compaction.
+//! The legal order of calls: [`Writer::push`] rows, [`Writer::complete`] times, over and over.
+//! Readers read [`Reader::runs`] as of any time in `since .. upper`, and move their `since` forward
+//! when they will not ask for earlier times again; the slowest reader bounds compaction.
 //!
-//! Everything belongs to one worker, on one thread: reference counts are `Rc`, no lock is taken. Relies on `anabranch-batch` for the
-//! kernels over columns; leaves durability, exchange between workers and scheduling to others.
+//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken.
+//! Relies on `anabranch-batch` for the kernels over columns; leaves durability, exchange between
+//! workers and scheduling to others.
 //!
-//! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key, which keeps the order of
-//! integers only, and keep columns instead of tries.
+//! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key,
+//! which keeps the order of integers only, and keep columns instead of tries.
 //!
 //! ```
-//! use std::rc::Rc;
 //! use std::sync::Arc;
 //! use anabranch_arrangement::{Keys, Layout, Matches, MergeEffort, NullKeys, ValueOrder, arrangement, probe};
 //! use anabranch_batch::{Batch, Diffs, Times, hash};
 //! use arrow::array::{ArrayRef, Int64Array};
 //! use arrow::datatypes::DataType;
 //!
-//! let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+//! let layout = Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
 //! let (mut writer, mut reader) = arrangement(layout, MergeEffort::default());
 //!
 //! // Orders 7 and 8 of customer 1 at time 0; order 7 is withdrawn at time 5.
@@ -45,32 +50,34 @@
 //! assert_eq!(reader.stats().rows, 1);
 //! ```
 //!
-//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`, [`Spine`], [`Writer`], `shared`, `listener`, [`Keys`], [`probe`],
-//! [`ValueCursor`], [`Snapshot`].
+//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`,
+//! [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`], [`ValueCursor`],
+//! [`Snapshot`].
 
 mod builder;
 mod chunk;
+mod control_column;
 mod cursor;
 mod handle;
 mod hashes;
 mod holds;
 mod keys;
-mod knot;
-mod lane;
 mod layout;
 mod listener;
 mod locate;
 mod merge;
+mod merge_window;
+mod one_hash;
 mod ordering;
 mod packed;
-mod pending;
+mod pending_rows;
 mod probe;
 mod run;
 mod shared;
 mod snapshot;
 mod sort;
 mod spine;
-mod window;
+mod state;
 
 pub use builder::Builder;
 pub use chunk::{Chunk, gather_rows};

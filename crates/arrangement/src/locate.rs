@@ -1,14 +1,18 @@
 //! Finding key hashes in a sorted part of a run.
 //!
-//! Hashes are mostly uniform between the first and the last, so a place is guessed by interpolation: among the chunks, then in the chunk, then once more from
-//! what was found there; the last few rows are galloped, which also makes every answer right when hashes are not uniform at all.
+//! Hashes are mostly uniform between the first and the last, so a place is guessed by
+//! interpolation: among the chunks, then in the chunk, then once more from what was found there;
+//! the last few rows are galloped, which also makes every answer right when hashes are not uniform
+//! at all.
 //!
-//! Cost: for few keys, two or three cache lines a key; for about as many keys as rows, galloping from one to the next, O(log gap).
-//! Memory latency, not instructions, is what a probe pays for. So each step is made for a whole block of keys, and for all parts of all
-//! runs, before the next step: the loads of one step do not depend on each other, and the processor waits for them together.
+//! Cost: for few keys, two or three cache lines a key; for about as many keys as rows, galloping
+//! from one to the next, O(log gap). Memory latency, not instructions, is what a probe pays for. So
+//! each step is made for a whole block of keys, and for all parts of all runs, before the next
+//! step: the loads of one step do not depend on each other, and the processor waits for them
+//! together.
 
 use crate::hashes::{Ascending, HashesView, gallop, gallop_up};
-use crate::run::Part;
+use crate::run::SortedPart;
 
 /// Keys whose searches overlap.
 pub(crate) const BLOCK_KEYS: usize = 64;
@@ -27,23 +31,23 @@ pub(crate) struct Hit {
     pub row: u32,
 }
 
-/// A search for ascending hashes in one part, block after block. Legal order of calls, for each block: `start`, `refine`,
-/// `finish`.
+/// A search for ascending hashes in one part, block after block. Legal order of calls, for each
+/// block: `start`, `refine`, `finish`.
 #[derive(Debug)]
-pub(crate) struct Search<'a> {
-    part: &'a Part,
+pub(crate) struct HashSearch<'a> {
+    part: &'a SortedPart,
     /// How far wanted hashes lie apart.
     rows_per_key: usize,
     /// Where the last block ended.
     chunk: usize,
     row: usize,
     /// A guess for each hash of the block, up to the first hash after all rows.
-    guesses: Vec<Guess<'a>>,
+    guesses: Vec<HashGuess<'a>>,
 }
 
 /// Where a hash may be.
 #[derive(Clone, Copy, Debug)]
-struct Guess<'a> {
+struct HashGuess<'a> {
     /// The hashes of the chunk.
     hashes: HashesView<'a>,
     row: usize,
@@ -52,9 +56,9 @@ struct Guess<'a> {
     density: f64,
 }
 
-impl<'a> Search<'a> {
-    pub fn new(part: &'a Part, rows_per_key: usize) -> Search<'a> {
-        Search { part, rows_per_key, chunk: 0, row: 0, guesses: Vec::new() }
+impl<'a> HashSearch<'a> {
+    pub fn new(part: &'a SortedPart, rows_per_key: usize) -> HashSearch<'a> {
+        HashSearch { part, rows_per_key, chunk: 0, row: 0, guesses: Vec::new() }
     }
 
     /// Guesses where `hashes` (ascending, none before those of the last block) are.
@@ -72,7 +76,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Makes the guesses better. (A second time, or counting in a window instead of galloping, costs more than it gains.)
+    /// Makes the guesses better. (A second time, or counting in a window instead of galloping,
+    /// costs more than it gains.)
     pub fn refine(&mut self, hashes: &[u64]) {
         for (guess, &hash) in self.guesses.iter_mut().zip(hashes) {
             guess.row = refine(guess, hash);
@@ -115,7 +120,7 @@ impl<'a> Search<'a> {
 }
 
 /// The first chunk from `from` on that ends at or after `hash`.
-fn find_chunk(part: &Part, from: usize, hash: u64) -> usize {
+fn find_chunk(part: &SortedPart, from: usize, hash: u64) -> usize {
     let lasts = &part.lasts[from..];
     match lasts.first() {
         None => return from,
@@ -129,12 +134,12 @@ fn find_chunk(part: &Part, from: usize, hash: u64) -> usize {
     from + gallop(lasts, guess.min(lasts.len() - 1), hash)
 }
 
-fn guess_in_chunk(part: &Part, chunk: usize, hash: u64) -> Guess<'_> {
+fn guess_in_chunk(part: &SortedPart, chunk: usize, hash: u64) -> HashGuess<'_> {
     let (first, last) = (part.firsts[chunk], part.lasts[chunk]);
     let hashes = part.hashes[chunk].view();
     let density = (hashes.len() - 1) as f64 / to_float(last - first).max(1.0);
     let row = (to_float(hash.saturating_sub(first)) * density) as usize;
-    Guess { hashes, row: row.min(hashes.len() - 1), chunk: chunk as u32, density }
+    HashGuess { hashes, row: row.min(hashes.len() - 1), chunk: chunk as u32, density }
 }
 
 /// Half of a distance between hashes: signed integers convert in one instruction.
@@ -145,7 +150,7 @@ fn to_float(distance: u64) -> f64 {
 
 /// A better guess, from the hash found at the last one.
 #[inline]
-fn refine(guess: &Guess, hash: u64) -> usize {
+fn refine(guess: &HashGuess, hash: u64) -> usize {
     let found = guess.hashes.at(guess.row);
     let shift = (to_float(hash.abs_diff(found)) * guess.density) as usize;
     let (before, after) = (guess.row.saturating_sub(shift), (guess.row + shift).min(guess.hashes.len() - 1));

@@ -1,59 +1,64 @@
 //! Merging adjacent runs into one, a bit at a time.
 //!
-//! Law: at every moment the rows of the runs are those of [`Merge::view`]: what is already merged, followed by the untouched rest of the oldest run;
-//! and the untouched rest of each of the others. Times before `since` are advanced to it, equal updates summed, zeros dropped.
+//! Law: at every moment the rows of the runs are those of [`RunMerge::view`]: what is already
+//! merged, followed by the untouched rest of the oldest run; and the untouched rest of each of the
+//! others. Times before `since` are advanced to it, equal updates summed, zeros dropped.
 //!
-//! Cost: each row is moved once, whatever the number of runs; none of a chunk between whose first and last hash the other runs have nothing, as where
-//! keys come in order: it becomes part of the result as it is. Memory of the inputs is given back chunk by chunk, so a merge needs little more than
-//! its result (when nobody else holds the inputs).
+//! Cost: each row is moved once, whatever the number of runs; none of a chunk between whose first
+//! and last hash the other runs have nothing, as where keys come in order: it becomes part of the
+//! result as it is. Memory of the inputs is given back chunk by chunk, so a merge needs little more
+//! than its result (when nobody else holds the inputs).
 //!
-//! Elsewhere a range of hashes that has some thousand rows in all runs, a block, is sorted by radix in the cache (`ordering`), where a tournament
-//! of the runs would wait for each comparison before the next. A hash whose rows are not all in one chunk of each run is
-//! merged by blocks of its words, or row by row (`knot`).
+//! Elsewhere a range of hashes that has some thousand rows in all runs, a block, is sorted by radix
+//! in the cache (`ordering`), where a tournament of the runs would wait for each comparison before
+//! the next. A hash whose rows are not all in one chunk of each run is merged by blocks of its
+//! words, or row by row (`one_hash`).
 //!
-//! Source: radix sort of cache-sized pieces as in Satish et al., *Fast Sort on CPUs and GPUs* (SIGMOD 2010).
+//! Source: radix sort of cache-sized pieces as in Satish et al., *Fast Sort on CPUs and GPUs*
+//! (SIGMOD 2010).
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::Time;
 
 use crate::chunk::{CHUNK_ROWS, Chunk};
-use crate::knot::Knot;
-use crate::ordering::Block;
-use crate::pending::Pending;
+use crate::one_hash::OneHashMerge;
+use crate::ordering::HashBlock;
+use crate::pending_rows::PendingRows;
 use crate::{Layout, Run};
 
-/// A chunk with fewer rows is not moved as it is, nor are fewer rows made a chunk for that: else runs would have more and more smaller and smaller chunks.
+/// A chunk with fewer rows is not moved as it is, nor are fewer rows made a chunk for that: else
+/// runs would have more and more smaller and smaller chunks.
 const CHUNK_ROWS_MIN: usize = CHUNK_ROWS / 2;
 
-/// What it costs to move a chunk as it is, in rows,
+/// Fuel, in rows, for moving a chunk as it is.
 const MOVE_FUEL: usize = 64;
-/// and to pack it.
+/// Fuel, in rows, for packing a chunk.
 const PACK_FUEL: usize = 2048;
 
 /// An unfinished merge of adjacent runs.
 #[derive(Debug)]
-pub(crate) struct Merge {
-    layout: Rc<Layout>,
+pub(crate) struct RunMerge {
+    layout: Arc<Layout>,
     lower: Time,
     upper: Time,
     since: Time,
     /// Rows of all inputs.
     rows: usize,
     /// What remains of the inputs, oldest first.
-    sides: Vec<Side>,
+    inputs: Vec<MergeInput>,
     /// Rows taken from the inputs, but not yet in a chunk.
-    pending: Pending,
+    pending: PendingRows,
     /// The rows that are taken next; empty in between.
-    block: Block,
+    block: HashBlock,
     /// The hash that is being merged row by row.
-    knot: Option<Knot>,
+    one_hash: Option<OneHashMerge>,
     /// What is merged.
-    merged: Vec<Rc<Chunk>>,
+    merged: Vec<Arc<Chunk>>,
     /// What readers see; forgotten when memory was given back.
-    view: OnceCell<Rc<Run>>,
+    view: OnceCell<Arc<Run>>,
     /// How often that was.
     progress: usize,
     /// Chunks are packed where that pays.
@@ -62,9 +67,9 @@ pub(crate) struct Merge {
 
 /// What remains of one input, and a cursor.
 #[derive(Debug)]
-pub(crate) struct Side {
+pub(crate) struct MergeInput {
     /// Chunks not yet given back.
-    chunks: VecDeque<Rc<Chunk>>,
+    chunks: VecDeque<Arc<Chunk>>,
     /// First row of the first chunk that is not yet in `merged`.
     start: usize,
     /// The cursor: index in `chunks` and row in it.
@@ -74,38 +79,38 @@ pub(crate) struct Side {
     source: Option<u32>,
 }
 
-impl Merge {
+impl RunMerge {
     /// Starts merging runs, oldest first.
     ///
     /// # Panics
     /// If there is none, or they are out of order, or themselves being merged.
-    pub fn new(runs: &[Rc<Run>], since: Time) -> Merge {
+    pub fn new(runs: &[Arc<Run>], since: Time) -> RunMerge {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else { panic!("some run is merged") };
         assert!(runs.windows(2).all(|pair| pair[0].upper() <= pair[1].lower()), "runs are merged in order");
         assert!(runs.iter().all(|run| run.parts().len() <= 1), "runs that are being merged are not merged again");
         let since = runs.iter().map(|run| run.since()).fold(since, Time::max);
-        let sides = runs.iter().map(|run| Side::new(run.chunks())).collect();
-        Merge::of_sides(first.layout(), (first.lower(), last.upper()), since, sides)
+        let inputs = runs.iter().map(|run| MergeInput::new(run.chunks())).collect();
+        RunMerge::of_inputs(first.layout(), (first.lower(), last.upper()), since, inputs)
     }
 
     /// Starts merging the parts of a run.
-    pub fn of_parts(run: &Run, since: Time) -> Merge {
-        let sides = run.chunks_by_part().map(Side::new).collect();
-        Merge::of_sides(run.layout(), (run.lower(), run.upper()), since.max(run.since()), sides)
+    pub fn of_parts(run: &Run, since: Time) -> RunMerge {
+        let inputs = run.chunks_by_part().map(MergeInput::new).collect();
+        RunMerge::of_inputs(run.layout(), (run.lower(), run.upper()), since.max(run.since()), inputs)
     }
 
-    fn of_sides(layout: &Rc<Layout>, (lower, upper): (Time, Time), since: Time, sides: Vec<Side>) -> Merge {
-        let are_keys_exact = sides.iter().flat_map(|side| &side.chunks).all(|chunk| chunk.facts().exact.key);
-        Merge {
-            pending: Pending::of_chunks(Rc::clone(layout), since, are_keys_exact),
-            layout: Rc::clone(layout),
+    fn of_inputs(layout: &Arc<Layout>, (lower, upper): (Time, Time), since: Time, inputs: Vec<MergeInput>) -> RunMerge {
+        let are_keys_exact = inputs.iter().flat_map(|input| &input.chunks).all(|chunk| chunk.facts().exact.key);
+        RunMerge {
+            pending: PendingRows::of_chunks(Arc::clone(layout), since, are_keys_exact),
+            layout: Arc::clone(layout),
             lower,
             upper,
             since,
-            rows: sides.iter().flat_map(|side| &side.chunks).map(|chunk| chunk.len()).sum(),
-            sides,
-            block: Block::default(),
-            knot: None,
+            rows: inputs.iter().flat_map(|input| &input.chunks).map(|chunk| chunk.len()).sum(),
+            inputs,
+            block: HashBlock::default(),
+            one_hash: None,
             merged: Vec::new(),
             view: OnceCell::new(),
             progress: 0,
@@ -114,21 +119,21 @@ impl Merge {
     }
 
     /// The same, of which chunks come out packed where that pays.
-    pub fn packing(mut self) -> Merge {
+    pub fn packing(mut self) -> RunMerge {
         self.pending.set_packing();
-        Merge { packs: true, ..self }
+        RunMerge { packs: true, ..self }
     }
 
     /// Merges until `fuel` rows are used up or the merge is done; returns whether it is done.
     pub fn work(&mut self, fuel: &mut isize) -> bool {
         while *fuel > 0 {
             if (self.pending.is_full() || self.pending.is_spent())
-                && self.knot.as_ref().is_none_or(|knot| !knot.is_open())
+                && self.one_hash.as_ref().is_none_or(|one_hash| !one_hash.is_open())
             {
                 self.settle();
             }
             let rows = CHUNK_ROWS.min(fuel.unsigned_abs());
-            let Some(first) = self.sides.iter_mut().filter_map(Side::next_hash).min() else {
+            let Some(first) = self.inputs.iter_mut().filter_map(MergeInput::next_hash).min() else {
                 self.settle();
                 return true;
             };
@@ -154,89 +159,97 @@ impl Merge {
     /// # Panics
     /// If the merge is not done.
     pub fn into_run(self) -> Run {
-        assert!(self.sides.iter().all(|side| side.chunks.is_empty()), "only a finished merge is a run");
+        assert!(self.inputs.iter().all(|input| input.chunks.is_empty()), "only a finished merge is a run");
         let run = Run::new(self.layout, self.lower, self.upper, self.since, self.merged);
         if self.packs { run.packed() } else { run }
     }
 
-    /// What readers see meanwhile: one run of several sorted parts. O(chunks) when it changed, else O(1).
-    pub fn view(&self) -> Rc<Run> {
+    /// What readers see meanwhile: one run of several sorted parts. O(chunks) when it changed, else
+    /// O(1).
+    pub fn view(&self) -> Arc<Run> {
         let view = || {
-            let mut parts: Vec<Vec<Rc<Chunk>>> = self.sides.iter().map(|side| side.rest().collect()).collect();
+            let mut parts: Vec<Vec<Arc<Chunk>>> = self.inputs.iter().map(|input| input.rest().collect()).collect();
             parts[0] = self.merged.iter().cloned().chain(parts[0].drain(..)).collect();
-            Rc::new(Run::from_parts(Rc::clone(&self.layout), self.lower, self.upper, self.since, parts))
+            Arc::new(Run::from_parts(Arc::clone(&self.layout), self.lower, self.upper, self.since, parts))
         };
-        Rc::clone(self.view.get_or_init(view))
+        Arc::clone(self.view.get_or_init(view))
     }
 
-    /// How often memory was given back so far; when it changes, so does [`Merge::view`].
+    /// How often memory was given back so far; when it changes, so does [`RunMerge::view`].
     pub fn progress(&self) -> usize {
         self.progress
     }
 
-    /// Takes about `rows` rows from the inputs, those of hash `first` and after. Returns how many they were.
+    /// Takes about `rows` rows from the inputs, those of hash `first` and after. Returns how many
+    /// they were.
     fn take_rows(&mut self, first: u64, rows: usize) -> usize {
-        if self.knot.as_ref().is_some_and(|knot| knot.hash() != first) {
+        if self.one_hash.as_ref().is_some_and(|one_hash| one_hash.hash() != first) {
             self.pending.close_single();
-            self.knot = None;
+            self.one_hash = None;
         }
-        let horizon = self.sides.iter().filter_map(Side::horizon).min();
-        if self.knot.is_some() || horizon == Some(first) {
-            let knot = self.knot.get_or_insert_with(|| Knot::new(first));
-            return knot.take(&self.layout, self.since, &mut self.sides, &mut self.pending, rows);
+        let horizon = self.inputs.iter().filter_map(MergeInput::horizon).min();
+        if self.one_hash.is_some() || horizon == Some(first) {
+            let one_hash = self.one_hash.get_or_insert_with(|| OneHashMerge::new(first));
+            return one_hash.take(&self.layout, self.since, &mut self.inputs, &mut self.pending, rows);
         }
         self.take_block(self.bound(first, rows).into_iter().chain(horizon).min())
     }
 
-    /// Makes the chunk that begins with hash `first` part of the result as it is, or packed, if nothing is to be merged with it. Returns what that cost.
+    /// Makes the chunk that begins with hash `first` part of the result as it is, or packed, if
+    /// nothing is to be merged with it. Returns what that cost.
     fn move_chunk(&mut self, first: u64) -> Option<usize> {
-        let is_between = self.knot.is_none() && (self.pending.len() == 0 || self.pending.len() >= CHUNK_ROWS_MIN);
+        let is_between = self.one_hash.is_none() && (self.pending.len() == 0 || self.pending.len() >= CHUNK_ROWS_MIN);
         if !is_between {
             return None;
         }
-        let mover = self.sides.iter().position(|side| side.is_at(first))?;
-        let side = &self.sides[mover];
-        let chunk = side.current().filter(|chunk| side.row == 0 && chunk.len() >= CHUNK_ROWS_MIN)?;
+        let mover = self.inputs.iter().position(|input| input.is_at(first))?;
+        let input = &self.inputs[mover];
+        let chunk = input.current().filter(|chunk| input.row == 0 && chunk.len() >= CHUNK_ROWS_MIN)?;
         let last = chunk.hashes().at(chunk.len() - 1);
-        let is_alone =
-            |(number, other): (usize, &mut Side)| number == mover || other.next_hash().is_none_or(|next| last < next);
-        let chunk = Rc::clone(chunk);
-        if !self.sides.iter_mut().enumerate().all(is_alone) {
+        let is_alone = |(number, other): (usize, &mut MergeInput)| {
+            number == mover || other.next_hash().is_none_or(|next| last < next)
+        };
+        let chunk = Arc::clone(chunk);
+        if !self.inputs.iter_mut().enumerate().all(is_alone) {
             return None;
         }
         let chunk = chunk.advanced(&self.layout, self.since)?;
         let packed = if self.packs { chunk.packed(&self.layout) } else { None };
         let cost = if packed.is_some() { PACK_FUEL } else { MOVE_FUEL };
+        // Pending rows lie before the moved chunk: they become chunks first, so that `merged` stays
+        // in order.
         self.settle();
         self.merged.push(packed.unwrap_or(chunk));
-        self.sides[mover].pop();
+        self.inputs[mover].pop();
         Some(cost)
     }
 
-    /// A hash before which the current chunks have about `rows` rows, and some at least; `None` if they have not many more.
+    /// A hash before which the current chunks have about `rows` rows, and some at least; `None` if
+    /// they have not many more.
     fn bound(&self, first: u64, rows: usize) -> Option<u64> {
-        let counts = |bound| self.sides.iter().map(|side| side.rows_before(bound)).collect();
-        let at = |side: usize, ahead| {
-            let side = &self.sides[side];
-            Some(side.current()?.hashes().at(side.row + ahead))
+        let counts = |bound| self.inputs.iter().map(|input| input.rows_before(bound)).collect();
+        let at = |input: usize, ahead| {
+            let input = &self.inputs[input];
+            Some(input.current()?.hashes().at(input.row + ahead))
         };
         bound_before(None, first, rows, counts, at)
     }
 
-    /// Takes the rows of the current chunks with hashes before `bound`, which are all there are. Returns how many they were.
+    /// Takes the rows of the current chunks with hashes before `bound`, which are all there are.
+    /// Returns how many they were.
     fn take_block(&mut self, bound: Option<u64>) -> usize {
-        let Merge { layout, sides, pending, block, .. } = self;
+        let RunMerge { layout, inputs, pending, block, .. } = self;
         let mut n_ranges = 0;
-        for side in sides {
-            let Some(chunk) = side.current().cloned() else { continue };
+        for input in inputs {
+            let Some(chunk) = input.current().cloned() else { continue };
             let hashes = chunk.hashes();
-            let end = side.row + side.rows_before(bound);
-            if end > side.row {
-                let source = side.source(pending);
-                hashes.append_to(&mut block.hashes, side.row..end);
-                chunk.append_words(layout, &mut block.words, side.row..end);
-                block.picks.extend((side.row..end).map(|row| (source, row as u32)));
-                side.row = end;
+            let end = input.row + input.rows_before(bound);
+            if end > input.row {
+                let source = input.source(pending);
+                hashes.append_to(&mut block.hashes, input.row..end);
+                chunk.append_words(layout, &mut block.words, input.row..end);
+                block.picks.extend((input.row..end).map(|row| (source, row as u32)));
+                input.row = end;
                 n_ranges += 1;
             }
         }
@@ -246,20 +259,23 @@ impl Merge {
         rows
     }
 
-    /// Makes chunks of what is pending: all rows before the cursors are in `merged` (or cancelled) then. Lets go of their chunks.
+    /// Makes chunks of what is pending: all rows before the cursors are in `merged` (or cancelled)
+    /// then. Lets go of their chunks.
     fn settle(&mut self) {
         self.pending.close_single();
         self.merged.extend(self.pending.make_chunks());
         self.pending.forget_sources();
-        self.knot = None;
+        self.one_hash = None;
         self.view.take();
         self.progress += 1;
-        self.sides.iter_mut().for_each(Side::forget_consumed);
+        self.inputs.iter_mut().for_each(MergeInput::forget_consumed);
     }
 }
 
-/// A hash (or word) before which some sorted lists have about `rows` entries, at most `bound` (`None` is after all of them) and after `first`, the least of
-/// them; `bound` if they have not many more. `counts` are those of the entries of each list before a bound, `at` is an entry of a list.
+/// A hash (or word) before which some sorted lists have about `rows` entries, at most `bound`
+/// (`None` is after all of them) and after `first`, the least of them; `bound` if they have not
+/// many more. `counts` are those of the entries of each list before a bound, `at` is an entry of a
+/// list.
 pub(crate) fn bound_before(
     mut bound: Option<u64>,
     first: u64,
@@ -284,13 +300,13 @@ pub(crate) fn bound_before(
     }
 }
 
-impl Side {
-    fn new(chunks: &[Rc<Chunk>]) -> Side {
-        Side { chunks: chunks.iter().cloned().collect(), start: 0, chunk: 0, row: 0, source: None }
+impl MergeInput {
+    fn new(chunks: &[Arc<Chunk>]) -> MergeInput {
+        MergeInput { chunks: chunks.iter().cloned().collect(), start: 0, chunk: 0, row: 0, source: None }
     }
 
     /// The chunk that the cursor is in; `None` at the end.
-    pub fn current(&self) -> Option<&Rc<Chunk>> {
+    pub fn current(&self) -> Option<&Arc<Chunk>> {
         self.chunks.get(self.chunk)
     }
 
@@ -303,13 +319,13 @@ impl Side {
     }
 
     /// The number of the current chunk in `pending`.
-    pub fn source(&mut self, pending: &mut Pending) -> u32 {
+    pub fn source(&mut self, pending: &mut PendingRows) -> u32 {
         let chunk = &self.chunks[self.chunk];
         *self.source.get_or_insert_with(|| pending.add_chunk(chunk))
     }
 
     /// The chunk after the current one.
-    pub fn behind(&self) -> Option<&Rc<Chunk>> {
+    pub fn behind(&self) -> Option<&Arc<Chunk>> {
         self.chunks.get(self.chunk + 1)
     }
 
@@ -325,7 +341,7 @@ impl Side {
 
     /// Rows left of the current chunk with hashes before `bound`.
     fn rows_before(&self, bound: Option<u64>) -> usize {
-        let rows = |chunk: &Rc<Chunk>| match bound {
+        let rows = |chunk: &Arc<Chunk>| match bound {
             None => chunk.len() - self.row,
             Some(bound) => chunk.hashes().view().gallop_up(self.row, bound) - self.row,
         };
@@ -345,7 +361,7 @@ impl Side {
     }
 
     /// The rows that are not in a merged chunk yet.
-    fn rest(&self) -> impl Iterator<Item = Rc<Chunk>> + '_ {
-        self.chunks.iter().enumerate().map(|(i, chunk)| if i == 0 { chunk.tail(self.start) } else { Rc::clone(chunk) })
+    fn rest(&self) -> impl Iterator<Item = Arc<Chunk>> + '_ {
+        self.chunks.iter().enumerate().map(|(i, chunk)| if i == 0 { chunk.tail(self.start) } else { Arc::clone(chunk) })
     }
 }

@@ -1,10 +1,11 @@
 //! Putting rows of several sources in the layout's order: what a sort and a merge have in common.
 //!
-//! Law: rows come out by (key hash, key, value word, value, time), and it is known which of them equal the row before in all but the diff.
-//! All rows of a hash are in one block.
+//! Law: rows come out by (key hash, key, value word, value, time), and it is known which of them
+//! equal the row before in all but the diff. All rows of a hash are in one block.
 //!
-//! Cost: a radix sort by hash, whatever the number of sources; words where hashes tie. Columns are compared only where words tie and do not
-//! say it all: all such pairs of a block at once, and one by one only among rows that turn out to be unequal.
+//! Cost: a radix sort by hash, whatever the number of sources; words where hashes tie. Columns are
+//! compared only where words tie and do not say it all: all such pairs of a block at once, and one
+//! by one only among rows that turn out to be unequal.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -16,14 +17,14 @@ use arrow::array::ArrayRef;
 use crate::Layout;
 use crate::chunk::{Chunk, Exact};
 use crate::layout::{ASCENDING, pick_columns};
-use crate::sort::{Entry, Sorted, Tie, sort_rows};
+use crate::sort::{HashEntry, Sorted, Tie, sort_rows};
 
 /// A row of a source: (source, row).
 pub(crate) type Pick = (u32, u32);
 
 /// Columns that rows are picked from.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct RowSource {
     pub columns: Columns,
     pub times: Times,
     pub diffs: Diffs,
@@ -34,10 +35,11 @@ pub(crate) struct Source {
     pub key_unique: bool,
 }
 
-impl Source {
-    /// The rows of a chunk. A packed key is left out, unless it is needed, as where keys of other sources do not follow from hashes.
-    pub fn of_chunk(chunk: &Chunk, is_key_needed: bool) -> Source {
-        Source {
+impl RowSource {
+    /// The rows of a chunk. A packed key is left out, unless it is needed, as where keys of other
+    /// sources do not follow from hashes.
+    pub fn of_chunk(chunk: &Chunk, is_key_needed: bool) -> RowSource {
+        RowSource {
             columns: if is_key_needed { chunk.columns() } else { chunk.stored_columns().clone() },
             times: chunk.times().clone(),
             diffs: chunk.diffs().clone(),
@@ -63,20 +65,20 @@ impl Source {
 }
 
 /// Where words spare the columns, in all of `sources`.
-pub(crate) fn common_exact(sources: &[Source]) -> Exact {
+pub(crate) fn common_exact(sources: &[RowSource]) -> Exact {
     sources.iter().map(|source| source.exact).fold(Exact { key: true, value: true }, Exact::and)
 }
 
 /// Rows to be put in order: hash, value word and place of each. All rows of their hashes.
 #[derive(Default, Debug)]
-pub(crate) struct Block {
+pub(crate) struct HashBlock {
     pub hashes: Vec<u64>,
     pub words: Vec<u64>,
     /// None if the rows are those of the only source, as they come.
     pub picks: Vec<Pick>,
 }
 
-impl Block {
+impl HashBlock {
     /// Where the rows `rows` are.
     pub fn picks_of(&self, rows: &[u32]) -> Vec<Pick> {
         match self.picks.is_empty() {
@@ -98,7 +100,7 @@ impl Block {
 }
 
 /// The rows of a block in order.
-pub(crate) struct Ordered {
+pub(crate) struct OrderedRows {
     /// Rows are numbers in the block.
     pub rows: Sorted,
     /// Positions, ascending, of rows that equal the row before in all but the diff.
@@ -108,7 +110,13 @@ pub(crate) struct Ordered {
 }
 
 /// Puts a block in order. `is_sorted` if its rows are in order already.
-pub(crate) fn order(layout: &Layout, sources: &[Source], since: Time, block: &Block, is_sorted: bool) -> Ordered {
+pub(crate) fn order(
+    layout: &Layout,
+    sources: &[RowSource],
+    since: Time,
+    block: &HashBlock,
+    is_sorted: bool,
+) -> OrderedRows {
     let mut exact = common_exact(sources);
     // (Rows in order are of one source.)
     exact.key |= is_sorted && block.picks.first().is_some_and(|pick| sources[pick.0 as usize].key_unique);
@@ -116,25 +124,25 @@ pub(crate) fn order(layout: &Layout, sources: &[Source], since: Time, block: &Bl
         true => Sorted::of_ordered(block.hashes.clone(), block.words.clone()),
         false => sort_rows(&block.hashes, Some(&block.words)),
     };
-    let rows = Rows { layout, sources, since, block };
+    let rows = BlockRows { layout, sources, since, block };
     let words_tie = sorted.words_tie;
     let order = RowOrder::new(&rows, &sorted, sorted.hashes_tie && !exact.key, words_tie && !exact.value);
     let key_unique = order.sort_groups(&mut sorted, order.keys.as_ref(), Tie::Hash);
     let values_equal = order.sort_groups(&mut sorted, order.values.as_ref(), Tie::Words);
     let repeats = if words_tie { rows.repeats(&mut sorted, &order, key_unique && values_equal) } else { Vec::new() };
-    Ordered { rows: sorted, repeats, key_unique }
+    OrderedRows { rows: sorted, repeats, key_unique }
 }
 
 /// The rows of a block.
-struct Rows<'a> {
+struct BlockRows<'a> {
     layout: &'a Layout,
-    sources: &'a [Source],
+    sources: &'a [RowSource],
     since: Time,
-    block: &'a Block,
+    block: &'a HashBlock,
 }
 
-impl Rows<'_> {
-    fn time(&self, entry: &Entry) -> Time {
+impl BlockRows<'_> {
+    fn time(&self, entry: &HashEntry) -> Time {
         let (source, row) = self.block.pick(entry.row);
         self.sources[source as usize].time(row, self.since)
     }
@@ -145,8 +153,8 @@ impl Rows<'_> {
         first.is_some() && times.all(|time| time == first)
     }
 
-    /// Sorts rows of equal key and value, which lie side by side, by time, and finds those that repeat the row before. `words_say_all` if rows are
-    /// equal whose words are.
+    /// Sorts rows of equal key and value, which lie side by side, by time, and finds those that
+    /// repeat the row before. `words_say_all` if rows are equal whose words are.
     fn repeats(&self, rows: &mut Sorted, order: &RowOrder, words_say_all: bool) -> Vec<usize> {
         let is_equal = |at: &usize| words_say_all || order.compare(&rows.at(at - 1), &rows.at(*at)).is_eq();
         let equal: Vec<usize> = rows.tied(Tie::Words).filter(is_equal).collect();
@@ -173,19 +181,20 @@ struct RowOrder<'a> {
 }
 
 impl<'a> RowOrder<'a> {
-    fn new(rows: &'a Rows<'a>, sorted: &Sorted, ask_keys: bool, ask_values: bool) -> RowOrder<'a> {
+    fn new(rows: &'a BlockRows<'a>, sorted: &Sorted, ask_keys: bool, ask_values: bool) -> RowOrder<'a> {
         let layout = rows.layout;
         let key = || Tied::new(rows, sorted, Tie::Hash, layout.key.clone(), vec![ASCENDING; layout.key.len()]);
         let value = || Tied::new(rows, sorted, Tie::Words, layout.value_columns(), layout.value_directions());
         RowOrder { keys: ask_keys.then(key), values: ask_values.then(value) }
     }
 
-    fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
+    fn compare(&self, a: &HashEntry, b: &HashEntry) -> Ordering {
         let compare = |tied: &Option<Tied>| tied.as_ref().map_or(Ordering::Equal, |tied| tied.compare(a, b));
         compare(&self.keys).then(a.word.cmp(&b.word)).then_with(|| compare(&self.values))
     }
 
-    /// Sorts every group of rows that `tie` and are not all equal in `columns`. Returns whether there was none.
+    /// Sorts every group of rows that `tie` and are not all equal in `columns`. Returns whether
+    /// there was none.
     fn sort_groups(&self, rows: &mut Sorted, columns: Option<&Tied>, tie: Tie) -> bool {
         let unequal = columns.map_or_else(Vec::new, |columns| columns.unequal(rows, tie));
         let mut sorted_to = 0;
@@ -202,7 +211,7 @@ impl<'a> RowOrder<'a> {
 
 /// Some columns of rows that tie.
 struct Tied<'a> {
-    rows: &'a Rows<'a>,
+    rows: &'a BlockRows<'a>,
     /// Positions of the columns, and the order of each.
     columns: Vec<usize>,
     directions: Vec<Direction>,
@@ -224,7 +233,13 @@ struct Gathered {
 const GATHERED_PAIRS_MIN: usize = 16;
 
 impl<'a> Tied<'a> {
-    fn new(rows: &'a Rows<'a>, sorted: &Sorted, tie: Tie, columns: Vec<usize>, directions: Vec<Direction>) -> Tied<'a> {
+    fn new(
+        rows: &'a BlockRows<'a>,
+        sorted: &Sorted,
+        tie: Tie,
+        columns: Vec<usize>,
+        directions: Vec<Direction>,
+    ) -> Tied<'a> {
         let tied = sorted.tied(tie).flat_map(|at| [sorted.rows[at - 1], sorted.rows[at]]).collect();
         Tied { rows, columns, directions, tied, gathered: OnceCell::new() }
     }
@@ -259,7 +274,7 @@ impl<'a> Tied<'a> {
         Gathered { comparator: Comparator::new(&columns, &columns, &self.directions), columns, place }
     }
 
-    fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
+    fn compare(&self, a: &HashEntry, b: &HashEntry) -> Ordering {
         let Gathered { comparator, place, .. } = self.gathered();
         comparator.compare(place[a.row as usize] as usize, place[b.row as usize] as usize)
     }
@@ -280,7 +295,7 @@ impl<'a> Tied<'a> {
 
     /// Whether the row at a position equals the one before.
     fn is_repeat(&self, rows: &Sorted, at: usize) -> bool {
-        let Rows { sources, block, .. } = self.rows;
+        let BlockRows { sources, block, .. } = self.rows;
         let (left, right) = (block.pick(rows.rows[at - 1]), block.pick(rows.rows[at]));
         self.columns.iter().all(|&column| {
             let cell = |pick: Pick| std::slice::from_ref(&sources[pick.0 as usize].columns[column]);

@@ -2,13 +2,15 @@
 //!
 //! Law: [`PackedView::word`] is the word that was packed, whatever was sliced off.
 //!
-//! Form: blocks of 64 rows, each its first word and then each row's distance from it, in as many bits as the largest distance of the chunk has. What is dense takes a
-//! bit or two a row; of 10 million random words, 48 of 64.
+//! Form: blocks of 64 rows, each its first word and then each row's distance from it, in as many
+//! bits as the largest distance of the chunk has. What is dense takes a bit or two a row; of 10
+//! million random words, 48 of 64.
 //!
-//! Cost: packing and reading all some two nanoseconds a row, reading one two loads, mostly of neighbouring cache lines.
+//! Cost: packing and reading all some two nanoseconds a row, reading one two loads, mostly of
+//! neighbouring cache lines.
 //!
-//! Source: frame of reference, as in Goldstein, Ramakrishnan and Shaft, *Compressing Relations and Indexes* (ICDE 1998); Zukowski et al., *Super-Scalar
-//! RAM-CPU Cache Compression* (ICDE 2006).
+//! Source: frame of reference, as in Goldstein, Ramakrishnan and Shaft, *Compressing Relations and
+//! Indexes* (ICDE 1998); Zukowski et al., *Super-Scalar RAM-CPU Cache Compression* (ICDE 2006).
 
 use std::ops::Range;
 
@@ -22,7 +24,8 @@ const WIDTH_MAX: usize = 52;
 /// Ascending words.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// A block is its first word and `width` more; a word that nobody needs is behind the last, so that all can be read as words.
+    /// A block is its first word and `width` more; a word that nobody needs is behind the last, so
+    /// that all can be read as words.
     bytes: Buffer,
     /// Bits a row.
     width: usize,

@@ -1,13 +1,14 @@
 //! Looking many keys up in many runs.
 //!
-//! Law: every update of a wanted key with a time before `before` is found, once; nothing else is. Matches come by key, then run, then
-//! the order of the run.
+//! Law: every update of a wanted key with a time before `before` is found, once; nothing else is.
+//! Matches come by key, then run, then the order of the run.
 //!
-//! Cost: see `locate` for finding; a match costs three words. Keys are compared on their columns (once per key, run and
-//! chunk, unless the chunk holds a collision), except where hashes say it all.
+//! Cost: see `locate` for finding; a match costs three words. Keys are compared on their columns
+//! (once per key, run and chunk, unless the chunk holds a collision), except where hashes say it
+//! all.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Columns, Diff, Time};
@@ -15,8 +16,8 @@ use arrow::array::{Array, new_empty_array};
 
 use crate::chunk::gather_rows;
 use crate::layout::ASCENDING;
-use crate::locate::{BLOCK_KEYS, Hit, Search};
-use crate::run::Part;
+use crate::locate::{BLOCK_KEYS, HashSearch, Hit};
+use crate::run::SortedPart;
 use crate::{Chunk, Keys, Layout, Run};
 
 /// Matches of keys in runs, ordered by key, then run, then row.
@@ -29,18 +30,18 @@ pub struct Matches {
     /// The row of that chunk.
     pub row: Vec<u32>,
     /// The chunks with matches.
-    pub chunks: Vec<Rc<Chunk>>,
+    pub chunks: Vec<Arc<Chunk>>,
     /// The layout of the rows, once a run was probed.
-    layout: Option<Rc<Layout>>,
+    layout: Option<Arc<Layout>>,
 }
 
-/// Looks up the keys from index `from` on in every run, and appends the updates with times before `before` to `out`. Stops after
-/// a key when `fuel` matches were found (a key's matches are never divided). Returns the index of the next key to look for:
-/// `keys.len()` when done.
+/// Looks up the keys from index `from` on in every run, and appends the updates with times before
+/// `before` to `out`. Stops after a key when `fuel` matches were found (a key's matches are never
+/// divided). Returns the index of the next key to look for: `keys.len()` when done.
 ///
 /// `key_columns` are the positions of the key in the rows of the runs.
 pub fn probe(
-    runs: &[Rc<Run>],
+    runs: &[Arc<Run>],
     key_columns: &[usize],
     keys: &Keys,
     from: usize,
@@ -48,17 +49,18 @@ pub fn probe(
     fuel: usize,
     out: &mut Matches,
 ) -> usize {
-    out.layout = runs.first().map(|run| Rc::clone(run.layout())).or(out.layout.take());
+    out.layout = runs.first().map(|run| Arc::clone(run.layout())).or(out.layout.take());
     let wanted = keys.len().saturating_sub(from).max(1);
     let parts = runs.iter().flat_map(|run| run.parts().iter().map(move |part| (run, part)));
-    let mut targets: Vec<Target> = parts.map(|(run, part)| Target::new(run, part, part.rows / wanted)).collect();
+    let mut targets: Vec<ProbeTarget> =
+        parts.map(|(run, part)| ProbeTarget::new(run, part, part.rows / wanted)).collect();
     let limit = out.len().saturating_add(fuel);
     let mut start = from;
     while start < keys.len() {
         let end = keys.len().min(start + BLOCK_KEYS);
         locate(&mut targets, &keys.hashes()[start..end]);
         for key in start..end {
-            let wanted = Wanted { key_columns, keys, key, hash: keys.hashes()[key], before };
+            let wanted = WantedKey { key_columns, keys, key, hash: keys.hashes()[key], before };
             for target in &mut targets {
                 target.emit(&wanted, (key - start) as u32, out);
             }
@@ -72,7 +74,7 @@ pub fn probe(
 }
 
 /// Finds a block of keys in all targets, in steps that wait for memory once.
-fn locate(targets: &mut [Target], hashes: &[u64]) {
+fn locate(targets: &mut [ProbeTarget], hashes: &[u64]) {
     targets.iter_mut().for_each(|target| target.search.start(hashes));
     targets.iter_mut().for_each(|target| target.search.refine(hashes));
     for target in targets {
@@ -101,11 +103,12 @@ impl Matches {
         self.chunks.clear();
     }
 
-    /// The columns at `columns` of the rows, one row per match. Before any run was probed the types are unknown and there are none.
+    /// The columns at `columns` of the rows, one row per match. Before any run was probed the types
+    /// are unknown and there are none.
     pub fn gather(&self, columns: &[usize]) -> Columns {
         if self.chunks.is_empty() {
             let empty =
-                |layout: &Rc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
+                |layout: &Arc<Layout>| columns.iter().map(|&column| new_empty_array(&layout.types[column])).collect();
             return self.layout.as_ref().map_or_else(|| Columns::from([]), empty);
         }
         let picks: Vec<(u32, u32)> = self.source.iter().copied().zip(self.row.iter().copied()).collect();
@@ -129,13 +132,13 @@ impl Matches {
         start..start + len
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&Rc<Chunk>, usize)> {
+    fn rows(&self) -> impl Iterator<Item = (&Arc<Chunk>, usize)> {
         self.source.iter().zip(&self.row).map(|(&source, &row)| (&self.chunks[source as usize], row as usize))
     }
 }
 
 /// The key that is looked for.
-struct Wanted<'a> {
+struct WantedKey<'a> {
     key_columns: &'a [usize],
     keys: &'a Keys,
     key: usize,
@@ -144,10 +147,10 @@ struct Wanted<'a> {
 }
 
 /// A sorted part of a run that is searched.
-struct Target<'a> {
-    chunks: &'a [Rc<Chunk>],
-    part: &'a Part,
-    search: Search<'a>,
+struct ProbeTarget<'a> {
+    chunks: &'a [Arc<Chunk>],
+    part: &'a SortedPart,
+    search: HashSearch<'a>,
     /// What was found of the current block, and how much of it is used up.
     hits: Vec<Hit>,
     used: usize,
@@ -157,16 +160,16 @@ struct Target<'a> {
     comparator: Option<(usize, Comparator)>,
 }
 
-impl<'a> Target<'a> {
-    fn new(run: &'a Run, part: &'a Part, rows_per_key: usize) -> Target<'a> {
+impl<'a> ProbeTarget<'a> {
+    fn new(run: &'a Run, part: &'a SortedPart, rows_per_key: usize) -> ProbeTarget<'a> {
         let chunks = &run.chunks()[part.start..part.start + part.hashes.len()];
-        let search = Search::new(part, rows_per_key);
-        Target { chunks, part, search, hits: Vec::new(), used: 0, source: None, comparator: None }
+        let search = HashSearch::new(part, rows_per_key);
+        ProbeTarget { chunks, part, search, hits: Vec::new(), used: 0, source: None, comparator: None }
     }
 
     /// Appends the matches of a key, which is number `in_block` of the block.
     #[inline]
-    fn emit(&mut self, wanted: &Wanted, in_block: u32, out: &mut Matches) {
+    fn emit(&mut self, wanted: &WantedKey, in_block: u32, out: &mut Matches) {
         let Some(&hit) = self.hits.get(self.used) else { return };
         if hit.key != in_block {
             return;
@@ -185,18 +188,21 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Appends the matches in one chunk from row `start` on; returns the first row after those with this hash.
-    fn emit_from_chunk(&mut self, wanted: &Wanted, number: usize, start: usize, out: &mut Matches) -> usize {
+    /// Appends the matches in one chunk from row `start` on; returns the first row after those with
+    /// this hash.
+    fn emit_from_chunk(&mut self, wanted: &WantedKey, number: usize, start: usize, out: &mut Matches) -> usize {
         let chunks = self.chunks;
         let chunk = &chunks[number];
         let facts = chunk.facts();
         let end = start + self.part.hashes[number].view().count_equal(start, wanted.hash);
         let is_exact = wanted.keys.is_exact() && facts.exact.key;
-        let are_alike = is_exact || facts.key_unique;
-        if are_alike && !is_exact && !self.is_key(wanted, number, start) {
+        let has_one_key = is_exact || facts.key_unique;
+        // A hash with one key in this chunk needs one comparison; with several keys, each row needs
+        // one (below).
+        if has_one_key && !is_exact && !self.is_key(wanted, number, start) {
             return end;
         }
-        if are_alike && facts.time_max < wanted.before {
+        if has_one_key && facts.time_max < wanted.before {
             let source = self.source(number, out);
             out.key.extend(std::iter::repeat_n(wanted.key as u32, end - start));
             out.source.extend(std::iter::repeat_n(source, end - start));
@@ -204,7 +210,7 @@ impl<'a> Target<'a> {
             return end;
         }
         for row in start..end {
-            if chunk.times().get(row) < wanted.before && (are_alike || self.is_key(wanted, number, row)) {
+            if chunk.times().get(row) < wanted.before && (has_one_key || self.is_key(wanted, number, row)) {
                 let source = self.source(number, out);
                 out.key.push(wanted.key as u32);
                 out.source.push(source);
@@ -215,8 +221,8 @@ impl<'a> Target<'a> {
     }
 
     /// Whether a row has the wanted key, by the columns.
-    fn is_key(&mut self, wanted: &Wanted, chunk: usize, row: usize) -> bool {
-        let Wanted { key_columns, keys, key, .. } = wanted;
+    fn is_key(&mut self, wanted: &WantedKey, chunk: usize, row: usize) -> bool {
+        let WantedKey { key_columns, keys, key, .. } = wanted;
         if self.chunks[chunk].is_packed() {
             return !keys.columns()[0].is_null(*key);
         }
@@ -234,7 +240,7 @@ impl<'a> Target<'a> {
         match self.source {
             Some((of, source)) if of == chunk => source,
             _ => {
-                out.chunks.push(Rc::clone(&self.chunks[chunk]));
+                out.chunks.push(Arc::clone(&self.chunks[chunk]));
                 let source = out.chunks.len() as u32 - 1;
                 self.source = Some((chunk, source));
                 source

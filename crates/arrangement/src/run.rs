@@ -1,13 +1,15 @@
 //! A run: the sorted updates of an interval of time, as a list of chunks.
 //!
-//! Law: all updates lie in `[lower, upper)`, except that times before `since` may have been advanced to `since`. A run is sorted and
-//! consolidated, with one exception: a run that is *still being merged* is several sorted parts, of which the first holds what is
-//! already merged (see [`crate::Spine`]). Readers that look keys up never notice; readers that walk [`Run::chunks`] from end to
-//! end see the parts one after the other.
+//! Law: all updates lie in `[lower, upper)`, except that times before `since` may have been
+//! advanced to `since`. A run is sorted and consolidated, with one exception: a run that is *still
+//! being merged* is several sorted parts, of which the first holds what is already merged (see
+//! [`crate::Spine`]). Readers that look keys up never notice; readers that walk [`Run::chunks`]
+//! from end to end see the parts one after the other.
 //!
-//! Cost: making one is O(chunks). Fences (first and last hash of each chunk) find a chunk without touching it.
+//! Cost: making one is O(chunks). Fences (first and last hash of each chunk) find a chunk without
+//! touching it.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::Time;
 
@@ -17,14 +19,14 @@ use crate::{Chunk, Layout};
 /// The immutable, sorted updates of an interval of time.
 #[derive(Debug)]
 pub struct Run {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     lower: Time,
     upper: Time,
     since: Time,
     /// Chunks of all parts, in order; none is empty.
-    chunks: Vec<Rc<Chunk>>,
+    chunks: Vec<Arc<Chunk>>,
     /// Sorted parts: one, or several while being merged, or none when there are no rows.
-    parts: Vec<Part>,
+    parts: Vec<SortedPart>,
     rows: usize,
     size_bytes: usize,
     /// Updates that take rows back.
@@ -38,7 +40,7 @@ pub struct Run {
 
 /// A sorted list of chunks, with what is needed to search it.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SortedPart {
     /// Index of the first chunk in the run's list.
     pub start: usize,
     /// The first key hash of each chunk.
@@ -53,17 +55,17 @@ pub(crate) struct Part {
 
 impl Run {
     /// A run of one sorted list of chunks.
-    pub(crate) fn new(layout: Rc<Layout>, lower: Time, upper: Time, since: Time, chunks: Vec<Rc<Chunk>>) -> Run {
+    pub(crate) fn new(layout: Arc<Layout>, lower: Time, upper: Time, since: Time, chunks: Vec<Arc<Chunk>>) -> Run {
         Run::from_parts(layout, lower, upper, since, vec![chunks])
     }
 
     /// A run of several sorted lists of chunks.
     pub(crate) fn from_parts(
-        layout: Rc<Layout>,
+        layout: Arc<Layout>,
         lower: Time,
         upper: Time,
         since: Time,
-        lists: Vec<Vec<Rc<Chunk>>>,
+        lists: Vec<Vec<Arc<Chunk>>>,
     ) -> Run {
         assert!(lower <= upper, "a run covers an interval");
         let mut run = Run {
@@ -81,7 +83,7 @@ impl Run {
             time_max: Time::MIN,
         };
         for list in lists.into_iter().filter(|list| !list.is_empty()) {
-            let part = Part::new(run.chunks.len(), &list);
+            let part = SortedPart::new(run.chunks.len(), &list);
             run.rows += part.rows;
             for chunk in &list {
                 run.size_bytes += chunk.size_bytes();
@@ -106,7 +108,7 @@ impl Run {
     }
 
     /// The layout of the rows.
-    pub fn layout(&self) -> &Rc<Layout> {
+    pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
@@ -166,11 +168,11 @@ impl Run {
     }
 
     /// All chunks, in order; none is empty.
-    pub fn chunks(&self) -> &[Rc<Chunk>] {
+    pub fn chunks(&self) -> &[Arc<Chunk>] {
         &self.chunks
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[SortedPart] {
         &self.parts
     }
 
@@ -180,24 +182,25 @@ impl Run {
     }
 
     /// The chunks of each part.
-    pub(crate) fn chunks_by_part(&self) -> impl Iterator<Item = &[Rc<Chunk>]> {
+    pub(crate) fn chunks_by_part(&self) -> impl Iterator<Item = &[Arc<Chunk>]> {
         self.parts.iter().map(|part| &self.chunks[part.start..part.start + part.hashes.len()])
     }
 
-    /// The parts as runs of the same interval, each of which is sorted. O(chunks), if there are several.
-    pub fn sorted_parts(self: &Rc<Run>) -> Vec<Rc<Run>> {
+    /// The parts as runs of the same interval, each of which is sorted. O(chunks), if there are
+    /// several.
+    pub fn sorted_parts(self: &Arc<Run>) -> Vec<Arc<Run>> {
         if self.parts.len() <= 1 {
-            return vec![Rc::clone(self)];
+            return vec![Arc::clone(self)];
         }
-        let run = |chunks: &[Rc<Chunk>]| {
-            Rc::new(Run::new(Rc::clone(&self.layout), self.lower, self.upper, self.since, chunks.to_vec()))
+        let run = |chunks: &[Arc<Chunk>]| {
+            Arc::new(Run::new(Arc::clone(&self.layout), self.lower, self.upper, self.since, chunks.to_vec()))
         };
         self.chunks_by_part().map(run).collect()
     }
 }
 
-impl Part {
-    fn new(start: usize, chunks: &[Rc<Chunk>]) -> Part {
+impl SortedPart {
+    fn new(start: usize, chunks: &[Arc<Chunk>]) -> SortedPart {
         assert!(chunks.iter().all(|chunk| !chunk.is_empty()), "no chunk of a run is empty");
         let hashes: Vec<Hashes> = chunks.iter().map(|chunk| chunk.hashes().clone()).collect();
         let firsts: Vec<u64> = hashes.iter().map(|hashes| hashes.at(0)).collect();
@@ -206,6 +209,19 @@ impl Part {
             firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first),
             "chunks of a part are in order"
         );
-        Part { start, rows: hashes.iter().map(|hashes| hashes.len()).sum(), firsts, lasts, hashes }
+        SortedPart { start, rows: hashes.iter().map(|hashes| hashes.len()).sum(), firsts, lasts, hashes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_may_be_read_on_another_thread() {
+        fn assert_shareable<T: Send + Sync>() {}
+        assert_shareable::<Run>();
+        assert_shareable::<Chunk>();
+        assert_shareable::<Layout>();
     }
 }

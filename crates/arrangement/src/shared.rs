@@ -1,96 +1,111 @@
-//! What writer and readers of an arrangement share: its runs, what is held, and who holds which times.
+//! The state that the writer and the readers of an arrangement share: runs, held updates, and the
+//! times that readers hold.
 //!
-//! Law: times that some reader holds are never advanced past it; what was written is in a run or held, never both. Or it is with its *origin*:
+//! Law: times that some reader holds are never advanced past its hold. Every update that was
+//! written is in a run, in the builder, or with the *origin*, and in one of them only. The states
+//! and their transitions are in `state`.
 //!
-//! Where whoever writes can tell all that it has written ([`Origin`]), as an aggregate can, what nobody asks for is not kept: the arrangement is *dormant*. It
-//! has no runs then, and holds only what came after the time that its slowest reader has let go of. Whoever asks for runs wakes it: what the origin
-//! tells, less what is held, is what there was at that time.
+//! A writer such as an aggregate can recall all that it has written: it is the arrangement's
+//! [`Origin`]. An arrangement without readers of its rows need not keep them then. It is *dormant*:
+//! it has no runs, and its builder holds only updates after the time `since` that its slowest
+//! reader has let go of. Contents as of `since` = what the origin recalls, minus the held updates
+//! after `since`.
 //!
 //! ```text
-//!   origin tells     a b c d          all that was written
+//!   origin recalls   a b c d          all that was written
 //!   held             +d at 7, -e at 7
-//!   so as of 6       a b c e          = a b c d - (d - e)
+//!   contents at 6    a b c e          = a b c d - (d - e)
 //! ```
 //!
-//! Cost: a dormant arrangement, a pointer a batch; waking it, what telling costs, and a sort.
+//! Cost: a pointer a batch while dormant; waking costs what the origin's recall costs, and a sort.
+//!
+//! Source: our own (decisions 0014 and 0016).
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
-use anabranch_batch::{Batch, Time, Times};
+use anabranch_batch::{Batch, FlatBatch, Time, Times};
 
 use crate::holds::Holds;
-use crate::listener::{Queue, Sealed, live};
+use crate::listener::{ListenerQueue, Sealed, live};
+use crate::state::{Dormancy, Readership, State};
 use crate::{Builder, Layout, MergeEffort, Spine};
 
-/// Rows that are held in any case: sorting them while somebody waits takes a tenth of a millisecond.
-const HELD_ROWS: usize = 1 << 10;
-/// Where nobody has asked lately a quarter of all rows is held, but so many at most: some ten milliseconds.
+/// Fewer rows are always held: sorting them while a reader waits takes a tenth of a millisecond.
+const HELD_ROWS_MIN: usize = 1 << 10;
+/// An unread arrangement holds this part of its rows, up to [`HELD_ROWS_MAX`].
 const HELD_PART: usize = 4;
+/// More rows are never held: sorting them takes some ten milliseconds.
 const HELD_ROWS_MAX: usize = 1 << 17;
-/// A batch is as dear to keep as so many rows; and so many batches are held in any case.
-const HELD_BATCHES: usize = 32;
-/// So often may a dormant arrangement be completed without its readers letting go of a time, before it holds too much.
+/// Fewer batches are always held. Keeping a batch costs as much as keeping this many rows.
+const HELD_BATCHES_MIN: usize = 32;
+/// After more completions without readers moving on, a dormant arrangement that holds too much
+/// wakes.
 const STUCK_MAX: usize = 8;
 
-/// Whoever writes an arrangement, and can tell what it has written.
+/// A writer of an arrangement that can recall all it has written.
 pub trait Origin: fmt::Debug {
-    /// How many rows it would tell, at most.
+    /// How many rows a recall gives, at most.
     fn n_rows_max(&self) -> usize;
 
-    /// All that was pushed so far, summed up, at any times.
+    /// All updates pushed so far, summed up, at any times.
     fn recall(&self) -> Vec<Batch>;
 }
 
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// All updates that are in runs.
     pub spine: Spine,
-    /// What is in no run: held, or not complete.
+    /// Updates in no run: held ones, and those whose time is not complete.
     pub builder: Builder,
-    /// Times are complete before this one; those from the spine's `upper` on are held.
+    /// Times are complete before this one. Complete updates from the spine's `upper` on are held.
     upper: Rc<Cell<Time>>,
-    /// The upper is that of another arrangement, since nothing was written yet.
-    is_quiet: bool,
-    /// Somebody has asked for what was held since it last became too much.
-    pub asked: bool,
-    /// From which times on its readers read.
+    /// Where the updates are kept.
+    state: State,
+    /// From which times on the readers read.
     pub holds: Holds,
-    /// Where new runs go,
-    pub listeners: Vec<Weak<RefCell<Queue<Sealed>>>>,
-    /// and where new batches go.
-    pub followers: Vec<Weak<RefCell<Queue<Batch>>>>,
-    /// Who has the rows too, and how many it may be asked for.
+    /// Where new runs go.
+    pub listeners: Vec<Weak<RefCell<ListenerQueue<Sealed>>>>,
+    /// Where new batches go.
+    pub followers: Vec<Weak<RefCell<ListenerQueue<FlatBatch>>>>,
+    /// The writer that can recall all updates, and the most rows it may be asked for.
     origin: Option<(Rc<dyn Origin>, usize)>,
-    dormancy: Option<Dormancy>,
-}
-
-/// While the rows are with their origin.
-#[derive(Debug)]
-struct Dormancy {
-    /// The time as of which they can be had, and after which all is held.
-    since: Time,
-    /// How often that did not change.
-    stuck: usize,
-    /// There is nothing as of then.
-    is_empty: bool,
 }
 
 impl Shared {
-    /// Without updates, and without readers. If `beside` another, it is complete where that one is, until something is written.
-    pub fn new(layout: &Rc<Layout>, effort: MergeEffort, beside: Option<&Shared>) -> Shared {
+    /// An arrangement without updates and without readers. One `beside` another is complete where
+    /// the other is, until a batch is pushed to it.
+    pub fn new(layout: &Arc<Layout>, effort: MergeEffort, beside: Option<&Shared>) -> Shared {
         Shared {
-            spine: Spine::new(Rc::clone(layout), effort),
-            builder: Builder::new(Rc::clone(layout)),
+            spine: Spine::new(Arc::clone(layout), effort),
+            builder: Builder::new(Arc::clone(layout)),
             upper: beside.map_or_else(|| Rc::new(Cell::new(Time::MIN)), |other| Rc::clone(&other.upper)),
-            is_quiet: beside.is_some(),
-            asked: false,
+            state: if beside.is_some() { State::Quiet } else { State::Sorted(Readership::Unread) },
             holds: Holds::default(),
             listeners: Vec::new(),
             followers: Vec::new(),
             origin: None,
-            dormancy: None,
         }
+    }
+
+    /// Moves to another state, and asserts that the table of `state` allows the transition and that
+    /// updates are where the new state says.
+    fn enter(&mut self, next: State) {
+        next.assert_follows(&self.state);
+        match &next {
+            State::Quiet => unreachable!("no arrangement becomes quiet"),
+            State::Sorted(_) => assert!(!self.has_held(), "a sorted arrangement holds no complete update"),
+            State::Held(_) => assert!(self.has_held(), "a held arrangement holds some complete update"),
+            State::Dormant(_) => {
+                assert!(
+                    self.origin.is_some() && self.spine.rows() == 0,
+                    "a dormant arrangement's rows are with its origin"
+                );
+            }
+        }
+        self.state = next;
     }
 
     /// Times are complete before this one.
@@ -98,23 +113,36 @@ impl Shared {
         self.upper.get()
     }
 
-    /// Says that times before `upper` are complete. Returns whether they were not: they are if this is quiet, as soon as they are beside.
+    /// Declares times before `upper` complete. Returns whether they were not: those of a quiet
+    /// arrangement are complete as soon as they are beside.
     pub fn set_upper(&mut self, upper: Time) -> bool {
-        let is_later = !self.is_quiet && upper > self.upper();
+        let is_later = !self.is_quiet() && upper > self.upper();
         if is_later {
             self.upper.set(upper);
+            if matches!(self.state, State::Sorted(_)) && self.has_held() {
+                self.enter(State::Held(self.state.readership()));
+            }
         }
         is_later
     }
 
-    /// The upper of the arrangement beside, while it is that of this one.
-    pub fn quiet_upper(&self) -> Option<Rc<Cell<Time>>> {
-        self.is_quiet.then(|| Rc::clone(&self.upper))
+    fn is_quiet(&self) -> bool {
+        matches!(self.state, State::Quiet)
     }
 
-    /// Something is written: from now on there is an upper of its own, and whoever listens or follows is told of it.
-    pub fn break_silence(&mut self) {
-        if !std::mem::take(&mut self.is_quiet) {
+    fn is_dormant(&self) -> bool {
+        self.state.dormancy().is_some()
+    }
+
+    /// The `upper` of the arrangement beside, while it is that of this one.
+    pub fn quiet_upper(&self) -> Option<Rc<Cell<Time>>> {
+        self.is_quiet().then(|| Rc::clone(&self.upper))
+    }
+
+    /// Before a batch is pushed: a quiet arrangement takes an `upper` of its own, and listeners and
+    /// followers learn of it.
+    pub fn end_quiet(&mut self) {
+        if !self.is_quiet() {
             return;
         }
         let upper = self.upper();
@@ -122,73 +150,92 @@ impl Shared {
         self.spine.advance(upper);
         live(&mut self.listeners).iter().for_each(|queue| queue.borrow_mut().own_upper(upper));
         live(&mut self.followers).iter().for_each(|queue| queue.borrow_mut().own_upper(upper));
+        self.enter(State::Sorted(Readership::Unread));
     }
 
-    pub fn set_origin(&mut self, origin: Rc<dyn Origin>, told_max: usize) {
-        self.origin = Some((origin, told_max));
+    pub fn set_origin(&mut self, origin: Rc<dyn Origin>, recalled_rows_max: usize) {
+        self.origin = Some((origin, recalled_rows_max));
     }
 
-    /// The slowest reader bounds compaction; without readers, nothing before `upper` is asked for. Never as far as `upper`, so that an
-    /// update sealed before `upper` keeps a time before it.
-    fn slowest(&self, upper: Time) -> Time {
+    /// The time that compaction may advance to: the least hold, or `upper` without readers. An
+    /// update sealed before `upper` must keep a time before `upper`, so the result is less than
+    /// `upper`.
+    fn compaction_since(&self, upper: Time) -> Time {
         let latest = upper.saturating_sub(1);
         self.holds.least().map_or(latest, |since| since.min(latest))
     }
 
-    /// Lets merges forget what readers have let go of.
+    /// Lets merges advance times that readers have let go of.
     pub fn follow_readers(&mut self) {
-        self.spine.set_since(self.slowest(self.spine.upper()));
+        self.spine.set_since(self.compaction_since(self.spine.upper()));
     }
 
-    pub fn has_held(&self) -> bool {
+    /// Whether a complete update is in the builder.
+    fn has_held(&self) -> bool {
         self.builder.min_time().is_some_and(|first| first < self.upper())
     }
 
-    /// Whether what is held is worth sorting in spare time.
+    /// Whether held updates are worth sorting in spare time.
     fn holds_much(&self) -> bool {
-        self.builder.rows() >= HELD_ROWS && self.has_held()
+        self.builder.rows() >= HELD_ROWS_MIN && self.has_held()
     }
 
     fn holds_too_much(&self) -> bool {
         let (rows, batches) = (self.builder.rows(), self.builder.parts());
-        if rows < HELD_ROWS && batches < HELD_BATCHES || !self.has_held() {
+        if rows < HELD_ROWS_MIN && batches < HELD_BATCHES_MIN || !self.has_held() {
             return false;
         }
-        let held_max = match self.asked {
-            true => HELD_ROWS,
-            false => (self.spine.rows() / HELD_PART).clamp(HELD_ROWS, HELD_ROWS_MAX),
+        let held_max = match self.state.is_read() {
+            true => HELD_ROWS_MIN,
+            false => (self.spine.rows() / HELD_PART).clamp(HELD_ROWS_MIN, HELD_ROWS_MAX),
         };
-        rows >= held_max || batches >= HELD_BATCHES.max(rows / HELD_BATCHES)
+        rows >= held_max || batches >= HELD_BATCHES_MIN.max(rows / HELD_BATCHES_MIN)
     }
 
-    /// After times have become complete that nobody listens to: keeps what is held within bounds.
-    pub fn keep(&mut self) {
-        if self.dormancy.is_some() {
-            return self.forget();
+    /// Keeps held updates within bounds, after times became complete that no listener is told of.
+    pub fn bound_held(&mut self) {
+        if self.is_dormant() {
+            return self.bound_dormant();
         }
         let is_eager = self.origin.is_some() && self.spine.effort() == MergeEffort::EAGER;
         if self.holds_too_much() || is_eager && self.has_held() {
-            if !std::mem::take(&mut self.asked) && self.fall_dormant() {
+            if !self.state.is_read() && self.fall_dormant() {
                 return;
             }
             self.seal(true);
+            self.enter(State::Sorted(Readership::Unread));
         }
     }
 
-    /// Puts what is held where readers see it, if there is anything. A dormant arrangement stays so.
+    /// Sorts held updates into a run, if there are any. A dormant arrangement stays dormant.
+    /// Returns whether a run was made.
     pub fn settle(&mut self) -> bool {
-        self.dormancy.is_none() && self.spine.upper() < self.upper() && self.seal(true).is_some()
+        !self.is_dormant() && self.spine.upper() < self.upper() && self.seal(true).is_some()
     }
 
-    /// In spare time: sorts what is held, if it is much, and merges, using up `fuel` rows of work at most. Returns whether there is more to do.
+    /// Notes that a reader asked, if `brought` says that its question sorted updates.
+    fn note_read(&mut self, brought: bool) {
+        if brought {
+            self.enter(State::Sorted(Readership::Read));
+        }
+    }
+
+    /// Puts all complete updates into runs, for a reader.
+    pub fn settle_for_reader(&mut self) {
+        let brought = self.wake() | self.settle();
+        self.note_read(brought);
+    }
+
+    /// In spare time: sorts held updates if they are many, and merges, using up `fuel` rows of work
+    /// at most. Returns whether work is left.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
-        if self.dormancy.is_some() {
+        if self.is_dormant() {
             return false;
         }
         self.follow_readers();
         let holds_much = self.holds_much();
         if holds_much && *fuel > 0 {
-            if !self.asked && self.fall_dormant() {
+            if !self.state.is_read() && self.fall_dormant() {
                 return false;
             }
             self.settle();
@@ -197,96 +244,112 @@ impl Shared {
         self.spine.exert(fuel) || holds_much
     }
 
-    /// Merges the parts of very large runs, and what much was taken back of, using up `fuel` rows of work at most. Returns whether there is more to do.
+    /// Merges the parts of very large runs, and runs much of which was retracted, using up `fuel`
+    /// rows of work at most. Returns whether work is left.
     pub fn tidy(&mut self, fuel: &mut isize) -> bool {
         self.follow_readers();
         self.spine.tidy(fuel)
     }
 
-    /// Makes a run of what is complete, if there is anything. What the run brings may be compacted at once, as far as readers allow, if `compact`.
+    /// Makes a run of the complete updates, if there are any. With `compact`, times in the run are
+    /// advanced as far as readers allow.
     pub fn seal(&mut self, compact: bool) -> Option<Sealed> {
-        self.spine.set_since(self.slowest(self.upper()));
+        self.spine.set_since(self.compaction_since(self.upper()));
         if !self.has_held() {
             self.spine.advance(self.upper());
             return None;
         }
         let since = if compact { self.spine.since() } else { Time::MIN };
-        let run = Rc::new(self.builder.seal(self.spine.upper(), self.upper(), since));
-        self.spine.insert(Rc::clone(&run));
+        let run = Arc::new(self.builder.seal(self.spine.upper(), self.upper(), since));
+        self.spine.insert(Arc::clone(&run));
+        if let State::Held(readership) = self.state {
+            self.enter(State::Sorted(readership));
+        }
         Some(Sealed { lower: run.lower(), upper: run.upper(), run })
     }
 
-    /// Leaves the rows to their origin, if there is one that may be asked for them and no reader tells any of their times apart. Returns whether that is so.
+    /// Leaves all rows to the origin, if there is one that may be asked for them. Returns whether
+    /// the arrangement is dormant.
     fn fall_dormant(&mut self) -> bool {
         let is_heard = self.listeners.iter().any(|listener| listener.strong_count() > 0);
         assert!(!is_heard, "what is listened to is sealed, not held");
-        let since = self.slowest(self.upper());
+        let since = self.compaction_since(self.upper());
+        // The origin recalls one sum at one time, so no reader may still tell times of the runs
+        // apart.
         if !self.may_ask_origin() || since == Time::MIN || self.spine.time_max() > Some(since) {
             return false;
         }
         let is_empty = self.spine.rows() == 0 && self.builder.min_time() > Some(since);
         self.spine.set_since(since);
         self.spine.forget();
-        self.dormancy = Some(Dormancy { since, stuck: 0, is_empty });
         self.builder.forget_until(since);
+        self.enter(State::Dormant(Dormancy { since, n_stuck: 0, is_empty }));
         true
     }
 
     fn may_ask_origin(&self) -> bool {
-        self.origin.as_ref().is_some_and(|(origin, told_max)| origin.n_rows_max() <= *told_max)
+        self.origin.as_ref().is_some_and(|(origin, rows_max)| origin.n_rows_max() <= *rows_max)
     }
 
-    /// Lets go of what no reader tells apart any more from what was before; wakes up if readers let go of nothing, or the origin has too many rows by now.
-    fn forget(&mut self) {
+    /// Keeps a dormant arrangement within bounds. Batches that the slowest reader no longer tells
+    /// apart are dropped. The arrangement wakes if readers stand still, or if the origin has too
+    /// many rows by now.
+    fn bound_dormant(&mut self) {
         if !self.may_ask_origin() {
             self.wake();
             return;
         }
-        let slowest = self.slowest(self.upper());
+        let slowest = self.compaction_since(self.upper());
         let (rows, parts) = (self.builder.rows(), self.builder.parts());
-        let Some(dormancy) = &mut self.dormancy else { return };
+        let Some(&dormancy) = self.state.dormancy() else { return };
         if slowest > dormancy.since {
-            *dormancy = Dormancy { since: slowest, stuck: 0, is_empty: false };
             self.spine.set_since(slowest);
-            return self.builder.forget_until(slowest);
+            // The origin has these updates too: batches up to `slowest` are part of any later
+            // recall.
+            self.builder.forget_until(slowest);
+            return self.enter(State::Dormant(Dormancy { since: slowest, n_stuck: 0, is_empty: false }));
         }
-        dormancy.stuck += 1;
-        if dormancy.stuck > STUCK_MAX && rows + HELD_BATCHES * parts > HELD_ROWS_MAX {
+        let n_stuck = dormancy.n_stuck + 1;
+        self.enter(State::Dormant(Dormancy { n_stuck, ..dormancy }));
+        if n_stuck > STUCK_MAX && rows + HELD_BATCHES_MIN * parts > HELD_ROWS_MAX {
             self.wake();
         }
     }
 
-    /// How many rows there are at most with their origin, if they are there.
-    pub fn n_left(&self) -> Option<usize> {
-        let (origin, _) = self.origin.as_ref().filter(|_| self.dormancy.is_some())?;
+    /// How many rows are with the origin at most, while the arrangement is dormant.
+    pub fn n_rows_at_origin(&self) -> Option<usize> {
+        let (origin, _) = self.origin.as_ref().filter(|_| self.is_dormant())?;
         Some(origin.n_rows_max())
     }
 
-    /// Puts what readers may see as of `time` where they see it, be it without what came later.
+    /// Puts all updates up to `time` into runs, for a reader. Later updates may stay held.
     pub fn settle_until(&mut self, time: Time) {
-        match &self.dormancy {
-            Some(dormancy) if dormancy.is_empty && time <= dormancy.since => {}
-            Some(_) => self.asked |= self.wake(),
-            None if self.builder.min_time().is_some_and(|first| first <= time) => self.asked |= self.settle(),
-            None => {}
-        }
+        let brought = match self.state.dormancy() {
+            // Nothing was there as of `since`, and updates after `time` are not asked for.
+            Some(dormancy) if dormancy.is_empty && time <= dormancy.since => false,
+            Some(_) => self.wake(),
+            None => self.builder.min_time().is_some_and(|first| first <= time) && self.settle(),
+        };
+        self.note_read(brought);
     }
 
-    /// Whether all that was written at later times than `time` is in runs, or held.
+    /// Whether all updates after `time` are in runs or in the builder.
     pub fn has_rows_after(&self, time: Time) -> bool {
-        self.dormancy.as_ref().is_none_or(|dormancy| dormancy.since <= time)
+        self.state.dormancy().is_none_or(|dormancy| dormancy.since <= time)
     }
 
-    /// Has the rows come back from their origin, if they are there. Returns whether they were.
+    /// Sorts what the origin recalls, if the arrangement is dormant. Returns whether it was.
     pub fn wake(&mut self) -> bool {
-        let (Some(Dormancy { since, .. }), Some((origin, _))) = (self.dormancy.take(), &self.origin) else {
+        let (Some(&Dormancy { since, .. }), Some((origin, _))) = (self.state.dormancy(), &self.origin) else {
             return false;
         };
-        let layout = Rc::clone(self.spine.layout());
+        let layout = Arc::clone(self.spine.layout());
         let held = std::mem::replace(&mut self.builder, Builder::new(layout));
         for batch in origin.recall() {
             self.builder.push(batch.with_times(Times::Constant(since)));
         }
+        // The recall includes held updates after `since`: each is undone at `since`, and done again
+        // at its own time.
         for batch in held.batches() {
             let later = batch.after(since);
             if !later.is_empty() {
@@ -295,6 +358,7 @@ impl Shared {
             }
         }
         self.seal(true);
+        self.enter(State::Sorted(Readership::Unread));
         true
     }
 }

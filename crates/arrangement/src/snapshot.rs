@@ -1,33 +1,36 @@
 //! The contents of an arrangement at one time, whole or in portions.
 //!
-//! Law: the batches, together, are the collection at `at`: each row once, with its multiplicity; of a snapshot that is *loose* a row may be in several updates,
-//! of which none takes another back.
-//! Cost: one pass of merging for up to sixteen runs; a single run is only copied, or not even that, nor are the runs of a loose one that only add rows.
+//! Law: the batches, together, are the collection at `at`: each row once, with its multiplicity; of
+//! a snapshot that is *loose* a row may be in several updates, of which none takes another back.
+//! Cost: one pass of merging for up to sixteen runs; a single run is only copied, or not even that,
+//! nor are the runs of a loose one that only add rows.
 //!
-//! A [`Snapshot`] is cut by ranges of key hashes, so that whoever reads a large arrangement can let others work in between. What it reads
-//! is immutable: it may be resumed whenever, whatever happens to the arrangement. One key is never cut.
+//! A [`Snapshot`] is cut by ranges of key hashes, so that whoever reads a large arrangement can let
+//! others work in between. What it reads is immutable: it may be resumed whenever, whatever happens
+//! to the arrangement. One key is never cut.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, Time, Times};
 
-use crate::merge::Merge;
-use crate::run::Part;
+use crate::merge::RunMerge;
+use crate::run::SortedPart;
 use crate::spine::MERGED_RUNS_MAX;
 use crate::{Chunk, Layout, Run};
 
-/// Whole contents, consolidated over runs, as of time `at`: sorted batches whose times are all `at`.
+/// Whole contents, consolidated over runs, as of time `at`: sorted batches whose times are all
+/// `at`.
 ///
 /// The caller holds a `since` at or before `at`.
-pub fn snapshot(layout: &Layout, runs: &[Rc<Run>], at: Time) -> Vec<Batch> {
+pub fn snapshot(layout: &Layout, runs: &[Arc<Run>], at: Time) -> Vec<Batch> {
     Snapshot::new(layout, runs.to_vec(), at).next_portion(usize::MAX).unwrap_or_default()
 }
 
 /// The contents as of a time, portion by portion in the order of key hashes.
 #[derive(Debug)]
 pub struct Snapshot {
-    layout: Rc<Layout>,
-    runs: Vec<Rc<Run>>,
+    layout: Arc<Layout>,
+    runs: Vec<Arc<Run>>,
     at: Time,
     /// The key hash at which the next portion starts; `None` at the end.
     from: Option<u64>,
@@ -39,27 +42,28 @@ impl Snapshot {
     /// Starts to read the contents of `runs` at time `at`.
     ///
     /// The caller holds a `since` at or before `at` now, and need not hold it any longer.
-    pub fn new(layout: &Layout, runs: Vec<Rc<Run>>, at: Time) -> Snapshot {
-        Snapshot { layout: Rc::new(layout.clone()), runs, at, from: Some(0), as_is: false }
+    pub fn new(layout: &Layout, runs: Vec<Arc<Run>>, at: Time) -> Snapshot {
+        Snapshot { layout: Arc::new(layout.clone()), runs, at, from: Some(0), as_is: false }
     }
 
     /// The same for whoever sums updates anyway: a row may come in several.
-    pub fn loose(layout: &Layout, runs: Vec<Rc<Run>>, at: Time) -> Snapshot {
-        let adds = |chunk: &Rc<Chunk>| matches!(chunk.diffs(), Diffs::Constant(diff) if *diff > 0);
+    pub fn loose(layout: &Layout, runs: Vec<Arc<Run>>, at: Time) -> Snapshot {
+        let adds = |chunk: &Arc<Chunk>| matches!(chunk.diffs(), Diffs::Constant(diff) if *diff > 0);
         let as_is = runs.iter().flat_map(|run| run.chunks()).all(adds);
         Snapshot { as_is, ..Snapshot::new(layout, runs, at) }
     }
 
-    /// The next portion, of about `rows` updates: sorted batches whose times are all `at`, or none if all cancels. `None` at the end.
+    /// The next portion, of about `rows` updates: sorted batches whose times are all `at`, or none
+    /// if all cancels. `None` at the end.
     pub fn next_portion(&mut self, rows: usize) -> Option<Vec<Batch>> {
         let from = self.from?;
         let to = self.end_of_portion(from, rows);
-        let mut queue: Vec<Rc<Run>> = Vec::new();
+        let mut queue: Vec<Arc<Run>> = Vec::new();
         for run in &self.runs {
             for part in run.parts() {
                 let inside = between(run, part, from, to);
                 let chunks = inside.filter_map(|chunk| chunk.until(&self.layout, self.at)).collect();
-                queue.push(Rc::new(Run::new(Rc::clone(&self.layout), self.at, self.at, Time::MIN, chunks)));
+                queue.push(Arc::new(Run::new(Arc::clone(&self.layout), self.at, self.at, Time::MIN, chunks)));
             }
         }
         self.from = to;
@@ -79,16 +83,17 @@ impl Snapshot {
         self.from.is_none()
     }
 
-    /// The hash before which a portion of about `rows` rows ends that starts at `from`; `None` if there are not many more.
+    /// The hash before which a portion of about `rows` rows ends that starts at `from`; `None` if
+    /// there are not many more.
     fn end_of_portion(&self, from: u64, rows: usize) -> Option<u64> {
-        let mut parts: Vec<Ahead> =
-            self.runs.iter().flat_map(|run| run.parts()).map(|part| Ahead::new(part, from)).collect();
+        let mut parts: Vec<RowsAhead> =
+            self.runs.iter().flat_map(|run| run.parts()).map(|part| RowsAhead::new(part, from)).collect();
         let mut to = None;
         loop {
             // (Parts may lie anywhere: beside each other, where keys came in order.)
             let total: usize = parts.iter().map(|ahead| ahead.rows).sum();
             let largest = parts.iter().max_by_key(|ahead| ahead.rows)?;
-            if total <= rows + rows / 2 {
+            if total <= rows.saturating_add(rows / 2) {
                 return to;
             }
             let wanted = (largest.rows as u128 * rows as u128 / total as u128) as usize;
@@ -103,8 +108,8 @@ impl Snapshot {
 }
 
 /// The rows of a part from a hash on.
-struct Ahead<'a> {
-    part: &'a Part,
+struct RowsAhead<'a> {
+    part: &'a SortedPart,
     /// The first chunk, and the first row of it.
     chunk: usize,
     row: usize,
@@ -112,12 +117,12 @@ struct Ahead<'a> {
     rows: usize,
 }
 
-impl Ahead<'_> {
-    fn new(part: &Part, from: u64) -> Ahead<'_> {
+impl RowsAhead<'_> {
+    fn new(part: &SortedPart, from: u64) -> RowsAhead<'_> {
         let chunk = part.lasts.partition_point(|last| *last < from);
         let row = part.hashes.get(chunk).map_or(0, |hashes| hashes.view().gallop_up(0, from));
         let rows = part.hashes[chunk..].iter().map(|hashes| hashes.len()).sum::<usize>() - row;
-        Ahead { part, chunk, row, rows }
+        RowsAhead { part, chunk, row, rows }
     }
 
     /// Leaves the rows with hashes before `to`.
@@ -147,8 +152,14 @@ impl Ahead<'_> {
     }
 }
 
-/// The rows of a part with key hashes from `from` on and before `to`. Only chunks at the edges are looked into.
-fn between<'a>(run: &'a Run, part: &'a Part, from: u64, to: Option<u64>) -> impl Iterator<Item = Rc<Chunk>> + 'a {
+/// The rows of a part with key hashes from `from` on and before `to`. Only chunks at the edges are
+/// looked into.
+fn between<'a>(
+    run: &'a Run,
+    part: &'a SortedPart,
+    from: u64,
+    to: Option<u64>,
+) -> impl Iterator<Item = Arc<Chunk>> + 'a {
     let first = part.lasts.partition_point(|last| *last < from);
     let end = to.map_or(part.firsts.len(), |to| part.firsts.partition_point(|first| *first < to));
     (first..end.max(first)).filter_map(move |number| {
@@ -162,14 +173,14 @@ fn between<'a>(run: &'a Run, part: &'a Part, from: u64, to: Option<u64>) -> impl
 }
 
 /// Merges the smallest, several at once, until one is left.
-fn merge_all(mut queue: Vec<Rc<Run>>, at: Time) -> Option<Rc<Run>> {
+fn merge_all(mut queue: Vec<Arc<Run>>, at: Time) -> Option<Arc<Run>> {
     queue.sort_by_key(|run| std::cmp::Reverse(run.len()));
     while queue.len() > 1 {
         let smallest = queue.split_off(queue.len().saturating_sub(MERGED_RUNS_MAX));
-        queue.push(Rc::new(Merge::new(&smallest, at).finish()));
+        queue.push(Arc::new(RunMerge::new(&smallest, at).finish()));
     }
     let last = queue.pop()?;
-    Some(if is_settled(&last, at) { last } else { Rc::new(Merge::new(&[last], at).finish()) })
+    Some(if is_settled(&last, at) { last } else { Arc::new(RunMerge::new(&[last], at).finish()) })
 }
 
 /// All times are `at`, so that equal rows are summed already.

@@ -1,8 +1,10 @@
-//! Sorting rows by two words: by the hash first, by radix; then by the second word where hashes tie.
+//! Sorting rows by two words: by the hash first, by radix; then by the second word where hashes
+//! tie.
 //!
-//! Cost: O(rows) on hashes that come in order, or are uniform, also in a narrow range, as those of a block of a merge are; see `order::sort_zoomed`.
-//! Rows that tie are few, or come as a few sorted lists one after the other, which the standard sort notices; or they are many, then they
-//! are sorted by radix again.
+//! Cost: O(rows) on hashes that come in order, or are uniform, also in a narrow range, as those of
+//! a block of a merge are; see `order::sort_zoomed`. Rows that tie are few, or come as a few sorted
+//! lists one after the other, which the standard sort notices; or they are many, then they are
+//! sorted by radix again.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -15,7 +17,7 @@ mod network;
 
 /// A row and the two words that (nearly) decide its place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct HashEntry {
     /// Hash of the key.
     pub hash: u64,
     /// The value word.
@@ -46,7 +48,8 @@ pub(crate) enum Tie {
     Words,
 }
 
-/// The rows with these hashes, and these words (zero if there are none), in order of (hash, word, row).
+/// The rows with these hashes, and these words (zero if there are none), in order of (hash, word,
+/// row).
 pub(crate) fn sort_rows(hashes: &[u64], words: Option<&[u64]>) -> Sorted {
     if hashes.is_sorted() {
         let mut sorted = Sorted {
@@ -90,8 +93,8 @@ impl Sorted {
     }
 
     #[inline]
-    pub fn at(&self, at: usize) -> Entry {
-        Entry { hash: self.hashes[at], word: self.words[at], row: self.rows[at] }
+    pub fn at(&self, at: usize) -> HashEntry {
+        HashEntry { hash: self.hashes[at], word: self.words[at], row: self.rows[at] }
     }
 
     /// Positions of rows that tie with the one before.
@@ -112,8 +115,8 @@ impl Sorted {
     }
 
     /// Sorts some rows anew, stably.
-    pub fn sort_range(&mut self, range: Range<usize>, compare: impl Fn(&Entry, &Entry) -> Ordering) {
-        let mut entries: Vec<Entry> = range.clone().map(|at| self.at(at)).collect();
+    pub fn sort_range(&mut self, range: Range<usize>, compare: impl Fn(&HashEntry, &HashEntry) -> Ordering) {
+        let mut entries: Vec<HashEntry> = range.clone().map(|at| self.at(at)).collect();
         entries.sort_by(compare);
         for (at, entry) in range.zip(entries) {
             self.set(at, entry);
@@ -127,7 +130,7 @@ impl Sorted {
         self.rows.swap(a, b);
     }
 
-    fn set(&mut self, at: usize, entry: Entry) {
+    fn set(&mut self, at: usize, entry: HashEntry) {
         self.hashes[at] = entry.hash;
         self.words[at] = entry.word;
         self.rows[at] = entry.row;
@@ -135,13 +138,14 @@ impl Sorted {
 
     /// Puts some rows in an order of theirs.
     fn permute(&mut self, range: Range<usize>, order: &[u32]) {
-        let entries: Vec<Entry> = order.iter().map(|&at| self.at(range.start + at as usize)).collect();
+        let entries: Vec<HashEntry> = order.iter().map(|&at| self.at(range.start + at as usize)).collect();
         for (at, entry) in range.zip(entries) {
             self.set(at, entry);
         }
     }
 
-    /// Sorts neighbours whose hashes nearly tie (or do, if that `is_exact`), so far in order of rows.
+    /// Sorts neighbours whose hashes nearly tie (or do, if that `is_exact`), so far in order of
+    /// rows.
     fn sort_ties(&mut self, range: Range<usize>, ties: impl Fn(u64, u64) -> bool, is_exact: bool) {
         let starts = group_starts(&self.hashes[range.clone()], ties);
         if starts.len() == range.len() + 1 {
@@ -215,15 +219,16 @@ mod tests {
                 (0xFFFF << 48 | 0x3FF, 0),
             ] {
                 let hash = |row: u64| (row.wrapping_mul(0x9E37_79B9_7F4A_7C15) & mask) + offset;
-                let entries: Vec<Entry> =
-                    (0..n).map(|row| Entry { hash: hash(row), word: row % 3, row: row as u32 }).collect();
+                let entries: Vec<HashEntry> =
+                    (0..n).map(|row| HashEntry { hash: hash(row), word: row % 3, row: row as u32 }).collect();
                 let mut expected = entries.clone();
                 expected.sort_by_key(|entry| (entry.hash, entry.word, entry.row));
                 let hashes: Vec<u64> = entries.iter().map(|entry| entry.hash).collect();
                 let words: Vec<u64> = entries.iter().map(|entry| entry.word).collect();
                 let sorted = sort_rows(&hashes, Some(&words));
                 assert_eq!((0..sorted.len()).map(|at| sorted.at(at)).collect::<Vec<_>>(), expected);
-                let ties = |tie: fn(&Entry, &Entry) -> bool| expected.windows(2).any(|pair| tie(&pair[0], &pair[1]));
+                let ties =
+                    |tie: fn(&HashEntry, &HashEntry) -> bool| expected.windows(2).any(|pair| tie(&pair[0], &pair[1]));
                 assert_eq!(sorted.hashes_tie, ties(|a, b| a.hash == b.hash));
                 assert_eq!(sorted.words_tie, ties(|a, b| (a.hash, a.word) == (b.hash, b.word)));
             }

@@ -1,7 +1,8 @@
 //! The spine: the levels of a trace, and the schedule that merges them.
 //!
-//! Law: at every moment the runs of a spine follow each other without gaps up to `upper`, and together they accumulate, at
-//! every time from `since` on, to what was inserted. The schedule changes how many runs there are, never what they say.
+//! Law: at every moment the runs of a spine follow each other without gaps up to `upper`. Together they
+//! accumulate, at every time from `since` on, to the updates that were inserted. The schedule changes
+//! how many runs there are, never what they accumulate to.
 //!
 //! ```text
 //!   oldest                                            newest
@@ -9,52 +10,61 @@
 //!                        ^ fuel                              ^ insert
 //! ```
 //!
-//! Neighbours merge, all at once, when there are enough of them of which each is no larger than the newer ones together. So there are
-//! O(log rows) runs, and every row is merged O(log rows) times. How many are enough depends on what is asked: a key that is looked up pays for every run,
-//! a row that comes in for every merge. With four, 60 equal runs cost each row 2.1 merges (merging two at a time takes four); with sixteen, which are
-//! enough where next to nothing is looked up, one ([`Demand`]). No insertion pays for a large merge: it brings fuel in proportion to its
-//! rows, to *every* unfinished merge, enough to end well before its level is needed again.
+//! Neighbours merge, all at once, when there are enough of them of which each is no larger than the
+//! newer ones together. So there are O(log rows) runs, and every row is merged O(log rows) times. How
+//! many are enough follows the look-ups ([`Demand`]): a key that is looked up pays for every run, an
+//! inserted row for every merge. With four, 60 equal runs cost each row 2.1 merges (merging two at a
+//! time takes four). With sixteen, enough where next to nothing is looked up, they cost one. No
+//! insertion pays for a large merge: an insertion brings fuel in proportion to its rows to *every*
+//! unfinished merge, enough to end the merge well before its level is needed again.
 //!
-//! A very large run comes in parts. It is a merge from the start, which whoever inserted it goes on with, a little at a time ([`Spine::tidy`]): until then a
-//! look-up pays for every part. So it is with all runs once retractions of newer ones are a third of all updates: no insertion could pay for that.
+//! A very large run comes in parts, and is a merge from the start. The owner of the spine works on such
+//! a merge a little at a time ([`Spine::tidy`]); until its end a look-up pays for every part. All runs
+//! merge in the same way once retractions of newer runs are a third of all updates: no insertion could
+//! pay for that.
 //!
-//! The newest run waits for the next one while readers tell its times from those before: merged later, it needs no column of times.
+//! The newest run waits for the next one while readers tell its times from earlier ones: merged later,
+//! the run needs no column of times.
 //!
-//! Cost, per row: `insert` amortised O(log rows) rows of work, and never more than (fuel per row) x (unfinished merges); reading
-//! the list of runs O(1), or O(chunks) after a merge made a chunk. Memory: inputs of a merge are given back chunk by chunk.
+//! Cost, per row: `insert` is amortised O(log rows) rows of work, and never more than (fuel per row) x
+//! (unfinished merges). Reading the list of runs is O(1), or O(chunks) after a merge made a chunk.
+//! Memory: inputs of a merge are freed chunk by chunk.
 //!
-//! Times are advanced, and equal updates summed, only by merging: a spine into which nothing is inserted keeps what it has, until
-//! somebody offers fuel with [`Spine::exert`]. That merges what is unfinished, then neighbours up to eight times apart in size, then
-//! rewrites runs that distinguish times nobody can tell apart any more, then packs keys (see [`crate::Chunk`]), which what it merges has done already. So a trickle of insertions with an eager idler still costs
-//! at most some ten rows of work, per level, for each inserted row. What exertion began insertions go on with only once it is due for them too.
+//! Times are advanced, and equal updates summed, only by merging. A spine without insertions keeps its
+//! rows until [`Spine::exert`] brings fuel. Exertion continues unfinished merges; then merges neighbours
+//! up to eight times apart in size; then rewrites runs with times that no reader tells apart; then packs
+//! keys (see [`crate::Chunk`]). Merges by exertion pack keys on the way. A trickle of insertions with an
+//! eager idler costs at most some ten rows of work, per level, for each inserted row. Insertions
+//! continue a merge that exertion began only once the merge is due for them, too.
 //!
-//! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are slots of powers of two; here, levels
-//! are whatever sizes runs have, since consolidation may shrink a run by any factor.
+//! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are slots
+//! of powers of two; here, levels have the sizes of their runs, since consolidation may shrink a run by
+//! any factor.
 
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::Time;
 
-use crate::merge::Merge;
-use crate::window::newest_window;
+use crate::merge::RunMerge;
+use crate::merge_window::newest_window;
 use crate::{Layout, Run};
 
 /// The merging list of runs of one collection.
 #[derive(Debug)]
 pub struct Spine {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     effort: MergeEffort,
     /// Neighbouring intervals of time, oldest first.
-    levels: Vec<Level>,
+    levels: Vec<SpineLevel>,
     /// Times are complete before this one.
     upper: Time,
-    /// Nobody asks for times before this one.
+    /// No reader asks for times before this one.
     since: Time,
     demand: Demand,
     /// What readers see, oldest first; forgotten when it changes.
-    readable: OnceCell<Vec<Rc<Run>>>,
+    readable: OnceCell<Vec<Arc<Run>>>,
 }
 
 /// How much merging an insertion does.
@@ -77,19 +87,22 @@ pub struct SpineStats {
 
 /// What any insertion brings to a merge: some ten microseconds of work.
 const FUEL_MIN: usize = 512;
-/// Neighbours that insertions merge: so many at least where keys are looked up as often as rows come in,
+/// Least number of neighbours that insertions merge, where keys are looked up as often as rows come
+/// in.
 const DUE_RUNS_MIN: usize = 4;
-/// and so many where that is seldom.
+/// Least number of neighbours that insertions merge, where keys are looked up seldom.
 const DUE_RUNS_SELDOM: usize = 8;
-/// All runs are merged when retractions of newer ones are such a part of all updates: where rows are replaced, as many as are left.
+/// All runs are merged when retractions of newer ones are such a part of all updates: where rows
+/// are replaced, as many as are left.
 const LITTER_PART: usize = 3;
 /// Fewer retractions are no reason: they lie around for the usual merges.
 const LITTER_ROWS_MIN: usize = 1 << 18;
 /// With fewer rows in all, memory is no reason to merge.
 const SHRUNK_ROWS_MIN: usize = 1 << 12;
-/// Each is at most so many times as large as the newer ones together.
+/// A merged run is at most this many times as large as the newer runs of its window together.
 const DUE_RATIO: usize = 1;
-/// Neighbours that exertion merges: two at least, each less than so many times as large as the newer ones together.
+/// Neighbours that exertion merges: two at least, each less than so many times as large as the
+/// newer ones together.
 const IDLE_RATIO: usize = 8;
 /// Of fewer rows keys are not packed, unless runs are merged.
 const LOOSE_ROWS_MIN: usize = 1 << 12;
@@ -97,29 +110,30 @@ const LOOSE_ROWS_MIN: usize = 1 << 12;
 pub(crate) const MERGED_RUNS_MAX: usize = 16;
 
 #[derive(Debug)]
-enum Level {
-    Settled(Rc<Run>),
+enum SpineLevel {
+    Settled(Arc<Run>),
     /// An unfinished merge, and whether exertion began it.
-    Merging(Box<Merge>, Cause),
+    Merging(Box<RunMerge>, MergeCause),
 }
 
-impl Level {
+impl SpineLevel {
     /// Rows of the run, or of the inputs of the merge.
     fn rows(&self) -> usize {
         match self {
-            Level::Settled(run) => run.len(),
-            Level::Merging(merge, _) => merge.rows(),
+            SpineLevel::Settled(run) => run.len(),
+            SpineLevel::Merging(merge, _) => merge.rows(),
         }
     }
 }
 
-/// Who pays for a merge.
+/// Whose fuel a merge uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Cause {
+enum MergeCause {
     Insertion,
-    /// A run came in parts. Whoever owns the spine goes on with it: see [`Spine::tidy`].
+    /// A run came in parts. The owner of the spine works on the merge: see [`Spine::tidy`].
     Sealing,
-    /// Newer runs take much of older ones back; likewise.
+    /// Newer runs retract much of older ones. The owner of the spine works on the merge, as for
+    /// `Sealing`.
     Litter,
     Exertion,
 }
@@ -145,9 +159,10 @@ impl Demand {
         self.shrinks = to < from / 4 * 3;
     }
 
-    /// Runs of about the same size that are worth merging. Where `c` is the cost of a look-up in a run, half that of a row merged, and there are `l` look-ups for each
-    /// row, that is the `n` with the least `(2 + l (n - 1) / 2) / ln n`.
-    /// But where merging gives back memory worth it, of a spine of so many rows, it is worth more.
+    /// Runs of about the same size that are worth merging. Where `c` is the cost of a look-up in a
+    /// run, half that of a row merged, and there are `l` look-ups for each row, that is the `n`
+    /// with the least `(2 + l (n - 1) / 2) / ln n`. But where merging gives back memory worth it,
+    /// of a spine of so many rows, it is worth more.
     fn due_runs(&self, rows: usize) -> usize {
         let lookups = self.lookups.get();
         match self.inserted {
@@ -160,13 +175,15 @@ impl Demand {
 }
 
 impl MergeEffort {
-    /// Rows of work, for every unfinished merge, that so many inserted rows pay for. Work in smaller pieces would cost more to take up than to do.
+    /// Rows of work, for every unfinished merge, that so many inserted rows pay for. Work in
+    /// smaller pieces would cost more to take up than to do.
     fn fuel_for(self, rows: usize) -> isize {
         let least = if self.fuel_per_row == 0 { 0 } else { FUEL_MIN };
         isize::try_from(rows.saturating_mul(self.fuel_per_row).max(least)).unwrap_or(isize::MAX)
     }
 
-    /// Every merge is done by the insertion that starts it, and keys are packed: fewest runs and bytes, longest pauses.
+    /// Every merge is done by the insertion that starts it, and keys are packed: fewest runs and
+    /// bytes, longest pauses.
     pub const EAGER: MergeEffort = MergeEffort { fuel_per_row: usize::MAX };
     /// Nothing is merged but by [`Spine::exert`]: no pauses, runs without bound.
     pub const LAZY: MergeEffort = MergeEffort { fuel_per_row: 0 };
@@ -181,7 +198,7 @@ impl Default for MergeEffort {
 
 impl Spine {
     /// A spine without updates, complete before no time.
-    pub fn new(layout: Rc<Layout>, effort: MergeEffort) -> Spine {
+    pub fn new(layout: Arc<Layout>, effort: MergeEffort) -> Spine {
         Spine {
             layout,
             effort,
@@ -194,7 +211,7 @@ impl Spine {
     }
 
     /// The layout of the rows.
-    pub fn layout(&self) -> &Rc<Layout> {
+    pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
@@ -220,10 +237,11 @@ impl Spine {
 
     /// Lets go of all updates: complete before no time, as if new.
     pub(crate) fn forget(&mut self) {
-        *self = Spine { since: self.since, ..Spine::new(Rc::clone(&self.layout), self.effort) };
+        *self = Spine { since: self.since, ..Spine::new(Arc::clone(&self.layout), self.effort) };
     }
 
-    /// Promises that nobody will ask for times before `since`. A time before an earlier promise changes nothing.
+    /// Promises that nobody will ask for times before `since`. A time before an earlier promise
+    /// changes nothing.
     pub fn set_since(&mut self, since: Time) {
         self.since = self.since.max(since);
     }
@@ -246,7 +264,7 @@ impl Spine {
     ///
     /// # Panics
     /// If the run does not start at `upper`, or has another layout.
-    pub fn insert(&mut self, run: Rc<Run>) {
+    pub fn insert(&mut self, run: Arc<Run>) {
         assert_eq!(run.lower(), self.upper, "runs follow each other without gaps");
         assert_eq!(run.layout(), &self.layout, "all runs of a spine have one layout");
         self.upper = run.upper();
@@ -256,35 +274,38 @@ impl Spine {
         self.demand.insert(run.len());
         let fuel = self.effort.fuel_for(run.len());
         self.levels.push(match run.parts().len() {
-            0 | 1 => Level::Settled(run),
-            _ => Level::Merging(Box::new(Merge::of_parts(&run, self.since)), Cause::Sealing),
+            0 | 1 => SpineLevel::Settled(run),
+            _ => SpineLevel::Merging(Box::new(RunMerge::of_parts(&run, self.since)), MergeCause::Sealing),
         });
         self.readable.take();
         self.feed_merges(fuel);
     }
 
-    /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is more to do.
+    /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is
+    /// more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
         while *fuel > 0 {
-            let unfinished = self.levels.iter().rposition(|level| matches!(level, Level::Merging(..)));
+            let unfinished = self.levels.iter().rposition(|level| matches!(level, SpineLevel::Merging(..)));
             match unfinished.or_else(|| self.start_idle()) {
                 Some(at) => self.work(at, fuel),
                 None => return false,
             }
         }
-        let is_unfinished = |level: &Level| matches!(level, Level::Merging(..));
+        let is_unfinished = |level: &SpineLevel| matches!(level, SpineLevel::Merging(..));
         self.levels.iter().any(is_unfinished)
             || self.find_idle().is_some()
             || self.find_history().is_some()
             || self.find_loose().is_some()
     }
 
-    /// Merges runs that came in parts, and what newer runs take back of older ones, using up `fuel` rows of work at most. Returns whether there is more to do.
+    /// Merges runs that came in parts, and what newer runs take back of older ones, using up `fuel`
+    /// rows of work at most. Returns whether there is more to do.
     pub fn tidy(&mut self, fuel: &mut isize) -> bool {
         if let Some(runs) = self.find_litter() {
-            self.start(runs, Cause::Litter);
+            self.start(runs, MergeCause::Litter);
         }
-        let is_untidy = |level: &Level| matches!(level, Level::Merging(_, Cause::Sealing | Cause::Litter));
+        let is_untidy =
+            |level: &SpineLevel| matches!(level, SpineLevel::Merging(_, MergeCause::Sealing | MergeCause::Litter));
         while let Some(at) = self.levels.iter().position(is_untidy) {
             if *fuel <= 0 {
                 return true;
@@ -294,8 +315,9 @@ impl Spine {
         false
     }
 
-    /// What can be read now, oldest first. A merge that is not finished is one run of several parts.
-    pub fn runs(&self) -> Vec<Rc<Run>> {
+    /// What can be read now, oldest first. A merge that is not finished is one run of several
+    /// parts.
+    pub fn runs(&self) -> Vec<Arc<Run>> {
         self.readable().to_vec()
     }
 
@@ -311,13 +333,13 @@ impl Spine {
 
     /// Rows of all runs, or of what is being merged to them. O(runs).
     pub(crate) fn rows(&self) -> usize {
-        self.levels.iter().map(Level::rows).sum()
+        self.levels.iter().map(SpineLevel::rows).sum()
     }
 
-    fn readable(&self) -> &[Rc<Run>] {
-        let view = |level: &Level| match level {
-            Level::Settled(run) => Rc::clone(run),
-            Level::Merging(merge, _) => merge.view(),
+    fn readable(&self) -> &[Arc<Run>] {
+        let view = |level: &SpineLevel| match level {
+            SpineLevel::Settled(run) => Arc::clone(run),
+            SpineLevel::Merging(merge, _) => merge.view(),
         };
         self.readable.get_or_init(|| self.levels.iter().map(view).collect())
     }
@@ -328,10 +350,10 @@ impl Spine {
         for at in (0..self.levels.len()).rev() {
             let rows = self.levels[at].rows();
             let waits = match self.levels[at] {
-                Level::Merging(_, Cause::Exertion) => rows > DUE_RATIO * newer,
-                Level::Merging(_, Cause::Sealing | Cause::Litter) => self.effort != MergeEffort::EAGER,
-                Level::Merging(_, Cause::Insertion) => false,
-                Level::Settled(_) => true,
+                SpineLevel::Merging(_, MergeCause::Exertion) => rows > DUE_RATIO * newer,
+                SpineLevel::Merging(_, MergeCause::Sealing | MergeCause::Litter) => self.effort != MergeEffort::EAGER,
+                SpineLevel::Merging(_, MergeCause::Insertion) => false,
+                SpineLevel::Settled(_) => true,
             };
             if !waits {
                 self.work(at, &mut fuel.clone());
@@ -341,7 +363,7 @@ impl Spine {
         while let Some((runs, cause)) = self.find_due() {
             let at = runs.start;
             self.start(runs, cause);
-            if cause == Cause::Insertion || self.effort == MergeEffort::EAGER {
+            if cause == MergeCause::Insertion || self.effort == MergeEffort::EAGER {
                 self.work(at, &mut fuel.clone());
             }
         }
@@ -349,15 +371,15 @@ impl Spine {
 
     /// Works on a merge; a finished one becomes a run, or nothing when everything cancelled.
     fn work(&mut self, at: usize, fuel: &mut isize) {
-        let Level::Merging(merge, _) = &mut self.levels[at] else { return };
+        let SpineLevel::Merging(merge, _) = &mut self.levels[at] else { return };
         let progress = merge.progress();
         if merge.work(fuel) {
-            let Level::Merging(merge, _) = self.levels.remove(at) else { unreachable!("it was a merge") };
+            let SpineLevel::Merging(merge, _) = self.levels.remove(at) else { unreachable!("it was a merge") };
             let rows = merge.rows();
             let run = merge.into_run();
             self.demand.merged(rows, run.len());
             if !run.is_empty() {
-                self.levels.insert(at, Level::Settled(Rc::new(run)));
+                self.levels.insert(at, SpineLevel::Settled(Arc::new(run)));
             }
             self.readable.take();
         } else if merge.progress() != progress {
@@ -366,8 +388,10 @@ impl Spine {
     }
 
     /// The runs that may be merged: the newest waits while its times may be asked for.
-    fn mergeable(&self) -> &[Level] {
-        let waits = |level: &Level| matches!(level, Level::Settled(run) if run.time_max() > self.since);
+    fn mergeable(&self) -> &[SpineLevel] {
+        // The newest run keeps times that readers tell apart: merged later, the run needs no column
+        // of times.
+        let waits = |level: &SpineLevel| matches!(level, SpineLevel::Settled(run) if run.time_max() > self.since);
         &self.levels[..self.levels.len() - usize::from(self.levels.last().is_some_and(waits))]
     }
 
@@ -378,20 +402,21 @@ impl Spine {
     }
 
     /// What an insertion merges, or begins to.
-    fn find_due(&self) -> Option<(Range<usize>, Cause)> {
+    fn find_due(&self) -> Option<(Range<usize>, MergeCause)> {
         if let Some(runs) = self.find_litter() {
-            return Some((runs, Cause::Litter));
+            return Some((runs, MergeCause::Litter));
         }
         let due = neighbours(self.mergeable(), self.demand.due_runs(self.rows()), DUE_RATIO);
-        Some((due?, Cause::Insertion))
+        Some((due?, MergeCause::Insertion))
     }
 
-    /// Whether merging all of some levels is likely to give back much: newer runs take rows of older ones back. Each retraction so pays for a few rows of merging.
-    fn is_littered(&self, levels: &[Level]) -> bool {
-        let Some((Level::Settled(oldest), newer)) = levels.split_first() else { return false };
+    /// Whether merging all of some levels is likely to give back much: newer runs take rows of
+    /// older ones back. Each retraction so pays for a few rows of merging.
+    fn is_littered(&self, levels: &[SpineLevel]) -> bool {
+        let Some((SpineLevel::Settled(oldest), newer)) = levels.split_first() else { return false };
         let (mut rows, mut retractions) = (oldest.len(), 0);
         for level in newer {
-            let Level::Settled(run) = level else { return false };
+            let SpineLevel::Settled(run) = level else { return false };
             rows += run.len();
             retractions += if run.time_max() <= self.since { run.retractions() } else { 0 };
         }
@@ -407,48 +432,48 @@ impl Spine {
     fn find_history(&self) -> Option<usize> {
         let is_past =
             |run: &Run| run.time_max() > run.since() && run.time_max() <= self.since && run.time_min() < run.time_max();
-        self.levels.iter().position(|level| matches!(level, Level::Settled(run) if is_past(run)))
+        self.levels.iter().position(|level| matches!(level, SpineLevel::Settled(run) if is_past(run)))
     }
 
     /// A run of which keys may be packed, which may give back memory.
     fn find_loose(&self) -> Option<usize> {
         let is_loose = |run: &Run| run.len() >= LOOSE_ROWS_MIN && run.is_loose();
-        self.levels.iter().position(|level| matches!(level, Level::Settled(run) if is_loose(run)))
+        self.levels.iter().position(|level| matches!(level, SpineLevel::Settled(run) if is_loose(run)))
     }
 
     /// Starts what no insertion would start.
     fn start_idle(&mut self) -> Option<usize> {
         if let Some(runs) = self.find_idle() {
             let at = runs.start;
-            self.start(runs, Cause::Exertion);
+            self.start(runs, MergeCause::Exertion);
             return Some(at);
         }
         let at = self.find_history().or_else(|| self.find_loose())?;
-        self.start(at..at + 1, Cause::Exertion);
+        self.start(at..at + 1, MergeCause::Exertion);
         Some(at)
     }
 
     /// Replaces runs by their merge.
-    fn start(&mut self, runs: Range<usize>, cause: Cause) {
-        let settled = |level: &Level| match level {
-            Level::Settled(run) => Rc::clone(run),
-            Level::Merging(..) => unreachable!("only settled runs are merged"),
+    fn start(&mut self, runs: Range<usize>, cause: MergeCause) {
+        let settled = |level: &SpineLevel| match level {
+            SpineLevel::Settled(run) => Arc::clone(run),
+            SpineLevel::Merging(..) => unreachable!("only settled runs are merged"),
         };
-        let merged: Vec<Rc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
-        let merge = Merge::new(&merged, self.since);
-        let packs = cause == Cause::Exertion || self.effort == MergeEffort::EAGER;
+        let merged: Vec<Arc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
+        let merge = RunMerge::new(&merged, self.since);
+        let packs = cause == MergeCause::Exertion || self.effort == MergeEffort::EAGER;
         let merge = if packs { merge.packing() } else { merge };
-        self.levels.splice(runs, [Level::Merging(Box::new(merge), cause)]);
+        self.levels.splice(runs, [SpineLevel::Merging(Box::new(merge), cause)]);
         self.readable.take();
     }
 }
 
-/// The newest neighbours, none being merged, that are `runs` at least, of which each is at most `ratio` times as large as the newer ones
-/// together.
-fn neighbours(levels: &[Level], runs: usize, ratio: usize) -> Option<Range<usize>> {
+/// The newest neighbours, none being merged, that are `runs` at least, of which each is at most
+/// `ratio` times as large as the newer ones together.
+fn neighbours(levels: &[SpineLevel], runs: usize, ratio: usize) -> Option<Range<usize>> {
     let rows = |at: usize| match &levels[at] {
-        Level::Settled(run) => Some(run.len()),
-        Level::Merging(..) => None,
+        SpineLevel::Settled(run) => Some(run.len()),
+        SpineLevel::Merging(..) => None,
     };
     newest_window(levels.len(), rows, runs, ratio)
 }

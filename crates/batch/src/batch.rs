@@ -1,13 +1,15 @@
 //! A batch: immutable columnar updates, cheap to clone.
 //!
-//! Law: a batch *means* its updates: row `i` at `times.get(i)` with `diffs.get(i)`, for every row that is present, and the opposite
-//! update at the end of its lifetime if it has one. A row whose `until` lies before its time is an *end edge*: the end, at `time`, of
-//! a row that began at `until` without an end, so it means the opposite update at `time` (Trill 2.2: sync-time and other-time). A row that
-//! ends when it begins means nothing. Every method says what it does to that meaning; which physical form it picks (constants, absence
-//! bitmap, shared buffers) is free.
+//! Law: a batch *means* its updates: row `i` at `times.get(i)` with `diffs.get(i)`, for every row
+//! that is present, and the opposite update at the end of its lifetime if it has one. A row whose
+//! `until` lies before its time is an *end edge*: the end, at `time`, of a row that began at
+//! `until` without an end, so it means the opposite update at `time` (Trill 2.2: sync-time and
+//! other-time). A row that ends when it begins means nothing. Every method says what it does to
+//! that meaning; which physical form it picks (constants, absence bitmap, shared buffers) is free.
 //!
-//! Cost: `clone`, `slice`, `project` and the `with_` methods move pointers only (`with_key` hashes unless the batch is already keyed so).
-//! `take`, `filter`, `compact`, `concat` copy the rows they keep, column by column.
+//! Cost: `clone`, `slice`, `project` and the `with_` methods move pointers only (`with_key` hashes
+//! unless the batch is already keyed so). `take`, `filter`, `compact`, `concat` copy the rows they
+//! keep, column by column.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
@@ -50,7 +52,8 @@ impl Default for Batch {
 impl Batch {
     /// A batch of these columns, all rows present, without lifetimes and unkeyed.
     ///
-    /// The number of rows is that of the first column; without columns, that of `times` or `diffs`, and 0 if both are constant.
+    /// The number of rows is that of the first column; without columns, that of `times` or `diffs`,
+    /// and 0 if both are constant.
     ///
     /// # Panics
     /// If columns, times and diffs differ in length.
@@ -135,7 +138,8 @@ impl Batch {
         self.key.as_ref()
     }
 
-    /// Keyed by these columns. Hashes every row unless the batch is already keyed by exactly these columns in this order.
+    /// Keyed by these columns. Hashes every row unless the batch is already keyed by exactly these
+    /// columns in this order.
     ///
     /// # Panics
     /// If there is no such column.
@@ -212,7 +216,8 @@ impl Batch {
         Batch { columns, key: None, ..self }
     }
 
-    /// The payload reduced to `columns`, in that order; repeats are fine. The key stays if all its columns do.
+    /// The payload reduced to `columns`, in that order; repeats are fine. The key stays if all its
+    /// columns do.
     ///
     /// # Panics
     /// If there is no such column.
@@ -234,8 +239,9 @@ impl Batch {
         }
     }
 
-    /// The same updates without absent rows and lifetimes: +1 at `time`, -1 at `until` when that is before [`END`]; -1 at `time` for
-    /// an end edge. Rows whose lifetime is empty cancel and are left out. No work when there is nothing to write out.
+    /// The same updates without absent rows and lifetimes: +1 at `time`, -1 at `until` when that is
+    /// before [`END`]; -1 at `time` for an end edge. Rows whose lifetime is empty cancel and are
+    /// left out. No work when there is nothing to write out.
     pub fn flatten(self) -> Batch {
         let batch = self.compact();
         if matches!(batch.until, Until::Forever) {
@@ -306,7 +312,8 @@ impl Batch {
         }
     }
 
-    /// All rows of all batches, in turn; `None` for no batches. Keyed when all (non-empty) batches are keyed alike.
+    /// All rows of all batches, in turn; `None` for no batches. Keyed when all (non-empty) batches
+    /// are keyed alike.
     ///
     /// # Panics
     /// If column types differ, empty batches aside.

@@ -1,7 +1,8 @@
 //! A column seen as one of few physical shapes, whatever its logical type.
 //!
-//! Dates, times, timestamps and durations are integers here, text is bytes. Kernels match on a [`Cells`] once per column and loop over the
-//! slices inside; which slots are null is [`Array::logical_nulls`]' business.
+//! Dates, times, timestamps and durations are integers here, text is bytes. Kernels match on a
+//! [`Cells`] once per column and loop over the slices inside; which slots are null is
+//! [`Array::logical_nulls`]' business.
 
 use arrow::array::types::*;
 use arrow::array::{
@@ -51,7 +52,8 @@ pub(crate) struct Bytes<'a, O> {
     data: &'a [u8],
 }
 
-/// Variable-length bytes behind 16-byte views: length, then either 12 bytes inline or prefix, buffer and offset.
+/// Variable-length bytes behind 16-byte views: length, then either 12 bytes inline or prefix,
+/// buffer and offset.
 #[derive(Clone, Copy)]
 pub(crate) struct Views<'a> {
     pub views: &'a [u128],
@@ -121,7 +123,8 @@ impl Fixed<'_> {
 }
 
 impl Views<'_> {
-    /// Order of row `i` here against row `j` there, by bytes; the first four decide without leaving the view, and so does equality of short ones.
+    /// Order of row `i` here against row `j` there, by bytes; the first four decide without leaving
+    /// the view, and so does equality of short ones.
     #[inline]
     pub fn compare(&self, i: usize, other: Views<'_>, j: usize) -> Ordering {
         let (left, right) = (self.views[i], other.views[j]);
@@ -233,7 +236,8 @@ pub(crate) fn nulls(array: &dyn Array) -> Option<NullBuffer> {
     array.logical_nulls().filter(|nulls| nulls.null_count() > 0)
 }
 
-/// Whether a column's values are 64-bit integers in disguise. (Those of narrow decimals are, but hash as wide ones do.)
+/// Whether a column's values are 64-bit integers in disguise. (Those of narrow decimals are, but
+/// hash as wide ones do.)
 pub(crate) fn is_integer_like(data_type: &DataType) -> bool {
     use DataType as D;
     data_type.is_integer()

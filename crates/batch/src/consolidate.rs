@@ -1,9 +1,11 @@
 //! Summing equal updates and dropping those that cancel.
 //!
-//! Law: the result means what the input means, has no two equal rows at one time, and no zero diff. It is the smallest batch of
-//! plain updates with that meaning: absent rows are gone and lifetimes are written out.
+//! Law: the result means what the input means, has no two equal rows at one time, and no zero diff.
+//! It is the smallest batch of plain updates with that meaning: absent rows are gone and lifetimes
+//! are written out.
 //!
-//! Equal updates are brought together by sorting on (row hash, time), never on the columns themselves:
+//! Equal updates are brought together by sorting on (row hash, time), never on the columns
+//! themselves:
 //!
 //! ```text
 //!   rows    hash  time  diff          sorted             repeats        summed
@@ -13,11 +15,13 @@
 //!   ant      70     1    +1           ant  70  2  -1                    ant  2  -1
 //! ```
 //!
-//! Two rows with one hash may still differ; neighbours in the sorted order are therefore compared on the columns, all at once. Only
-//! where they do differ is their little run sorted by value. A collision costs time, never an answer.
+//! Two rows with one hash may still differ; neighbours in the sorted order are therefore compared
+//! on the columns, all at once. Only where they do differ is their little run sorted by value. A
+//! collision costs time, never an answer.
 //!
-//! Cost: one hash, one radix sort, one comparison of the neighbours with equal hashes, and one gather: about 9 ns per row
-//! of one integer column on uniform hashes (examples/kernels.rs). Sums wrap.
+//! Cost: one hash, one radix sort, one comparison of the neighbours with equal hashes, and one
+//! gather: about 9 ns per row of one integer column on uniform hashes (examples/kernels.rs). Sums
+//! wrap.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -28,8 +32,8 @@ use crate::{Batch, Diff, Diffs, Times, equal, hash};
 /// So few rows of a time are compared with each other; hashing more is cheaper.
 const COMPARED_ROWS_MAX: usize = 16;
 
-/// Sums the diffs of equal (row, time) and drops zeros. The result is ordered by (row hash, time); among equal updates the
-/// first stands for all. A key stays.
+/// Sums the diffs of equal (row, time) and drops zeros. The result is ordered by (row hash, time);
+/// among equal updates the first stands for all. A key stays.
 ///
 /// ```
 /// use anabranch_batch::{Batch, Diffs, Times, consolidate::consolidate};
@@ -50,8 +54,9 @@ pub fn consolidate(batch: Batch) -> Batch {
     batch.take(&kept).with_diffs(Diffs::Column(diffs.into()).simplify())
 }
 
-/// As [`consolidate`], but ordered by time; of one time what is taken back comes first, and each part is ordered by the columns, ascending. O(rows) where
-/// times come in order and each has few rows: what changes from one row to another is not even copied.
+/// As [`consolidate`], but ordered by time; of one time what is taken back comes first, and each
+/// part is ordered by the columns, ascending. O(rows) where times come in order and each has few
+/// rows: what changes from one row to another is not even copied.
 pub fn consolidate_in_time_order(batch: Batch) -> Batch {
     let batch = batch.flatten();
     let mut rows: Vec<u32> = match batch.times() {
@@ -80,8 +85,8 @@ pub fn consolidate_in_time_order(batch: Batch) -> Batch {
     if is_as_it_was { batch } else { batch.take(&kept).with_diffs(Diffs::Column(sums.into()).simplify()) }
 }
 
-/// Appends the few rows of one time with the sums of their diffs, in order and without those that cancel. Mostly they are one row, or two: what it was and
-/// what it is.
+/// Appends the few rows of one time with the sums of their diffs, in order and without those that
+/// cancel. Mostly they are one row, or two: what it was and what it is.
 fn sum_compared(rows: &mut [u32], diffs: &Diffs, order: impl Fn(u32, u32) -> Ordering, kept: &mut Vec<(u32, Diff)>) {
     let start = kept.len();
     let diff = |row: u32| diffs.get(row as usize);
@@ -134,8 +139,8 @@ fn sort_ties_by_time(rows: &mut [u32], hashes: &[u64], times: &Times) {
     }
 }
 
-/// For each position in `rows`, whether the update there equals the one before it. Reorders rows of equal hash and time
-/// if that is what it takes to make equal rows neighbours.
+/// For each position in `rows`, whether the update there equals the one before it. Reorders rows of
+/// equal hash and time if that is what it takes to make equal rows neighbours.
 fn find_repeats(rows: &mut [u32], hashes: &[u64], batch: &Batch) -> Vec<bool> {
     let ties = find_ties(rows, hashes, batch.times());
     let mut equal = ties_equal(&ties, rows, batch);

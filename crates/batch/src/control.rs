@@ -1,7 +1,9 @@
-//! Control columns of a batch: when each row changes, by how much, for how long, and under which key.
+//! Control columns of a batch: when each row changes, by how much, for how long, and under which
+//! key.
 //!
-//! Law: a control column that says the same for every row is one constant, and costs nothing. `get(i)` is the meaning;
-//! the physical form never shows in results. Slices share memory with their origin.
+//! Law: a control column that says the same for every row is one constant, and costs nothing.
+//! `get(i)` is the meaning; the physical form never shows in results. Slices share memory with
+//! their origin.
 
 use arrow::array::{Array, BooleanArray};
 use arrow::buffer::ScalarBuffer;
@@ -13,7 +15,8 @@ pub type Time = i64;
 /// Signed multiplicity of a row.
 pub type Diff = i64;
 
-/// No update has this time: a lifetime up to `END` never ends, and an upper of `END` is complete for ever.
+/// No update has this time: a lifetime up to `END` never ends, and an upper of `END` is complete
+/// for ever.
 pub const END: Time = i64::MAX;
 
 /// The time of each row.
@@ -34,7 +37,8 @@ pub enum Diffs {
     Column(ScalarBuffer<i64>),
 }
 
-/// The end of each row's lifetime `[time, until)`. An end before the time makes the row an end edge: it ends, at `time`, what began at `until`.
+/// The end of each row's lifetime `[time, until)`. An end before the time makes the row an end
+/// edge: it ends, at `time`, what began at `until`.
 #[derive(Clone, Debug)]
 pub enum Until {
     /// Rows are plain updates; nothing ends.
@@ -88,7 +92,8 @@ impl Times {
         }
     }
 
-    /// The earliest and the latest time, in one look at times in order; ([`END`], `Time::MIN`) for an empty column.
+    /// The earliest and the latest time, in one look at times in order; ([`END`], `Time::MIN`) for
+    /// an empty column.
     pub fn range(&self) -> (Time, Time) {
         match self {
             Times::Constant(time) => (*time, *time),

@@ -1,10 +1,12 @@
 //! Equality of rows across two sets of columns.
 //!
-//! Law: `rows_equal` is the equality of the crate's page: NULL equals NULL, -0.0 equals 0.0, NaN equals NaN, text by bytes; intervals
-//! field by field. It implies equal hashes. Two columns compare when they have the same type; integers of several widths, and text in
-//! several forms, are brought to one form first.
+//! Law: `rows_equal` is the equality of the crate's page: NULL equals NULL, -0.0 equals 0.0, NaN
+//! equals NaN, text by bytes; intervals field by field. It implies equal hashes. Two columns
+//! compare when they have the same type; integers of several widths, and text in several forms, are
+//! brought to one form first.
 //!
-//! Cost: one dispatch per column; about 1 ns per pair and integer column, 2 ns per pair of short strings.
+//! Cost: one dispatch per column; about 1 ns per pair and integer column, 2 ns per pair of short
+//! strings.
 
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow::buffer::NullBuffer;
@@ -12,10 +14,12 @@ use arrow::buffer::NullBuffer;
 use crate::cells::{ByteCells, Cells, F16, INLINE_BYTES_MAX, Views, cells, nulls};
 use crate::types;
 
-/// One entry per pair: whether row `left_rows[i]` of `left` equals row `right_rows[i]` of `right`, on all columns. Without columns, all rows are equal.
+/// One entry per pair: whether row `left_rows[i]` of `left` equals row `right_rows[i]` of `right`,
+/// on all columns. Without columns, all rows are equal.
 ///
 /// # Panics
-/// If the sides differ in number of columns or rows listed, if column types cannot be compared, or if a row is out of bounds.
+/// If the sides differ in number of columns or rows listed, if column types cannot be compared, or
+/// if a row is out of bounds.
 pub fn rows_equal(left: &[ArrayRef], left_rows: &[u32], right: &[ArrayRef], right_rows: &[u32]) -> Vec<bool> {
     assert_eq!(left.len(), right.len(), "rows are compared on as many columns");
     assert_eq!(left_rows.len(), right_rows.len(), "rows are compared in pairs");
@@ -27,8 +31,8 @@ pub fn rows_equal(left: &[ArrayRef], left_rows: &[u32], right: &[ArrayRef], righ
     equal
 }
 
-/// Whether each row `i` surely equals row `firsts[of_row[i]]`: false also where that takes a closer look (NULLs, long texts, nested columns).
-/// Copies nothing; about 1 ns a row and column.
+/// Whether each row `i` surely equals row `firsts[of_row[i]]`: false also where that takes a closer
+/// look (NULLs, long texts, nested columns). Copies nothing; about 1 ns a row and column.
 ///
 /// # Panics
 /// If a row is out of bounds.
@@ -117,7 +121,8 @@ struct Nulls {
 }
 
 impl Nulls {
-    /// Clears `equal` where one cell is null and the other is not, or both are not and `same(left row, right row)` is false.
+    /// Clears `equal` where one cell is null and the other is not, or both are not and `same(left
+    /// row, right row)` is false.
     #[inline]
     fn each(&self, pairs: Pairs, equal: &mut [bool], same: impl Fn(usize, usize) -> bool) {
         self.each_pair(pairs, equal, |_, i, j| same(i, j));
@@ -159,7 +164,8 @@ fn views_equal(left: Views, i: usize, right: Views, j: usize) -> bool {
     left.bytes(i) == right.bytes(j)
 }
 
-/// Lists are equal when they are as long and equal element by element: one comparison of all elements of all candidate pairs.
+/// Lists are equal when they are as long and equal element by element: one comparison of all
+/// elements of all candidate pairs.
 fn and_lists_equal<O: OffsetSizeTrait>(
     (left_offsets, left): (&[O], &ArrayRef),
     (right_offsets, right): (&[O], &ArrayRef),

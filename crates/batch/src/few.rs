@@ -1,7 +1,9 @@
 //! Which of a few known rows is each row equal to?
 //!
-//! Law: as [`crate::equal::rows_equal`] says. Cost: some 2 ns a row of two columns: a comparison of words with each distinct value, without a branch, and nothing is hashed.
-//! Source: what databases do with columns of a few values in dictionaries (Abadi, Madden, Ferreira, SIGMOD 2006), found here without a dictionary.
+//! Law: as [`crate::equal::rows_equal`] says. Cost: some 2 ns a row of two columns: a comparison of
+//! words with each distinct value, without a branch, and nothing is hashed. Source: what databases
+//! do with columns of a few values in dictionaries (Abadi, Madden, Ferreira, SIGMOD 2006), found
+//! here without a dictionary.
 
 use std::ops::Range;
 
@@ -15,14 +17,16 @@ pub const KNOWN_MAX: usize = 16;
 /// Rows that are looked at together.
 const BLOCK_ROWS: usize = 256;
 
-/// Texts of so many bytes are told apart by the first word of their views: there is nothing behind it.
+/// Texts of so many bytes are told apart by the first word of their views: there is nothing behind
+/// it.
 const WORD_TEXT_MAX: usize = 4;
 
 /// In place of a known row.
 const UNKNOWN: u8 = u8::MAX;
 
-/// For each of `rows` rows the number of the row of `known` that it equals. `None` if one equals none, if too many rows are known, or where it would take a
-/// closer look: at NULLs, longer texts, decimals, floats, nested columns.
+/// For each of `rows` rows the number of the row of `known` that it equals. `None` if one equals
+/// none, if too many rows are known, or where it would take a closer look: at NULLs, longer texts,
+/// decimals, floats, nested columns.
 ///
 /// # Panics
 /// If `columns` and `known` differ in number, or a column is shorter than `rows`.
@@ -172,7 +176,8 @@ mod tests {
 
     #[test]
     fn codes_of_several_columns_do_not_meet() {
-        // Two columns of five and four values have 6 * 5 codes; one of sixteen beside two others has too many.
+        // Two columns of five and four values have 6 * 5 codes; one of sixteen beside two others
+        // has too many.
         for (n_values, fits) in [(5, true), (6, false)] {
             let column = |step: i32| numbers(&(0..16).map(|row| row / step % n_values).collect::<Vec<_>>());
             let known = [numbers(&(0..16).collect::<Vec<_>>()), column(1), column(2)];

@@ -1,9 +1,11 @@
 //! Moving rows: take, interleave, filter, concatenate.
 //!
-//! Law: the cells that come out are those that went in; physical forms may change. Views (Utf8View, BinaryView) move as 16-byte views and share their
-//! data buffers, so a few rows can keep large buffers alive: [`compact_views`] is for columns that live long.
+//! Law: the cells that come out are those that went in; physical forms may change. Views (Utf8View,
+//! BinaryView) move as 16-byte views and share their data buffers, so a few rows can keep large
+//! buffers alive: [`compact_views`] is for columns that live long.
 //!
-//! Cost per row: 1 ns an integer column, 2 ns a view column; other text and nested columns copy their contents.
+//! Cost per row: 1 ns an integer column, 2 ns a view column; other text and nested columns copy
+//! their contents.
 
 use arrow::array::{
     Array, ArrayData, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, PrimitiveArray, UInt32Array,
@@ -112,7 +114,8 @@ pub fn concat(sources: &[&[ArrayRef]]) -> Columns {
     (0..width).map(column).collect()
 }
 
-/// All values of all arrays in turn, if they are of fixed width or bits: Arrow's kernel takes a thousand instructions before the first.
+/// All values of all arrays in turn, if they are of fixed width or bits: Arrow's kernel takes a
+/// thousand instructions before the first.
 fn concat_plain(arrays: &[&ArrayRef]) -> Option<ArrayRef> {
     let first = arrays[0];
     if arrays.iter().any(|array| array.data_type() != first.data_type()) {

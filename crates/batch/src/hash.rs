@@ -1,17 +1,21 @@
 //! A stable 64-bit hash of each row: one function serves keying, routing and order.
 //!
-//! Law: equal rows have equal hashes, in every process and every version of one major release, whatever the physical form of their
-//! columns.
+//! Law: equal rows have equal hashes, in every process and every version of one major release,
+//! whatever the physical form of their columns.
 //!
-//! **Neighbours stay neighbours.** The hash of one integer-like column is the integer itself, its sign flipped: a bijection, so hashes of non-null values
-//! are equal only if the values are (see [`is_exact`]); and what comes in order of its key, as numbers of orders and times do, is in order of its hash. Of
-//! several columns, the first one's low 32 bits come first if it is an integer, then half of a hash of them all. So hashes
-//! are not uniform: whoever needs that ([`route`], hash tables) takes [`spread`] of them.
+//! **Neighbours stay neighbours.** The hash of one integer-like column is the integer itself, its
+//! sign flipped: a bijection, so hashes of non-null values are equal only if the values are (see
+//! [`is_exact`]); and what comes in order of its key, as numbers of orders and times do, is in
+//! order of its hash. Of several columns, the first one's low 32 bits come first if it is an
+//! integer, then half of a hash of them all. So hashes are not uniform: whoever needs that
+//! ([`route`], hash tables) takes [`spread`] of them.
 //!
-//! Integers of all widths, and floats of all widths, hash by value; all forms of text and bytes hash by content. Several columns fold from
-//! left to right, by a bijection of the last column's hash. Lists fold their elements and then their length, structs their fields.
+//! Integers of all widths, and floats of all widths, hash by value; all forms of text and bytes
+//! hash by content. Several columns fold from left to right, by a bijection of the last column's
+//! hash. Lists fold their elements and then their length, structs their fields.
 //!
-//! Cost: well under 1 ns per row for one integer column, 1 ns for each of several, 3 ns per short string.
+//! Cost: well under 1 ns per row for one integer column, 1 ns for each of several, 3 ns per short
+//! string.
 
 use arrow::array::{Array, ArrayData, ArrayRef, BooleanArray, OffsetSizeTrait, make_array};
 use arrow::buffer::{Buffer, ScalarBuffer};
@@ -33,7 +37,8 @@ const K2: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Bits of a hash that count; all but in tests that provoke collisions.
 static MASK: AtomicU64 = AtomicU64::new(!0);
 
-/// The hash of each row over `columns`, each of which has `rows` rows. Without columns every row has the same hash.
+/// The hash of each row over `columns`, each of which has `rows` rows. Without columns every row
+/// has the same hash.
 ///
 /// # Panics
 /// If a column is shorter than `rows`, or of a type that [`crate::types::check`] refuses.
@@ -53,8 +58,8 @@ pub fn hash_columns(columns: &[ArrayRef], rows: usize) -> Vec<u64> {
     masked(hashes)
 }
 
-/// A word of each row that equal rows share and unequal ones seldom do: as [`hash_columns`], but cheaper, since its bits need not be well spread.
-/// It is exact where hashes are ([`is_exact`]).
+/// A word of each row that equal rows share and unequal ones seldom do: as [`hash_columns`], but
+/// cheaper, since its bits need not be well spread. It is exact where hashes are ([`is_exact`]).
 ///
 /// # Panics
 /// As [`hash_columns`].
@@ -90,7 +95,8 @@ fn null_cell<const FORM: u8>() -> u64 {
     if FORM == ORDERED { hash_word(!0) } else { NULL }
 }
 
-/// Whether equal hashes imply equal rows for these columns: a single column of integers, or what is like them, or narrow decimals, without nulls; or no column.
+/// Whether equal hashes imply equal rows for these columns: a single column of integers, or what is
+/// like them, or narrow decimals, without nulls; or no column.
 pub fn is_exact(columns: &[ArrayRef]) -> bool {
     let exact = match columns {
         [] => true,
@@ -100,26 +106,29 @@ pub fn is_exact(columns: &[ArrayRef]) -> bool {
     exact && MASK.load(Ordering::Relaxed) == !0
 }
 
-/// Whether values of a type are 64-bit integers to [`hash_columns`] of one column, so that it can be made of their hashes again ([`unhash`]).
+/// Whether values of a type are 64-bit integers to [`hash_columns`] of one column, so that it can
+/// be made of their hashes again ([`unhash`]).
 pub fn is_word(data_type: &DataType) -> bool {
     is_integer_like(data_type) || matches!(data_type, DataType::Decimal64(..))
 }
 
-/// The words of which [`hash_word`] makes the hashes of these columns, if that is how they are made: one column of 64-bit integers without nulls.
-/// Its memory is the column's.
+/// The words of which [`hash_word`] makes the hashes of these columns, if that is how they are
+/// made: one column of 64-bit integers without nulls. Its memory is the column's.
 pub fn invertible_words(columns: &[ArrayRef]) -> Option<ScalarBuffer<u64>> {
     let [column] = columns else { return None };
     let is_word = matches!(cells(column), Cells::I64(_) | Cells::U64(_));
     (is_word && is_exact(columns)).then(|| scalars(column))
 }
 
-/// The hash of a 64-bit integer, given its bits: a bijection that keeps the order of signed integers.
+/// The hash of a 64-bit integer, given its bits: a bijection that keeps the order of signed
+/// integers.
 #[inline]
 pub fn hash_word(word: u64) -> u64 {
     word ^ (1 << 63)
 }
 
-/// The column of a type whose hashes are exact, without nulls, whose hashes these are: see [`is_exact`].
+/// The column of a type whose hashes are exact, without nulls, whose hashes these are: see
+/// [`is_exact`].
 ///
 /// # Panics
 /// If hashes of the type are not.
@@ -151,7 +160,8 @@ pub fn route(hash: u64, shards: usize) -> usize {
     ((u64::from(spread(hash) as u32) * shards as u64) >> 32) as usize
 }
 
-/// For tests: from now on, in the whole process, keep only the bits of `mask` in every hash, to provoke collisions.
+/// For tests: from now on, in the whole process, keep only the bits of `mask` in every hash, to
+/// provoke collisions.
 pub fn set_mask_for_tests(mask: u64) {
     MASK.store(mask, Ordering::Relaxed);
 }
@@ -164,7 +174,8 @@ fn masked(mut hashes: Vec<u64>) -> Vec<u64> {
     hashes
 }
 
-/// The hash of a row so far and the next column's: a bijection of either when the other is fixed, and not symmetric.
+/// The hash of a row so far and the next column's: a bijection of either when the other is fixed,
+/// and not symmetric.
 #[inline]
 fn combine(row: u64, column: u64) -> u64 {
     let hash = (row.rotate_left(29) ^ column).wrapping_mul(K2);
@@ -177,13 +188,15 @@ fn replace(_row: u64, column: u64) -> u64 {
     column
 }
 
-/// The hash of a row of several columns, put behind the first of them, in order of its low 32 bits as a signed integer.
+/// The hash of a row of several columns, put behind the first of them, in order of its low 32 bits
+/// as a signed integer.
 #[inline]
 fn lead(row: u64, first: u64) -> u64 {
     (first ^ (1 << 31)) << 32 | row >> 32
 }
 
-/// Finaliser of splitmix64 (Steele, Lea, Flood 2014; variant 13 of Stafford), shifted so that 0 is nothing special.
+/// Finaliser of splitmix64 (Steele, Lea, Flood 2014; variant 13 of Stafford), shifted so that 0 is
+/// nothing special.
 #[inline]
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(K2);
@@ -301,7 +314,8 @@ fn hash_short(low: u64, high: u32, len: usize) -> u64 {
     mix(fold(low ^ K0, (u64::from(high) << 32 | len as u64) ^ K1))
 }
 
-/// Views that are looked at together: a loop that does no more waits for all their cache lines at once, and those that are short need no branch.
+/// Views that are looked at together: a loop that does no more waits for all their cache lines at
+/// once, and those that are short need no branch.
 const VIEWS: usize = 256;
 
 /// Folds the hash of each row's text into the row's: there are no NULLs.
@@ -343,7 +357,8 @@ fn hash_bytes(bytes: &[u8]) -> u64 {
     }
 }
 
-/// A string longer than 12 bytes: 16 bytes a step, and the last 16 (or 13 .. 15 in two overlapping words).
+/// A string longer than 12 bytes: 16 bytes a step, and the last 16 (or 13 .. 15 in two overlapping
+/// words).
 fn hash_long(bytes: &[u8]) -> u64 {
     let mut seed = K2 ^ bytes.len() as u64;
     let mut rest = bytes;

@@ -1,7 +1,8 @@
 //! Cutting a keyed batch into shards by its key hash.
 //!
-//! Law: every present row lands in shard `route(hash, shards)` and rows of one shard keep their order. Cost: one counting sort
-//! over the hashes and one gather of the columns; the shards are slices of that gather.
+//! Law: every present row lands in shard `route(hash, shards)` and rows of one shard keep their
+//! order. Cost: one counting sort over the hashes and one gather of the columns; the shards are
+//! slices of that gather.
 
 use crate::{Batch, hash};
 
@@ -29,7 +30,8 @@ pub fn partition_by(batch: &Batch, parts: usize, part_of: impl Fn(u64) -> usize)
     (0..parts).map(|part| sorted.slice(ends[part], ends[part + 1] - ends[part])).collect()
 }
 
-/// Present rows in order of their route, and the bounds of each route among them (`shards + 1` entries).
+/// Present rows in order of their route, and the bounds of each route among them (`shards + 1`
+/// entries).
 fn sort_by_route(batch: &Batch, routes: &[u32], shards: usize) -> (Vec<u32>, Vec<usize>) {
     let is_present = |row: usize| batch.present().is_none_or(|present| present.value(row));
     let mut bounds = vec![0; shards + 1];

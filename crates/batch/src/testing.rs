@@ -106,7 +106,8 @@ pub(crate) fn all_types() -> Vec<DataType> {
     types
 }
 
-/// `rows` cells from a small domain, so that equal ones are frequent; sometimes sliced, sometimes without nulls.
+/// `rows` cells from a small domain, so that equal ones are frequent; sometimes sliced, sometimes
+/// without nulls.
 pub(crate) fn random_column(rng: &mut Rng, data_type: &DataType, rows: usize) -> ArrayRef {
     let (before, after) = (rng.below(3), rng.below(3));
     let nulls = if rng.chance(70) { 20 } else { 0 };
@@ -197,7 +198,8 @@ fn random_array(rng: &mut Rng, data_type: &DataType, rows: usize, nulls: usize) 
     }
 }
 
-/// What a batch means: the sum of diffs of each row at each time, zeros left out. Plain code on cells as text.
+/// What a batch means: the sum of diffs of each row at each time, zeros left out. Plain code on
+/// cells as text.
 pub(crate) fn meaning(batch: &Batch) -> BTreeMap<(Vec<String>, i64), i64> {
     let mut sums = BTreeMap::new();
     for row in (0..batch.len()).filter(|&row| batch.present().is_none_or(|present| present.value(row))) {
@@ -217,7 +219,8 @@ pub(crate) fn meaning(batch: &Batch) -> BTreeMap<(Vec<String>, i64), i64> {
     sums
 }
 
-/// Up to 119 rows of one to three columns of any types, with any control columns; often keyed, often a slice.
+/// Up to 119 rows of one to three columns of any types, with any control columns; often keyed,
+/// often a slice.
 pub(crate) fn random_batch(rng: &mut Rng) -> Batch {
     let len = rng.below(120);
     let types = all_types();
@@ -249,7 +252,8 @@ pub(crate) fn random_batch(rng: &mut Rng) -> Batch {
     batch.slice(start, len - start)
 }
 
-/// One cell as text, equal exactly when the cells are equal: the model of equality that kernels are tested against.
+/// One cell as text, equal exactly when the cells are equal: the model of equality that kernels are
+/// tested against.
 pub(crate) fn cell(array: &dyn Array, row: usize) -> String {
     use DataType as D;
     if array.logical_nulls().is_some_and(|nulls| nulls.is_null(row)) {

@@ -1,9 +1,11 @@
 //! Declared lengths of text columns: `varchar(n)` and `char(n)`.
 //!
-//! Arrow has no types for them: rows carry plain text, and the limit travels in the metadata of a relation's field.
-//! Law, as PostgreSQL assigns: characters count, not bytes; spaces beyond the limit are cut off; any other character beyond it does not fit.
-//! Trailing spaces of a `char(n)` mean nothing, so they are not kept; PostgreSQL pads it when it is shown, which we leave to the reader.
-//! Cost: a look at the lengths when no value can be too long, else one pass over the values.
+//! Arrow has no types for them: rows carry plain text, and the limit travels in the metadata of a
+//! relation's field. Law, as PostgreSQL assigns: characters count, not bytes; spaces beyond the
+//! limit are cut off; any other character beyond it does not fit. Trailing spaces of a `char(n)`
+//! mean nothing, so they are not kept; PostgreSQL pads it when it is shown, which we leave to the
+//! reader. Cost: a look at the lengths when no value can be too long, else one pass over the
+//! values.
 
 use std::collections::HashMap;
 use std::fmt;

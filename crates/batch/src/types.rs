@@ -1,9 +1,10 @@
 //! Which Arrow types rows may have, and the forms that each has in plans and in batches.
 //!
-//! Law: kernels of this crate accept every type that [`check`] accepts. Schemas and plans know one type of each kind ([`planned_type`]), so that
-//! joins and merges never meet two forms of one value; [`to_planned`] brings foreign arrays into it, without loss except that times
-//! finer than a microsecond are cut. Within batches a column differs in one thing: decimals of at most eighteen digits take eight bytes ([`narrowed`],
-//! and back [`widened`]).
+//! Law: kernels of this crate accept every type that [`check`] accepts. Schemas and plans know one
+//! type of each kind ([`planned_type`]), so that joins and merges never meet two forms of one
+//! value; [`to_planned`] brings foreign arrays into it, without loss except that times finer than a
+//! microsecond are cut. Within batches a column differs in one thing: decimals of at most eighteen
+//! digits take eight bytes ([`narrowed`], and back [`widened`]).
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal64Array, Decimal128Array};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -50,8 +51,9 @@ pub fn check(data_type: &DataType) -> Result<(), Unsupported> {
     }
 }
 
-/// The type that columns of `data_type` have in schemas and plans: views for text and bytes, microseconds for times of day and timestamps, days for dates, 128
-/// bits for narrow decimals, and the values of dictionaries and run-end encodings. Nested types by their parts; all others stay.
+/// The type that columns of `data_type` have in schemas and plans: views for text and bytes,
+/// microseconds for times of day and timestamps, days for dates, 128 bits for narrow decimals, and
+/// the values of dictionaries and run-end encodings. Nested types by their parts; all others stay.
 pub fn planned_type(data_type: &DataType) -> DataType {
     use DataType as D;
     match data_type {
@@ -71,10 +73,12 @@ pub fn planned_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The array in its planned type; the same array when it has it already. Of a stored decimal: O(rows), sixteen bytes a row.
+/// The array in its planned type; the same array when it has it already. Of a stored decimal:
+/// O(rows), sixteen bytes a row.
 ///
 /// # Errors
-/// [`ConversionError::Unsupported`] if rows cannot have the type; [`ConversionError::Value`] if a value does not fit (a timestamp in seconds beyond the year 294,000).
+/// [`ConversionError::Unsupported`] if rows cannot have the type; [`ConversionError::Value`] if a
+/// value does not fit (a timestamp in seconds beyond the year 294,000).
 pub fn to_planned(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
     let planned = planned_type(array.data_type());
     check(&planned)?;
@@ -88,7 +92,8 @@ pub fn to_planned(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
     Ok(cast_with_options(array, &planned, &strict)?)
 }
 
-/// A decimal of 64 bits as one of 128, as it is in expressions, in lists and in what users are shown; others as they are. O(rows) for the former.
+/// A decimal of 64 bits as one of 128, as it is in expressions, in lists and in what users are
+/// shown; others as they are. O(rows) for the former.
 pub fn widened(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Decimal64(..) => {
@@ -107,8 +112,8 @@ pub fn widened_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The type that columns of a planned type have in batches: decimals of at most eighteen digits are of 64 bits there. (Those within lists and structs are
-/// of 128.)
+/// The type that columns of a planned type have in batches: decimals of at most eighteen digits are
+/// of 64 bits there. (Those within lists and structs are of 128.)
 pub fn narrowed_type(planned: &DataType) -> DataType {
     match planned {
         DataType::Decimal128(precision, scale) if *precision <= DECIMAL64_MAX_PRECISION => {
@@ -118,11 +123,13 @@ pub fn narrowed_type(planned: &DataType) -> DataType {
     }
 }
 
-/// An array of a planned type as it is in batches: the opposite of [`widened`]. O(rows) for decimals of at most eighteen digits, and for those of 38, whose sums and
-/// products may have more; nothing for others.
+/// An array of a planned type as it is in batches: the opposite of [`widened`]. O(rows) for
+/// decimals of at most eighteen digits, and for those of 38, whose sums and products may have more;
+/// nothing for others.
 ///
 /// # Errors
-/// [`ConversionError::Value`] if a decimal has more than 38 digits, or more than its type says, and more than 64 bits hold.
+/// [`ConversionError::Value`] if a decimal has more than 38 digits, or more than its type says, and
+/// more than 64 bits hold.
 pub fn narrowed(array: &ArrayRef) -> Result<ArrayRef, ConversionError> {
     let narrow_type = narrowed_type(array.data_type());
     if let DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) = narrow_type {
@@ -216,8 +223,9 @@ impl From<ArrowError> for ConversionError {
     }
 }
 
-/// Both arrays in one form, when they are different forms of one kind of value: integers or floats of several widths, text or bytes in
-/// several layouts. `None` when they need no conversion, or none exists.
+/// Both arrays in one form, when they are different forms of one kind of value: integers or floats
+/// of several widths, text or bytes in several layouts. `None` when they need no conversion, or
+/// none exists.
 ///
 /// # Panics
 /// If the two count in different units: the same number would mean different values.

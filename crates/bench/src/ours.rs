@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Batch, Time};
@@ -60,7 +61,7 @@ impl Input {
 /// Keys and values, by key.
 pub fn arrange_by_key(rows: Chain<'_>) -> Arranged<'_> {
     let layout = Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::UInt64; 2] };
-    rows.arrange("rows", Rc::new(layout), MergeEffort::default())
+    rows.arrange("rows", Arc::new(layout), MergeEffort::default())
 }
 
 /// Steps until an arrangement is complete before `upper`, and gives up the times before.

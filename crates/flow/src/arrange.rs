@@ -10,7 +10,7 @@
 //! when nothing comes in and the worker has nothing else to do ([`WorkerContext::has_spare_time`]). The steps before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow only where something reads it.
 //! Source: shared arrangements (VLDB 2020), section 4.
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_arrangement::{Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
@@ -72,7 +72,7 @@ pub type SealedStream<'s> = Stream<'s, Sealing>;
 pub fn arrange<'s>(
     stream: Stream<'s>,
     name: &str,
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     effort: MergeEffort,
     as_of: Time,
 ) -> Arranged<'s> {
@@ -104,13 +104,13 @@ pub struct Made<'s> {
 
 impl<'s> Chain<'s> {
     /// Arranges the rows for operators of the same dataflow; times before the chain's `as_of` are advanced to it.
-    pub fn arrange(self, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Arranged<'s> {
+    pub fn arrange(self, name: &str, layout: Arc<Layout>, effort: MergeEffort) -> Arranged<'s> {
         let made = self.arrange_for(Readers::Inside, name, layout, effort);
         Arranged { reader: made.rows, runs: Runs::Edge(made.sealed.expect("it is for operators of its dataflow")) }
     }
 
     /// As [`arrange`](Chain::arrange), for whoever reads it.
-    pub fn arrange_for(self, readers: Readers, name: &str, layout: Rc<Layout>, effort: MergeEffort) -> Made<'s> {
+    pub fn arrange_for(self, readers: Readers, name: &str, layout: Arc<Layout>, effort: MergeEffort) -> Made<'s> {
         let mut chain = self.by_key(layout.key.clone());
         let (mut rows, reader) = Sealer::new(layout, effort, chain.as_of());
         let recalled_max = match readers {
@@ -231,8 +231,8 @@ impl Arranging {
 }
 
 /// How messages of row errors are arranged.
-fn messages() -> Rc<Layout> {
-    Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Utf8View] })
+fn messages() -> Arc<Layout> {
+    Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Utf8View] })
 }
 
 /// The run that was just sealed, unless it is empty.
@@ -281,7 +281,7 @@ struct Sealer {
 }
 
 impl Sealer {
-    fn new(layout: Rc<Layout>, effort: MergeEffort, as_of: Time) -> (Sealer, Reader) {
+    fn new(layout: Arc<Layout>, effort: MergeEffort, as_of: Time) -> (Sealer, Reader) {
         let (writer, reader) = arrangement(layout, effort);
         (Sealer { writer, as_of }, reader)
     }
@@ -309,12 +309,11 @@ mod tests {
     use super::*;
     use anabranch_batch::{Diffs, Times};
     use arrow::array::{ArrayRef, Int64Array};
-    use std::sync::Arc;
 
     /// An arrangement of so many runs, none of which was merged.
     fn unmerged(runs: i64) -> (Writer, Reader) {
         let layout = Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64] };
-        let (mut writer, mut reader) = arrangement(Rc::new(layout), MergeEffort::LAZY);
+        let (mut writer, mut reader) = arrangement(Arc::new(layout), MergeEffort::LAZY);
         for time in 0..runs {
             let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..5000));
             writer.push(Batch::new(vec![column], Times::Constant(time), Diffs::Constant(1)));

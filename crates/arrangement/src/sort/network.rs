@@ -1,13 +1,15 @@
 //! Sorting very many groups of a few rows each.
 //!
-//! Law: each group comes out in order of (word, row). Cost: a fixed number of exchanges for up to four rows, eight, and sixteen, each made or not without a
-//! branch: neither which it will be nor how many rows the next group has can be foretold.
-//! Source: Knuth, *The Art of Computer Programming* 3, 5.3.4: networks of 5, 19 and 63 exchanges.
+//! Law: each group comes out in order of (word, row). Cost: a fixed number of exchanges for up to
+//! four rows, eight, and sixteen, each made or not without a branch: neither which it will be nor
+//! how many rows the next group has can be foretold. Source: Knuth, *The Art of Computer
+//! Programming* 3, 5.3.4: networks of 5, 19 and 63 exchanges.
 
 /// More rows than this are for other ways of sorting.
 pub(super) const NETWORK_ROWS_MAX: usize = 16;
 
-/// The first rows of the groups, and the number of rows at the end: neighbours are in one group if they `tie`.
+/// The first rows of the groups, and the number of rows at the end: neighbours are in one group if
+/// they `tie`.
 pub(super) fn group_starts(hashes: &[u64], ties: impl Fn(u64, u64) -> bool) -> Vec<u32> {
     let mut starts = vec![0; hashes.len() + 1];
     let mut n_groups = usize::from(!hashes.is_empty());
@@ -20,7 +22,8 @@ pub(super) fn group_starts(hashes: &[u64], ties: impl Fn(u64, u64) -> bool) -> V
     starts
 }
 
-/// Sorts the first `n` rows, at most [`NETWORK_ROWS_MAX`]. Returns whether it did: it looks at a few more, and they must be there.
+/// Sorts the first `n` rows, at most [`NETWORK_ROWS_MAX`]. Returns whether it did: it looks at a
+/// few more, and they must be there.
 #[inline]
 pub(super) fn sort_group(words: &mut [u64], rows: &mut [u32], n: usize) -> bool {
     match n {

@@ -1,8 +1,7 @@
 //! Large lives: histories that a slow reader keeps, keys with very many values, and memory that comes back.
 
 use std::collections::BTreeMap;
-use std::rc::{Rc, Weak};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use anabranch_arrangement::{
     Chunk, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement, probe,
@@ -16,8 +15,8 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use crate::model::Rng;
 
-fn layout(values: ValueOrder) -> Rc<Layout> {
-    Rc::new(Layout { key: vec![0], values, types: vec![DataType::Int64; 2] })
+fn layout(values: ValueOrder) -> Arc<Layout> {
+    Arc::new(Layout { key: vec![0], values, types: vec![DataType::Int64; 2] })
 }
 
 fn batch(rows: impl Iterator<Item = (i64, i64)>, times: Times, diffs: Diffs) -> Batch {
@@ -57,7 +56,7 @@ fn expected(at: Time) -> Vec<(i64, i64, Diff)> {
     rows
 }
 
-fn contents(layout: &Layout, runs: &[Rc<Run>], at: Time) -> Vec<(i64, i64, Diff)> {
+fn contents(layout: &Layout, runs: &[Arc<Run>], at: Time) -> Vec<(i64, i64, Diff)> {
     let mut rows = Vec::new();
     for batch in snapshot(layout, runs, at) {
         let cell = |column: usize, row: usize| batch.column(column).as_primitive::<Int64Type>().value(row);
@@ -69,7 +68,7 @@ fn contents(layout: &Layout, runs: &[Rc<Run>], at: Time) -> Vec<(i64, i64, Diff)
 
 fn check_deep_history(effort: MergeEffort, batch_times: Time, n_times: Time) {
     let layout = layout(ValueOrder::Hash);
-    let (mut writer, mut ahead) = arrangement(Rc::clone(&layout), effort);
+    let (mut writer, mut ahead) = arrangement(Arc::clone(&layout), effort);
     let slow = ahead.clone();
     for lower in (0..n_times).step_by(batch_times as usize) {
         let upper = lower + batch_times;
@@ -108,7 +107,7 @@ fn a_key_with_a_million_values_is_found_walked_and_given_back() {
     for values in [ValueOrder::Hash, ValueOrder::Sorted(vec![(1, ascending)])] {
         let is_sorted = values != ValueOrder::Hash;
         let layout = layout(values);
-        let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+        let (mut writer, mut reader) = arrangement(Arc::clone(&layout), MergeEffort::default());
         for part in 0..10 {
             let time = part as Time;
             let rows = (0..VALUES / 10).map(|value| (7, value * 10 + part));
@@ -140,14 +139,14 @@ fn a_key_with_a_million_values_is_found_walked_and_given_back() {
 #[test]
 fn the_chunks_of_an_arrangement_go_with_its_last_reader() {
     let layout = layout(ValueOrder::Hash);
-    let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+    let (mut writer, reader) = arrangement(Arc::clone(&layout), MergeEffort::default());
     for time in 0..20 {
         let rows = (0..1_000).map(|value| (value * 31 % 977, value + time));
         writer.push(batch(rows, Times::Constant(time), Diffs::Constant(1)));
         writer.complete(time + 1);
     }
     let chunks: Vec<Weak<Chunk>> =
-        reader.runs().iter().flat_map(|run| run.chunks().iter().map(Rc::downgrade).collect::<Vec<_>>()).collect();
+        reader.runs().iter().flat_map(|run| run.chunks().iter().map(Arc::downgrade).collect::<Vec<_>>()).collect();
     let listener = reader.listen(None);
     drop(writer);
     assert!(chunks.iter().all(|chunk| chunk.strong_count() > 0), "a reader keeps what it may read");
@@ -165,8 +164,8 @@ fn the_rows_of_one_key_are_merged_whatever_their_values() {
     for values in [ValueOrder::Hash, ValueOrder::Sorted(vec![(1, ascending)])] {
         // Values of (nearly) their own, a few, and one that half of the rows have.
         for (range, common) in [(1 << 40, 0), (5, 0), (1 << 40, 2), (40_000, 3)] {
-            let layout = Rc::new(Layout { key: vec![0], values: values.clone(), types: vec![DataType::Int64; 3] });
-            let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+            let layout = Arc::new(Layout { key: vec![0], values: values.clone(), types: vec![DataType::Int64; 3] });
+            let (mut writer, mut reader) = arrangement(Arc::clone(&layout), MergeEffort::default());
             let mut model: BTreeMap<(i64, i64), Diff> = BTreeMap::new();
             for time in 0..8 {
                 let n = 1_000 + rng.below(20_000);

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{
     Follower, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Origin, Reader, Run, ValueCursor, ValueOrder,
@@ -22,7 +23,7 @@ const EFFORTS: [MergeEffort; 4] =
 /// What was pushed, for an arrangement that need not keep it.
 #[derive(Debug)]
 struct Pushed {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     sums: RefCell<Model>,
     recalls: Cell<usize>,
 }
@@ -43,14 +44,14 @@ impl Origin for Pushed {
 /// Builds, merges, compacts and reads an arrangement at random. Returns how often it had its rows come back from where they came from.
 pub fn check_life(seed: u64, batch_rows: u64, rounds: usize, has_origin: bool) -> usize {
     let rng = &mut Rng::new(seed);
-    let layout = Rc::new(random_layout(rng));
-    let (mut writer, mut reader) = arrangement(Rc::clone(&layout), EFFORTS[rng.below(4) as usize]);
+    let layout = Arc::new(random_layout(rng));
+    let (mut writer, mut reader) = arrangement(Arc::clone(&layout), EFFORTS[rng.below(4) as usize]);
     let (mut pushed, mut lower) = (Model::default(), Time::MIN);
-    let origin = Rc::new(Pushed { layout: Rc::clone(&layout), sums: RefCell::default(), recalls: Cell::new(0) });
+    let origin = Rc::new(Pushed { layout: Arc::clone(&layout), sums: RefCell::default(), recalls: Cell::new(0) });
     if has_origin {
         writer.set_origin(Rc::clone(&origin) as Rc<dyn Origin>, [50, usize::MAX][rng.below(2) as usize]);
     }
-    let mut listeners: Vec<(Listener, Vec<Rc<Run>>)> = Vec::new();
+    let mut listeners: Vec<(Listener, Vec<Arc<Run>>)> = Vec::new();
     let mut followers: Vec<(Follower, Time, Model)> = Vec::new();
     // (Without listeners what is not read is held.)
     let (listens, reads) = (rng.chance(2), 1 + rng.below(4));
@@ -139,7 +140,7 @@ pub fn check_reads(rng: &mut Rng, layout: &Layout, reader: &Reader, pushed: &Mod
     check_probe(rng, layout, &runs, at, &contents, wanted);
 }
 
-fn accumulate(runs: &[Rc<Run>], at: Time) -> BTreeMap<Row, Diff> {
+fn accumulate(runs: &[Arc<Run>], at: Time) -> BTreeMap<Row, Diff> {
     let mut model = Model::default();
     for chunk in runs.iter().flat_map(|run| run.chunks()) {
         assert!(chunk.key_hashes().is_sorted(), "a chunk is sorted by hash");
@@ -152,7 +153,7 @@ fn accumulate(runs: &[Rc<Run>], at: Time) -> BTreeMap<Row, Diff> {
     model.contents(at)
 }
 
-fn check_snapshot(layout: &Layout, runs: &[Rc<Run>], at: Time, contents: &BTreeMap<Row, Diff>) {
+fn check_snapshot(layout: &Layout, runs: &[Arc<Run>], at: Time, contents: &BTreeMap<Row, Diff>) {
     let batches = snapshot(layout, runs, at);
     let rows = batches
         .iter()
@@ -163,7 +164,7 @@ fn check_snapshot(layout: &Layout, runs: &[Rc<Run>], at: Time, contents: &BTreeM
     assert_eq!(&rows.into_iter().collect::<BTreeMap<_, _>>(), contents);
 }
 
-fn check_run_keys(layout: &Layout, runs: &[Rc<Run>]) {
+fn check_run_keys(layout: &Layout, runs: &[Arc<Run>]) {
     for run in runs {
         for nulls in [NullKeys::Match, NullKeys::Skip] {
             let (keys, of_row) = Keys::from_run(run, &layout.key, nulls);
@@ -198,7 +199,7 @@ fn key_of(layout: &Layout, row: &Row) -> Row {
 fn check_probe(
     rng: &mut Rng,
     layout: &Layout,
-    runs: &[Rc<Run>],
+    runs: &[Arc<Run>],
     at: Time,
     contents: &BTreeMap<Row, Diff>,
     rows: &[Row],
@@ -242,7 +243,7 @@ fn check_probe(
     }
 }
 
-fn check_cursor(layout: &Layout, runs: &[Rc<Run>], keys: &Keys, at: Time, expected: &BTreeMap<Row, Diff>) {
+fn check_cursor(layout: &Layout, runs: &[Arc<Run>], keys: &Keys, at: Time, expected: &BTreeMap<Row, Diff>) {
     let mut cursor = ValueCursor::new(layout, runs);
     let (mut history, mut found) = (Vec::new(), BTreeMap::new());
     for key in 0..keys.len() {

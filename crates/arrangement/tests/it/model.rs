@@ -64,7 +64,7 @@ impl Rng {
     /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) * n) >> 31
+        ((u128::from(self.0 >> 33) * u128::from(n)) >> 31) as u64
     }
 
     pub fn between(&mut self, low: i64, high: i64) -> i64 {

@@ -1,6 +1,6 @@
 //! Keys that come in order, nearly: chunks that nothing is merged with are moved as they are.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Snapshot, ValueOrder, arrangement};
 use anabranch_batch::{Batch, Diffs, Time, Times};
@@ -30,9 +30,9 @@ fn check_rising(seed: u64) {
     let is_pair = rng.chance(2);
     let key = if is_pair { vec![0, 1] } else { vec![0] };
     let types = vec![DataType::Int64; key.len() + 1];
-    let layout = Rc::new(Layout { key, values: ValueOrder::Hash, types });
+    let layout = Arc::new(Layout { key, values: ValueOrder::Hash, types });
     let efforts = [MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()];
-    let (mut writer, mut reader) = arrangement(Rc::clone(&layout), efforts[rng.below(3) as usize]);
+    let (mut writer, mut reader) = arrangement(Arc::clone(&layout), efforts[rng.below(3) as usize]);
     let (mut pushed, mut all, mut base) = (Model::default(), Vec::<Batch>::new(), -20_000);
     for time in 0..10 {
         let n_rows = rng.below(30_000);
@@ -70,8 +70,8 @@ fn arrangements_of_rising_keys_equal_the_model() {
 
 #[test]
 fn chunks_of_rising_keys_are_moved_not_copied() {
-    let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
-    let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::LAZY);
+    let layout = Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+    let (mut writer, mut reader) = arrangement(Arc::clone(&layout), MergeEffort::LAZY);
     let addresses = |reader: &anabranch_arrangement::Reader| -> Vec<usize> {
         let runs = reader.runs();
         let chunks = runs.iter().flat_map(|run| run.chunks());
@@ -98,9 +98,9 @@ fn chunks_of_rising_keys_are_moved_not_copied() {
 /// Runs beside each other, as of keys that rise, once came in one portion.
 #[test]
 fn a_snapshot_is_read_in_portions_wherever_its_runs_lie() {
-    let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+    let layout = Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
     for (stride, step) in [(20_000, 1), (1, 30), (0, 1), (7_000, 1)] {
-        let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::LAZY);
+        let (mut writer, reader) = arrangement(Arc::clone(&layout), MergeEffort::LAZY);
         for time in 0..30 {
             let rows: Vec<Row> =
                 (0..20_000).map(|row| vec![Cell::Int(stride * time + step * row), Cell::Int(time)]).collect();
@@ -121,10 +121,10 @@ fn a_snapshot_is_read_in_portions_wherever_its_runs_lie() {
 
 #[test]
 fn a_large_history_is_sorted_in_pieces_and_equals_the_model() {
-    let layout = Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
+    let layout = Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
     for_seeds(3, |seed| {
         let rng = &mut Rng::new(seed);
-        let (mut writer, reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+        let (mut writer, reader) = arrangement(Arc::clone(&layout), MergeEffort::default());
         let mut pushed = Model::default();
         let mut batch = |time: Time, rows: u64, diff: i64| {
             let row = |_| vec![Cell::Int(rng.below(100_000) as i64), Cell::Int(rng.below(2) as i64)];

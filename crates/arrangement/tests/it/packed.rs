@@ -1,7 +1,7 @@
 //! Keys that lie in few bits.
 
 use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder, arrangement};
 use anabranch_batch::{Batch, Diffs, Times};
@@ -10,8 +10,8 @@ use arrow::datatypes::DataType;
 use crate::laws::check_reads;
 use crate::model::{Cell as Value, Model, Rng, Row, for_seeds, to_columns};
 
-fn layout(key: DataType) -> Rc<Layout> {
-    Rc::new(Layout { key: vec![1], values: ValueOrder::Hash, types: vec![DataType::Utf8View, key] })
+fn layout(key: DataType) -> Arc<Layout> {
+    Arc::new(Layout { key: vec![1], values: ValueOrder::Hash, types: vec![DataType::Utf8View, key] })
 }
 
 /// How many chunks are packed, and how many are not.
@@ -29,7 +29,7 @@ fn arrangements_with_packed_keys_equal_the_model() {
     for_seeds(12, |seed| {
         let rng = &mut Rng::new(seed);
         let layout = layout([DataType::Int64, DataType::Int32][(seed % 2) as usize].clone());
-        let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+        let (mut writer, mut reader) = arrangement(Arc::clone(&layout), MergeEffort::default());
         let mut pushed = Model::default();
         for time in 0..24 {
             let has_nulls = (6..8).contains(&time);
@@ -62,7 +62,7 @@ fn arrangements_with_packed_keys_equal_the_model() {
 fn neighbouring_keys_take_few_bytes() {
     for (key, in_order) in [(DataType::Int64, true), (DataType::Int64, false), (DataType::Int32, false)] {
         let layout = layout(key);
-        let (mut writer, mut reader) = arrangement(Rc::clone(&layout), MergeEffort::default());
+        let (mut writer, mut reader) = arrangement(Arc::clone(&layout), MergeEffort::default());
         let rng = &mut Rng::new(1);
         for time in 0..50 {
             let key = |row| if in_order { time * 2000 + row } else { rng.between(0, 100_000) };

@@ -1,7 +1,7 @@
 //! Schedules, holds and memory.
 
 use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement, snapshot};
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
@@ -10,8 +10,8 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use crate::model::{Cell as Value, Rng, Row, to_columns};
 
-fn layout() -> Rc<Layout> {
-    Rc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64, DataType::Int64] })
+fn layout() -> Arc<Layout> {
+    Arc::new(Layout { key: vec![0], values: ValueOrder::Hash, types: vec![DataType::Int64, DataType::Int64] })
 }
 
 fn batch(rng: &mut Rng, rows: usize, time: Time) -> Batch {
@@ -162,8 +162,8 @@ fn listeners_are_woken_and_may_read_when_woken() {
     let (mut writer, reader) = arrangement(layout(), MergeEffort::EAGER);
     writer.push(batch(rng, 10, 0));
     writer.complete(1);
-    let seen = Rc::new(Cell::new(0));
-    let (other, count) = (reader.clone(), Rc::clone(&seen));
+    let seen = Arc::new(Cell::new(0));
+    let (other, count) = (reader.clone(), Arc::clone(&seen));
     let wake = move || count.set(other.stats().rows);
     let mut listener = reader.listen(Some(Box::new(wake)));
     assert_eq!(seen.get(), 0);
@@ -209,9 +209,9 @@ fn what_lies_beside_is_complete_with_the_rows_until_something_is_written() {
     let rng = &mut Rng::new(6);
     let (mut rows, _reader) = arrangement(layout(), MergeEffort::EAGER);
     let (mut beside, reader) = rows.beside(layout(), MergeEffort::EAGER);
-    let woken = Rc::new(Cell::new(0));
+    let woken = Arc::new(Cell::new(0));
     let wake = || -> Option<Box<dyn Fn()>> {
-        let woken = Rc::clone(&woken);
+        let woken = Arc::clone(&woken);
         Some(Box::new(move || woken.set(woken.get() + 1)))
     };
     let (mut early, mut follower) = (reader.listen(wake()), reader.follow(Time::MIN, wake()));

@@ -1,7 +1,9 @@
-//! Columns of views: their rows move as they are, but for the number of the buffer that holds their text.
+//! Columns of views: their rows move as they are, but for the number of the buffer that holds their
+//! text.
 //!
-//! Law: the texts are those of the sources, and each buffer is held once, however often it comes. So columns that are made of many small ones, which
-//! mostly share their buffers, do not hold more and more of them.
+//! Law: the texts are those of the sources, and each buffer is held once, however often it comes.
+//! So columns that are made of many small ones, which mostly share their buffers, do not hold more
+//! and more of them.
 //!
 //! Cost: O(rows + buffers of the sources), or where there are more buffers than rows O(rows).
 
@@ -56,7 +58,8 @@ pub(super) fn concat(arrays: &[&ArrayRef]) -> ArrayRef {
     assemble(arrays[0].data_type(), all.into(), merged.buffers, nulls.finish())
 }
 
-/// Picked rows of several columns of views. The result has the distinct buffers of all, or, where these are more than the picks, those that are needed.
+/// Picked rows of several columns of views. The result has the distinct buffers of all, or, where
+/// these are more than the picks, those that are needed.
 pub(super) fn interleave(arrays: &[&ArrayRef], picks: &[(u32, u32)], nulls: Option<NullBuffer>) -> ArrayRef {
     let sources: Vec<Views> = arrays.iter().map(|array| views_of(array)).collect();
     let mut merged = MergedBuffers::default();
@@ -162,17 +165,19 @@ fn assemble(
     buffers: Vec<Buffer>,
     nulls: Option<NullBuffer>,
 ) -> ArrayRef {
-    // SAFETY: every view was valid in its source array (Arrow checks that when an array is made), and `ViewBuffer::replace`
-    // points it to the same bytes in the merged list; the caller gives one bit of validity a view. Arrow's check would read all text
-    // again, 6 to 11 ns a row, where the gather itself takes 2 (examples/kernels.rs).
+    // SAFETY: every view was valid in its source array (Arrow checks that when an array is made),
+    // and `ViewBuffer::replace` points it to the same bytes in the merged list; the caller gives
+    // one bit of validity a view. Arrow's check would read all text again, 6 to 11 ns a row, where
+    // the gather itself takes 2 (examples/kernels.rs).
     match data_type {
         DataType::Utf8View => Arc::new(unsafe { StringViewArray::new_unchecked(views, buffers, nulls) }),
         _ => Arc::new(unsafe { BinaryViewArray::new_unchecked(views, buffers, nulls) }),
     }
 }
 
-/// Rewrites view columns whose buffers are mostly unused, so that long-lived columns keep little but their own bytes alive.
-/// Columns of other types, and views inside nested columns, stay as they are.
+/// Rewrites view columns whose buffers are mostly unused, so that long-lived columns keep little
+/// but their own bytes alive. Columns of other types, and views inside nested columns, stay as they
+/// are.
 pub fn compact_views(columns: Columns) -> Columns {
     if columns.iter().all(|column| !is_sparse(column)) {
         return columns;

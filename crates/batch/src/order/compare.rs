@@ -12,7 +12,8 @@ use crate::types;
 /// Order of a row of one column against a row of another.
 type Compare = Box<dyn Fn(usize, usize) -> Ordering + Send + Sync>;
 
-/// Total order of rows of one set of columns against rows of another. One boxed closure a column: prefixes come first where speed counts.
+/// Total order of rows of one set of columns against rows of another. One boxed closure a column:
+/// prefixes come first where speed counts.
 pub struct Comparator {
     /// One per column, most significant first.
     columns: Vec<Compare>,

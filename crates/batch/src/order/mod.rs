@@ -1,11 +1,13 @@
 //! Order of rows: a total order column by column, and 64-bit prefixes that decide most comparisons.
 //!
-//! Law: the order agrees with [`crate::equal`] (equal rows compare as `Equal` and no others do). Within a column: false before true, numbers by
-//! value with NaN after all others, text by bytes, intervals by months, days, then the rest, lists and structs lexicographically
-//! with their own nulls last; each reversed by `descending`. NULLs stand first or last by `nulls_first`, whether descending or not.
+//! Law: the order agrees with [`crate::equal`] (equal rows compare as `Equal` and no others do).
+//! Within a column: false before true, numbers by value with NaN after all others, text by bytes,
+//! intervals by months, days, then the rest, lists and structs lexicographically with their own
+//! nulls last; each reversed by `descending`. NULLs stand first or last by `nulls_first`, whether
+//! descending or not.
 //!
-//! `compare` holds the order itself, `prefix` its first 64 bits as integers, `sort` the sort by hash that
-//! everything keyed rests on.
+//! `compare` holds the order itself, `prefix` its first 64 bits as integers, `sort` the sort by
+//! hash that everything keyed rests on.
 
 mod compare;
 mod prefix;

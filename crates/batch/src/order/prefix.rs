@@ -6,14 +6,16 @@ use arrow::buffer::NullBuffer;
 use super::Direction;
 use crate::cells::{ByteCells, Cells, INLINE_BYTES_MAX, Views, canonical, cells, nulls};
 
-/// For each of `rows` rows a 64-bit prefix of its place under the directions: a smaller prefix stands earlier. Prefixes of different batches
-/// compare, given the same column types and directions.
+/// For each of `rows` rows a 64-bit prefix of its place under the directions: a smaller prefix
+/// stands earlier. Prefixes of different batches compare, given the same column types and
+/// directions.
 ///
-/// The second result says whether prefixes are exact here: equal prefixes mean equal rows. It takes a single column
-/// of integers, floats, booleans, dates or times without nulls, or of decimals that fit in 64 bits. Between
-/// batches an equal prefix decides only if both are exact.
+/// The second result says whether prefixes are exact here: equal prefixes mean equal rows. It takes
+/// a single column of integers, floats, booleans, dates or times without nulls, or of decimals that
+/// fit in 64 bits. Between batches an equal prefix decides only if both are exact.
 ///
-/// The first column decides, so rows that differ in later columns only have equal prefixes. Without columns all prefixes are 0, exactly.
+/// The first column decides, so rows that differ in later columns only have equal prefixes. Without
+/// columns all prefixes are 0, exactly.
 ///
 /// # Panics
 /// If columns and directions differ in number, or a column is shorter than `rows`.
@@ -75,7 +77,8 @@ struct Place {
     flip: u64,
     /// Prefix of NULL.
     null: u64,
-    /// Prefixes of values lie within these bounds, whether there are nulls or not: other batches may have some.
+    /// Prefixes of values lie within these bounds, whether there are nulls or not: other batches
+    /// may have some.
     bounds: (u64, u64),
 }
 
@@ -85,7 +88,8 @@ impl Place {
         Place { nulls: nulls(array), rows, flip: flip(direction), null, bounds: bounds(direction) }
     }
 
-    /// `ascending(row)` is the prefix of a non-null cell in ascending order, and whether no other value has the same.
+    /// `ascending(row)` is the prefix of a non-null cell in ascending order, and whether no other
+    /// value has the same.
     #[inline]
     fn each(&self, ascending: impl Fn(usize) -> (u64, bool)) -> (Vec<u64>, bool) {
         let mut exact = self.nulls.is_none();

@@ -1,13 +1,17 @@
 //! Sorting rows by their hash.
 //!
-//! A row travels as one integer: 32 bits of its hash, above its number. They are the first that differ ([`Zoom`]). Hashes are mostly uniform
-//! between the least and the greatest, so these bits say almost exactly where a row belongs: a radix sort on four times as many prefixes as there are
-//! rows, in passes small enough for the first-level cache, leaves few rows out of place. Each run of equal prefixes that holds one is then
-//! sorted. Where hashes crowd together (numbers, but for one far away) long runs tie: they are sorted by radix again, by the bits in which they differ.
-//! Hashes of which none is far from the others (the times of a batch, say) are counted instead, one by one.
+//! A row travels as one integer: 32 bits of its hash, above its number. They are the first that
+//! differ ([`Zoom`]). Hashes are mostly uniform between the least and the greatest, so these bits
+//! say almost exactly where a row belongs: a radix sort on four times as many prefixes as there are
+//! rows, in passes small enough for the first-level cache, leaves few rows out of place. Each run
+//! of equal prefixes that holds one is then sorted. Where hashes crowd together (numbers, but for
+//! one far away) long runs tie: they are sorted by radix again, by the bits in which they differ.
+//! Hashes of which none is far from the others (the times of a batch, say) are counted instead, one
+//! by one.
 //!
-//! Cost: O(n) where they come in order, and expected on hashes that are uniform, or are in places; O(n log n) on any. 3 ns a row for 1,000 to 250,000
-//! rows, where the standard sort of (hash, row) takes 9 to 50 (examples/kernels.rs).
+//! Cost: O(n) where they come in order, and expected on hashes that are uniform, or are in places;
+//! O(n log n) on any. 3 ns a row for 1,000 to 250,000 rows, where the standard sort of (hash, row)
+//! takes 9 to 50 (examples/kernels.rs).
 
 use crate::Time;
 use crate::hash::hash_word;
@@ -43,7 +47,8 @@ pub fn sort_by_hash(hashes: &[u64]) -> Vec<u32> {
     rows
 }
 
-/// The rows `0 .. hashes.len()` in order of (the hash through `zoom`, row): those that tie there are still in order of rows.
+/// The rows `0 .. hashes.len()` in order of (the hash through `zoom`, row): those that tie there
+/// are still in order of rows.
 ///
 /// # Panics
 /// If there are 2^32 rows or more.
@@ -156,7 +161,8 @@ fn scatter(keys: &[u64], sorted: &mut [u64], shift: u32, bits: u32) {
     }
 }
 
-/// Sorts keys that are in order of their first `prefix_bits` bits: each run of one prefix in which a key stands after a larger one.
+/// Sorts keys that are in order of their first `prefix_bits` bits: each run of one prefix in which
+/// a key stands after a larger one.
 fn sort_misplaced(keys: &mut [u64], prefix_bits: u32) {
     let same_prefix = |a: u64, b: u64| (a ^ b).unbounded_shr(64 - prefix_bits) == 0;
     let mut at = 1;
@@ -180,7 +186,8 @@ pub fn sort_rows_by_hash(rows: &mut [u32], hashes: &[u64]) {
     if rows.len() < RADIX_ROWS_MIN {
         return rows.sort_by_key(|&row| hashes[row as usize]);
     }
-    // (Those that tied in a zoom have more bits in common than those around them, so this comes to an end.)
+    // (Those that tied in a zoom have more bits in common than those around them, so this comes to
+    // an end.)
     let tied: Vec<u64> = rows.iter().map(|&row| hashes[row as usize]).collect();
     let sorted: Vec<u32> = sort_by_hash(&tied).into_iter().map(|at| rows[at as usize]).collect();
     rows.copy_from_slice(&sorted);

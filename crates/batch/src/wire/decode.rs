@@ -1,5 +1,5 @@
-//! Bytes to batch. Trusts nothing: every length is checked against the bytes left before anything is allocated, and
-//! Arrow checks offsets, views and text before an array is made.
+//! Bytes to batch. Trusts nothing: every length is checked against the bytes left before anything
+//! is allocated, and Arrow checks offsets, views and text before an array is made.
 
 use arrow::array::{ArrayData, ArrayDataBuilder, ArrayRef, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};

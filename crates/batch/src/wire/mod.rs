@@ -1,9 +1,12 @@
-//! The versioned wire form of a batch: bytes that another process, or a later run of the same major release, reads back.
+//! The versioned wire form of a batch: bytes that another process, or a later run of the same major
+//! release, reads back.
 //!
-//! Law: `read(write(batch))` means what `batch` means, row by row and column type by column type; and `read` answers any bytes at all with a batch that every
-//! kernel accepts, or with an error. It never panics and never allocates more than a small multiple of what it was given.
+//! Law: `read(write(batch))` means what `batch` means, row by row and column type by column type;
+//! and `read` answers any bytes at all with a batch that every kernel accepts, or with an error. It
+//! never panics and never allocates more than a small multiple of what it was given.
 //!
-//! Everything is little-endian and every part is padded to 8 bytes, so buffers could be used where they lie.
+//! Everything is little-endian and every part is padded to 8 bytes, so buffers could be used where
+//! they lie.
 //!
 //! ```text
 //!   header    magic "anabatch" | version u32, tag u32 | rows u64 | length of the whole in bytes u64
@@ -12,9 +15,11 @@
 //!   columns   each: null bitmap if any, then its buffers as they lie in memory, rebased to their first row
 //! ```
 //!
-//! Views travel with the buffers they point to when most of those bytes are in use; else only the bytes in use are sent, end to end.
+//! Views travel with the buffers they point to when most of those bytes are in use; else only the
+//! bytes in use are sent, end to end.
 //!
-//! Cost: one pass over the buffers to write (or measure), one to read, plus a check of text and offsets on reading.
+//! Cost: one pass over the buffers to write (or measure), one to read, plus a check of text and
+//! offsets on reading.
 
 mod decode;
 mod encode;
@@ -79,7 +84,8 @@ pub fn length_in_bytes(batch: &Batch) -> usize {
     meter.n_bytes
 }
 
-/// Writes the wire form, in pieces of buffer size: give it a buffered writer if small writes are dear.
+/// Writes the wire form, in pieces of buffer size: give it a buffered writer if small writes are
+/// dear.
 ///
 /// # Errors
 /// Those of the writer.
@@ -87,7 +93,8 @@ pub fn write(batch: &Batch, writer: &mut impl io::Write) -> io::Result<()> {
     encode::encode(batch, length_in_bytes(batch), &mut Writer { writer })
 }
 
-/// Reads what [`write()`] wrote; `bytes` is that and nothing more. Buffers are copied out of `bytes`.
+/// Reads what [`write()`] wrote; `bytes` is that and nothing more. Buffers are copied out of
+/// `bytes`.
 ///
 /// # Errors
 /// If the bytes are not one whole batch of this version.

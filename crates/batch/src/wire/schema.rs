@@ -1,4 +1,5 @@
-//! Column types in bytes: one tag a type, then its parameters; nested types hold their fields (name, nullable, type).
+//! Column types in bytes: one tag a type, then its parameters; nested types hold their fields
+//! (name, nullable, type).
 //!
 //! Tags are never reused for another meaning. Field metadata does not travel: rows have none.
 

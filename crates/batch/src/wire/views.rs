@@ -1,7 +1,8 @@
 //! View columns (Utf8View, BinaryView) on the wire.
 //!
-//! Arrow's own check of a view array reads every string on its own: 6 to 11 ns a row. Strings come from few buffers, so it is enough
-//! that each buffer is text as a whole and that every view starts and ends between characters: a whole read then takes 2 to 3 ns a row (examples/kernels.rs).
+//! Arrow's own check of a view array reads every string on its own: 6 to 11 ns a row. Strings come
+//! from few buffers, so it is enough that each buffer is text as a whole and that every view starts
+//! and ends between characters: a whole read then takes 2 to 3 ns a row (examples/kernels.rs).
 
 use arrow::array::{ArrayData, ArrayDataBuilder};
 use arrow::buffer::Buffer;
@@ -21,7 +22,8 @@ pub(super) fn is_long(view: u128) -> bool {
     view as u32 as usize > INLINE_BYTES_MAX
 }
 
-/// The views as they point to their bytes laid end to end, and the lengths of the buffers that takes.
+/// The views as they point to their bytes laid end to end, and the lengths of the buffers that
+/// takes.
 pub(super) fn rebase_views(views: &[u128]) -> (Vec<u128>, Vec<usize>) {
     let mut lengths = Vec::new();
     let mut rebase = |view: u128| {
@@ -59,15 +61,18 @@ pub(super) fn build_views(
     let sound = are_sound(views.typed_data::<u128>(), &buffers, contents);
     let array = array.add_buffer(views).add_buffers(buffers);
     if sound {
-        // SAFETY: `are_sound` found every view valid: inside its buffer, with the right prefix or zero padding, and text if it has
-        // to be. The caller read exactly one view per row, and one null bit per row. The tests compare with Arrow's check.
+        // SAFETY: `are_sound` found every view valid: inside its buffer, with the right prefix or
+        // zero padding, and text if it has to be. The caller read exactly one view per row, and one
+        // null bit per row. The tests compare with Arrow's check.
         return Ok(unsafe { array.build_unchecked() });
     }
-    // A buffer that is not text as a whole may still be so where views point: Arrow looks at each string, or says what is wrong.
+    // A buffer that is not text as a whole may still be so where views point: Arrow looks at each
+    // string, or says what is wrong.
     array.build()
 }
 
-/// Whether all views are valid, found without reading strings one by one. May say no to valid views of patchy buffers.
+/// Whether all views are valid, found without reading strings one by one. May say no to valid views
+/// of patchy buffers.
 fn are_sound(views: &[u128], buffers: &[Buffer], contents: Contents) -> bool {
     let text = contents == Contents::Text;
     if text && !buffers.iter().all(|buffer| std::str::from_utf8(buffer).is_ok()) {

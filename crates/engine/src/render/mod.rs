@@ -16,6 +16,7 @@ mod threshold;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
 use anabranch_batch::{Time, hash};
@@ -249,7 +250,7 @@ impl<'s> Renderer<'s, '_, '_> {
     }
 
     /// Rows by key: for operators of this dataflow, for others, or for both.
-    fn arrange(&mut self, id: StepId, input: StepId, layout: Rc<Layout>) -> (Reader, Option<Runs<'s>>) {
+    fn arrange(&mut self, id: StepId, input: StepId, layout: Arc<Layout>) -> (Reader, Option<Runs<'s>>) {
         let readers = match (self.physical.exported(id), self.users[id.0]) {
             (None, _) => Readers::Inside,
             (Some(export), 0) if export.is_part => Readers::Perhaps,
@@ -348,6 +349,6 @@ impl<'s> Renderer<'s, '_, '_> {
     }
 }
 
-fn layout(key: &[usize], types: &[DataType]) -> Rc<Layout> {
-    Rc::new(Layout { key: key.to_vec(), values: ValueOrder::Hash, types: types.to_vec() })
+fn layout(key: &[usize], types: &[DataType]) -> Arc<Layout> {
+    Arc::new(Layout { key: key.to_vec(), values: ValueOrder::Hash, types: types.to_vec() })
 }

@@ -6,7 +6,7 @@
 //! Cost: `absorb` sorts what comes in and merges in proportion; a walk costs what it walks.
 
 use std::ops::ControlFlow;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Builder, Keys, Layout, MergeEffort, Spine, ValueCursor};
 use anabranch_batch::{Batch, Diff, END, Time, Times};
@@ -27,7 +27,7 @@ pub(crate) type Place = (u32, u32);
 /// An arrangement of one owner that is its only reader.
 #[derive(Debug)]
 pub(crate) struct OrderedTrace {
-    layout: Rc<Layout>,
+    layout: Arc<Layout>,
     builder: Builder,
     spine: Spine,
     /// Updates that the builder holds are before this time, and
@@ -39,7 +39,7 @@ pub(crate) struct OrderedTrace {
 impl OrderedTrace {
     /// An empty trace of rows laid out so; values must be sorted.
     pub(crate) fn new(layout: Layout, effort: MergeEffort) -> OrderedTrace {
-        let layout = Rc::new(layout);
+        let layout = Arc::new(layout);
         OrderedTrace {
             builder: Builder::new(layout.clone()),
             spine: Spine::new(layout.clone(), effort),
@@ -80,7 +80,7 @@ impl OrderedTrace {
             self.spine.note_lookups(run.len());
             // (Groups are walked in order: of parts, that costs each of them.)
             let mut fuel = if run.is_in_parts() { isize::MAX } else { TIDY_FUEL };
-            self.spine.insert(Rc::new(run));
+            self.spine.insert(Arc::new(run));
             self.spine.tidy(&mut fuel);
         }
     }

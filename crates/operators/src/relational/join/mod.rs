@@ -20,7 +20,7 @@
 mod pairs;
 
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
 use anabranch_batch::{END, Time};
@@ -118,13 +118,13 @@ struct JoinState {
 }
 
 /// The joins of a run with what `reader` has before a time: the run's keys are looked up there, or, if there is far less, what there is is looked up in the run.
-fn begin(spec: &JoinSpec, side: Side, run: &Rc<Run>, reader: &Reader, before: Time) -> VecDeque<RunPairs> {
+fn begin(spec: &JoinSpec, side: Side, run: &Arc<Run>, reader: &Reader, before: Time) -> VecDeque<RunPairs> {
     let others = reader.runs_for(run.len());
     let is_small = others.iter().map(|other| other.len()).sum::<usize>() < run.len() / SMALL_PART;
     if is_small && others.iter().all(|other| other.is_before(before)) {
         return others
             .iter()
-            .map(|other| RunPairs::new(spec, side.other(), other, vec![Rc::clone(run)], END))
+            .map(|other| RunPairs::new(spec, side.other(), other, vec![Arc::clone(run)], END))
             .collect();
     }
     VecDeque::from([RunPairs::new(spec, side, run, others, before)])
@@ -135,7 +135,7 @@ struct Work {
     side: Side,
     /// Its pairs may be put out from this time on.
     time: Time,
-    run: Rc<Run>,
+    run: Arc<Run>,
     /// Updates of the other side from this time on will meet the run from their own side.
     before: Time,
     /// What is left of the join; made when the work begins.

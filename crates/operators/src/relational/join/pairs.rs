@@ -1,6 +1,6 @@
 //! The pairs of one run with the runs of the other side: probe, cross, gather, in portions.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Keys, Matches, Run, gather_rows, probe};
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
@@ -14,9 +14,9 @@ const BATCH_ROWS: usize = 1 << 16;
 
 /// A join in progress: the rows of `run` against those of `others` before a time.
 pub(super) struct RunPairs {
-    run: Rc<Run>,
+    run: Arc<Run>,
     side: Side,
-    others: Vec<Rc<Run>>,
+    others: Vec<Arc<Run>>,
     other_key: Vec<usize>,
     before: Time,
     as_of: Time,
@@ -46,7 +46,7 @@ struct Crossing {
 
 impl RunPairs {
     /// The pairs of a run of `side` with the rows of `others`, of the other side, before a time.
-    pub(super) fn new(spec: &JoinSpec, side: Side, run: &Rc<Run>, others: Vec<Rc<Run>>, before: Time) -> RunPairs {
+    pub(super) fn new(spec: &JoinSpec, side: Side, run: &Arc<Run>, others: Vec<Arc<Run>>, before: Time) -> RunPairs {
         let left = (&spec.left_key, &spec.gather_left);
         let right = (&spec.right_key, &spec.gather_right);
         let ((run_key, gather_run), (other_key, gather_other)) = match side {
@@ -56,7 +56,7 @@ impl RunPairs {
         let (keys, of_row) = Keys::from_run(run, run_key, spec.nulls);
         let rows = RowsByKey::new(&of_row, keys.len());
         RunPairs {
-            run: Rc::clone(run),
+            run: Arc::clone(run),
             side,
             others,
             other_key: other_key.clone(),

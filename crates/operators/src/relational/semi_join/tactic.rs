@@ -1,7 +1,6 @@
 //! The tactic of semi, anti and mark joins: one interval of complete times after the other, each in portions.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Keys, Matches, NullKeys, Run, Sealed, gather_rows, probe};
@@ -54,8 +53,8 @@ pub(super) struct Interval {
     /// So many of them are done with.
     n_right_done: usize,
     /// These hold at least everything before `upto`, and tell times before `done` from later ones.
-    left_runs: Vec<Rc<Run>>,
-    right_runs: Vec<Rc<Run>>,
+    left_runs: Vec<Arc<Run>>,
+    right_runs: Vec<Arc<Run>>,
 }
 
 impl Interval {
@@ -94,7 +93,7 @@ impl SemiJoin {
     }
 
     /// Begins an interval.
-    pub(super) fn begin(&self, changed: Changed, runs: [Vec<Rc<Run>>; 2], done: Time, upto: Time) -> Interval {
+    pub(super) fn begin(&self, changed: Changed, runs: [Vec<Arc<Run>>; 2], done: Time, upto: Time) -> Interval {
         let new_left = changed.left.into_iter().flat_map(|batch| slices(&batch)).collect();
         let right_keys = changed.right.map(|batch| self.keys_of(&batch, &self.spec.right_key).0);
         let [left_runs, right_runs] = runs;
@@ -135,8 +134,8 @@ impl SemiJoin {
     fn old_left_rows(
         &self,
         keys: Keys,
-        left_runs: &[Rc<Run>],
-        right_runs: &[Rc<Run>],
+        left_runs: &[Arc<Run>],
+        right_runs: &[Arc<Run>],
         done: Time,
         upto: Time,
     ) -> (Keys, Candidates) {
@@ -177,7 +176,7 @@ impl SemiJoin {
     }
 
     /// The keys whose answer flips at or after `done`; for joins without a residual.
-    fn flipping(&self, keys: Keys, right_runs: &[Rc<Run>], done: Time, upto: Time) -> Keys {
+    fn flipping(&self, keys: Keys, right_runs: &[Arc<Run>], done: Time, upto: Time) -> Keys {
         let matches = probe_all(right_runs, &self.spec.right_key, &keys, upto);
         let lists = key_flips(&matches, keys.len());
         let keep: Vec<u32> = (0..keys.len() as u32)
@@ -194,7 +193,7 @@ impl SemiJoin {
         &self,
         candidates: Candidates,
         keys: &Keys,
-        right_runs: &[Rc<Run>],
+        right_runs: &[Arc<Run>],
         upto: Time,
         from: Time,
         out: &mut Output,
@@ -323,7 +322,7 @@ fn some_keys(keys: &Keys, places: &[u32]) -> Keys {
     Keys::from_columns(&columns, &hashes, NullKeys::Match).0
 }
 
-fn probe_all(runs: &[Rc<Run>], key: &[usize], keys: &Keys, before: Time) -> Matches {
+fn probe_all(runs: &[Arc<Run>], key: &[usize], keys: &Keys, before: Time) -> Matches {
     let mut matches = Matches::default();
     let mut from = 0;
     while from < keys.len() {

@@ -1,14 +1,15 @@
-//! Which neighbours of a spine are merged.
+//! Choosing the neighbours of a spine that are merged.
 //!
-//! Law: the newest window that fits is found, and as much of it as fits. Cost: O(levels), since a run that is too large for all newer ones together is too large for
-//! some of them.
+//! Law: the newest window that fits is found, as long as it can be. Cost: O(levels), since a run
+//! too large for all newer runs of a window together is too large for some of them.
 
 use std::ops::Range;
 
 use crate::spine::MERGED_RUNS_MAX;
 
-/// The newest neighbours of `n_levels` levels with so many rows each, `None` for one that is being merged: `runs` at least, of which each is at most `ratio` times as
-/// large as the newer ones together.
+/// The newest neighbours of `n_levels` levels with so many rows each, `None` for one that is being
+/// merged: `runs` at least, of which each is at most `ratio` times as large as the newer ones
+/// together.
 pub(crate) fn newest_window(
     n_levels: usize,
     rows_of: impl Fn(usize) -> Option<usize>,

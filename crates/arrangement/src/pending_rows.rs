@@ -1,25 +1,28 @@
-//! Rows chosen for the next chunks, in order, but not yet copied: where a merge or a sort meets consolidation.
+//! Rows chosen for the next chunks, in order, but not yet copied: where a merge or a sort meets
+//! consolidation.
 //!
-//! Law: rows come in the layout's order, blocks of whole hashes one after the other, or the rows of one hash one by one. Equal rows at equal
-//! times end up in one row, whatever the sources; rows that sum to zero vanish. Chunks are cut between hashes, but inside those that have
-//! more rows than a chunk.
+//! Law: rows come in the layout's order, blocks of whole hashes one after the other, or the rows of
+//! one hash one by one. Equal rows at equal times end up in one row, whatever the sources; rows
+//! that sum to zero vanish. Chunks are cut between hashes, but inside those that have more rows
+//! than a chunk.
 //!
 //! Cost: that of `ordering`. Each kept cell is copied once.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_batch::{Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 
 use crate::Layout;
 use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows, Exact, pack};
+use crate::control_column::ControlColumn;
 use crate::hashes::Hashes;
-use crate::lane::Lane;
 use crate::layout::pick_columns;
-use crate::ordering::{Block, Pick, Source, common_exact, order};
+use crate::ordering::{HashBlock, Pick, RowSource, common_exact, order};
 
-/// With more sources than this, chunks are made of however few rows there are, so that sources can go.
+/// With more sources than this, chunks are made of however few rows there are, so that sources can
+/// go.
 const SOURCES_MAX: usize = 32;
 
 /// With so few rows, copying costs more than it can save.
@@ -29,28 +32,29 @@ const KEPT_BYTES_PER_ROW: usize = 64;
 
 /// Rows chosen for the next chunks.
 #[derive(Debug)]
-pub(crate) struct Pending {
-    layout: Rc<Layout>,
+pub(crate) struct PendingRows {
+    layout: Arc<Layout>,
     /// Times before this one are advanced to it.
     since: Time,
     /// Where rows come from.
-    sources: Vec<Source>,
+    sources: Vec<RowSource>,
     /// The rows, and their key hashes, value words, times and summed diffs, in order.
     picks: Vec<Pick>,
     hashes: Vec<u64>,
     words: Vec<u64>,
-    times: Lane,
-    diffs: Lane,
+    times: ControlColumn,
+    diffs: ControlColumn,
     /// Equal hashes meant equal keys.
     key_unique: bool,
-    /// Keys of all sources follow from their hashes, where the layout lets them: then sources need no key column, and that of a chunk is made.
+    /// Keys of all sources follow from their hashes, where the layout lets them: then sources need
+    /// no key column, and that of a chunk is made.
     keys_follow: bool,
     /// Chunks are packed where that pays.
     packs: bool,
 }
 
 /// A row that comes alone.
-pub(crate) struct Single {
+pub(crate) struct SingleRow {
     pub pick: Pick,
     pub hash: u64,
     pub word: u64,
@@ -58,17 +62,17 @@ pub(crate) struct Single {
     pub diff: Diff,
 }
 
-impl Pending {
-    pub fn new(layout: Rc<Layout>, since: Time) -> Pending {
-        Pending {
+impl PendingRows {
+    pub fn new(layout: Arc<Layout>, since: Time) -> PendingRows {
+        PendingRows {
             layout,
             since,
             sources: Vec::new(),
             picks: Vec::new(),
             hashes: Vec::new(),
             words: Vec::new(),
-            times: Lane::default(),
-            diffs: Lane::default(),
+            times: ControlColumn::default(),
+            diffs: ControlColumn::default(),
             key_unique: true,
             keys_follow: false,
             packs: false,
@@ -76,8 +80,11 @@ impl Pending {
     }
 
     /// For rows of chunks. `are_keys_exact` if equal hashes mean equal keys in all that will come.
-    pub fn of_chunks(layout: Rc<Layout>, since: Time, are_keys_exact: bool) -> Pending {
-        Pending { keys_follow: are_keys_exact && layout.invertible_key().is_some(), ..Pending::new(layout, since) }
+    pub fn of_chunks(layout: Arc<Layout>, since: Time, are_keys_exact: bool) -> PendingRows {
+        PendingRows {
+            keys_follow: are_keys_exact && layout.invertible_key().is_some(),
+            ..PendingRows::new(layout, since)
+        }
     }
 
     /// From now on chunks are packed where that pays.
@@ -101,14 +108,14 @@ impl Pending {
     }
 
     /// Makes rows of `source` available to pick, under the number returned.
-    pub fn add_source(&mut self, source: Source) -> u32 {
+    pub fn add_source(&mut self, source: RowSource) -> u32 {
         self.sources.push(source);
         u32::try_from(self.sources.len() - 1).expect("there are far fewer sources than rows")
     }
 
     /// Makes rows of a chunk available to pick.
     pub fn add_chunk(&mut self, chunk: &Chunk) -> u32 {
-        self.add_source(Source::of_chunk(chunk, !self.keys_follow))
+        self.add_source(RowSource::of_chunk(chunk, !self.keys_follow))
     }
 
     /// Lets go of all sources. Only when no row is pending.
@@ -117,9 +124,9 @@ impl Pending {
         self.sources.clear();
     }
 
-    /// Takes all rows of some hashes, which come after all hashes before; or, of the hash of one key, all rows of some words, likewise. `is_sorted` if they
-    /// are of one source, and in order.
-    pub fn take(&mut self, block: &Block, is_sorted: bool) {
+    /// Takes all rows of some hashes, which come after all hashes before; or, of the hash of one
+    /// key, all rows of some words, likewise. `is_sorted` if they are of one source, and in order.
+    pub fn take(&mut self, block: &HashBlock, is_sorted: bool) {
         let from = self.len();
         let ordered = order(&self.layout, &self.sources, self.since, block, is_sorted);
         self.key_unique &= ordered.key_unique;
@@ -129,25 +136,26 @@ impl Pending {
         self.read_times(from);
         self.read_diffs(from);
         if !ordered.repeats.is_empty() {
-            sum_repeats(self.diffs.numbers(), ordered.repeats.iter().map(|at| from + at));
+            sum_repeats(self.diffs.each_mut(), ordered.repeats.iter().map(|at| from + at));
         }
         self.drop_zeros(from);
     }
 
-    /// Takes one row of the hash that is being taken row by row, the next in order; `is_repeat` if it equals the one before in all but the diff, and
-    /// `is_key` if it has the key of the one before.
-    pub fn take_single(&mut self, row: Single, is_repeat: bool, is_key: bool) {
+    /// Takes one row of the hash that is being taken row by row, the next in order; `is_repeat` if
+    /// it equals the one before in all but the diff, and `is_key` if it has the key of the one
+    /// before.
+    pub fn take_single(&mut self, row: SingleRow, is_repeat: bool, is_key: bool) {
         self.key_unique &= is_key;
         if is_repeat {
-            *self.diffs.numbers().last_mut().expect("a row that repeats another comes after it") += row.diff;
+            *self.diffs.each_mut().last_mut().expect("a row that repeats another comes after it") += row.diff;
             return;
         }
         self.close_single();
         self.picks.push(row.pick);
         self.hashes.push(row.hash);
         self.words.push(row.word);
-        self.times.extend_same(row.time, 1);
-        self.diffs.extend_same(row.diff, 1);
+        self.times.extend_constant(row.time, 1);
+        self.diffs.extend_constant(row.diff, 1);
     }
 
     /// No more rows come that may equal the last one.
@@ -158,8 +166,8 @@ impl Pending {
     }
 
     /// Copies the rows into chunks; none is pending afterwards.
-    pub fn make_chunks(&mut self) -> Vec<Rc<Chunk>> {
-        let chunks = cuts(&self.hashes).into_iter().map(|rows| Rc::new(self.make_chunk(rows))).collect();
+    pub fn make_chunks(&mut self) -> Vec<Arc<Chunk>> {
+        let chunks = cuts(&self.hashes).into_iter().map(|rows| Arc::new(self.make_chunk(rows))).collect();
         self.truncate(0);
         self.key_unique = true;
         chunks
@@ -169,7 +177,7 @@ impl Pending {
         let (sources, since) = (&self.sources, self.since);
         let unread = &self.picks[from..];
         match common(sources.iter().map(|source| source.common_time(since))) {
-            Some(time) => self.times.extend_same(time, unread.len()),
+            Some(time) => self.times.extend_constant(time, unread.len()),
             None => self.times.extend(unread.iter().map(|&(source, row)| sources[source as usize].time(row, since))),
         }
     }
@@ -182,7 +190,7 @@ impl Pending {
             Diffs::Column(_) => None,
         }));
         match constant {
-            Some(diff) => self.diffs.extend_same(diff, unread.len()),
+            Some(diff) => self.diffs.extend_constant(diff, unread.len()),
             None => {
                 self.diffs.extend(unread.iter().map(|&(source, row)| sources[source as usize].diffs.get(row as usize)))
             }
@@ -191,9 +199,9 @@ impl Pending {
 
     /// Drops rows without a diff, of those from `from` on.
     fn drop_zeros(&mut self, from: usize) {
-        let has_zeros = match self.diffs.same() {
+        let has_zeros = match self.diffs.constant() {
             Some(diff) => diff == 0,
-            None => self.len() > from && self.diffs.numbers()[from..].contains(&0),
+            None => self.len() > from && self.diffs.each_mut()[from..].contains(&0),
         };
         if !has_zeros {
             return;
@@ -223,11 +231,11 @@ impl Pending {
     fn make_chunk(&self, rows: Range<usize>) -> Chunk {
         let exact = common_exact(&self.sources);
         let (columns, hashes) = self.copy_rows(rows.clone(), exact);
-        let times = match self.times.same() {
+        let times = match self.times.constant() {
             Some(time) => Times::Constant(time),
             None => Times::Column(self.times.each(rows.clone()).to_vec().into()).simplify(),
         };
-        let diffs = match self.diffs.same() {
+        let diffs = match self.diffs.constant() {
             Some(diff) => Diffs::Constant(diff),
             None => Diffs::Column(self.diffs.each(rows.clone()).to_vec().into()).simplify(),
         };
@@ -288,8 +296,9 @@ impl Pending {
     }
 }
 
-/// The chunk of the only row of a source, as [`Pending`] would make it; `None` if its diff is zero.
-pub(crate) fn chunk_of_row(layout: &Layout, source: &Source, hash: u64, word: u64, since: Time) -> Option<Chunk> {
+/// The chunk of the only row of a source, as [`PendingRows`] would make it; `None` if its diff is
+/// zero.
+pub(crate) fn chunk_of_row(layout: &Layout, source: &RowSource, hash: u64, word: u64, since: Time) -> Option<Chunk> {
     let diff = source.diffs.get(0);
     if diff == 0 {
         return None;
@@ -310,8 +319,9 @@ pub(crate) fn chunk_of_row(layout: &Layout, source: &Source, hash: u64, word: u6
     Some(Chunk::new(layout, rows))
 }
 
-/// Whether the picks are the few rows of a source as they come, in columns that keep nothing else alive: then they need not be copied.
-fn are_kept_as_they_are(source: &Source, picks: &[Pick]) -> bool {
+/// Whether the picks are the few rows of a source as they come, in columns that keep nothing else
+/// alive: then they need not be copied.
+fn are_kept_as_they_are(source: &RowSource, picks: &[Pick]) -> bool {
     picks.len() <= KEPT_ROWS_MAX
         && picks.iter().enumerate().all(|(at, pick)| pick.1 as usize == at)
         && source.columns.iter().all(|column| {
@@ -334,7 +344,8 @@ fn common(mut constants: impl Iterator<Item = Option<i64>>) -> Option<i64> {
     constants.all(|constant| constant == Some(first)).then_some(first)
 }
 
-/// Adds the diff of each of `repeats` (ascending) to the first row of its kind, and leaves zero in its place.
+/// Adds the diff of each of `repeats` (ascending) to the first row of its kind, and leaves zero in
+/// its place.
 fn sum_repeats(diffs: &mut [Diff], repeats: impl Iterator<Item = usize>) {
     let (mut first, mut previous) = (usize::MAX, usize::MAX);
     for row in repeats {
@@ -390,24 +401,23 @@ mod tests {
         use anabranch_batch::hash;
         use arrow::array::{Int64Array, StringViewArray};
         use arrow::datatypes::DataType;
-        use std::sync::Arc;
 
         let texts = StringViewArray::from_iter_values((0..100).map(|row| format!("a text longer than a view, {row}")));
         let numbers = Int64Array::from_iter((0..100).map(|row| (row != 3).then_some(row)));
         let types = vec![DataType::Int64, DataType::Utf8View];
         for (key, row, diff, since) in [(0, 7, 1, 0), (0, 3, -2, 9), (1, 7, 1, 9), (1, 3, 5, 0), (0, 7, 0, 0)] {
-            let layout = Rc::new(Layout { key: vec![key], values: ValueOrder::Hash, types: types.clone() });
+            let layout = Arc::new(Layout { key: vec![key], values: ValueOrder::Hash, types: types.clone() });
             let columns: Columns =
                 vec![Arc::new(numbers.slice(row, 1)) as ArrayRef, Arc::new(texts.slice(row, 1))].into();
             let (words, value) = layout.value_words(&columns, 1);
             let exact = crate::chunk::Exact { key: layout.is_key_exact(&columns), value };
             let hashes = hash::hash_columns(&columns[key..=key], 1);
             let (times, diffs) = (Times::Constant(5), Diffs::Constant(diff));
-            let source = Source { columns, times, diffs, exact, time_max: 5, key_unique: false };
+            let source = RowSource { columns, times, diffs, exact, time_max: 5, key_unique: false };
             let alone = chunk_of_row(&layout, &source, hashes[0], words[0], since);
-            let mut pending = Pending::new(Rc::clone(&layout), since);
+            let mut pending = PendingRows::new(Arc::clone(&layout), since);
             pending.add_source(source);
-            pending.take(&Block { hashes, words, picks: vec![] }, false);
+            pending.take(&HashBlock { hashes, words, picks: vec![] }, false);
             let all = pending.make_chunks();
             assert_eq!((alone.is_some(), all.len()), (diff != 0, usize::from(diff != 0)));
             for (alone, other) in alone.iter().zip(&all) {
