@@ -202,7 +202,7 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "items of the select list in place of their positions and names",
         reason: "DataFusion takes a position for a constant, of which there is one group",
         example: "SELECT DISTINCT ON (1) k FROM t ORDER BY 1",
-        without: Loss::WrongAnswer,
+        without: Loss::Failure,
     },
     Pass {
         name: "as-of joins with their whole condition",
