@@ -8,6 +8,9 @@ use super::columns::Known;
 use crate::error::Result;
 use crate::resolve::catalog::Catalog;
 
+/// A rewrite of a SELECT with the order above it.
+pub(super) type Ordered = fn(&mut Select, Option<&mut OrderBy>, &Names) -> Result<()>;
+
 /// What a rewrite does at the parts of a query. Outer parts come before inner ones, but for
 /// `after_expr`.
 #[derive(Clone, Copy)]
@@ -18,7 +21,7 @@ pub(super) struct Hooks {
     pub(super) with: Option<fn(&mut Query, &Names)>,
     pub(super) query: Option<fn(&mut Query, &Names) -> Result<()>>,
     /// The body of a query with the order above it, and each SELECT.
-    pub(super) ordered: Option<fn(&mut Select, Option<&mut OrderBy>, &Names) -> Result<()>>,
+    pub(super) ordered: Option<Ordered>,
     pub(super) factor: Option<fn(&mut TableFactor, &Names) -> Result<()>>,
     pub(super) select: Option<fn(&mut Select, &Names) -> Result<()>>,
     pub(super) expr: Option<fn(&mut Expr, &Names) -> Result<()>>,
