@@ -11,6 +11,7 @@
 //!
 //! Reading order: [`Times`], [`Diffs`] and [`Until`] (control columns), [`Batch`], [`hash`],
 //! [`equal`], [`order`], [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`],
+//! [`numeric`],
 //! [`TextLimit`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -24,8 +25,10 @@ pub mod few;
 mod flat;
 pub mod gather;
 pub mod hash;
+pub mod json;
 #[cfg(test)]
 mod laws;
+pub mod numeric;
 pub mod order;
 mod partition;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Declared lengths of text columns: `varchar(n)` and `char(n)`.
+//! Declared forms of text columns: the lengths of `varchar(n)` and `char(n)`, and `uuid`, `json`, `jsonb`.
 //!
 //! Arrow has no types for them: rows carry plain text, and the limit travels in the metadata of a
 //! relation's field. Law, as PostgreSQL assigns: characters count, not bytes; spaces beyond the
@@ -7,6 +7,7 @@
 //! reader. Cost: a look at the lengths when no value can be too long, else one pass over the
 //! values.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -14,14 +15,16 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use crate::json;
+
 /// The key in a field's metadata; the value is what [`Display`](fmt::Display) writes.
 const KEY: &str = "anabranch.text_limit";
 
-/// The most characters that a text column takes.
+/// What a text column takes, and how its texts are kept.
 ///
 /// ```
 /// use anabranch_batch::TextLimit;
-/// assert_eq!(TextLimit::Varchar(3).fit("abc  "), Some("abc"));
+/// assert_eq!(TextLimit::Varchar(3).fit("abc  ").as_deref(), Some("abc"));
 /// assert_eq!(TextLimit::Varchar(3).fit("abcd"), None);
 /// assert_eq!(TextLimit::Varchar(3).to_string(), "character varying(3)");
 /// ```
@@ -31,12 +34,23 @@ pub enum TextLimit {
     Varchar(u64),
     /// `char(n)`.
     Char(u64),
+    /// `uuid`: 32 hexadecimal digits, kept in lower case and groups of 8, 4, 4, 4 and 12.
+    Uuid,
+    /// `json`: a document, kept as it is written.
+    Json,
+    /// `jsonb`: a document in its [normal form](json::normal).
+    Jsonb,
 }
 
 impl TextLimit {
     /// The limit that a field declares.
     pub fn of(field: &Field) -> Option<TextLimit> {
         let text = field.metadata().get(KEY)?;
+        if let Some(form) =
+            [TextLimit::Uuid, TextLimit::Json, TextLimit::Jsonb].iter().find(|form| form.to_string() == *text)
+        {
+            return Some(*form);
+        }
         let (name, digits) = text.strip_suffix(')')?.split_once('(')?;
         let n = digits.parse().ok()?;
         Some(if name == "character" { TextLimit::Char(n) } else { TextLimit::Varchar(n) })
@@ -47,29 +61,33 @@ impl TextLimit {
         field.with_metadata(HashMap::from([(KEY.to_string(), self.to_string())]))
     }
 
-    /// The text as it is stored; `None` if it is too long.
-    pub fn fit(self, text: &str) -> Option<&str> {
-        let (TextLimit::Varchar(n) | TextLimit::Char(n)) = self;
-        let text = match self {
-            TextLimit::Varchar(_) => text,
-            TextLimit::Char(_) => text.trim_end_matches(' '),
-        };
-        if text.len() as u64 <= n {
-            return Some(text);
-        }
-        match text.char_indices().nth(n as usize) {
-            None => Some(text),
-            Some((end, _)) => text[end..].bytes().all(|byte| byte == b' ').then(|| &text[..end]),
+    /// The text as it is stored; `None` if it does not fit.
+    pub fn fit(self, text: &str) -> Option<Cow<'_, str>> {
+        match self {
+            TextLimit::Varchar(n) => cut(text, n).map(Cow::Borrowed),
+            TextLimit::Char(n) => cut(text.trim_end_matches(' '), n).map(Cow::Borrowed),
+            TextLimit::Uuid => uuid(text).map(|uuid| if uuid == text { Cow::Borrowed(text) } else { Cow::Owned(uuid) }),
+            TextLimit::Json => json::is_document(text).then_some(Cow::Borrowed(text)),
+            TextLimit::Jsonb => json::normal(text).map(Cow::Owned),
         }
     }
 
-    /// The column as it is stored, with NULL for texts that are too long, and their rows.
+    /// What is wrong with a text that does not fit.
+    pub fn misfit(self, text: &str) -> String {
+        match self {
+            TextLimit::Varchar(_) | TextLimit::Char(_) => format!("value too long for type {self}"),
+            TextLimit::Uuid => format!("invalid input syntax for type uuid: \"{text}\""),
+            TextLimit::Json | TextLimit::Jsonb => "invalid input syntax for type json".to_string(),
+        }
+    }
+
+    /// The column as it is stored, with NULL for texts that do not fit, and their rows.
     ///
     /// # Panics
     /// If the column is not of type `Utf8View`.
     pub fn fit_column(self, column: &ArrayRef) -> (ArrayRef, Vec<usize>) {
         let texts = column.as_string_view();
-        let as_is = |row: usize| texts.is_null(row) || self.fit(texts.value(row)) == Some(texts.value(row));
+        let as_is = |row: usize| texts.is_null(row) || self.fit(texts.value(row)).as_deref() == Some(texts.value(row));
         if (0..texts.len()).all(as_is) {
             return (column.clone(), vec![]);
         }
@@ -86,11 +104,50 @@ impl TextLimit {
     }
 }
 
+/// The text without spaces beyond `n` characters; `None` if there is more.
+fn cut(text: &str, n: u64) -> Option<&str> {
+    if text.len() as u64 <= n {
+        return Some(text);
+    }
+    match text.char_indices().nth(n as usize) {
+        None => Some(text),
+        Some((end, _)) => text[end..].bytes().all(|byte| byte == b' ').then(|| &text[..end]),
+    }
+}
+
+/// A uuid as PostgreSQL writes it; read with or without braces, and with a hyphen or none behind each four digits.
+fn uuid(text: &str) -> Option<String> {
+    let mut rest = text.as_bytes();
+    let in_braces = rest.first() == Some(&b'{');
+    if in_braces {
+        rest = rest[1..].strip_suffix(b"}")?;
+    }
+    let mut out = String::with_capacity(36);
+    for n in 0..32 {
+        let (digit, behind) = rest.split_first()?;
+        if !digit.is_ascii_hexdigit() {
+            return None;
+        }
+        if matches!(n, 8 | 12 | 16 | 20) {
+            out.push('-');
+        }
+        out.push(char::from(digit.to_ascii_lowercase()));
+        rest = behind;
+        if n % 4 == 3 && n < 31 {
+            rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        }
+    }
+    rest.is_empty().then_some(out)
+}
+
 impl fmt::Display for TextLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TextLimit::Varchar(n) => write!(f, "character varying({n})"),
             TextLimit::Char(n) => write!(f, "character({n})"),
+            TextLimit::Uuid => f.write_str("uuid"),
+            TextLimit::Json => f.write_str("json"),
+            TextLimit::Jsonb => f.write_str("jsonb"),
         }
     }
 }
@@ -113,17 +170,33 @@ mod tests {
 
     #[test]
     fn spaces_beyond_the_limit_are_cut_off() {
-        assert_eq!(TextLimit::Varchar(3).fit("a    "), Some("a  "));
-        assert_eq!(TextLimit::Char(3).fit("a    "), Some("a"));
+        assert_eq!(TextLimit::Varchar(3).fit("a    ").as_deref(), Some("a  "));
+        assert_eq!(TextLimit::Char(3).fit("a    ").as_deref(), Some("a"));
         assert_eq!(TextLimit::Varchar(3).fit("a   b"), None);
-        assert_eq!(TextLimit::Varchar(3).fit("éàü"), Some("éàü"));
+        assert_eq!(TextLimit::Varchar(3).fit("éàü").as_deref(), Some("éàü"));
         assert_eq!(TextLimit::Varchar(2).fit("éàü"), None);
-        assert_eq!(TextLimit::Varchar(2).fit("éà "), Some("éà"));
+        assert_eq!(TextLimit::Varchar(2).fit("éà ").as_deref(), Some("éà"));
+    }
+
+    #[test]
+    fn uuids_are_kept_in_one_form() {
+        let kept = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+        for text in [
+            kept,
+            "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
+            "{a0eebc999c0b4ef8bb6d6bb9bd380a11}",
+            "a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11",
+        ] {
+            assert_eq!(TextLimit::Uuid.fit(text).as_deref(), Some(kept));
+        }
+        for text in ["", "a0ee", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 ", "x"] {
+            assert_eq!(TextLimit::Uuid.fit(text), None);
+        }
     }
 
     #[test]
     fn limits_survive_in_a_field() {
-        for limit in [TextLimit::Varchar(10), TextLimit::Char(1)] {
+        for limit in [TextLimit::Varchar(10), TextLimit::Char(1), TextLimit::Uuid, TextLimit::Json, TextLimit::Jsonb] {
             let field = limit.declare(Field::new("a", DataType::Utf8View, true));
             assert_eq!(TextLimit::of(&field), Some(limit));
             let plain = without_limits(&Arc::new(Schema::new(vec![field])));

@@ -53,12 +53,14 @@ pub fn check(data_type: &DataType) -> Result<(), Unsupported> {
 
 /// The type that columns of `data_type` have in schemas and plans: views for text and bytes,
 /// microseconds for times of day and timestamps, days for dates, 128 bits for narrow decimals, and
-/// the values of dictionaries and run-end encodings. Nested types by their parts; all others stay.
+/// the values of dictionaries and run-end encodings. `LargeBinary` is plain `numeric`
+/// ([`numeric::TYPE`](crate::numeric)): callers bring foreign bytes of that type into views before.
+/// Nested types by their parts; all others stay.
 pub fn planned_type(data_type: &DataType) -> DataType {
     use DataType as D;
     match data_type {
         D::Utf8 | D::LargeUtf8 => D::Utf8View,
-        D::Binary | D::LargeBinary => D::BinaryView,
+        D::Binary => D::BinaryView,
         D::Timestamp(_, zone) => D::Timestamp(TimeUnit::Microsecond, zone.clone()),
         D::Time32(_) | D::Time64(_) => D::Time64(TimeUnit::Microsecond),
         D::Date64 => D::Date32,

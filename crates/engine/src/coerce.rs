@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{TextLimit, types};
+use anabranch_batch::{TextLimit, numeric, types};
 use anabranch_sql::{column_type_name, input, sql_name};
-use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 
@@ -79,6 +79,7 @@ impl Fitting {
         let fits = |(given, wanted): (&Arc<Field>, &Arc<Field>)| {
             given.name() == wanted.name()
                 && types::widened_type(given.data_type()) == *wanted.data_type()
+                && *wanted.data_type() != numeric::TYPE
                 && TextLimit::of(wanted).is_none()
         };
         let is_wide = |field: &Arc<Field>| matches!(field.data_type(), DataType::Decimal128(..));
@@ -130,10 +131,16 @@ fn places(target: Target<'_>, given: &Schema) -> Result<Vec<Option<usize>>, Erro
 }
 
 fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef, Error> {
-    if *column.data_type() == types::narrowed_type(field.data_type()) {
+    if *column.data_type() == types::narrowed_type(field.data_type()) && *column.data_type() != numeric::TYPE {
         return Ok(column.clone());
     }
-    let column = types::to_planned(column).map_err(|e| Error::invalid(format!("column \"{}\": {e}", field.name())))?;
+    let column = match *column.data_type() == numeric::TYPE {
+        true if *field.data_type() == numeric::TYPE => return checked_numbers(target, field, column),
+        // Bytes from outside.
+        true => arrow::compute::cast(column, &DataType::BinaryView)?,
+        false => column.clone(),
+    };
+    let column = types::to_planned(&column).map_err(|e| Error::invalid(format!("column \"{}\": {e}", field.name())))?;
     let does_not_fit = |problem: String| {
         Error::data(format!(
             "a value does not fit column \"{}\" ({}) of {} \"{}\"",
@@ -146,7 +153,7 @@ fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef
     };
     let column = match column.data_type() == field.data_type() {
         true => column,
-        false if !arrow::compute::can_cast_types(column.data_type(), field.data_type()) => {
+        false if !input::can_convert(column.data_type(), field.data_type()) => {
             return Err(Error::invalid(format!(
                 "column \"{}\" of {} \"{}\" is {}, but the rows have {}",
                 field.name(),
@@ -161,13 +168,28 @@ fn cast(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef
     types::narrowed(&column).map_err(|error| does_not_fit(error.detail()))
 }
 
-/// The columns with texts as their columns keep them; a text that is too long is an error.
+/// A column of plain numerics, if its bytes are such.
+fn checked_numbers(target: Target<'_>, field: &Field, column: &ArrayRef) -> Result<ArrayRef, Error> {
+    let numbers = column.as_binary::<i64>();
+    if numbers.iter().flatten().all(|bytes| numeric::decode(bytes).is_some()) {
+        return Ok(column.clone());
+    }
+    Err(Error::data(format!(
+        "a value of column \"{}\" of {} \"{}\" is bytes, not a number",
+        field.name(),
+        target.kind,
+        target.name
+    ))
+    .with_hint("Give numbers as text, or as integers, floats or decimals of Arrow."))
+}
+
+/// The columns with texts as their columns keep them; a text that does not fit is an error.
 pub(crate) fn fit_lengths(target: Target<'_>, mut columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, Error> {
     for (field, column) in target.schema.fields().iter().zip(&mut columns) {
         let Some(limit) = TextLimit::of(field) else { continue };
         let (fitted, too_long) = limit.fit_column(column);
         if let Some(row) = too_long.first() {
-            return Err(Error::data(format!("value too long for type {limit}")).with_detail(format!(
+            return Err(Error::data(limit.misfit(&value_text(column, *row))).with_detail(format!(
                 "Column \"{}\" of {} \"{}\" cannot take '{}'.",
                 field.name(),
                 target.kind,
@@ -213,7 +235,7 @@ fn value_text(column: &ArrayRef, row: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{AsArray, Int32Array, Int64Array, StringArray};
+    use arrow::array::{Int32Array, Int64Array, StringArray};
     use arrow::datatypes::{DataType, Int32Type};
 
     use super::*;

@@ -11,11 +11,12 @@ use std::{
     sync::Arc,
 };
 
-use anabranch_batch::{TextLimit, types};
+use anabranch_batch::{TextLimit, numeric, types};
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader, nearest::nearest};
+use anabranch_sql::input;
 use arrow::{
-    array::{Array, ArrayRef, BooleanArray, RecordBatch},
-    compute::{CastOptions, can_cast_types, cast_with_options, filter_record_batch},
+    array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch},
+    compute::{CastOptions, cast_with_options, filter_record_batch},
     datatypes::{DataType, Field, Schema, SchemaRef},
     util::display::array_value_to_string,
 };
@@ -236,7 +237,7 @@ fn declare(path: &Path, columns: &[Field], found: &Schema) -> Result<(Vec<Field>
         let exact = found.fields().iter().find(|field| field.name() == column.name());
         let folded = found.fields().iter().find(|field| field.name().to_lowercase() == column.name().to_lowercase());
         let Some(field) = exact.or(folded) else { return Err(missing_column(path, column.name(), found)) };
-        if !can_cast_types(field.data_type(), column.data_type()) {
+        if !input::can_convert(field.data_type(), column.data_type()) {
             return Err(invalid(format!(
                 "column \"{}\" is declared as {}, but file {} holds {}",
                 column.name(),
@@ -265,7 +266,23 @@ fn convert_column(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ar
     if array.data_type() == data_type {
         return Ok(array.clone());
     }
+    if *data_type == numeric::TYPE {
+        return Ok(numbers(array));
+    }
     cast_with_options(array, data_type, &CastOptions { safe: true, ..Default::default() })
+}
+
+/// Plain numerics of numbers, or of texts.
+fn numbers(array: &ArrayRef) -> ArrayRef {
+    numeric::encoded(array).unwrap_or_else(|| {
+        let texts =
+            arrow::compute::cast(array, &DataType::Utf8View).expect("texts were asked for when the file was opened");
+        let mut numbers = numeric::Builder::with_capacity(texts.len());
+        for text in texts.as_string_view() {
+            numbers.append(text.and_then(|text| numeric::parse(text).ok()).as_ref());
+        }
+        numbers.finish()
+    })
 }
 
 impl SourceReader for ParquetReader {

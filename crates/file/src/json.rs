@@ -7,10 +7,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anabranch_batch::TextLimit;
+use anabranch_batch::{TextLimit, numeric};
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader};
+use anabranch_sql::input;
 use arrow::{
-    array::RecordBatch,
+    array::{AsArray, RecordBatch},
     compute::concat_batches,
     datatypes::{DataType, Field, Schema, SchemaRef},
     error::ArrowError,
@@ -64,7 +65,7 @@ impl JsonReader {
         };
         let (schema, members) =
             if columns.is_empty() { discover(&window, &found, &sample)? } else { declare(columns, &found) };
-        let members = Arc::new(Schema::new(members));
+        let members = Arc::new(Schema::new(members.into_iter().map(decoded).collect::<Vec<_>>()));
         ReaderBuilder::new(members.clone()).build_decoder().map_err(|problem| {
             invalid(format!("these columns cannot be read from JSON: {problem}"))
                 .with_hint("Declare columns of such types as text.")
@@ -114,10 +115,13 @@ impl JsonReader {
     fn finish(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
         let mut columns = batch.columns().to_vec();
         for (field, column) in self.schema.fields().iter().zip(&mut columns) {
+            if *field.data_type() == numeric::TYPE {
+                *column = input::convert(column, field.data_type()).map_err(ArrowError::JsonError)?;
+            }
             let Some(limit) = TextLimit::of(field) else { continue };
             let (fitted, too_long) = limit.fit_column(column);
-            if !too_long.is_empty() {
-                return Err(ArrowError::JsonError(format!("value too long for type {limit}")));
+            if let Some(row) = too_long.first() {
+                return Err(ArrowError::JsonError(limit.misfit(column.as_string_view().value(*row))));
             }
             *column = fitted;
         }
@@ -157,6 +161,11 @@ impl JsonReader {
         }
         format!("{place}: {problem}")
     }
+}
+
+/// A member as it is decoded: numbers of any number of digits as text.
+fn decoded(member: Field) -> Field {
+    if *member.data_type() == numeric::TYPE { member.with_data_type(DataType::Utf8View) } else { member }
 }
 
 /// All of `bytes` as exactly `rows` rows.

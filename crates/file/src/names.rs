@@ -22,7 +22,8 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
             format!("numeric({precision},{scale})")
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".into(),
+        DataType::Binary | DataType::BinaryView => "bytea".into(),
+        DataType::LargeBinary => "numeric".into(),
         DataType::Date32 | DataType::Date64 => "date".into(),
         DataType::Time32(_) | DataType::Time64(_) => "time".into(),
         DataType::Timestamp(

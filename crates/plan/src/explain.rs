@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use anabranch_batch::numeric;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
@@ -388,6 +389,9 @@ pub fn literal(value: &ScalarValue) -> String {
         }
         ScalarValue::Boolean(Some(value)) => value.to_string(),
         ScalarValue::Decimal128(Some(value), _, scale) => decimal(*value, *scale),
+        ScalarValue::LargeBinary(Some(bytes)) => {
+            numeric::decode(bytes).map_or_else(|| shown(value), |number| number.to_string())
+        }
         ScalarValue::Date32(_) => format!("date '{value}'"),
         ScalarValue::TimestampMicrosecond(_, None) => format!("timestamp '{}'", shown(value)),
         ScalarValue::TimestampMicrosecond(_, Some(_)) => format!("timestamptz '{}'", shown(value)),
@@ -427,7 +431,8 @@ fn type_name(data_type: &DataType) -> String {
         DataType::Float64 => "double".into(),
         DataType::Boolean => "boolean".into(),
         DataType::Date32 => "date".into(),
-        DataType::BinaryView | DataType::Binary | DataType::LargeBinary => "bytea".into(),
+        DataType::BinaryView | DataType::Binary => "bytea".into(),
+        DataType::LargeBinary => "numeric".into(),
         DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
         DataType::Time64(TimeUnit::Microsecond) => "time".into(),
         DataType::Timestamp(TimeUnit::Microsecond, None) => "timestamp".into(),

@@ -23,7 +23,7 @@ use crate::planner::Planner;
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
-use crate::resolve::types::sql_name;
+use crate::resolve::types::{is_number, sql_name};
 use crate::syntax::parse::{fold, parse_expr};
 use crate::syntax::statement::{Delete, Insert, ObjectKind, Update};
 use crate::syntax::template::template;
@@ -356,8 +356,7 @@ impl Target {
         let Expr::Literal(value, _) = value else { return Ok(()) };
         let (is, wanted) = (value.data_type(), field.data_type());
         let read = matches!(is, DataType::Utf8 | DataType::Utf8View) || is.is_integer();
-        if value.is_null() || !read || !(wanted.is_numeric() || matches!(wanted, DataType::Boolean | DataType::Date32))
-        {
+        if value.is_null() || !read || !(is_number(wanted) || matches!(wanted, DataType::Boolean | DataType::Date32)) {
             return Ok(());
         }
         match convert(&value.to_array()?, wanted) {
@@ -385,7 +384,7 @@ impl Target {
 /// Whether PostgreSQL would convert on assignment (text to anything is our addition: files and shells write text).
 fn assignable(from: &DataType, to: &DataType) -> bool {
     let text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let bytes = |t: &DataType| matches!(t, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    let bytes = |t: &DataType| matches!(t, DataType::Binary | DataType::BinaryView);
     let time = |t: &DataType| matches!(t, DataType::Time32(_) | DataType::Time64(_));
     let moment = |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);
     let span = |t: &DataType| matches!(t, DataType::Interval(_) | DataType::Duration(_));
@@ -394,7 +393,7 @@ fn assignable(from: &DataType, to: &DataType) -> bool {
         || *from == DataType::Null
         || text(from)
         || text(to)
-        || (from.is_numeric() && to.is_numeric())
+        || (is_number(from) && is_number(to))
         || (bytes(from) && bytes(to))
         || (moment(from) && (moment(to) || time(to)))
         || (time(from) && time(to))

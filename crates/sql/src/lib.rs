@@ -26,12 +26,13 @@ mod functions;
 pub mod passes;
 pub mod planned;
 pub mod planner;
+mod regex;
 mod resolve;
 mod stack;
 mod syntax;
 mod translate;
 
-pub use functions::{input, output};
+pub use functions::{input, numerics, output};
 pub use resolve::{catalog, coerce};
 pub use syntax::{parse, span, statement};
 

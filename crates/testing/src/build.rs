@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use anabranch_plan::asof::Asof;
 use anabranch_plan::recognize::Recognize;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
@@ -244,12 +245,11 @@ fn result_type(function: &AggregateFunction, argument: Option<&DataType>) -> Dat
         F::Sum => match argument() {
             DataType::Decimal128(precision, scale) => DataType::Decimal128((precision + 10).min(38), scale),
             DataType::Float32 | DataType::Float64 => DataType::Float64,
+            numeric::TYPE => numeric::TYPE,
             _ => DataType::Int64,
         },
         F::Avg => match argument() {
-            DataType::Decimal128(precision, scale) => {
-                DataType::Decimal128((precision + 4).min(38), (scale + 4).min(38))
-            }
+            DataType::Decimal128(..) | numeric::TYPE => numeric::TYPE,
             _ => DataType::Float64,
         },
         F::Min | F::Max | F::BitAnd | F::BitOr | F::BitXor | F::FirstValue | F::LastValue | F::Median => argument(),

@@ -11,7 +11,7 @@ use arrow::{
 };
 use serde_json::Value;
 
-use anabranch_sql::output::{is_null, printer};
+use anabranch_sql::output::{is_null, is_plain_numeric, printer};
 
 /// One array for a whole answer.
 pub(super) fn write_array(out: &mut dyn Write, batches: &[RecordBatch]) -> io::Result<()> {
@@ -35,7 +35,10 @@ pub(super) fn write_lines(out: &mut dyn Write, batch: &RecordBatch) -> io::Resul
 fn each_object(batch: &RecordBatch, mut write: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
     let schema = batch.schema();
     let names: Vec<String> = schema.fields().iter().map(|field| text(field.name())).collect();
-    let printers: Vec<Printer<'_>> = batch.columns().iter().map(json_printer).collect();
+    let columns = batch.columns().iter().zip(schema.fields());
+    let printers: Vec<Printer<'_>> = columns
+        .map(|(column, field)| if is_plain_numeric(field) { number_printer(column) } else { json_printer(column) })
+        .collect();
     let mut object = String::new();
     for row in 0..batch.num_rows() {
         object.clear();
@@ -60,6 +63,14 @@ fn text(value: &str) -> String {
 
 /// Appends a row's value, NULL included.
 type Printer<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
+
+/// Texts of numbers as these numbers.
+fn number_printer(array: &ArrayRef) -> Printer<'_> {
+    let texts = array.as_string_view();
+    let is_special = move |row: usize| texts.value(row).ends_with(|c: char| c.is_alphabetic());
+    let value = unless(printer(array), is_special);
+    Box::new(move |row, out| if is_null(array, row) { out.push_str("null") } else { value(row, out) })
+}
 
 fn json_printer(array: &ArrayRef) -> Printer<'_> {
     let value: Printer<'_> = match array.data_type() {

@@ -8,7 +8,7 @@ use arrow::{
     datatypes::Schema,
 };
 
-use anabranch_sql::output::{Printer, is_null, is_number, printers};
+use anabranch_sql::output::{Printer, is_null, is_number_field, printers};
 
 pub(super) fn write(out: &mut dyn Write, rows: &Rows) -> io::Result<()> {
     write_names(out, &rows.schema)?;
@@ -25,7 +25,7 @@ pub(super) fn write_part(out: &mut dyn Write, batch: &RecordBatch, first: bool) 
 fn write_names(out: &mut dyn Write, schema: &Schema) -> io::Result<()> {
     let names: Vec<String> = schema.fields().iter().map(|field| escape(field.name())).collect();
     let rule = |numeric: bool| if numeric { "---:" } else { "---" };
-    let rules: Vec<&str> = schema.fields().iter().map(|field| rule(is_number(field.data_type()))).collect();
+    let rules: Vec<&str> = schema.fields().iter().map(|field| rule(is_number_field(field))).collect();
     writeln!(out, "| {} |\n|{}|", names.join(" | "), rules.join("|"))
 }
 

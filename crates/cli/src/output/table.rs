@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use anabranch_engine::Rows;
 use arrow::{array::RecordBatch, datatypes::Schema};
 
-use anabranch_sql::output::{is_null, is_number, printers};
+use anabranch_sql::output::{is_null, is_number_field, printers};
 
 use super::{
     Layout,
@@ -144,7 +144,7 @@ fn write_names(out: &mut dyn Write, schema: &Schema, widths: &[usize]) -> io::Re
 }
 
 fn write_cells(out: &mut dyn Write, rows: &[Vec<String>], schema: &Schema, widths: &[usize]) -> io::Result<()> {
-    let right: Vec<bool> = schema.fields().iter().map(|field| is_number(field.data_type())).collect();
+    let right: Vec<bool> = schema.fields().iter().map(|field| is_number_field(field)).collect();
     let mut line = String::new();
     for row in rows {
         line.clear();

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, types};
+use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, numeric, types};
 use anabranch_plan::temporal::Verb;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -189,6 +189,10 @@ impl Events {
 
 /// The type that values of a type have in plans.
 pub(super) fn planned(data_type: &DataType) -> DataType {
+    // (Bytes of frames are bytes: `LargeBinary` is plain `numeric` in SQL.)
+    if *data_type == numeric::TYPE {
+        return DataType::BinaryView;
+    }
     types::to_planned(&arrow::array::new_empty_array(data_type))
         .map_or_else(|_| data_type.clone(), |column| column.data_type().clone())
 }

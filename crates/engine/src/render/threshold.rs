@@ -6,9 +6,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use anabranch_operators::relational::threshold::{Comparison, is_comparable};
 use anabranch_plan::{JoinKind, Node, Plan};
-use arrow::datatypes::{DataType, Field, Fields};
+use anabranch_sql::numerics::{ceiling_at, floor_at};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
@@ -82,11 +84,34 @@ fn compared(residual: &Expr, left: &Plan, right: &Plan) -> Option<Compared> {
         Operator::LtEq => Comparison::LessOrEqual,
         _ => return None,
     };
-    let (value, scalar) = (unqualified(value), unqualified(scalar));
+    let (value, scalar) = as_decimals(unqualified(value), unqualified(scalar), comparison, left, right);
     let data_type = value.get_type(left.schema.as_ref()).ok()?;
     let same = scalar.get_type(right.schema.as_ref()).is_ok_and(|other| alike(&data_type, &other));
     (same && is_comparable(&data_type)).then_some(Compared { value, scalar, comparison })
 }
+
+/// Decimals beside a plain numeric: compared with the nearest decimal of their scale, which no value lies between. (`v > x` is `v > floor(x)`.)
+fn as_decimals(value: Expr, scalar: Expr, comparison: Comparison, left: &Plan, right: &Plan) -> (Expr, Expr) {
+    let decimal = match &value {
+        Expr::ScalarFunction(call) if call.func.name() == TO_NUMERIC => call.args[0].clone(),
+        _ => return (value, scalar),
+    };
+    let is_plain = scalar.get_type(right.schema.as_ref()).is_ok_and(|is| is == numeric::TYPE);
+    // (The widest decimals have no other beyond them for a scalar that is.)
+    match decimal.get_type(left.schema.as_ref()) {
+        Ok(DataType::Decimal128(..DECIMAL128_MAX_PRECISION, scale)) if is_plain => {
+            let nearest = match comparison {
+                Comparison::Greater | Comparison::LessOrEqual => floor_at(scalar, scale),
+                Comparison::GreaterOrEqual | Comparison::Less => ceiling_at(scalar, scale),
+            };
+            (decimal, nearest)
+        }
+        _ => (value, scalar),
+    }
+}
+
+/// The cast to a plain numeric.
+const TO_NUMERIC: &str = "to_numeric";
 
 /// Whether values of the two types compare as their numbers do.
 fn alike(a: &DataType, b: &DataType) -> bool {
@@ -101,6 +126,7 @@ fn side(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Column(column) => column.relation.as_ref().map(|side| side.table()),
         Expr::Cast(cast) => side(&cast.expr),
+        Expr::ScalarFunction(call) if call.func.name() == TO_NUMERIC => side(call.args.first()?),
         _ => None,
     }
 }

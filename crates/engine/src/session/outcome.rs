@@ -1,11 +1,13 @@
 //! What statements give back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use anabranch_batch::Time;
+use anabranch_sql::output::{shown_column, shown_schema};
 use anabranch_sql::statement::ObjectKind;
 
 use crate::connector::ReadProgress;
@@ -39,7 +41,8 @@ impl Outcome {
 /// An answer: rows in their final order, in batches of the same schema.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// Names and types of the columns. Text is `Utf8View`, bytes are `BinaryView`.
+    /// Names and types of the columns. Text is `Utf8View`, bytes are `BinaryView`, `numeric` without a scale is text whose field says so
+    /// (`anabranch_sql::output::is_plain_numeric`).
     pub schema: SchemaRef,
     /// The rows; no batch is empty.
     pub batches: Vec<RecordBatch>,
@@ -49,8 +52,17 @@ pub struct Rows {
 
 impl Rows {
     pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Rows {
-        let batches = batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
-        Rows { schema, batches, notices: Vec::new() }
+        let shown = shown_schema(&schema);
+        let is_shown = Arc::ptr_eq(&shown, &schema);
+        let show = |batch: RecordBatch| match is_shown {
+            true => batch,
+            false => {
+                let columns = batch.columns().iter().map(shown_column).collect();
+                RecordBatch::try_new(shown.clone(), columns).expect("columns are of the types that are shown")
+            }
+        };
+        let batches = batches.into_iter().filter(|batch| batch.num_rows() > 0).map(show).collect();
+        Rows { schema: shown, batches, notices: Vec::new() }
     }
 
     /// Rows in all batches.

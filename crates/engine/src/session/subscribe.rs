@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
+use anabranch_sql::output::{shown_column, shown_schema};
 use anabranch_sql::statement::{ObjectKind, Subscribe};
 use arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -70,7 +71,7 @@ impl Session {
         let Named { planned, names } = self.plan_view(&subscribe.query)?;
         let past = self.past(subscribe.as_of.as_deref(), &planned.plan)?;
         let as_of = past.as_ref().map_or(self.timeline.last(), |past| past.at);
-        let schema = changes_schema(&visible_schema(&planned));
+        let schema = changes_schema(&shown_schema(&visible_schema(&planned)));
         let (dataflow, _) = self.install_as_of("a subscription", &planned.plan, &[], Sink::Changes, past.as_ref())?;
         self.subscriptions.next_id += 1;
         let id = self.subscriptions.next_id;
@@ -315,6 +316,6 @@ fn changes_batch(schema: &SchemaRef, batch: &Batch) -> Result<arrow::array::Reco
         Diffs::Column(diffs) => Arc::new(Int64Array::new(diffs.clone(), None)),
     };
     let n_columns = schema.fields().len() - 2;
-    let columns = [times, diffs].into_iter().chain(batch.columns().iter().take(n_columns).cloned()).collect();
+    let columns = [times, diffs].into_iter().chain(batch.columns().iter().take(n_columns).map(shown_column)).collect();
     record_batch(schema, columns, n_rows)
 }

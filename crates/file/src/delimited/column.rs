@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use anabranch_batch::TextLimit;
+use anabranch_batch::{TextLimit, numeric};
 use arrow::{
     array::{
         ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewBuilder, BooleanBuilder, NullBufferBuilder, PrimitiveArray,
@@ -45,7 +45,7 @@ pub(crate) struct Bad {
 
 /// Whether cells can be read as this type.
 pub(crate) fn is_readable(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::BinaryView) || can_cast_types(&DataType::Utf8View, data_type)
+    matches!(data_type, DataType::BinaryView | DataType::LargeBinary) || can_cast_types(&DataType::Utf8View, data_type)
 }
 
 /// The text of a cell without its quoting; `None` if it is broken.
@@ -104,6 +104,7 @@ impl<'a> Cells<'a> {
                 let (precision, scale) = (*precision, *scale);
                 reader.primitives::<Decimal128Type>(data_type, bad, |text| values::decimal(text, precision, scale))
             }
+            DataType::LargeBinary => reader.numbers(bad),
             DataType::Date32 => reader.primitives::<Date32Type>(data_type, bad, values::date),
             DataType::Time64(TimeUnit::Microsecond) => {
                 reader.primitives::<Time64MicrosecondType>(data_type, bad, values::time)
@@ -260,6 +261,18 @@ impl Reader<'_> {
             }
         }
         out.finish()
+    }
+
+    /// Plain numerics.
+    fn numbers(&self, bad: &mut Vec<Bad>) -> ArrayRef {
+        let mut numbers = numeric::Builder::with_capacity(self.cells.firsts.len());
+        self.each(bad, |text| {
+            let read = text.map(|text| std::str::from_utf8(text).ok().and_then(|text| numeric::parse(text).ok()));
+            let number = read.as_ref().and_then(Option::as_ref);
+            numbers.append(number);
+            read.is_none() || number.is_some()
+        });
+        numbers.finish()
     }
 
     /// Types without a reader of their own: as text, then by Arrow's cast.

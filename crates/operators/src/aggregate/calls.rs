@@ -18,6 +18,7 @@ use super::custom_call::CustomCall;
 use super::distinct::Distinct;
 use super::extreme::{ExtremeState, Seen, extreme};
 use super::float::FloatTotal;
+use super::number_sum::NumberSum;
 use super::ordered::Ordered;
 use super::output::Outcome;
 use super::spec::{AggregateSpec, Call, Function, Unsupported};
@@ -416,13 +417,17 @@ fn sum(verb: SumVerb, argument: &DataType, output_type: &DataType) -> LinearStat
         (Duration(from), _, Duration(to)) => from == to,
         (Duration(_), ..) => false,
         (_, SumVerb::Sum, Int64 | UInt64) => argument.is_integer(),
-        (_, _, Float64 | Decimal64(..) | Decimal128(..) | Decimal256(..)) => true,
+        (LargeBinary, _, LargeBinary) => true,
+        (LargeBinary, ..) => false,
+        (_, _, Float64 | Decimal64(..) | Decimal128(..) | Decimal256(..) | LargeBinary) => true,
         _ => false,
     };
-    let is_native = matches!(argument, Int32 | Int64 | UInt64 | Decimal64(..) | Decimal128(..) | Decimal256(..));
+    let is_native =
+        matches!(argument, LargeBinary | Int32 | Int64 | UInt64 | Decimal64(..) | Decimal128(..) | Decimal256(..));
     let argument_type = (!is_native).then_some(Int64);
     let state: Box<dyn State> = match argument {
         _ if !fits => return None,
+        LargeBinary => Box::new(Linear::new(NumberSum { verb })),
         Decimal256(_, input_scale) => {
             Box::new(Linear::new(ExactSum::<5> { verb, input_scale: *input_scale, output_type }))
         }

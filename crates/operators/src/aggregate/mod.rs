@@ -38,6 +38,7 @@ pub mod group_table;
 mod lanes;
 mod limbs;
 mod narrow;
+mod number_sum;
 mod ordered;
 mod output;
 mod percentiles;

@@ -2,11 +2,12 @@
 //!
 //! State: the sum as a wide integer and the number of arguments that are not NULL. A result that does not fit its type is a row
 //! error and no wrong number; it goes away when the sum comes back into range. An average is one division of exact numbers,
-//! rounded half away from zero (as PostgreSQL's numeric does).
+//! rounded half away from zero (as PostgreSQL's numeric does); as plain `numeric` it has PostgreSQL's digits (`number_sum`).
 //!
 //! Cost: one 64-bit addition a row while the batch cannot overflow it, or one of 128 bits, which is decided once a batch; wider arithmetic otherwise.
 //! `sum` and `avg` of one argument add it up once.
 
+use anabranch_batch::numeric::{self, Number};
 use anabranch_batch::{Diff, Diffs, types};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -18,6 +19,7 @@ use arrow::datatypes::{
 use super::fixed::Fixed;
 use super::lanes;
 use super::narrow::Narrow;
+use super::number_sum::{number_pairs, result};
 use super::output::{Outcome, Pairs, Value};
 use super::state::{Accumulator, Input, Kernel, Walk};
 
@@ -110,6 +112,7 @@ impl<const N: usize> Kernel for ExactSum<N> {
                 let limit = i256::from_i128(10).checked_pow(u32::from(precision.min(76))).expect("10^76 fits 256 bits");
                 self.pairs::<Decimal256Type>(walk, outcome, |total| self.decimal_wide(total, &rescale, limit))
             }
+            DataType::LargeBinary => number_pairs(walk, outcome, |total| self.number(total)),
             DataType::Duration(_) => {
                 let pairs = self.pairs::<Int64Type>(walk, outcome, |total| self.duration(total));
                 cast(&pairs, &self.output_type).expect("durations are 64-bit integers")
@@ -193,6 +196,19 @@ impl<const N: usize> ExactSum<N> {
         };
         let fits = |value: &i128| value.unsigned_abs() < limit;
         value.filter(fits).map(Some).ok_or_else(|| self.out_of_range())
+    }
+
+    fn number(&self, total: &Total<N>) -> Value<Number> {
+        if total.count <= 0 {
+            return Ok(None);
+        }
+        let scale = u32::try_from(self.input_scale).unwrap_or(0);
+        let sum = match total.sum.to_i128() {
+            Some(sum) => Some(Number::new(sum, scale)),
+            None => total.sum.to_i256().and_then(|sum| numeric::parse(&format!("{sum}e-{scale}")).ok()),
+        };
+        let sum = sum.ok_or_else(|| self.out_of_range())?;
+        result(self.verb, &sum, total.count).map(Some)
     }
 
     fn decimal_wide(&self, total: &Total<N>, rescale: &Rescale, limit: i256) -> Value<i256> {

@@ -1,4 +1,4 @@
-//! `repeat`, `lpad` and `rpad`: DataFusion's, with PostgreSQL's bound on the length of a text.
+//! `repeat`: DataFusion's, with PostgreSQL's bound on the length of a text.
 //!
 //! Law: a text that would be longer than a gigabyte is an error, before anything is allocated. Cost: one look at the lengths.
 
@@ -13,9 +13,6 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImp
 /// Most bytes of a text: a gigabyte less its header.
 const TEXT_BYTES_MAX: i128 = 0x3fff_ffff - 4;
 
-/// Bytes that PostgreSQL reserves for a character of a padded text.
-const CHARACTER_BYTES: i128 = 4;
-
 /// A function whose second argument says how long its result is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bounded {
@@ -26,7 +23,7 @@ impl Bounded {
     /// The function with its bound, or as it is if it needs none.
     pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         match function.name() {
-            "repeat" | "lpad" | "rpad" => Arc::new(ScalarUDF::from(Self { inner: function })),
+            "repeat" => Arc::new(ScalarUDF::from(Self { inner: function })),
             _ => function,
         }
     }
@@ -37,17 +34,13 @@ impl Bounded {
         let counts = counts.as_primitive::<Int64Type>();
         let Some(greatest) = max(counts) else { return Ok(()) };
         let fits = |count: i64, bytes: i128| i128::from(count) * bytes <= TEXT_BYTES_MAX;
-        let all_fit = if self.inner.name() == "repeat" {
-            let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
-            let texts = texts.as_string_view();
-            let longest = texts.lengths().max().unwrap_or_default();
-            fits(greatest, i128::from(longest))
-                || (0..texts.len()).all(|row| {
-                    texts.is_null(row) || counts.is_null(row) || fits(counts.value(row), texts.value(row).len() as i128)
-                })
-        } else {
-            fits(greatest, CHARACTER_BYTES)
-        };
+        let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
+        let texts = texts.as_string_view();
+        let longest = texts.lengths().max().unwrap_or_default();
+        let all_fit = fits(greatest, i128::from(longest))
+            || (0..texts.len()).all(|row| {
+                texts.is_null(row) || counts.is_null(row) || fits(counts.value(row), texts.value(row).len() as i128)
+            });
         if all_fit { Ok(()) } else { exec_err!("requested length too large") }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion_common::tree_node::Transformed;
@@ -31,6 +31,57 @@ pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
     }
 }
 
+/// Arguments of functions that write values of any type: as PostgreSQL shows them, booleans as letters.
+pub(crate) fn write_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+    if !matches!(call.func.name(), "concat" | "concat_ws" | "format" | "array_to_string") {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    }
+    let is_of_array = call.func.name() == "array_to_string";
+    let mut is_changed = false;
+    for arg in call.args.iter_mut().take(if is_of_array { 1 } else { usize::MAX }) {
+        let Ok(is) = arg.get_type(schema) else { continue };
+        let to = match &is {
+            DataType::List(element) if is_of_array && !innermost(element.data_type()).is_null() => texts_like(&is),
+            _ if is_of_array || is.is_null() || is_text(&is) => continue,
+            _ => DataType::Utf8View,
+        };
+        if !is_text(innermost(&is)) || to == DataType::Utf8View {
+            *arg = Conversion::call("value_out", std::mem::take(arg), &to, write_out);
+            is_changed = true;
+        }
+    }
+    let call = Expr::ScalarFunction(call);
+    Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })
+}
+
+fn innermost(is: &DataType) -> &DataType {
+    match is {
+        DataType::List(element) => innermost(element.data_type()),
+        other => other,
+    }
+}
+
+/// The type with texts in place of its elements.
+fn texts_like(is: &DataType) -> DataType {
+    match is {
+        DataType::List(element) => {
+            DataType::List(Arc::new(Field::new_list_field(texts_like(element.data_type()), true)))
+        }
+        _ => DataType::Utf8View,
+    }
+}
+
+fn write_out(values: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
+    match values.as_boolean_opt() {
+        Some(values) => {
+            let letters = values.iter().map(|value| Some(if value? { "t" } else { "f" }));
+            Ok(Arc::new(letters.collect::<StringViewArray>()))
+        }
+        None => write_with(values, to, write_out),
+    }
+}
+
 /// Whether values of a type are written here when they are cast to another.
 fn is_ours(from: &DataType, to: &DataType) -> bool {
     use DataType as D;
@@ -38,7 +89,7 @@ fn is_ours(from: &DataType, to: &DataType) -> bool {
         (D::List(from), D::List(to)) => is_ours(from.data_type(), to.data_type()),
         (_, to) if !is_text(to) => false,
         (D::Date32 | D::Time64(TimeUnit::Microsecond) | D::Timestamp(TimeUnit::Microsecond, _), _) => true,
-        (D::Interval(_) | D::List(_) | D::Binary | D::BinaryView, _) => true,
+        (D::Interval(_) | D::List(_) | D::Binary | D::BinaryView | D::LargeBinary, _) => true,
         (from, _) => from.is_floating(),
     }
 }
@@ -49,6 +100,14 @@ fn to_text(value: Expr, to: &DataType) -> Expr {
 
 /// The texts of values; of a list's, in a list.
 fn write(values: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
+    write_with(values, to, write)
+}
+
+fn write_with(
+    values: &ArrayRef,
+    to: &DataType,
+    write: fn(&ArrayRef, &DataType) -> DfResult<ArrayRef>,
+) -> DfResult<ArrayRef> {
     if let DataType::List(element) = to {
         let lists = values.as_list::<i32>();
         let texts = write(lists.values(), element.data_type())?;

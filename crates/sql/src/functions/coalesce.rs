@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use anabranch_batch::numeric::TYPE;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -12,6 +13,7 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
+use crate::functions::numerics::plain_among;
 use crate::passes::expr::quoted_literals::read_literals;
 use crate::resolve::common_types::{float_of_numbers, timestamp_among_dates};
 use crate::resolve::types::{is_text, sql_name};
@@ -54,6 +56,11 @@ pub(crate) fn read_alternatives(expr: Expr, schema: &DFSchema) -> DfResult<Trans
     Ok(Transformed::yes(Expr::ScalarFunction(call)))
 }
 
+/// The type of plain numerics and others.
+fn mixed(types: &[DataType]) -> Option<DataType> {
+    types.contains(&TYPE).then(|| plain_among(types).or_else(|| float_of_numbers(types))).flatten()
+}
+
 /// Whether a type goes by others.
 fn is_open(data_type: &DataType) -> bool {
     is_text(data_type) || data_type.is_null()
@@ -69,10 +76,15 @@ impl ScalarUDFImpl for Coalesce {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        self.inner.return_type(arg_types)
+        mixed(arg_types).map_or_else(|| self.inner.return_type(arg_types), Ok)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        if let Some(common) = mixed(&types) {
+            let is_nullable = args.arg_fields.iter().all(|field| field.is_nullable());
+            return Ok(Arc::new(Field::new(NAME, common, is_nullable)));
+        }
         self.inner.return_field_from_args(args)
     }
 
@@ -82,6 +94,10 @@ impl ScalarUDFImpl for Coalesce {
         }
         let firm = |is: &DataType| if is_text(is) { DataType::Null } else { is.clone() };
         let firm = arg_types.iter().map(firm).collect::<Vec<_>>();
+        // (The planner has no casts of plain numerics: they are made in the resolved plan.)
+        if mixed(&firm).is_some() {
+            return Ok(arg_types.to_vec());
+        }
         match timestamp_among_dates(&firm).or_else(|| float_of_numbers(&firm)) {
             Some(common) => Ok(vec![common; firm.len()]),
             None => self.inner.coerce_types(&firm),

@@ -9,6 +9,8 @@ use arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use crate::functions::bytea::read as read_bytes;
+
 /// What makes a column another type.
 type Convert = fn(&ArrayRef, &DataType) -> DfResult<ArrayRef>;
 
@@ -64,7 +66,7 @@ impl ScalarUDFImpl for Conversion {
     }
 }
 
-/// `bytea_in(text)`: bytes written as `\x` and two hexadecimal digits each, or any other text as its bytes.
+/// `bytea_in(text)`: bytes written in either of PostgreSQL's forms.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ByteaIn {
     signature: Signature,
@@ -96,22 +98,14 @@ impl ScalarUDFImpl for ByteaIn {
         for text in texts {
             match text {
                 None => bytes.append_null(),
-                Some(text) => match text.strip_prefix("\\x").map(hexadecimal) {
-                    None => bytes.append_value(text.as_bytes()),
-                    Some(Some(value)) => bytes.append_value(value),
-                    Some(None) => return exec_err!("invalid hexadecimal data for type bytea: \"{text}\""),
+                Some(text) => match read_bytes(text) {
+                    Ok(value) => bytes.append_value(value),
+                    Err(problem) => return exec_err!("{problem}"),
                 },
             }
         }
         Ok(ColumnarValue::Array(Arc::new(bytes.finish()) as ArrayRef))
     }
-}
-
-fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
 }
 
 /// `rint(float)`: the nearest whole number, of two equally near ones the even.
@@ -226,18 +220,4 @@ fn in_days(micros: i64) -> IntervalMonthDayNano {
     const MICROS_A_DAY: i64 = 86_400_000_000;
     let nanos = (micros % MICROS_A_DAY) * 1000;
     IntervalMonthDayNano::new(0, (micros / MICROS_A_DAY) as i32, nanos)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hexadecimal_digits_come_in_pairs() {
-        assert_eq!(hexadecimal("00fF"), Some(vec![0, 255]));
-        assert_eq!(hexadecimal(""), Some(vec![]));
-        assert_eq!(hexadecimal("0"), None);
-        assert_eq!(hexadecimal("zz"), None);
-        assert_eq!(hexadecimal("é"), None);
-    }
 }

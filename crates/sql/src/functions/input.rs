@@ -7,16 +7,25 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 use arrow::util::display::array_value_to_string;
 
+use crate::functions::bytea;
 use crate::functions::decimal_text::plain_decimal;
+use crate::functions::numeric_casts::convert_plain;
+use crate::functions::numerics::{converts, is_convertible};
+use crate::functions::rows::is_bytes;
 use crate::resolve::type_names::{is_text, sql_name};
 use crate::resolve::value_errors::field_overflow;
 pub use crate::resolve::value_errors::in_words;
+
+/// Whether [`convert`] knows the way between two types.
+pub fn can_convert(from: &DataType, to: &DataType) -> bool {
+    if converts(from, to) { is_convertible(from, to) } else { can_cast_types(from, to) }
+}
 
 /// The column as another type; every value exactly, or an error in PostgreSQL's words.
 ///
@@ -26,6 +35,12 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     if let (DataType::List(element), true) = (to, is_text(column.data_type())) {
         return read_lists(column, element);
+    }
+    if converts(column.data_type(), to) {
+        return convert_plain(column, to);
+    }
+    if is_bytes(to) && is_text(column.data_type()) {
+        return read_bytes_column(column, to);
     }
     match cast_with_options(column, to, &strict) {
         Ok(converted) => Ok(converted),
@@ -38,6 +53,20 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
             _ => in_words(&error.to_string()),
         }),
     }
+}
+
+fn read_bytes_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let mut bytes = BinaryViewBuilder::with_capacity(texts.len());
+    for text in texts {
+        match text {
+            Some(text) => bytes.append_value(bytea::read(text)?),
+            None => bytes.append_null(),
+        }
+    }
+    let bytes: ArrayRef = Arc::new(bytes.finish());
+    cast(&bytes, to).map_err(|e| in_words(&e.to_string()))
 }
 
 /// Lists as PostgreSQL writes them: `{1,2}`, `{"a, b",NULL}`.

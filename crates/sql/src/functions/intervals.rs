@@ -5,12 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
 use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
-use datafusion_common::{Result as DfResult, exec_err, not_impl_err};
-use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, TypeSignature, Volatility,
-};
+use datafusion_common::{Result as DfResult, exec_err};
+use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -120,47 +116,6 @@ impl ScalarUDFImpl for IntervalOf {
             out.push(Some(IntervalMonthDayNano::new(months, days, nanos)));
         }
         Ok(ColumnarValue::Array(Arc::new(IntervalMonthDayNanoArray::from(out)) as ArrayRef))
-    }
-}
-
-/// DataFusion's `avg`, which also takes intervals. Only its types matter: operators compute it.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Avg {
-    inner: Arc<AggregateUDF>,
-    signature: Signature,
-}
-
-impl Avg {
-    pub(crate) fn udaf(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
-        let known = inner.signature().type_signature.clone();
-        let interval = TypeSignature::Exact(vec![INTERVAL]);
-        let signature = Signature::one_of(vec![interval, known], Volatility::Immutable);
-        Arc::new(AggregateUDF::from(Self { inner, signature }))
-    }
-}
-
-impl AggregateUDFImpl for Avg {
-    fn name(&self) -> &str {
-        "avg"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        match arg_types {
-            [DataType::Interval(_)] => Ok(INTERVAL),
-            _ => self.inner.return_type(arg_types),
-        }
-    }
-
-    fn accumulator(&self, _args: AccumulatorArgs) -> DfResult<Box<dyn Accumulator>> {
-        not_impl_err!("avg is computed by operators")
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> DfResult<Vec<arrow::datatypes::FieldRef>> {
-        self.inner.state_fields(args)
     }
 }
 

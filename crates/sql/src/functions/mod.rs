@@ -2,7 +2,9 @@
 
 pub(crate) mod age;
 pub(crate) mod all_elements;
+pub(crate) mod arrays;
 pub(crate) mod bounded;
+pub(crate) mod bytea;
 pub(crate) mod cast_to_text;
 pub(crate) mod checked;
 pub(crate) mod coalesce;
@@ -10,24 +12,38 @@ pub(crate) mod conversions;
 pub(crate) mod decimal_text;
 pub(crate) mod digits;
 pub(crate) mod extract;
+mod forms;
 pub mod input;
 pub(crate) mod intervals;
+pub(crate) mod numeric_casts;
+pub mod numerics;
+pub(crate) mod operators;
 pub mod output;
+pub(crate) mod regex;
+pub(crate) mod rows;
+pub(crate) mod similar;
 pub(crate) mod text;
+pub(crate) mod texts;
+pub(crate) mod totals;
+pub(crate) mod wholes;
 pub(crate) mod window_floor;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
-use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
+use datafusion_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
+};
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{
-    AggregateUDF, Expr, ExprSchemable, ScalarUDF, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowUDF, cast, lit,
+    AggregateUDF, Expr, ExprSchemable, Operator, ScalarUDF, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowUDF,
+    cast, lit,
 };
 
 use crate::functions::age::Age;
@@ -36,11 +52,13 @@ use crate::functions::bounded::Bounded;
 use crate::functions::checked::{FloatDivide, IntervalTimes, OneRow};
 use crate::functions::coalesce::Coalesce;
 use crate::functions::extract::{Extract, Part};
-use crate::functions::intervals::Avg;
+use crate::functions::numerics::{Choosing, Negative, OfNumbers, joined_text, plain_comparison, plain_operation};
 use crate::functions::text::{Format, TypeOf};
+use crate::functions::totals::Total;
+use crate::functions::wholes::{date_minus_days, date_plus_days, shift_bits};
 use crate::functions::window_floor::WindowFloor;
 use crate::passes::expr::quoted_literals::read_literal;
-use crate::resolve::types::UTC;
+use crate::resolve::types::{UTC, is_number};
 
 /// The type of intervals.
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -73,8 +91,8 @@ impl Functions {
         let scalars =
             [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
                 .into_iter()
-                .chain([WindowFloor::udf(), AllElements::udf()])
-                .chain(crate::functions::text::all())
+                .chain([WindowFloor::udf(), AllElements::udf(), Negative::udf()])
+                .chain(text::all())
                 .chain(datafusion_functions::all_default_functions())
                 .chain(datafusion_functions_nested::all_default_nested_functions());
         // The present is an instant: timestamptz.
@@ -82,12 +100,24 @@ impl Functions {
         config.execution.time_zone = Some(UTC.into());
         for function in scalars {
             let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
-            let function = Coalesce::around(Bounded::around(function));
+            let function = OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(function))));
             insert(&mut scalar, function.name(), function.aliases(), &function);
+        }
+        // These replace functions of the same names.
+        let ours = arrays::all()
+            .chain(bytea::all())
+            .chain(regex::all())
+            .chain(forms::all())
+            .chain(texts::all())
+            .chain([similar::udf()]);
+        for function in ours {
+            for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
+                scalar.insert(name.to_string(), function.clone());
+            }
         }
         let mut aggregate = BTreeMap::new();
         for function in datafusion_functions_aggregate::all_default_aggregate_functions() {
-            let function = if function.name() == "avg" { Avg::udaf(function) } else { function };
+            let function = Total::around(function);
             insert(&mut aggregate, function.name(), function.aliases(), &function);
         }
         let mut window = BTreeMap::new();
@@ -132,6 +162,11 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
+/// A call of one of our functions.
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    FUNCTIONS.scalar[name].call(args)
+}
+
 /// Operators on dates and times, parts of moments, and the types of `row_number()` and the ranks, as in PostgreSQL.
 #[derive(Debug)]
 struct PostgresPlanner;
@@ -141,11 +176,54 @@ impl ExprPlanner for PostgresPlanner {
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
+        if let Some(shifted) = shift_bits(&expr.op, &expr.left, &expr.right, schema) {
+            return Ok(PlannerResult::Planned(shifted));
+        }
         let (expr, left, right) = read_operands(expr, left, right);
-        match date_arithmetic(&expr, &left, &right) {
+        if let Some(planned) = date_arithmetic(&expr, &left, &right) {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        operators::refuse_documents(&expr)?;
+        if expr.op == BinaryOperator::StringConcat
+            && let Some(planned) = joined_text(&expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if is_comparison(&expr.op)
+            && let Some((left, right)) = plain_comparison(&expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Original(RawBinaryExpr { op: expr.op, left, right }));
+        }
+        if let Some(op) = operator(&expr.op)
+            && let Some(planned) = plain_operation(op, &expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        match operators::plan(&expr, &left, &right) {
             Some(planned) => Ok(PlannerResult::Planned(planned)),
             None => Ok(PlannerResult::Original(expr)),
         }
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawFieldAccessExpr>> {
+        operators::plan_access(access, schema)
+    }
+
+    fn plan_substring(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(call("substr", args)))
+    }
+
+    fn plan_overlay(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(call("overlay", args)))
+    }
+
+    fn plan_position(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        // (The parser gives `position(x IN y)` as *y*, *x*.)
+        Ok(PlannerResult::Planned(call("strpos", args)))
     }
 
     fn plan_extract(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
@@ -217,8 +295,10 @@ fn read_operands(
         let wanted = match (&expr.op, beside) {
             (Plus, DataType::Timestamp(..) | DataType::Interval(_)) => &INTERVAL,
             (Minus, DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_)) => beside,
-            (Plus | Minus | Multiply | Divide, number) if number.is_numeric() => beside,
-            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean) => beside,
+            (Plus | Minus | Multiply | Divide, number) if is_number(number) => beside,
+            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean | DataType::LargeBinary) => {
+                beside
+            }
             _ => return,
         };
         if let Some((read, typed)) = read_literal(literal, std::slice::from_ref(wanted)) {
@@ -230,26 +310,50 @@ fn read_operands(
     (expr, left, right)
 }
 
+/// A plain numeric as the float that functions of floats take; others are cast by the planner.
+fn float(value: &Expr, is: &DataType) -> Expr {
+    if *is == TYPE { cast(value.clone(), DataType::Float64) } else { value.clone() }
+}
+
+/// Whether values are compared.
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// The operator of arithmetic.
+fn operator(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        BinaryOperator::Divide => Operator::Divide,
+        BinaryOperator::Modulo => Operator::Modulo,
+        _ => return None,
+    })
+}
+
 /// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the difference of two
 /// timestamps is an interval.
 fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
     let days = |e: &Expr| cast(e.clone(), DataType::Int32);
-    let date = |e: Expr| Some(cast(e, DataType::Date32));
     match (&expr.op, left, right) {
-        (BinaryOperator::Plus, DataType::Date32, n) if n.is_integer() => date(days(&expr.left) + days(&expr.right)),
-        (BinaryOperator::Plus, n, DataType::Date32) if n.is_integer() => date(days(&expr.left) + days(&expr.right)),
-        (BinaryOperator::Minus, DataType::Date32, n) if n.is_integer() => date(days(&expr.left) - days(&expr.right)),
+        (BinaryOperator::Plus, DataType::Date32, n) if n.is_integer() => Some(date_plus_days(&expr.left, &expr.right)),
+        (BinaryOperator::Plus, n, DataType::Date32) if n.is_integer() => Some(date_plus_days(&expr.right, &expr.left)),
+        (BinaryOperator::Minus, DataType::Date32, n) if n.is_integer() => {
+            Some(date_minus_days(&expr.left, &expr.right))
+        }
         (BinaryOperator::Minus, DataType::Date32, DataType::Date32) => Some(days(&expr.left) - days(&expr.right)),
         (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
             Some(cast(expr.left.clone() - expr.right.clone(), INTERVAL))
         }
-        (BinaryOperator::Multiply, DataType::Interval(_), n) if n.is_numeric() => {
-            Some(IntervalTimes::udf().call(vec![expr.left.clone(), expr.right.clone()]))
+        (BinaryOperator::Multiply, DataType::Interval(_), n) if is_number(n) => {
+            Some(IntervalTimes::udf().call(vec![expr.left.clone(), float(&expr.right, n)]))
         }
-        (BinaryOperator::Multiply, n, DataType::Interval(_)) if n.is_numeric() => {
-            Some(IntervalTimes::udf().call(vec![expr.right.clone(), expr.left.clone()]))
+        (BinaryOperator::Multiply, n, DataType::Interval(_)) if is_number(n) => {
+            Some(IntervalTimes::udf().call(vec![expr.right.clone(), float(&expr.left, n)]))
         }
-        (BinaryOperator::Divide, DataType::Interval(_), n) if n.is_numeric() => Some(
+        (BinaryOperator::Divide, DataType::Interval(_), n) if is_number(n) => Some(
             IntervalTimes::udf().call(vec![expr.left.clone(), lit(1.0) / cast(expr.right.clone(), DataType::Float64)]),
         ),
         _ => None,

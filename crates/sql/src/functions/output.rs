@@ -3,23 +3,77 @@
 //! One dispatch a column: [`printer`] gives a closure that appends row i's text. NULL appends nothing and says so.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use arrow::{
     array::{Array, ArrayRef, AsArray},
     datatypes::{
-        DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float16Type,
-        Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
-        IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, Time64MicrosecondType, TimeUnit,
-        TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+        DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Field, FieldRef,
+        Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
+        IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, Schema, SchemaRef, Time64MicrosecondType,
+        TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
     },
     util::display::array_value_to_string,
 };
+
+use crate::functions::numeric_casts::convert_plain;
+
 /// Appends the text of a row's value. Not called for NULL.
 pub type Printer<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
 
 /// Whether values stand at the right of their column.
 pub fn is_number(data_type: &DataType) -> bool {
-    data_type.is_numeric()
+    crate::resolve::types::is_number(data_type)
+}
+
+/// The key under which a field's metadata say that its texts are plain numerics.
+const SQL_TYPE: &str = "anabranch.type";
+
+/// Whether values of a column of an answer are numbers.
+pub fn is_number_field(field: &Field) -> bool {
+    is_number(field.data_type()) || is_plain_numeric(field)
+}
+
+/// Whether a column of an answer has plain numerics, as text.
+pub fn is_plain_numeric(field: &Field) -> bool {
+    field.metadata().get(SQL_TYPE).is_some_and(|name| name == "numeric")
+}
+
+/// The schema of an answer as users see it: plain numerics are text, and the field's metadata say so.
+pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
+    let shown_field = |field: &FieldRef| match shown_type(field.data_type()) {
+        Some(shown) => {
+            let mut metadata = field.metadata().clone();
+            metadata.insert(SQL_TYPE.into(), crate::resolve::types::sql_name(field.data_type()));
+            Arc::new(Field::clone(field).with_data_type(shown).with_metadata(metadata))
+        }
+        None => field.clone(),
+    };
+    if schema.fields().iter().all(|field| shown_type(field.data_type()).is_none()) {
+        return schema.clone();
+    }
+    Arc::new(Schema::new(schema.fields().iter().map(shown_field).collect::<Vec<_>>()))
+}
+
+/// A column of an answer as users see it.
+pub fn shown_column(column: &ArrayRef) -> ArrayRef {
+    match shown_type(column.data_type()) {
+        Some(shown) => convert_plain(column, &shown).expect("every number has a text"),
+        None => column.clone(),
+    }
+}
+
+/// The type that users see in place of plain `numeric`.
+fn shown_type(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::LargeBinary => Some(DataType::Utf8View),
+        DataType::List(element) => {
+            let shown = shown_type(element.data_type())?;
+            Some(DataType::List(Arc::new(Field::clone(element).with_data_type(shown))))
+        }
+        _ => None,
+    }
 }
 
 /// A printer of one column.
@@ -78,6 +132,10 @@ pub fn printer(array: &ArrayRef) -> Printer<'_> {
         DataType::Binary => {
             let values = array.as_binary::<i32>();
             Box::new(move |row, out| bytes(values.value(row), out))
+        }
+        DataType::LargeBinary => {
+            let values = array.as_binary::<i64>();
+            Box::new(move |row, out| numeric::write(&numeric::number_of(values.value(row)), out))
         }
         DataType::BinaryView => {
             let values = array.as_binary_view();

@@ -1,4 +1,4 @@
-//! Text functions of PostgreSQL that DataFusion lacks: `md5`, `quote_ident`, `quote_literal`, `quote_nullable`, `format`, `pg_typeof`.
+//! Text functions of PostgreSQL that DataFusion lacks: the digest of `md5`, `quote_ident`, `quote_literal`, `quote_nullable`, `format`, `pg_typeof`.
 
 use std::sync::Arc;
 
@@ -13,21 +13,20 @@ use crate::resolve::types::sql_name;
 /// A function of one text to another.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextFunction {
-    verb: Verb,
+    verb: Quoted,
     signature: Signature,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Verb {
-    Md5,
-    QuoteIdent,
-    QuoteLiteral,
-    QuoteNullable,
+enum Quoted {
+    Ident,
+    Literal,
+    Nullable,
 }
 
 /// All functions of this module.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    [Verb::Md5, Verb::QuoteIdent, Verb::QuoteLiteral, Verb::QuoteNullable].into_iter().map(|verb| {
+    [Quoted::Ident, Quoted::Literal, Quoted::Nullable].into_iter().map(|verb| {
         let signature = Signature::any(1, Volatility::Immutable);
         Arc::new(ScalarUDF::from(TextFunction { verb, signature }))
     })
@@ -36,10 +35,9 @@ pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
 impl ScalarUDFImpl for TextFunction {
     fn name(&self) -> &str {
         match self.verb {
-            Verb::Md5 => "md5",
-            Verb::QuoteIdent => "quote_ident",
-            Verb::QuoteLiteral => "quote_literal",
-            Verb::QuoteNullable => "quote_nullable",
+            Quoted::Ident => "quote_ident",
+            Quoted::Literal => "quote_literal",
+            Quoted::Nullable => "quote_nullable",
         }
     }
 
@@ -55,10 +53,9 @@ impl ScalarUDFImpl for TextFunction {
         let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
         let texts = texts.as_string_view().iter();
         let out: StringViewArray = match self.verb {
-            Verb::Md5 => texts.map(|text| Some(hexadecimal(md5(text?.as_bytes())))).collect(),
-            Verb::QuoteIdent => texts.map(|text| Some(quote_ident(text?))).collect(),
-            Verb::QuoteLiteral => texts.map(|text| Some(quote_literal(text?))).collect(),
-            Verb::QuoteNullable => {
+            Quoted::Ident => texts.map(|text| Some(quote_ident(text?))).collect(),
+            Quoted::Literal => texts.map(|text| Some(quote_literal(text?))).collect(),
+            Quoted::Nullable => {
                 texts.map(|text| Some(text.map_or_else(|| "NULL".to_string(), quote_literal))).collect()
             }
         };
@@ -88,7 +85,7 @@ fn quote_literal(text: &str) -> String {
     }
 }
 
-/// `format('%s is %I', a, b)`: `%s` as it is, `%I` as a name, `%L` as a literal, `%%` a per cent sign; `%1$s` names the argument.
+/// `format('%s is %I', a, b)`: `%s` as it is, `%I` as a name, `%L` as a literal, `%%` a per cent sign; `%1$s` names the argument, `%-10s` has a width.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Format {
     signature: Signature,
@@ -132,38 +129,119 @@ impl ScalarUDFImpl for Format {
     }
 }
 
+/// The greatest width of a value in `format`.
+const WIDTH_MAX: u32 = 0x0fff_ffff;
+
 /// The pattern filled in; `value` gives an argument by position from 1, or `None` where there is none.
 fn formatted<'t>(pattern: &str, value: impl Fn(usize) -> Option<Option<&'t str>>) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len());
-    let mut next = 1;
+    let mut last = 0;
     let mut rest = pattern;
+    let mut argument = |at: Option<usize>| {
+        last = at.unwrap_or(last + 1);
+        value(last).ok_or("too few arguments for format()")
+    };
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
-        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (at, after) = match (after[..digits].parse::<usize>(), after[digits..].strip_prefix('$')) {
-            (Ok(at), Some(after)) => (Some(at), after),
-            _ => (None, after),
-        };
-        let Some(verb) = after.chars().next() else { return Err("unterminated format() type specifier".into()) };
-        rest = &after[verb.len_utf8()..];
-        if verb == '%' {
+        if let Some(after) = after.strip_prefix('%') {
             out.push('%');
+            rest = after;
             continue;
         }
-        let at = at.unwrap_or(next);
-        next = at + 1;
-        let value = value(at).filter(|_| at > 0).ok_or("too few arguments for format()")?;
-        match (verb, value) {
-            ('s', value) => out.push_str(value.unwrap_or_default()),
-            ('I', Some(value)) => out.push_str(&quote_ident(value)),
-            ('I', None) => return Err("null values cannot be formatted as an SQL identifier".into()),
-            ('L', Some(value)) => out.push_str(&quote_literal(value)),
-            ('L', None) => out.push_str("NULL"),
-            (other, _) => return Err(format!("unrecognized format() type specifier \"{other}\"")),
+        let (specifier, after) = Specifier::read(after)?;
+        rest = after;
+        let width = match specifier.width {
+            Width::Of(n) => n,
+            Width::Argument(at) => match argument(at)? {
+                Some(text) => {
+                    text.trim().parse().map_err(|_| format!("invalid input syntax for type integer: \"{text}\""))?
+                }
+                None => 0,
+            },
+        };
+        if width.unsigned_abs() > WIDTH_MAX {
+            return Err("requested length too large".into());
         }
+        let value = argument(specifier.at)?;
+        let text = match (specifier.verb, value) {
+            ('s', value) => value.unwrap_or_default().to_string(),
+            ('I', Some(value)) => quote_ident(value),
+            ('I', None) => return Err("null values cannot be formatted as an SQL identifier".into()),
+            ('L', value) => value.map_or_else(|| "NULL".to_string(), quote_literal),
+            (other, _) => return Err(format!("unrecognized format() type specifier \"{other}\"")),
+        };
+        pad(&text, width, specifier.is_left || width < 0, &mut out);
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// Adds a text and the spaces that fill it up to a width.
+fn pad(text: &str, width: i32, is_left: bool, out: &mut String) {
+    let n = (width.unsigned_abs() as usize).saturating_sub(text.chars().count());
+    let spaces = std::iter::repeat_n(' ', n);
+    if is_left {
+        out.push_str(text);
+        out.extend(spaces);
+    } else {
+        out.extend(spaces);
+        out.push_str(text);
+    }
+}
+
+/// `%1$-10s` without its first sign.
+struct Specifier {
+    at: Option<usize>,
+    is_left: bool,
+    width: Width,
+    verb: char,
+}
+
+enum Width {
+    Of(i32),
+    /// That of an argument: the next one, if no place is given.
+    Argument(Option<usize>),
+}
+
+impl Specifier {
+    /// The specifier at the start of a text, and what follows.
+    fn read(text: &str) -> Result<(Self, &str), String> {
+        let (at, rest) = place(text)?;
+        let unsigned = rest.trim_start_matches('-');
+        let is_left = unsigned.len() < rest.len();
+        let (width, rest) = match unsigned.strip_prefix('*') {
+            Some(rest) => {
+                let (at, rest) = place(rest)?;
+                (Width::Argument(at), rest)
+            }
+            None => {
+                let (n, rest) = number(unsigned);
+                (Width::Of(n.unwrap_or(Ok(0)).map_err(|()| "number is out of range")?), rest)
+            }
+        };
+        let mut letters = rest.chars();
+        let verb = letters.next().ok_or("unterminated format() type specifier")?;
+        Ok((Self { at, is_left, width, verb }, letters.as_str()))
+    }
+}
+
+/// `1$` at the start of a text.
+fn place(text: &str) -> Result<(Option<usize>, &str), String> {
+    match number(text) {
+        (Some(n), rest) if rest.starts_with('$') => match n {
+            Ok(n @ 1..) => Ok((Some(n as usize), &rest[1..])),
+            Ok(_) => Err("format specifies argument 0, but arguments are numbered from 1".into()),
+            Err(()) => Err("number is out of range".into()),
+        },
+        _ => Ok((None, text)),
+    }
+}
+
+/// The digits at the start of a text as a number, if there are some and it is in range.
+fn number(text: &str) -> (Option<Result<i32, ()>>, &str) {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = &text[..text.len() - rest.len()];
+    ((!digits.is_empty()).then(|| digits.parse().map_err(|_| ())), rest)
 }
 
 /// `pg_typeof(x)`: the name of the argument's type.
@@ -209,16 +287,11 @@ impl ScalarUDFImpl for TypeOf {
     }
 }
 
-fn hexadecimal(bytes: [u8; 16]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| DIGITS[usize::from(digit)] as char).collect()
-}
-
 /// Bits that each step rotates by, by round and step modulo four (RFC 1321, 3.4).
 const ROTATIONS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
 /// The message digest of RFC 1321. For checksums, as in PostgreSQL; it keeps no secrets.
-fn md5(message: &[u8]) -> [u8; 16] {
+pub(crate) fn md5(message: &[u8]) -> [u8; 16] {
     let mut state: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     let mut chunks = message.chunks_exact(64);
     for chunk in &mut chunks {
@@ -268,7 +341,7 @@ mod tests {
 
     #[test]
     fn digests_are_those_of_the_rfc() {
-        let of = |text: &str| hexadecimal(md5(text.as_bytes()));
+        let of = |text: &str| md5(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         assert_eq!(of(""), "d41d8cd98f00b204e9800998ecf8427e");
         assert_eq!(of("abc"), "900150983cd24fb0d6963f7d28e17f72");
         let digits = "12345678901234567890123456789012345678901234567890123456789012345678901234567890";
@@ -286,6 +359,8 @@ mod tests {
         assert_eq!(formatted("%s|%s|%1$I 100%%", value).as_deref(), Ok("a b||\"a b\" 100%"));
         assert!(formatted("%s %s %s", value).is_err());
         assert!(formatted("%x", value).is_err());
+        assert_eq!(formatted("[%6s|%-6s|%1$-5I]", value).as_deref(), Ok("[   a b|      |\"a b\"]"));
+        assert!(formatted("%0$s", value).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 
 /// Digits of a decimal, at most.
@@ -12,12 +13,12 @@ pub(crate) const DECIMAL_DIGITS_MAX: u8 = 38;
 /// The one zone of `timestamptz` values.
 pub(crate) const UTC: &str = "UTC";
 
-/// The type that a column of a plan has in place of `data_type`: the planner's functions yield more
-/// types than batches carry.
+/// The type that a column of a plan has in place of `data_type`: the planner's functions yield more types than
+/// batches carry.
 pub(crate) fn canonical(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Binary => DataType::BinaryView,
         DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
         DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
@@ -34,6 +35,11 @@ pub(crate) fn canonical(data_type: &DataType) -> DataType {
         }
         other => other.clone(),
     }
+}
+
+/// Whether a type is one of numbers, plain `numeric` among them.
+pub(crate) fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric() || *data_type == numeric::TYPE
 }
 
 /// Whether a type is text.
@@ -53,7 +59,8 @@ pub fn sql_name(data_type: &DataType) -> String {
         DataType::Float64 => "double precision".into(),
         DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => "text".into(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".into(),
+        DataType::Binary | DataType::BinaryView => "bytea".into(),
+        DataType::LargeBinary => "numeric".into(),
         DataType::Date32 | DataType::Date64 => "date".into(),
         DataType::Time32(_) | DataType::Time64(_) => "time".into(),
         DataType::Timestamp(_, None) => "timestamp".into(),

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `smallint`, `integer`, `bigint` | `Int16`, `Int32`, `Int64` |
 //! | `real`, `double precision`, `float(n)` | `Float32`, `Float64` |
-//! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `Decimal128(38, 10)`, since Arrow has no numeric without a scale |
-//! | `text`, `uuid`, `json`, `jsonb` | `Utf8View` |
-//! | `varchar(n)`, `char(n)` | `Utf8View`; the length is the column's [`TextLimit`] |
+//! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `LargeBinary`, which no other type is: see `anabranch_batch::numeric` |
+//! | `text` | `Utf8View` |
+//! | `varchar(n)`, `char(n)`, `uuid`, `json`, `jsonb` | `Utf8View`; the length or form is the column's [`TextLimit`] |
 //! | `bytea` | `BinaryView` |
 //! | `date`, `time`, `timestamp`, `timestamptz` | `Date32`, `Time64(us)`, `Timestamp(us)`, `Timestamp(us, "UTC")` |
 //! | `interval` | `Interval(MonthDayNano)` |
@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::TextLimit;
+use anabranch_batch::{TextLimit, numeric};
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion_common::DataFusionError;
 use datafusion_expr::planner::TypePlanner;
@@ -25,10 +25,7 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::suggest::nearest;
 pub use crate::resolve::type_names::sql_name;
-pub(crate) use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, UTC, canonical, is_text};
-
-/// Precision and scale of `numeric` without arguments.
-const NUMERIC: DataType = DataType::Decimal128(DECIMAL_DIGITS_MAX, 10);
+pub(crate) use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, UTC, canonical, is_number, is_text};
 
 /// The Arrow type of an SQL type.
 ///
@@ -88,7 +85,7 @@ pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
     })
 }
 
-/// The length that a type declares. `char` alone is `char(1)`.
+/// The length or form that a type declares. `char` alone is `char(1)`.
 ///
 /// # Errors
 /// `Invalid` for a length of zero.
@@ -99,6 +96,9 @@ pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
         | SqlType::CharVarying(length)
         | SqlType::Nvarchar(length) => (true, length),
         SqlType::Char(length) | SqlType::Character(length) => (false, length),
+        SqlType::Uuid => return Ok(Some(TextLimit::Uuid)),
+        SqlType::JSON => return Ok(Some(TextLimit::Json)),
+        SqlType::JSONB => return Ok(Some(TextLimit::Jsonb)),
         _ => return Ok(None),
     };
     let n = match length {
@@ -122,7 +122,7 @@ pub fn column_type_name(field: &Field) -> String {
 
 fn decimal(info: &ExactNumberInfo) -> Result<DataType> {
     let (precision, scale) = match info {
-        ExactNumberInfo::None => return Ok(NUMERIC),
+        ExactNumberInfo::None => return Ok(numeric::TYPE),
         ExactNumberInfo::Precision(precision) => (*precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
     };

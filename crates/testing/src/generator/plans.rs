@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use anabranch_plan::asof::{Asof, Strategy, is_instant};
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Nulls, Plan, SetOperation, SortKey, TopK};
 use arrow::datatypes::DataType;
@@ -354,7 +355,7 @@ fn accepts(function: &AggregateFunction, data_type: &DataType) -> bool {
     let float = *data_type == DataType::Float64;
     match function {
         F::Count => true,
-        F::Sum | F::Avg => whole || decimal || float,
+        F::Sum | F::Avg => whole || decimal || float || *data_type == numeric::TYPE,
         F::Min | F::Max | F::FirstValue | F::LastValue | F::ArrayAgg => simple,
         F::BoolAnd | F::BoolOr => *data_type == DataType::Boolean,
         F::BitAnd | F::BitOr | F::BitXor => whole,

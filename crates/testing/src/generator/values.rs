@@ -1,5 +1,6 @@
 //! Random values from small pools, so that keys meet, groups fill and equal rows occur.
 
+use anabranch_batch::numeric::{self, Number};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::ScalarValue;
 
@@ -24,6 +25,7 @@ pub fn column_types() -> Vec<DataType> {
         DataType::Int32,
         DataType::Utf8View,
         DataType::Decimal128(12, 2),
+        numeric::TYPE,
         DataType::Float64,
         DataType::Boolean,
         DataType::Date32,
@@ -58,6 +60,7 @@ pub fn present(rng: &mut Rng, data_type: &DataType, pool: Pool) -> ScalarValue {
         DataType::Decimal128(precision, scale) => {
             ScalarValue::Decimal128(Some(i128::from(number) * 25), *precision, *scale)
         }
+        DataType::LargeBinary => ScalarValue::LargeBinary(Some(plain(rng, number, pool))),
         DataType::Float64 => ScalarValue::Float64(Some(float(rng, number, pool))),
         DataType::Boolean => ScalarValue::Boolean(Some(number % 2 == 0)),
         DataType::Date32 => ScalarValue::Date32(Some(19_000 + number as i32)),
@@ -76,6 +79,20 @@ fn text(rng: &mut Rng, number: i64, pool: Pool) -> String {
         Pool::Wide => number.to_string(),
         Pool::Small | Pool::Special => rng.pick(&SMALL).to_string(),
     }
+}
+
+/// A plain numeric: quarters mostly, and such as no decimal holds.
+fn plain(rng: &mut Rng, number: i64, pool: Pool) -> Vec<u8> {
+    const SPECIAL: [Number; 3] = [Number::NaN, Number::Infinity, Number::NegativeInfinity];
+    let number = match rng.below(10) {
+        _ if pool == Pool::Special && rng.chance(20) => rng.pick(&SPECIAL).clone(),
+        0 => numeric::parse(&format!("{number}e40")).expect("it is a number"),
+        1 => numeric::parse(&format!("{number}e-40")).expect("it is a number"),
+        _ => Number::new(i128::from(number) * 25, 2),
+    };
+    let mut bytes = Vec::new();
+    numeric::encode(&number, &mut bytes);
+    bytes
 }
 
 fn float(rng: &mut Rng, number: i64, pool: Pool) -> f64 {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_batch::numeric::{self, Number};
 use anabranch_plan::{AggregateCall, AggregateFunction};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
@@ -95,7 +96,27 @@ fn sum(values: &[&ScalarValue], output: &DataType) -> Result<ScalarValue, String
     if is_float(output) {
         return Ok(float_of_type(values.iter().map(|value| float(value)).sum(), output));
     }
+    if *output == numeric::TYPE {
+        return Ok(plain(&plain_sum(values)?));
+    }
     integer_of_type(values.iter().map(|value| integer(value)).sum(), output)
+}
+
+/// The sum of decimals or plain numerics, one after the other.
+fn plain_sum(values: &[&ScalarValue]) -> Result<Number, String> {
+    let number = |value: &ScalarValue| match value {
+        ScalarValue::LargeBinary(Some(bytes)) => numeric::decode(bytes).expect("it was encoded"),
+        ScalarValue::Decimal128(Some(digits), _, scale) => Number::new(*digits, *scale as u32),
+        other => panic!("{other:?} is no numeric"),
+    };
+    let sum = values.iter().try_fold(Number::ZERO, |sum, value| sum.plus(&number(value)));
+    sum.map_err(|fault| fault.to_string())
+}
+
+fn plain(number: &Number) -> ScalarValue {
+    let mut bytes = Vec::new();
+    numeric::encode(number, &mut bytes);
+    ScalarValue::LargeBinary(Some(bytes))
 }
 
 /// The mean; of decimals, rounded half away from zero at the result's scale.
@@ -107,6 +128,15 @@ fn average(values: &[&ScalarValue], output: &DataType) -> Result<ScalarValue, St
             values.iter().map(|value| integer(value)).sum::<i128>() as f64
         };
         return Ok(float_of_type(sum / values.len() as f64, output));
+    }
+    if *output == numeric::TYPE {
+        // (Zeros at the end of plain ones are no part of them.)
+        let sum = match plain_sum(values)? {
+            Number::Finite(finite) if values[0].data_type() == numeric::TYPE => Number::Finite(finite.shortest()),
+            sum => sum,
+        };
+        let mean = sum.divided(&Number::new(values.len() as i128, 0));
+        return mean.map(|mean| plain(&mean)).map_err(|fault| fault.to_string());
     }
     let scale = scale(output) - scale(&values[0].data_type());
     let sum = values.iter().map(|value| integer(value)).sum::<i128>() * 10_i128.pow(scale as u32);

@@ -495,3 +495,20 @@ fn when_negative() -> datafusion_expr::Expr {
     let is_negative = col("x").lt_eq(lit(0));
     datafusion_expr::when(is_negative, start()).end().expect("an expression")
 }
+
+/// More than operators take on in one turn: each asks for another, with and without worker threads.
+#[test]
+fn much_comes_out_in_several_turns() {
+    const TICKS: i64 = 700_000;
+    let frame = input("in").chop(1, 0).alter_duration(3).agg([count_rows()]);
+    for workers in [0, 2] {
+        let mut session = Session::new(Options { workers, ..Options::default() }).expect("a session starts");
+        let mut run = session.start(&frame).expect("the frame is right");
+        run.push("in", vec![Event::interval(0, TICKS, [1i64.into(), 1i64.into()])]).expect("the row fits");
+        run.finish().expect("the run ends");
+        // (A piece that is cut by the end of a turn comes as two edges, which are paired here.)
+        let pieces = run.lifetimes().expect("no row is in error").len();
+        // (The events of the last tick last two more.)
+        assert_eq!((run.frontier(), pieces as i64), (FOREVER, TICKS + 2), "{workers} workers");
+    }
+}

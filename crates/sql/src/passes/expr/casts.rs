@@ -1,5 +1,6 @@
 //! Casts of text, to text, and of floats, with the values of PostgreSQL.
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err, plan_err};
@@ -7,7 +8,7 @@ use datafusion_expr::{Cast, Expr, ExprSchemable};
 
 use crate::functions::conversions::Conversion;
 use crate::functions::input::convert;
-use crate::resolve::type_names::{is_text, sql_name};
+use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// A cast of text. A literal is read at once.
 ///
@@ -26,7 +27,7 @@ pub(super) fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
         return Ok(Transformed::yes(read_text(*text, field.data_type())));
     };
     let is_list = matches!(to, DataType::List(_));
-    if value.is_null() || (!is_list && value.cast_to(to).is_ok()) {
+    if value.is_null() || (!is_list && *to != TYPE && value.cast_to(to).is_ok()) {
         return Ok(Transformed::no(expr));
     }
     match convert(&value.to_array()?, to) {
@@ -37,7 +38,7 @@ pub(super) fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
 
 /// Whether text is read as this type here.
 fn is_read(to: &DataType) -> bool {
-    to.is_numeric()
+    is_number(to)
         || matches!(
             to,
             DataType::Boolean

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
@@ -19,6 +20,7 @@ use crate::passes::expr::dates::compare_dates;
 use crate::passes::expr::quoted_literals::read_literals;
 use crate::passes::plan::conform::conform;
 use crate::resolve::common_types::{are_numbers, float_among, timestamp_among_dates, union_type};
+use crate::resolve::types::is_number;
 use crate::stack::balanced;
 
 /// What is done with the values.
@@ -50,7 +52,7 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
         is_changed |= read_literals(&mut values, &mut types);
         let Some(common) = common_type(used, is_pair, &types) else { continue };
         for (value, is) in values.iter_mut().zip(&types) {
-            if *is != common && (is.is_numeric() || *is == DataType::Date32) {
+            if *is != common && (is_number(is) || *is == DataType::Date32) {
                 **value = cast(std::mem::take(*value), common.clone());
                 is_changed = true;
             }
@@ -84,7 +86,7 @@ fn nullif_of_other_types(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr
     // (Whole numbers of two sizes, and floats, are compared as they are.)
     let is_alike = is.is_integer() && other.is_integer() || is.is_floating() && other.is_floating();
     let compared = match union_type(&is, &other) {
-        Some(common) if is.is_numeric() && other.is_numeric() && !is_alike => common,
+        Some(common) if is_number(&is) && is_number(&other) && !is_alike => common,
         _ => is.clone(),
     };
     let value = if compared == is { x.clone() } else { cast(x.clone(), compared.clone()) };
@@ -194,6 +196,7 @@ fn common_type(used: Use, is_pair: bool, types: &[DataType]) -> Option<DataType>
         (Some(float), _) if types.iter().all(|is| is.is_null() || *is == float) => None,
         (Some(float), Use::Chosen | Use::Listed) => Some(float),
         (Some(_), Use::Compared | Use::Computed) => Some(DataType::Float64),
+        (None, _) if types.contains(&TYPE) => Some(TYPE),
         (None, Use::Chosen) => get_coerce_type_for_case_expression(types, None),
         (None, _) => None,
     }

@@ -21,9 +21,13 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 
-use crate::functions::cast_to_text::write_cast;
+use crate::functions::cast_to_text::{write_arguments, write_cast};
 use crate::functions::coalesce::read_alternatives;
 use crate::functions::digits::round_float;
+use crate::functions::numeric_casts::settle_plain_cast;
+use crate::functions::numerics::{compute_plain, settle_arguments};
+use crate::functions::regex::match_operators;
+use crate::functions::texts::settle_calls;
 use crate::passes::pass::{Chosen, Described, Loss, Pass};
 use crate::passes::plan::unions::{match_branches, match_values};
 
@@ -62,6 +66,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "1e2 as 100",
         reason: "DataFusion gives 1e2 a scale of -2, and divides by zero when it casts the literal",
         example: "SELECT x / 1e2 AS q FROM t",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "arithmetic of numerics without a scale",
+        run: Settle::Expr(compute_plain),
+        gives: "calls of our functions for what is computed with numerics without a scale",
+        reason: "DataFusion has no arithmetic on the type that holds them",
+        example: "SELECT CASE WHEN k < 0 THEN n / 3 END + 1 AS q FROM w",
         without: Loss::Failure,
     },
     Pass {
@@ -137,19 +149,19 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::WrongAnswer,
     },
     Pass {
+        name: "arguments that are numerics without a scale",
+        run: Settle::Expr(settle_arguments),
+        gives: "arguments of the type that the function takes",
+        reason: "DataFusion has no casts of the type that holds them",
+        example: "SELECT greatest(n::numeric, 20) AS q FROM w",
+        without: Loss::Failure,
+    },
+    Pass {
         name: "differences of timestamps",
         run: Settle::Expr(dates::timestamp_difference),
         gives: "an interval of days and hours",
         reason: "DataFusion counts hours only",
         example: "SELECT ts - TIMESTAMP '2020-01-01 00:00:00' AS q FROM w",
-        without: Loss::WrongAnswer,
-    },
-    Pass {
-        name: "quotients of sixteen places",
-        run: Settle::Expr(numbers::long_quotient),
-        gives: "a dividend of twelve places",
-        reason: "DataFusion gives a quotient four places more than its dividend",
-        example: "SELECT n / 3 AS q FROM w",
         without: Loss::WrongAnswer,
     },
     Pass {
@@ -182,6 +194,30 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "the bytes that an escaped text stands for",
         reason: "DataFusion takes the bytes of the text itself",
         example: "SELECT '\\x4142'::bytea AS q",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "regular expressions",
+        run: Settle::Expr(match_operators),
+        gives: "calls of our regular expressions",
+        reason: "DataFusion reads the patterns of another dialect",
+        example: "SELECT k FROM t WHERE s ~ '\\ma'",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "calls of functions of text",
+        run: Settle::Expr(settle_calls),
+        gives: "calls whose arguments are texts, and escapes of LIKE written as backslashes",
+        reason: "DataFusion takes bytes for text",
+        example: "SELECT upper('\\x41'::bytea) AS q",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "arguments that are shown",
+        run: Settle::Expr(write_arguments),
+        gives: "arguments of concat and its like as PostgreSQL shows them",
+        reason: "DataFusion writes true and false in full",
+        example: "SELECT concat(s, k > 1) AS q FROM t",
         without: Loss::WrongAnswer,
     },
     Pass {
@@ -235,6 +271,14 @@ pub(crate) const CASTS: &[Pass<Settle>] = &[
         reason: "Arrow writes 1.0 for 1, and a T within timestamps",
         example: "SELECT ts::text AS q FROM w",
         without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "casts of numerics without a scale",
+        run: Settle::Expr(settle_plain_cast),
+        gives: "the digits of the number",
+        reason: "Arrow takes the type that holds them for bytes",
+        example: "SELECT n::numeric::text AS q FROM w",
+        without: Loss::Failure,
     },
     Pass {
         name: "casts of floats to numeric",

@@ -1,6 +1,7 @@
-//! Where DataFusion computes numbers otherwise than PostgreSQL and types decide. The reasons stand in the table of
-//! `expr`.
+//! Where DataFusion computes numbers otherwise than PostgreSQL and types decide. The reasons stand
+//! in the table of `expr`.
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
@@ -9,7 +10,7 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 use crate::functions::checked::FloatDivide;
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
 use crate::functions::extract::{Extract, Part, has_parts};
-use crate::resolve::types::{DECIMAL_DIGITS_MAX, is_text};
+use crate::resolve::types::{DECIMAL_DIGITS_MAX, is_number, is_text};
 
 /// `1e2` as 100.
 pub(super) fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
@@ -43,7 +44,7 @@ pub(super) fn round_before_integer(expr: Expr, schema: &DFSchema) -> DfResult<Tr
 }
 
 /// Functions of numbers that PostgreSQL has for `double precision` only.
-const OF_DOUBLES: [&str; 31] = [
+pub(crate) const OF_DOUBLES: [&str; 31] = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "cot", "degrees", "exp",
     "floor", "ln", "log", "log10", "log2", "pow", "power", "radians", "round", "signum", "sin", "sinh", "sqrt", "tan",
     "tanh", "trunc", "isnan",
@@ -77,41 +78,6 @@ pub(super) fn round_to_even(expr: Expr, schema: &DFSchema) -> DfResult<Transform
         }
         _ => Ok(Transformed::no(expr)),
     }
-}
-
-/// The precision and scale of a number that is exact.
-fn exact(data_type: &DataType) -> Option<(u8, i8)> {
-    match data_type {
-        DataType::Decimal128(precision, scale) => Some((*precision, *scale)),
-        DataType::Int16 => Some((5, 0)),
-        DataType::Int32 => Some((10, 0)),
-        DataType::Int64 => Some((19, 0)),
-        _ => None,
-    }
-}
-
-pub(super) fn long_quotient(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    const MAX_DIGITS: i32 = 38;
-    // Division adds four to the scale of the dividend: twelve make sixteen.
-    const SCALE: i8 = 12;
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(Transformed::no(expr));
-    };
-    let is_decimal = |is: &DataType| matches!(is, DataType::Decimal128(_, _));
-    let (Some((precision, scale)), Some((_, divisor_scale))) = (exact(&l), exact(&r)) else {
-        return Ok(Transformed::no(expr));
-    };
-    let whole_digits = i32::from(precision) - i32::from(scale);
-    let has_room = whole_digits + i32::from(SCALE) + 4 + i32::from(divisor_scale) <= MAX_DIGITS;
-    if !(is_decimal(&l) || is_decimal(&r)) || scale >= SCALE || !has_room {
-        return Ok(Transformed::no(expr));
-    }
-    let dividend = cast(left.as_ref().clone(), DataType::Decimal128((whole_digits + i32::from(SCALE)) as u8, SCALE));
-    let quotient = BinaryExpr::new(Box::new(dividend), Operator::Divide, right.clone());
-    Ok(Transformed::yes(Expr::BinaryExpr(quotient)))
 }
 
 pub(super) fn digit_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -164,7 +130,7 @@ pub(super) fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Tran
 }
 
 fn is_bytes(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+    matches!(data_type, DataType::Binary | DataType::BinaryView)
 }
 
 /// Refuses comparisons of text with numbers (literals take the type of the other side), and conditions that are not boolean.
@@ -174,11 +140,14 @@ pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
             let literal = |e: &Expr| matches!(e, Expr::Literal(..));
             let clash =
-                (is_text(&l) && r.is_numeric() && !literal(left)) || (l.is_numeric() && is_text(&r) && !literal(right));
+                (is_text(&l) && is_number(&r) && !literal(left)) || (is_number(&l) && is_text(&r) && !literal(right));
             if clash {
                 let (l, r) = (crate::resolve::types::sql_name(&l), crate::resolve::types::sql_name(&r));
                 return plan_err!("operator does not exist: {l} {op} {r}");
             }
+        }
+        Expr::Like(like) if like.expr.get_type(schema).is_ok_and(|is| is == TYPE) => {
+            return plan_err!("operator does not exist: numeric ~~ text");
         }
         Expr::Case(case) if case.expr.is_none() => {
             for (condition, _) in &case.when_then_expr {
@@ -207,9 +176,11 @@ pub(super) fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
     Ok(Transformed::yes(datafusion_expr::cast(read, cast.field.data_type().clone())))
 }
 
-/// Refuses sums, differences, products and quotients of constants that lie outside their type.
+/// Refuses sums, differences, products, quotients and negations of constants that lie outside their type.
 pub(super) fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
-    let Expr::BinaryExpr(_) = expr else { return Ok(()) };
+    if !matches!(expr, Expr::BinaryExpr(_) | Expr::Negative(_)) {
+        return Ok(());
+    }
     let Some(value) = constant(expr) else { return Ok(()) };
     let data_type = expr.get_type(schema)?;
     let Some((least, greatest)) = range(&data_type) else { return Ok(()) };

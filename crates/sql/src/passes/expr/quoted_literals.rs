@@ -2,6 +2,7 @@
 //!
 //! Beside decimals a literal is a decimal of its own digits: `n < '2.254'` is not rounded to the column's scale.
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_expr::{Expr, cast};
 
@@ -38,11 +39,12 @@ pub(crate) fn read_literal(value: &Expr, beside: &[DataType]) -> Option<(Expr, D
     let typed = float_among(beside)
         .or_else(|| among(|is| matches!(is, DataType::Timestamp(_, Some(_)))))
         .or_else(|| among(|is| matches!(is, DataType::Timestamp(_, None))))
+        .or_else(|| among(|is| *is == TYPE))
         .or_else(|| among(DataType::is_decimal))
         .or_else(|| among(|is| *is == DataType::Int64))
         .or_else(|| among(DataType::is_integer))
         .or_else(|| among(is_read))?;
-    if typed.is_decimal()
+    if (typed.is_decimal() || typed == TYPE)
         && let Some(decimal) = literal.try_as_str().flatten().and_then(decimal)
     {
         let own = decimal.data_type();

@@ -7,6 +7,8 @@
 //!   would compare in the ON of an antijoin: there NULL is no match, so that all rows would be kept.
 //! - A condition without columns (`1 = 2`, from the ON of a join) stays above an aggregate of all rows: `push_down_filter` would put
 //!   it below, where the aggregate has its one row all the same.
+//! - Sums of whole numbers without columns are made to fail beyond their type before `simplify_expressions` folds them, which would
+//!   wrap round.
 
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@ use datafusion_common::config::ConfigOptions;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
+use crate::functions::wholes::check_folding;
 use crate::passes::pass::{Chosen, Described, Loss, Pass};
 use crate::passes::plan::clock::Clock;
 use crate::passes::plan::guarded_rules::{
@@ -85,6 +86,14 @@ const RULES: &[Pass<Change>] = &[
         reason: "the rule compares in the ON of an antijoin, where NULL is no match",
         example: "SELECT k FROM t WHERE coalesce(7, k) NOT IN (SELECT x FROM u)",
         without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "simplify_expressions",
+        run: Change::Prepared(check_folding),
+        gives: "sums of whole numbers without columns that fail beyond their type",
+        reason: "the rule folds constants modulo the width of their type",
+        example: "SELECT c + 1 AS q FROM (SELECT 9223372036854775807 AS c) AS d",
+        without: Loss::Refusal,
     },
 ];
 

@@ -11,7 +11,7 @@ use datafusion_expr::{Expr, ExprSchemable, cast};
 use crate::error::{ErrorKind, SqlError};
 use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{float_among, float_of_numbers, timestamp_among_dates};
-use crate::resolve::type_names::sql_name;
+use crate::resolve::type_names::{is_number, sql_name};
 
 /// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL;
 /// DataFusion would make text of all.
@@ -100,7 +100,7 @@ pub(crate) fn match_values(node: LogicalPlan) -> DfResult<Transformed<LogicalPla
 }
 
 fn is_read_from_text(data_type: &DataType) -> bool {
-    data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
+    is_number(data_type) || data_type.is_temporal() || *data_type == DataType::Boolean
 }
 
 /// The plan with the literal that is this column read as another type; `None` if the column is no

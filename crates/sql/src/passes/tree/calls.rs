@@ -29,12 +29,6 @@ pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
                 return Err(SqlError::unsupported(format!("collation \"{other}\""), hint));
             }
         },
-        Expr::Substring { expr, substring_from: Some(from), substring_for: None, .. } => match from.as_ref() {
-            Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
-                Some(format!("array_element(regexp_match({expr}, {from}), 1)"))
-            }
-            _ => None,
-        },
         _ => None,
     };
     text.map(|text| parse_expr(&text)).transpose()
@@ -75,6 +69,10 @@ fn call(function: &Function) -> Option<String> {
         ("current_database", []) => Some("'anabranch'".into()),
         ("version", []) => Some(format!("'Anabranch {}'", env!("CARGO_PKG_VERSION"))),
         ("clock_timestamp" | "statement_timestamp" | "transaction_timestamp", []) => Some("now()".into()),
+        ("regexp_split_to_table", args) if args.len() >= 2 => {
+            let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();
+            Some(format!("unnest(regexp_split_to_array({}))", args.join(", ")))
+        }
         ("gen_random_uuid", []) => Some("uuid()".into()),
         ("div", [a, b]) => Some(format!("((({a}) - ({a}) % ({b})) / ({b}))")),
         ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),

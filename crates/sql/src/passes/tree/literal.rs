@@ -2,13 +2,15 @@
 
 use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
-    self, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    self, AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Subscript, UnaryOperator,
 };
 
+use crate::functions::numerics::NEGATIVE;
 use crate::resolve::types::text_limit;
 
-/// A number with a greater power of ten than this is not exact in a `numeric`.
-const EXPONENT_MAX: i32 = 30;
+/// Digits of a literal, and powers of ten, beyond which it is no decimal of a type with a scale.
+const DIGITS_MAX: usize = 30;
 
 /// Rewrites one expression whose parts are done.
 pub(super) fn rewrite(expr: &mut Expr) {
@@ -23,6 +25,12 @@ pub(super) fn rewrite(expr: &mut Expr) {
                 spell_interval(&mut value.value);
             }
         }
+        Expr::TypedString(typed) if is_form(&typed.data_type) => {
+            let form = typed.data_type.to_string().to_lowercase();
+            if let Ok(read) = crate::syntax::parse::parse_expr(&format!("{form}_in({})", typed.value)) {
+                *expr = read;
+            }
+        }
         Expr::TypedString(typed) => adapt_text(&mut typed.value.value, &typed.data_type),
         Expr::Cast { expr: inner, data_type, .. } => {
             if let Expr::Value(value) = inner.as_mut() {
@@ -34,12 +42,56 @@ pub(super) fn rewrite(expr: &mut Expr) {
             if let ast::Value::Number(digits, _) = &value.value
                 && is_huge(digits)
             {
-                *expr = double(digits.clone());
+                *expr = numeric(digits.clone());
             }
         }
         Expr::Function(_) => format_of_to_char(expr),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if !is_literal(inner) => {
+            let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
+            *expr = negated(inner);
+        }
+        Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(close_slice),
         _ => {}
     }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) | Expr::Interval(_) => true,
+        Expr::Nested(inner) => is_literal(inner),
+        _ => false,
+    }
+}
+
+/// `-x` as a function, which takes plain numerics too.
+fn negated(value: Expr) -> Expr {
+    Expr::Function(ast::Function {
+        name: ast::ObjectName::from(vec![ast::Ident::new(NEGATIVE)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}
+
+/// `a[2:]` goes to the end, where DataFusion would take -1 for it, and `a[:2]` begins at 1.
+fn close_slice(access: &mut AccessExpr) {
+    if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) = access {
+        let number = |n: i32| Expr::value(ast::Value::Number(n.to_string(), false));
+        lower_bound.get_or_insert_with(|| number(1));
+        upper_bound.get_or_insert_with(|| number(i32::MAX));
+    }
+}
+
+fn is_form(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB)
 }
 
 /// Makes the text of a typed literal one that DataFusion reads.
@@ -96,15 +148,16 @@ fn spell_interval(value: &mut ast::Value) {
 }
 
 fn is_huge(digits: &str) -> bool {
-    let exponent = digits.split_once(['e', 'E']).and_then(|(_, exponent)| exponent.parse::<i32>().ok());
-    exponent.is_some_and(|exponent| exponent.abs() > EXPONENT_MAX)
+    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let is_far = exponent.parse::<i64>().map_or(true, |exponent| exponent.unsigned_abs() > DIGITS_MAX as u64);
+    is_far || mantissa.len() > DIGITS_MAX
 }
 
-fn double(digits: String) -> Expr {
+fn numeric(digits: String) -> Expr {
     Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(Expr::value(ast::Value::SingleQuotedString(digits))),
-        data_type: DataType::DoublePrecision,
+        data_type: DataType::Numeric(ast::ExactNumberInfo::None),
         array: false,
         format: None,
     }
@@ -138,7 +191,9 @@ fn cut_to_length(expr: &Expr) -> Option<Expr> {
         return None;
     };
     let limit = text_limit(data_type).ok()??;
-    let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit;
+    let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit else {
+        return crate::syntax::parse::parse_expr(&format!("{limit}_in(CAST({inner} AS text))")).ok();
+    };
     let text = Expr::Cast {
         kind: kind.clone(),
         expr: inner.clone(),
@@ -155,13 +210,13 @@ fn cut_to_length(expr: &Expr) -> Option<Expr> {
         shorthand: false,
     };
     Some(match limit {
-        TextLimit::Varchar(_) => cut,
         TextLimit::Char(_) => Expr::Trim {
             expr: Box::new(cut),
             trim_where: Some(ast::TrimWhereField::Trailing),
             trim_what: None,
             trim_characters: None,
         },
+        _ => cut,
     })
 }
 

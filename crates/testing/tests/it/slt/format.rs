@@ -3,7 +3,7 @@
 //! Three departures, shared with `tools/slt_expect.py`: numerics lose trailing zeros after the point (the scale of a computed numeric
 //! is not part of its value), zero has no sign, and an empty text is `(empty)`.
 
-use anabranch_sql::output::{is_null, printer};
+use anabranch_sql::output::{is_null, is_plain_numeric, printer};
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use sqllogictest::DefaultColumnType;
@@ -15,7 +15,7 @@ pub fn types_of(schema: &SchemaRef) -> Vec<DefaultColumnType> {
         .iter()
         .map(|field| match field.data_type() {
             kind if kind.is_integer() => DefaultColumnType::Integer,
-            kind if kind.is_numeric() => DefaultColumnType::FloatingPoint,
+            kind if kind.is_numeric() || is_plain_numeric(field) => DefaultColumnType::FloatingPoint,
             _ => DefaultColumnType::Text,
         })
         .collect()

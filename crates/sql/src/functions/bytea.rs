@@ -1,0 +1,394 @@
+//! Functions of bytes: reading and writing them as text, and what PostgreSQL has for both `text` and `bytea`.
+
+use std::sync::Arc;
+
+use datafusion_expr::ScalarUDF;
+
+use super::rows::Kind::{Bytes, Int, Text};
+use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way, by_datafusion};
+use crate::functions::text::md5;
+
+/// All functions of this module.
+pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
+    use datafusion_functions::{string, unicode};
+    vec![
+        RowFunction::beside(unicode::character_length(), "character_length", &["length", "char_length"], LENGTH),
+        RowFunction::beside(unicode::substr(), "substr", &["substring"], SUBSTR),
+        RowFunction::udf("strpos", &["position", "instr"], POSITION),
+        RowFunction::beside(string::octet_length(), "octet_length", &[], OCTETS),
+        RowFunction::udf("bit_length", &[], BITS),
+        RowFunction::udf("md5", &[], MD5),
+        RowFunction::beside(string::btrim(), "btrim", &["trim"], TRIM),
+        RowFunction::beside(string::ltrim(), "ltrim", &[], LTRIM),
+        RowFunction::beside(string::rtrim(), "rtrim", &[], RTRIM),
+        RowFunction::udf("overlay", &[], OVERLAY),
+        RowFunction::udf("encode", &[], ENCODE),
+        RowFunction::udf("decode", &[], DECODE),
+        RowFunction::udf("get_byte", &[], GET_BYTE),
+        RowFunction::udf("set_byte", &[], SET_BYTE),
+        RowFunction::udf("get_bit", &[], GET_BIT),
+        RowFunction::udf("set_bit", &[], SET_BIT),
+        RowFunction::udf("bytea_concat", &[], CONCAT),
+        RowFunction::udf("convert_from", &[], CONVERT_FROM),
+        RowFunction::udf("convert_to", &[], CONVERT_TO),
+        RowFunction::udf("bit_count", &[], BIT_COUNT),
+    ]
+}
+
+const LENGTH: &[Way] = &[
+    Way { takes: &[Text], required: 1, answer: Answer::Int, compute: by_datafusion },
+    Way {
+        takes: &[Bytes],
+        required: 1,
+        answer: Answer::Int,
+        compute: |args, _| Ok(Out::Int(args[0].bytes().len() as i64)),
+    },
+    Way { takes: &[Bytes, Text], required: 2, answer: Answer::Int, compute: length_in },
+];
+const SUBSTR: &[Way] = &[
+    Way { takes: &[Text, Int, Int], required: 2, answer: Answer::Text, compute: by_datafusion },
+    Way { takes: &[Bytes, Int, Int], required: 2, answer: Answer::Bytes, compute: substr },
+    Way { takes: &[Text, Text], required: 2, answer: Answer::Text, compute: super::regex::substring },
+    Way { takes: &[Text, Text, Text], required: 3, answer: Answer::Text, compute: super::similar::substring },
+];
+const POSITION: &[Way] = &[
+    Way { takes: &[Text, Text], required: 2, answer: Answer::Int, compute: position_in_text },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Int, compute: position },
+];
+const OCTETS: &[Way] = &[
+    Way { takes: &[Text], required: 1, answer: Answer::Int, compute: by_datafusion },
+    Way { takes: &[Bytes], required: 1, answer: Answer::Int, compute: |args, _| n_bits(args[0].bytes().len(), 1) },
+];
+const BITS: &[Way] = &[
+    Way { takes: &[Text], required: 1, answer: Answer::Int, compute: |args, _| n_bits(args[0].text().len(), 8) },
+    Way { takes: &[Bytes], required: 1, answer: Answer::Int, compute: |args, _| n_bits(args[0].bytes().len(), 8) },
+];
+const MD5: &[Way] = &[
+    Way { takes: &[Text], required: 1, answer: Answer::Text, compute: |args, _| digest(args[0].text().as_bytes()) },
+    Way { takes: &[Bytes], required: 1, answer: Answer::Text, compute: |args, _| digest(args[0].bytes()) },
+];
+const TRIM: &[Way] = &[
+    Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: by_datafusion },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: |args, _| Ok(trim(args, true, true)) },
+];
+const LTRIM: &[Way] = &[
+    Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: by_datafusion },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: |args, _| Ok(trim(args, true, false)) },
+];
+const RTRIM: &[Way] = &[
+    Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: by_datafusion },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: |args, _| Ok(trim(args, false, true)) },
+];
+const OVERLAY: &[Way] = &[
+    Way { takes: &[Text, Text, Int, Int], required: 3, answer: Answer::Text, compute: overlay_text },
+    Way { takes: &[Bytes, Bytes, Int, Int], required: 3, answer: Answer::Bytes, compute: overlay_bytes },
+];
+const ENCODE: &[Way] = &[Way { takes: &[Bytes, Text], required: 2, answer: Answer::Text, compute: encode }];
+const DECODE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Answer::Bytes, compute: decode }];
+const GET_BYTE: &[Way] = &[Way { takes: &[Bytes, Int], required: 2, answer: Answer::Int, compute: get_byte }];
+const SET_BYTE: &[Way] = &[Way { takes: &[Bytes, Int, Int], required: 3, answer: Answer::Bytes, compute: set_byte }];
+const GET_BIT: &[Way] = &[Way { takes: &[Bytes, Int], required: 2, answer: Answer::Int, compute: get_bit }];
+const SET_BIT: &[Way] = &[Way { takes: &[Bytes, Int, Int], required: 3, answer: Answer::Bytes, compute: set_bit }];
+const CONCAT: &[Way] = &[Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: concat }];
+const CONVERT_FROM: &[Way] = &[Way { takes: &[Bytes, Text], required: 2, answer: Answer::Text, compute: convert_from }];
+const CONVERT_TO: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Answer::Bytes, compute: convert_to }];
+const BIT_COUNT: &[Way] = &[Way { takes: &[Bytes], required: 1, answer: Answer::Long, compute: bit_count }];
+
+type Answered = Result<Out, String>;
+
+/// Bytes as PostgreSQL reads them: `\x` and pairs of hexadecimal digits, or a text with `\\` for a backslash and `\ooo` for
+/// other bytes.
+///
+/// # Errors
+/// If the text is neither.
+pub(crate) fn read(text: &str) -> Result<Vec<u8>, String> {
+    match text.strip_prefix("\\x") {
+        Some(digits) => hexadecimal(digits),
+        None => read_escaped(text).ok_or_else(|| "invalid input syntax for type bytea".into()),
+    }
+}
+
+/// Pairs of hexadecimal digits, with blanks between pairs.
+fn hexadecimal(digits: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(digits.len() / 2);
+    let mut rest = digits.chars();
+    let value = |c: char| c.to_digit(16).ok_or_else(|| format!("invalid hexadecimal digit: \"{c}\""));
+    while let Some(first) = rest.next() {
+        if matches!(first, ' ' | '\n' | '\t' | '\r') {
+            continue;
+        }
+        let first = value(first)?;
+        let Some(second) = rest.next() else { return Err("invalid hexadecimal data: odd number of digits".into()) };
+        bytes.push((first * 16 + value(second)?) as u8);
+    }
+    Ok(bytes)
+}
+
+fn read_escaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        rest = match (first, behind) {
+            (b'\\', [b'\\', behind @ ..]) => {
+                bytes.push(b'\\');
+                behind
+            }
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', behind @ ..]) => {
+                bytes.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+                behind
+            }
+            (b'\\', _) => return None,
+            _ => {
+                bytes.push(*first);
+                behind
+            }
+        };
+    }
+    Some(bytes)
+}
+
+fn encode(args: &[Value], _: &mut Patterns) -> Answered {
+    let bytes = args[0].bytes();
+    Ok(Out::Text(match args[1].text().to_ascii_lowercase().as_str() {
+        "hex" => hex(bytes),
+        "base64" => base64(bytes),
+        "escape" => escaped(bytes),
+        _ => return Err(format!("unrecognized encoding: \"{}\"", args[1].text())),
+    }))
+}
+
+fn decode(args: &[Value], _: &mut Patterns) -> Answered {
+    let text = args[0].text();
+    Ok(Out::Bytes(match args[1].text().to_ascii_lowercase().as_str() {
+        "hex" => hexadecimal(text)?,
+        "base64" => from_base64(text)?,
+        "escape" => read_escaped(text).ok_or("invalid input syntax for type bytea")?,
+        _ => return Err(format!("unrecognized encoding: \"{}\"", args[1].text())),
+    }))
+}
+
+/// Zeros and bytes beyond ASCII as octal numbers, backslashes doubled.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' => text.push_str("\\\\"),
+            0 | 128.. => text.push_str(&format!("\\{byte:03o}")),
+            plain => text.push(char::from(*plain)),
+        }
+    }
+    text
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// RFC 2045, section 6.8: lines of 76 characters, broken by a line feed.
+fn base64(bytes: &[u8]) -> String {
+    const LINE: usize = 76;
+    let mut text = String::with_capacity(bytes.len() * 4 / 3 + 4);
+    let mut column = 0;
+    for three in bytes.chunks(3) {
+        let bits = three.iter().enumerate().fold(0u32, |bits, (n, byte)| bits | u32::from(*byte) << (16 - 8 * n));
+        for n in 0..4 {
+            let digit = BASE64[(bits >> (18 - 6 * n)) as usize & 63];
+            text.push(if n <= three.len() { char::from(digit) } else { '=' });
+        }
+        column += 4;
+        if column == LINE && three.len() == 3 {
+            text.push('\n');
+            column = 0;
+        }
+    }
+    text
+}
+
+fn from_base64(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut n_digits, mut padding) = (0u32, 0, 0);
+    for c in text.chars() {
+        if matches!(c, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        }
+        let digit = if c == '=' {
+            // Padding may only stand at the end of four.
+            if padding == 0 {
+                padding = match n_digits {
+                    2 => 1,
+                    3 => 2,
+                    _ => return Err("unexpected \"=\" while decoding base64 sequence".into()),
+                };
+            }
+            0
+        } else {
+            let digit = BASE64.iter().position(|digit| u32::from(*digit) == u32::from(c));
+            digit.ok_or_else(|| format!("invalid symbol \"{c}\" found while decoding base64 sequence"))? as u32
+        };
+        bits = bits << 6 | digit;
+        n_digits += 1;
+        if n_digits == 4 {
+            bytes.push((bits >> 16) as u8);
+            if padding == 0 || padding > 1 {
+                bytes.push((bits >> 8) as u8);
+            }
+            if padding == 0 || padding > 2 {
+                bytes.push(bits as u8);
+            }
+            (bits, n_digits) = (0, 0);
+        }
+    }
+    if n_digits != 0 {
+        return Err("invalid base64 end sequence".into());
+    }
+    Ok(bytes)
+}
+
+/// Start and end, within a length, of what `substr(.., from, count)` asks for.
+fn span(from: i64, count: Option<i64>, length: usize) -> Result<(usize, usize), String> {
+    let end = match count {
+        Some(count) if count < 0 && from.saturating_add(count) < from => {
+            return Err("negative substring length not allowed".into());
+        }
+        Some(count) => from.saturating_add(count),
+        None => i64::MAX,
+    };
+    let place = |n: i64| usize::try_from(n - 1).unwrap_or(0).min(length);
+    let start = place(from);
+    Ok((start, place(end).max(start)))
+}
+
+fn substr(args: &[Value], _: &mut Patterns) -> Answered {
+    let bytes = args[0].bytes();
+    let (start, end) = span(args[1].int(), args.get(2).map(|count| count.int()), bytes.len())?;
+    Ok(Out::Bytes(bytes[start..end].to_vec()))
+}
+
+fn position(args: &[Value], _: &mut Patterns) -> Answered {
+    let (bytes, wanted) = (args[0].bytes(), args[1].bytes());
+    if wanted.is_empty() {
+        return Ok(Out::Int(1));
+    }
+    let place = bytes.windows(wanted.len()).position(|window| window == wanted);
+    Ok(Out::Int(place.map_or(0, |place| place as i64 + 1)))
+}
+
+fn position_in_text(args: &[Value], _: &mut Patterns) -> Answered {
+    let (text, wanted) = (args[0].text(), args[1].text());
+    Ok(Out::Int(text.find(wanted).map_or(0, |at| text[..at].chars().count() as i64 + 1)))
+}
+
+fn n_bits(n_bytes: usize, factor: i64) -> Answered {
+    Ok(Out::Int(n_bytes as i64 * factor))
+}
+
+fn digest(bytes: &[u8]) -> Answered {
+    Ok(Out::Text(hex(&md5(bytes))))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn trim(args: &[Value], at_start: bool, at_end: bool) -> Out {
+    let (bytes, set) = (args[0].bytes(), args[1].bytes());
+    let is_kept = |byte: &u8| !set.contains(byte);
+    let start = if at_start { bytes.iter().position(is_kept).unwrap_or(bytes.len()) } else { 0 };
+    let end = if at_end { bytes.iter().rposition(is_kept).map_or(0, |last| last + 1) } else { bytes.len() };
+    Out::Bytes(bytes[start..end.max(start)].to_vec())
+}
+
+/// What `overlay` keeps: up to the first place, and from the second on. Both begin at 0.
+fn kept(from: i64, count: i64, length: usize) -> Result<(usize, usize), String> {
+    if from <= 0 {
+        return Err("negative substring length not allowed".into());
+    }
+    let behind = from.checked_add(count).filter(|n| i32::try_from(*n).is_ok()).ok_or("integer out of range")?;
+    let place = |n: i64| usize::try_from(n - 1).unwrap_or(0).min(length);
+    Ok((place(from), place(behind)))
+}
+
+fn overlay_text(args: &[Value], _: &mut Patterns) -> Answered {
+    let text: Vec<char> = args[0].text().chars().collect();
+    let new = args[1].text();
+    let count = args.get(3).map_or_else(|| new.chars().count() as i64, |count| count.int());
+    let (end, start) = kept(args[2].int(), count, text.len())?;
+    Ok(Out::Text(text[..end].iter().copied().chain(new.chars()).chain(text[start..].iter().copied()).collect()))
+}
+
+fn overlay_bytes(args: &[Value], _: &mut Patterns) -> Answered {
+    let (bytes, new) = (args[0].bytes(), args[1].bytes());
+    let count = args.get(3).map_or(new.len() as i64, |count| count.int());
+    let (end, start) = kept(args[2].int(), count, bytes.len())?;
+    Ok(Out::Bytes([&bytes[..end], new, &bytes[start..]].concat()))
+}
+
+/// The byte of that number, within the value.
+fn place(n: i64, length: usize) -> Result<usize, String> {
+    let at = usize::try_from(n).ok().filter(|at| *at < length);
+    at.ok_or_else(|| format!("index {n} out of valid range, 0..{}", length as i64 - 1))
+}
+
+fn get_byte(args: &[Value], _: &mut Patterns) -> Answered {
+    let bytes = args[0].bytes();
+    Ok(Out::Int(i64::from(bytes[place(args[1].int(), bytes.len())?])))
+}
+
+fn set_byte(args: &[Value], _: &mut Patterns) -> Answered {
+    let mut bytes = args[0].bytes().to_vec();
+    let at = place(args[1].int(), bytes.len())?;
+    bytes[at] = args[2].int() as u8;
+    Ok(Out::Bytes(bytes))
+}
+
+fn get_bit(args: &[Value], _: &mut Patterns) -> Answered {
+    let bytes = args[0].bytes();
+    let at = place(args[1].int(), bytes.len() * 8)?;
+    Ok(Out::Int(i64::from(bytes[at / 8] >> (at % 8) & 1)))
+}
+
+fn set_bit(args: &[Value], _: &mut Patterns) -> Answered {
+    let mut bytes = args[0].bytes().to_vec();
+    let at = place(args[1].int(), bytes.len() * 8)?;
+    match args[2].int() {
+        0 => bytes[at / 8] &= !(1 << (at % 8)),
+        1 => bytes[at / 8] |= 1 << (at % 8),
+        _ => return Err("new bit must be 0 or 1".into()),
+    }
+    Ok(Out::Bytes(bytes))
+}
+
+fn concat(args: &[Value], _: &mut Patterns) -> Answered {
+    Ok(Out::Bytes([args[0].bytes(), args[1].bytes()].concat()))
+}
+
+fn is_utf8(encoding: &str) -> Result<(), String> {
+    match encoding.to_ascii_lowercase().as_str() {
+        "utf8" | "utf-8" | "unicode" => Ok(()),
+        _ => Err(format!("encoding \"{encoding}\" is not supported: texts are UTF8")),
+    }
+}
+
+fn from_utf8(bytes: &[u8]) -> Result<&str, String> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text),
+        _ => Err("invalid byte sequence for encoding \"UTF8\"".into()),
+    }
+}
+
+fn convert_from(args: &[Value], _: &mut Patterns) -> Answered {
+    is_utf8(args[1].text())?;
+    Ok(Out::Text(from_utf8(args[0].bytes())?.to_string()))
+}
+
+fn convert_to(args: &[Value], _: &mut Patterns) -> Answered {
+    is_utf8(args[1].text())?;
+    Ok(Out::Bytes(args[0].text().as_bytes().to_vec()))
+}
+
+fn length_in(args: &[Value], _: &mut Patterns) -> Answered {
+    is_utf8(args[1].text())?;
+    Ok(Out::Int(from_utf8(args[0].bytes())?.chars().count() as i64))
+}
+
+fn bit_count(args: &[Value], _: &mut Patterns) -> Answered {
+    Ok(Out::Int(args[0].bytes().iter().map(|byte| i64::from(byte.count_ones())).sum()))
+}

@@ -1,0 +1,97 @@
+//! Operators of arrays and bytes, as calls.
+
+use arrow::datatypes::DataType;
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::expr::Expr;
+use datafusion_expr::planner::{PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
+use datafusion_expr::sqlparser::ast::BinaryOperator;
+use datafusion_expr::{ExprSchemable, GetFieldAccess, lit};
+
+use super::call;
+use super::rows::is_bytes;
+use crate::error::SqlError;
+use crate::functions::conversions::ByteaIn;
+use crate::resolve::types::is_text;
+
+/// An operator of which one side is an array, or bytes; `None` leaves it to others.
+pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+    let args = || vec![expr.left.clone(), expr.right.clone()];
+    let swapped = || vec![expr.right.clone(), expr.left.clone()];
+    if expr.op == BinaryOperator::StringConcat && (is_bytes(left) || is_bytes(right)) {
+        let read = |side: &Expr, is: &DataType| match side {
+            Expr::Literal(..) if is_text(is) => ByteaIn::udf().call(vec![side.clone()]),
+            _ => side.clone(),
+        };
+        return Some(call("bytea_concat", vec![read(&expr.left, left), read(&expr.right, right)]));
+    }
+    let (is_left, is_right) = (depth(left), depth(right));
+    if is_left == 0 && is_right == 0 {
+        return None;
+    }
+    if expr.op == BinaryOperator::StringConcat {
+        let joins = is_left == is_right || left.is_null() || right.is_null();
+        let name = if joins {
+            "array_concat"
+        } else if is_left > is_right {
+            "array_append"
+        } else {
+            "array_prepend"
+        };
+        return Some(call(name, args()));
+    }
+    if is_left == 0 || is_right == 0 {
+        return None;
+    }
+    let compared = || call("array_compare", args());
+    Some(match expr.op {
+        BinaryOperator::AtArrow => call("array_has_all", args()),
+        BinaryOperator::ArrowAt => call("array_has_all", swapped()),
+        BinaryOperator::PGOverlap => call("array_has_any", args()),
+        BinaryOperator::Lt => compared().lt(lit(0)),
+        BinaryOperator::LtEq => compared().lt_eq(lit(0)),
+        BinaryOperator::Gt => compared().gt(lit(0)),
+        BinaryOperator::GtEq => compared().gt_eq(lit(0)),
+        _ => return None,
+    })
+}
+
+/// Refuses operators of documents: as texts they would have other answers.
+pub(super) fn refuse_documents(expr: &RawBinaryExpr) -> DfResult<()> {
+    let is_document = |side: &Expr| match side {
+        Expr::ScalarFunction(call) => matches!(call.func.name(), "json_in" | "jsonb_in"),
+        _ => false,
+    };
+    if is_document(&expr.left) || is_document(&expr.right) {
+        let what = format!("operator {} of json", expr.op);
+        return Err(SqlError::unsupported(what, "Cast the documents to text to compare or join their texts.").into());
+    }
+    Ok(())
+}
+
+/// How many lists are in each other.
+fn depth(is: &DataType) -> usize {
+    match is {
+        DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
+            1 + depth(element.data_type())
+        }
+        _ => 0,
+    }
+}
+
+/// `array[n]` and `array[from:to]`.
+pub(super) fn plan_access(
+    access: RawFieldAccessExpr,
+    schema: &DFSchema,
+) -> DfResult<PlannerResult<RawFieldAccessExpr>> {
+    let RawFieldAccessExpr { expr, field_access } = access;
+    if depth(&expr.get_type(schema)?) == 0 {
+        return Ok(PlannerResult::Original(RawFieldAccessExpr { expr, field_access }));
+    }
+    Ok(match field_access {
+        GetFieldAccess::ListIndex { key } => PlannerResult::Planned(call("array_element", vec![expr, *key])),
+        GetFieldAccess::ListRange { start, stop, .. } => {
+            PlannerResult::Planned(call("array_slice", vec![expr, *start, *stop]))
+        }
+        field_access => PlannerResult::Original(RawFieldAccessExpr { expr, field_access }),
+    })
+}

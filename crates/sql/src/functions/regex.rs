@@ -1,0 +1,266 @@
+//! The functions of regular expressions: `regexp_match`, `regexp_replace` and their like, `substring(text FROM pattern)`, and the
+//! operators `~`, `~*`, `!~`, `!~*`.
+
+use std::sync::Arc;
+
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
+
+use super::rows::Kind::{Int, Text};
+use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way};
+use crate::regex::{Flags, Match};
+use crate::resolve::types::is_text;
+
+/// All functions of this module.
+pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
+    [
+        RowFunction::udf("regexp_match", &[], MATCH),
+        RowFunction::udf("regexp_replace", &[], REPLACE),
+        RowFunction::udf("regexp_split_to_array", &[], SPLIT),
+        RowFunction::udf("regexp_like", &[], LIKE),
+        RowFunction::udf("regexp_count", &[], COUNT),
+        RowFunction::udf("regexp_instr", &[], INSTR),
+        RowFunction::udf("regexp_substr", &[], SUBSTR),
+        RowFunction::udf("substring_regex", &[], SUBSTRING),
+    ]
+}
+
+const MATCH: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: Answer::Texts, compute: first_match }];
+const REPLACE: &[Way] = &[
+    Way { takes: &[Text, Text, Text, Text], required: 3, answer: Answer::Text, compute: replace_flagged },
+    Way { takes: &[Text, Text, Text, Int, Int, Text], required: 4, answer: Answer::Text, compute: replace_nth },
+];
+const SPLIT: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: Answer::Texts, compute: split }];
+const LIKE: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: Answer::Bool, compute: like }];
+const COUNT: &[Way] = &[Way { takes: &[Text, Text, Int, Text], required: 2, answer: Answer::Int, compute: count }];
+const INSTR: &[Way] =
+    &[Way { takes: &[Text, Text, Int, Int, Int, Text, Int], required: 2, answer: Answer::Int, compute: instr }];
+const SUBSTR: &[Way] =
+    &[Way { takes: &[Text, Text, Int, Int, Text, Int], required: 2, answer: Answer::Text, compute: substr }];
+const SUBSTRING: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Answer::Text, compute: substring }];
+
+/// `text ~ pattern` and its like as calls.
+pub(crate) fn match_operators(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else { return Ok(Transformed::no(expr)) };
+    let (flags, is_negated) = match op {
+        Operator::RegexMatch => ("", false),
+        Operator::RegexIMatch => ("i", false),
+        Operator::RegexNotMatch => ("", true),
+        Operator::RegexNotIMatch => ("i", true),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let is_read = |side: &Expr| side.get_type(schema).is_ok_and(|is| is_text(&is) || is.is_null());
+    if !is_read(left) || !is_read(right) {
+        return Ok(Transformed::no(expr));
+    }
+    let mut args = vec![left.as_ref().clone(), right.as_ref().clone()];
+    if !flags.is_empty() {
+        args.push(lit(flags));
+    }
+    let test = RowFunction::udf("regexp_like", &[], LIKE).call(args);
+    Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(test)) } else { test }))
+}
+
+type Answered = Result<Out, String>;
+
+/// Flags of a function that takes no `g`.
+fn flags(arg: Option<&Value>, function: &str) -> Result<Flags, String> {
+    let Some(text) = arg else { return Ok(Flags::default()) };
+    match Flags::read(text.text())? {
+        (flags, false) => Ok(flags),
+        (_, true) => Err(format!("{function}() does not support the \"global\" option")),
+    }
+}
+
+/// A whole number that is at least some, or what stands for it where it is not given.
+fn number(arg: Option<&Value>, name: &str, least: i64, or: i64) -> Result<usize, String> {
+    let n = arg.map_or(or, |arg| arg.int());
+    if n < least || n > i64::from(i32::MAX) {
+        return Err(format!("invalid value for parameter \"{name}\": {n}"));
+    }
+    Ok(n as usize)
+}
+
+fn text(characters: &[char]) -> String {
+    characters.iter().collect()
+}
+
+fn group(found: &Match, group: usize, characters: &[char]) -> Option<String> {
+    let (start, end) = (*found.groups.get(group)?)?;
+    Some(text(&characters[start..end]))
+}
+
+fn first_match(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let flags = match Flags::read(args.get(2).map_or("", |flags| flags.text()))? {
+        (flags, false) => flags,
+        (_, true) => {
+            return Err("regexp_match() does not support the \"global\" option".into());
+        }
+    };
+    let regex = patterns.get(args[1].text(), flags)?;
+    let characters: Vec<char> = args[0].text().chars().collect();
+    let Some(found) = regex.find(&characters, 0)? else { return Ok(Out::Null) };
+    let groups = if regex.n_groups() == 0 { 0..1 } else { 1..regex.n_groups() + 1 };
+    Ok(Out::Texts(groups.map(|n| group(&found, n, &characters)).collect()))
+}
+
+fn like(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let regex = patterns.get(args[1].text(), flags(args.get(2), "regexp_like")?)?;
+    let characters: Vec<char> = args[0].text().chars().collect();
+    Ok(Out::Bool(regex.is_match(&characters)?))
+}
+
+pub(super) fn substring(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let regex = patterns.get(args[1].text(), Flags::default())?;
+    let characters: Vec<char> = args[0].text().chars().collect();
+    let found = regex.find(&characters, 0)?;
+    let part = found.and_then(|found| group(&found, regex.n_groups().min(1), &characters));
+    Ok(part.map_or(Out::Null, Out::Text))
+}
+
+/// The matches from a place on, each beginning where the last one ended.
+fn matches(
+    args: &[Value],
+    flags: Flags,
+    start: usize,
+    patterns: &mut Patterns,
+    mut each: impl FnMut(&Match) -> bool,
+) -> Result<(), String> {
+    let regex = patterns.get(args[1].text(), flags)?;
+    let characters: Vec<char> = args[0].text().chars().collect();
+    let mut at = start;
+    while let Some(found) = regex.find(&characters, at)? {
+        let is_enough = each(&found);
+        if is_enough {
+            break;
+        }
+        // An empty match would be found again.
+        at = found.end() + usize::from(found.start() == found.end());
+    }
+    Ok(())
+}
+
+fn count(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let start = number(args.get(2), "start", 1, 1)? - 1;
+    let mut n = 0;
+    matches(args, flags(args.get(3), "regexp_count")?, start, patterns, |_| {
+        n += 1;
+        false
+    })?;
+    Ok(Out::Int(n))
+}
+
+/// The n-th match from a place on.
+fn nth(args: &[Value], flags: Flags, start: usize, n: usize, patterns: &mut Patterns) -> Result<Option<Match>, String> {
+    let mut seen = 0;
+    let mut wanted = None;
+    matches(args, flags, start, patterns, |found| {
+        seen += 1;
+        if seen == n {
+            wanted = Some(found.clone());
+        }
+        seen == n
+    })?;
+    Ok(wanted)
+}
+
+fn instr(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let start = number(args.get(2), "start", 1, 1)? - 1;
+    let n = number(args.get(3), "n", 1, 1)?;
+    let at_end = match args.get(4).map_or(0, |option| option.int()) {
+        option @ 0..=1 => option == 1,
+        option => return Err(format!("invalid value for parameter \"endoption\": {option}")),
+    };
+    let subexpression = number(args.get(6), "subexpr", 0, 0)?;
+    let flags = flags(args.get(5), "regexp_instr")?;
+    let found = nth(args, flags, start, n, patterns)?;
+    let place = found.and_then(|found| found.groups.get(subexpression).copied().flatten());
+    Ok(Out::Int(place.map_or(0, |(start, end)| if at_end { end } else { start } as i64 + 1)))
+}
+
+fn substr(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let start = number(args.get(2), "start", 1, 1)? - 1;
+    let n = number(args.get(3), "n", 1, 1)?;
+    let subexpression = number(args.get(5), "subexpr", 0, 0)?;
+    let flags = flags(args.get(4), "regexp_substr")?;
+    let Some(found) = nth(args, flags, start, n, patterns)? else { return Ok(Out::Null) };
+    let characters: Vec<char> = args[0].text().chars().collect();
+    Ok(group(&found, subexpression, &characters).map_or(Out::Null, Out::Text))
+}
+
+fn split(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let flags = flags(args.get(2), "regexp_split_to_array")?;
+    let characters: Vec<char> = args[0].text().chars().collect();
+    let mut parts = Vec::new();
+    let (mut from, mut last_end) = (0, 0);
+    matches(args, flags, 0, patterns, |found| {
+        // An empty match at either end, or just behind another match, divides nothing.
+        if found.start() < characters.len() && found.end() > last_end {
+            parts.push(Some(text(&characters[from..found.start()])));
+            from = found.end();
+        }
+        last_end = found.end();
+        false
+    })?;
+    parts.push(Some(text(&characters[from..])));
+    Ok(Out::Texts(parts))
+}
+
+fn replace_flagged(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let letters = args.get(3).map_or("", |flags| flags.text());
+    if let Some(digit) = letters.chars().next().filter(char::is_ascii_digit) {
+        return Err(format!("invalid regular expression option: \"{digit}\""));
+    }
+    let (flags, is_global) = Flags::read(letters)?;
+    replace(args, flags, 0, usize::from(!is_global), patterns)
+}
+
+fn replace_nth(args: &[Value], patterns: &mut Patterns) -> Answered {
+    let start = number(args.get(3), "start", 1, 1)? - 1;
+    let (flags, is_global) = Flags::read(args.get(5).map_or("", |flags| flags.text()))?;
+    let or = if is_global { 0 } else { 1 };
+    let n = number(args.get(4), "n", 0, or)?;
+    replace(args, flags, start, n, patterns)
+}
+
+/// Replaces the n-th match from a place on; all for `n` of 0.
+fn replace(args: &[Value], flags: Flags, start: usize, n: usize, patterns: &mut Patterns) -> Answered {
+    let characters: Vec<char> = args[0].text().chars().collect();
+    let mut out = String::new();
+    let (mut from, mut seen) = (0, 0);
+    matches(args, flags, start, patterns, |found| {
+        seen += 1;
+        if n == 0 || seen == n {
+            out.extend(&characters[from..found.start()]);
+            fill_in(args[2].text(), found, &characters, &mut out);
+            from = found.end();
+        }
+        seen == n
+    })?;
+    out.extend(&characters[from..]);
+    Ok(Out::Text(out))
+}
+
+/// The replacement, with `\1` to `\9` for groups, `\&` for the match and `\\` for a backslash.
+fn fill_in(replacement: &str, found: &Match, characters: &[char], out: &mut String) {
+    let mut rest = replacement.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match rest.clone().next() {
+            Some(digit @ ('1'..='9' | '&')) => {
+                let n = digit.to_digit(10).unwrap_or(0) as usize;
+                out.extend(group(found, n, characters));
+                rest.next();
+            }
+            Some('\\') => {
+                out.push('\\');
+                rest.next();
+            }
+            _ => out.push('\\'),
+        }
+    }
+}

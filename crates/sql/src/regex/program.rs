@@ -1,0 +1,287 @@
+//! Nondeterministic automata of patterns, and their runs.
+//!
+//! Each part of a tree has a fragment with one entry and one exit, so any part can be run alone. A run follows all ways at
+//! once: its cost is (characters read) x (states), whatever the pattern.
+
+use super::syntax::{Class, Guard, Node, Side, Tree, is_word};
+
+/// The most states of a program.
+const STATES_MAX: usize = 50_000;
+
+/// The most states that one call may visit: some seconds.
+const VISITS_MAX: u64 = 2_000_000_000;
+
+type StateId = usize;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fragment {
+    pub(super) entry: StateId,
+    pub(super) exit: StateId,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing leads on but what was added.
+    Fork(Vec<StateId>),
+    One(usize, StateId),
+    Guarded(usize, StateId),
+}
+
+#[derive(Debug)]
+enum Check {
+    Plain(Guard),
+    Look { side: Side, wanted: bool, fragment: Fragment },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    states: Vec<State>,
+    classes: Vec<Class>,
+    checks: Vec<Check>,
+    fragments: Vec<Fragment>,
+}
+
+/// Which of the ends of a part's matches are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    All,
+    /// Whether there is a match is enough.
+    Any,
+}
+
+/// A text being searched.
+pub(super) struct Text<'t> {
+    pub(super) characters: &'t [char],
+    visits: std::cell::Cell<u64>,
+}
+
+impl<'t> Text<'t> {
+    pub(super) fn new(characters: &'t [char]) -> Self {
+        Self { characters, visits: std::cell::Cell::new(0) }
+    }
+
+    /// Whether the search has taken more steps than it may.
+    pub(super) fn is_spent(&self) -> bool {
+        self.visits.get() > VISITS_MAX
+    }
+}
+
+impl Program {
+    /// The program of a tree, whose parts are told their fragments.
+    pub(super) fn compile(tree: &mut Tree) -> Result<Self, String> {
+        let mut program = Self::default();
+        program.part(tree)?;
+        Ok(program)
+    }
+
+    pub(super) fn fragment(&self, tree: &Tree) -> Fragment {
+        self.fragments[tree.fragment]
+    }
+
+    fn add(&mut self, state: State) -> Result<StateId, String> {
+        if self.states.len() >= STATES_MAX {
+            return Err("invalid regular expression: regular expression is too complex".into());
+        }
+        self.states.push(state);
+        Ok(self.states.len() - 1)
+    }
+
+    fn fork(&mut self) -> Result<StateId, String> {
+        self.add(State::Fork(vec![]))
+    }
+
+    fn lead(&mut self, from: StateId, to: StateId) {
+        if let State::Fork(ways) = &mut self.states[from] {
+            ways.push(to);
+        }
+    }
+
+    fn part(&mut self, tree: &mut Tree) -> Result<Fragment, String> {
+        let exit = self.fork()?;
+        let fragment = match &mut tree.node {
+            Node::Empty => self.passing(exit)?,
+            Node::One(class) => {
+                self.classes.push(class.clone());
+                Fragment { entry: self.add(State::One(self.classes.len() - 1, exit))?, exit }
+            }
+            Node::Guard(guard) => {
+                let check = match guard {
+                    Guard::Look { side, wanted, body } => {
+                        Check::Look { side: *side, wanted: *wanted, fragment: self.part(body)? }
+                    }
+                    plain => Check::Plain(plain.clone()),
+                };
+                self.checks.push(check);
+                Fragment { entry: self.add(State::Guarded(self.checks.len() - 1, exit))?, exit }
+            }
+            Node::Concat(parts) => {
+                let entry = self.fork()?;
+                let mut last = entry;
+                for part in parts {
+                    let fragment = self.part(part)?;
+                    self.lead(last, fragment.entry);
+                    last = fragment.exit;
+                }
+                self.lead(last, exit);
+                Fragment { entry, exit }
+            }
+            Node::Alternate(parts) => {
+                let entry = self.fork()?;
+                for part in parts {
+                    let fragment = self.part(part)?;
+                    self.lead(entry, fragment.entry);
+                    self.lead(fragment.exit, exit);
+                }
+                Fragment { entry, exit }
+            }
+            Node::Repeat { body, min, max } => self.rounds(body, *min, *max, exit)?,
+            Node::Group { body, .. } | Node::Reference { body, .. } => {
+                let inner = self.part(body)?;
+                self.lead(inner.exit, exit);
+                Fragment { entry: inner.entry, exit }
+            }
+        };
+        tree.fragment = self.fragments.len();
+        self.fragments.push(fragment);
+        Ok(fragment)
+    }
+
+    fn passing(&mut self, exit: StateId) -> Result<Fragment, String> {
+        Ok(Fragment { entry: self.add(State::Fork(vec![exit]))?, exit })
+    }
+
+    /// A body several times. The body's own fragment is the first round: it is what is run alone.
+    fn rounds(&mut self, body: &mut Tree, min: u32, max: Option<u32>, exit: StateId) -> Result<Fragment, String> {
+        let mut copy = body.clone();
+        let first = self.part(body)?;
+        if max == Some(0) {
+            return self.passing(exit);
+        }
+        let entry = self.fork()?;
+        self.lead(entry, first.entry);
+        if min == 0 {
+            self.lead(entry, exit);
+        }
+        let mut last = first;
+        for round in 2..=min.max(max.unwrap_or(0)) {
+            let next = self.part(&mut copy)?;
+            self.lead(last.exit, next.entry);
+            if round > min {
+                self.lead(last.exit, exit);
+            }
+            last = next;
+        }
+        if max.is_none() {
+            self.lead(last.exit, last.entry);
+        }
+        self.lead(last.exit, exit);
+        Ok(Fragment { entry, exit })
+    }
+
+    /// The ends, ascending and at most `stop`, of the matches of a fragment that begin at `from`.
+    pub(super) fn ends(&self, fragment: Fragment, text: &Text, from: usize, stop: usize, wanted: Wanted) -> Vec<usize> {
+        self.run(fragment, text, from..=from, stop, wanted)
+    }
+
+    /// Whether a match of the fragment begins at or behind a place.
+    pub(super) fn is_found(&self, fragment: Fragment, text: &Text, from: usize) -> bool {
+        let stop = text.characters.len();
+        !self.run(fragment, text, from..=stop, stop, Wanted::Any).is_empty()
+    }
+
+    fn run(
+        &self,
+        fragment: Fragment,
+        text: &Text,
+        starts: std::ops::RangeInclusive<usize>,
+        stop: usize,
+        wanted: Wanted,
+    ) -> Vec<usize> {
+        let mut active = Active { is_in: vec![false; self.states.len()], list: vec![], ways: vec![] };
+        let mut next = Active { is_in: vec![false; self.states.len()], list: vec![], ways: vec![] };
+        let mut ends = Vec::new();
+        for at in *starts.start()..=stop {
+            if starts.contains(&at) {
+                self.enter(&mut active, fragment.entry, fragment.exit, text, at);
+            }
+            if active.is_in[fragment.exit] {
+                ends.push(at);
+                if wanted == Wanted::Any {
+                    break;
+                }
+            }
+            if at == stop || (active.list.is_empty() && at >= *starts.end()) || text.is_spent() {
+                break;
+            }
+            text.visits.set(text.visits.get() + active.list.len() as u64 + 1);
+            let c = text.characters[at];
+            for state in &active.list {
+                if let State::One(class, to) = &self.states[*state]
+                    && self.classes[*class].has(c)
+                {
+                    self.enter(&mut next, *to, fragment.exit, text, at + 1);
+                }
+            }
+            active.clear();
+            std::mem::swap(&mut active, &mut next);
+        }
+        ends
+    }
+
+    /// Adds a state and all that it leads to without a character. The exit leads nowhere: what follows is another part's.
+    fn enter(&self, active: &mut Active, state: StateId, exit: StateId, text: &Text, at: usize) {
+        active.ways.push(state);
+        while let Some(state) = active.ways.pop() {
+            if std::mem::replace(&mut active.is_in[state], true) {
+                continue;
+            }
+            active.list.push(state);
+            match &self.states[state] {
+                State::Fork(ways) if state != exit => active.ways.extend(ways.iter().rev()),
+                State::Guarded(check, to) if self.holds(&self.checks[*check], text, at) => active.ways.push(*to),
+                _ => {}
+            }
+        }
+    }
+
+    fn holds(&self, check: &Check, text: &Text, at: usize) -> bool {
+        let characters = text.characters;
+        let before = at.checked_sub(1).map(|before| characters[before]);
+        let behind = characters.get(at).copied();
+        let (word_before, word_behind) = (before.is_some_and(is_word), behind.is_some_and(is_word));
+        match check {
+            Check::Plain(guard) => match guard {
+                Guard::TextStart => before.is_none(),
+                Guard::TextEnd => behind.is_none(),
+                Guard::LineStart => before.is_none_or(|c| c == '\n'),
+                Guard::LineEnd => behind.is_none_or(|c| c == '\n'),
+                Guard::WordStart => !word_before && word_behind,
+                Guard::WordEnd => word_before && !word_behind,
+                Guard::WordEdge => word_before != word_behind,
+                Guard::NotWordEdge => word_before == word_behind,
+                Guard::Look { .. } => false,
+            },
+            Check::Look { side: Side::Ahead, wanted, fragment } => {
+                *wanted != self.ends(*fragment, text, at, characters.len(), Wanted::Any).is_empty()
+            }
+            Check::Look { side: Side::Behind, wanted, fragment } => {
+                *wanted == (self.run(*fragment, text, 0..=at, at, Wanted::All).last() == Some(&at))
+            }
+        }
+    }
+}
+
+/// The states that a run is in.
+struct Active {
+    is_in: Vec<bool>,
+    list: Vec<StateId>,
+    /// Ways still to be followed; empty between calls.
+    ways: Vec<StateId>,
+}
+
+impl Active {
+    fn clear(&mut self) {
+        self.list.iter().for_each(|state| self.is_in[*state] = false);
+        self.list.clear();
+    }
+}

@@ -1,0 +1,78 @@
+//! Matches that PostgreSQL 15 reported for the same patterns and texts.
+
+use super::*;
+
+/// The match and its groups, or what is wrong with the pattern.
+fn found(text: &str, pattern: &str, letters: &str) -> String {
+    let (flags, _) = Flags::read(letters).expect("they are flags");
+    let regex = match Regex::new(pattern, flags) {
+        Ok(regex) => regex,
+        Err(problem) => return problem,
+    };
+    let characters: Vec<char> = text.chars().collect();
+    let matched = regex.find(&characters, 0).expect("it is short");
+    assert_eq!(regex.is_match(&characters), Ok(matched.is_some()), "{pattern} on {text}");
+    let Some(matched) = matched else { return "none".into() };
+    let part = |part: &Option<(usize, usize)>| {
+        part.map_or("-".to_string(), |(start, end)| characters[start..end].iter().collect())
+    };
+    matched.groups.iter().map(part).collect::<Vec<_>>().join("|")
+}
+
+#[test]
+fn the_longest_of_the_leftmost_matches_is_found() {
+    assert_eq!(found("xab", "a|ab", ""), "ab");
+    assert_eq!(found("ab", "(a?)(ab)?", ""), "ab||ab");
+    assert_eq!(found("aaa", "a+?", ""), "a");
+    assert_eq!(found("abcd", "a.*?d|x", ""), "abcd");
+    assert_eq!(found("bcd", "a", ""), "none");
+}
+
+#[test]
+fn groups_are_divided_from_the_left() {
+    assert_eq!(found("ab", "(ab|a|b)+", ""), "ab|b");
+    assert_eq!(found("xbbaa", "([ab][^a]{1,}|.)(\\w{0,2}?){0,2}?(b|cb)+", ""), "xbb|x|-|b");
+    assert_eq!(found("abbab1 b", "b\\w(b*?)*?", ""), "bb|-");
+    assert_eq!(found("abc", "(z)|(b)", ""), "b|-|b");
+}
+
+#[test]
+fn references_and_conditions_are_kept() {
+    assert_eq!(found("xabab", "(ab)\\1", ""), "abab|ab");
+    assert_eq!(found("abaB", "(ab)\\1", "i"), "abaB|ab");
+    assert_eq!(found("foobaz foobar", "foo(?=bar)", ""), "foo");
+    assert_eq!(found("xbar bar", "(?<!x)bar", ""), "bar");
+    assert_eq!(found("b", "(a)?b\\1*", ""), "none");
+    assert!(found("aa", "(a)*?\\1", "").contains("not supported"));
+}
+
+#[test]
+fn lines_matter_where_flags_say_so() {
+    assert_eq!(found("a\nb", "a.b", ""), "a\nb");
+    assert_eq!(found("a\nb", "a.b", "n"), "none");
+    assert_eq!(found("a\nb", "^b", "n"), "b");
+    assert_eq!(found("a\nb", "^b", "p"), "none");
+    assert_eq!(found("a\nb", "a$", "w"), "a");
+    assert_eq!(found("a\n", "a$", ""), "none");
+}
+
+#[test]
+fn what_is_no_pattern_is_refused() {
+    let invalid = |what: &str| format!("invalid regular expression: {what}");
+    assert_eq!(found("", "(", ""), invalid("parentheses () not balanced"));
+    assert_eq!(found("", "a)", ""), invalid("parentheses () not balanced"));
+    assert_eq!(found("", "[a", ""), invalid("brackets [] not balanced"));
+    assert_eq!(found("", "*", ""), invalid("quantifier operand invalid"));
+    assert_eq!(found("", "a**", ""), invalid("quantifier operand invalid"));
+    assert_eq!(found("", "a{2,1}", ""), invalid("invalid repetition count(s)"));
+    assert_eq!(found("", "\\1", ""), invalid("invalid backreference number"));
+    assert_eq!(found("", "[b-a]", ""), invalid("invalid character range"));
+    assert_eq!(found("", &"(".repeat(10_000), ""), invalid("regular expression is too complex"));
+    assert_eq!(found("", "(((a{250}){250}){250}){250}", ""), invalid("regular expression is too complex"));
+}
+
+#[test]
+fn long_texts_need_no_deep_stack() {
+    let text = "ab".repeat(3000);
+    assert_eq!(found(&text, "^(a|b)*$", ""), format!("{text}|b"));
+}
