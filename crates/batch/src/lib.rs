@@ -12,7 +12,7 @@
 //! Reading order: [`Times`], [`Diffs`] and [`Until`] (control columns), [`Batch`], [`hash`],
 //! [`equal`], [`order`], [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`],
 //! [`numeric`],
-//! [`TextLimit`].
+//! [`TextLimit`], and of times their [`TimePrecision`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -34,6 +34,7 @@ mod partition;
 #[cfg(test)]
 mod testing;
 mod text_limit;
+mod time_precision;
 pub mod types;
 pub mod wire;
 
@@ -42,3 +43,4 @@ pub use control::{Diff, Diffs, END, Key, Time, Times, Until};
 pub use flat::FlatBatch;
 pub use partition::{partition, partition_by};
 pub use text_limit::{TextLimit, without_limits};
+pub use time_precision::TimePrecision;

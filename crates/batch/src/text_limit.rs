@@ -13,7 +13,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use crate::TimePrecision;
 
 use crate::json;
 
@@ -152,20 +154,23 @@ impl fmt::Display for TextLimit {
     }
 }
 
-/// The schema without declared limits: what plans are made over.
+/// The schema without declared limits and precisions: what plans are made over.
 pub fn without_limits(schema: &SchemaRef) -> SchemaRef {
-    if schema.fields().iter().all(|field| TextLimit::of(field).is_none()) {
+    let is_limited = |field: &Field| TextLimit::of(field).is_some() || TimePrecision::of(field).is_some();
+    if !schema.fields().iter().any(|field| is_limited(field)) {
         return schema.clone();
     }
-    let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Utf8View => field.as_ref().clone().with_metadata(HashMap::new()),
-        _ => field.as_ref().clone(),
+    let fields = schema.fields().iter().map(|field| match is_limited(field) {
+        true => field.as_ref().clone().with_metadata(HashMap::new()),
+        false => field.as_ref().clone(),
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::DataType;
+
     use super::*;
 
     #[test]

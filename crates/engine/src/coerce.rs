@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{TextLimit, numeric, types};
+use anabranch_batch::{TextLimit, TimePrecision, numeric, types};
 use anabranch_sql::{column_type_name, input, sql_name};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -81,6 +81,7 @@ impl Fitting {
                 && types::widened_type(given.data_type()) == *wanted.data_type()
                 && *wanted.data_type() != numeric::TYPE
                 && TextLimit::of(wanted).is_none()
+                && TimePrecision::of(wanted).is_none()
         };
         let is_wide = |field: &Arc<Field>| matches!(field.data_type(), DataType::Decimal128(..));
         let all_fit = given.len() == wanted.len() && given.iter().zip(wanted).all(fits);
@@ -183,9 +184,15 @@ fn checked_numbers(target: Target<'_>, field: &Field, column: &ArrayRef) -> Resu
     .with_hint("Give numbers as text, or as integers, floats or decimals of Arrow."))
 }
 
-/// The columns with texts as their columns keep them; a text that does not fit is an error.
+/// The columns with texts and times as their columns keep them; a text that does not fit is an error.
 pub(crate) fn fit_lengths(target: Target<'_>, mut columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, Error> {
     for (field, column) in target.schema.fields().iter().zip(&mut columns) {
+        if let Some(precision) = TimePrecision::of(field) {
+            *column = precision.round_column(column).ok_or_else(|| {
+                Error::data(format!("{} out of range", sql_name(field.data_type())))
+                    .with_detail(format!("A value of column \"{}\" cannot be rounded.", field.name()))
+            })?;
+        }
         let Some(limit) = TextLimit::of(field) else { continue };
         let (fitted, too_long) = limit.fit_column(column);
         if let Some(row) = too_long.first() {

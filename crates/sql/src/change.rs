@@ -23,7 +23,7 @@ use crate::planner::Planner;
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
-use crate::resolve::types::{is_number, sql_name};
+use crate::resolve::type_names::{is_number, sql_name};
 use crate::syntax::parse::{fold, parse_expr};
 use crate::syntax::statement::{Delete, Insert, ObjectKind, Update};
 use crate::syntax::template::template;

@@ -30,6 +30,7 @@ mod regex;
 mod resolve;
 mod stack;
 mod syntax;
+mod time;
 mod translate;
 
 pub use functions::{input, numerics, output};

@@ -1,6 +1,7 @@
 //! Schedules, holds and memory.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement, snapshot};
@@ -162,8 +163,8 @@ fn listeners_are_woken_and_may_read_when_woken() {
     let (mut writer, reader) = arrangement(layout(), MergeEffort::EAGER);
     writer.push(batch(rng, 10, 0));
     writer.complete(1);
-    let seen = Arc::new(Cell::new(0));
-    let (other, count) = (reader.clone(), Arc::clone(&seen));
+    let seen = Rc::new(Cell::new(0));
+    let (other, count) = (reader.clone(), Rc::clone(&seen));
     let wake = move || count.set(other.stats().rows);
     let mut listener = reader.listen(Some(Box::new(wake)));
     assert_eq!(seen.get(), 0);
@@ -209,9 +210,9 @@ fn what_lies_beside_is_complete_with_the_rows_until_something_is_written() {
     let rng = &mut Rng::new(6);
     let (mut rows, _reader) = arrangement(layout(), MergeEffort::EAGER);
     let (mut beside, reader) = rows.beside(layout(), MergeEffort::EAGER);
-    let woken = Arc::new(Cell::new(0));
+    let woken = Rc::new(Cell::new(0));
     let wake = || -> Option<Box<dyn Fn()>> {
-        let woken = Arc::clone(&woken);
+        let woken = Rc::clone(&woken);
         Some(Box::new(move || woken.set(woken.get() + 1)))
     };
     let (mut early, mut follower) = (reader.listen(wake()), reader.follow(Time::MIN, wake()));

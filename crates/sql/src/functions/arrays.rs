@@ -25,7 +25,7 @@ use self::look::{
     positions,
 };
 use crate::resolve::common_types::union_type;
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

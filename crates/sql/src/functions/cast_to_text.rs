@@ -11,7 +11,7 @@ use datafusion_expr::{Expr, ExprSchemable};
 
 use crate::functions::conversions::Conversion;
 use crate::functions::output::{is_null, printer};
-use crate::resolve::types::is_text;
+use crate::resolve::type_names::is_text;
 
 /// A cast to text, or to a list of texts, of what Arrow writes otherwise; and lists that are written by `array_to_string`.
 pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {

@@ -16,7 +16,7 @@ use datafusion_expr::{
 use crate::functions::numerics::plain_among;
 use crate::passes::expr::quoted_literals::read_literals;
 use crate::resolve::common_types::{float_of_numbers, timestamp_among_dates};
-use crate::resolve::types::{is_text, sql_name};
+use crate::resolve::type_names::{is_text, sql_name};
 
 const NAME: &str = "coalesce";
 

@@ -13,7 +13,7 @@ use arrow::datatypes::{
 use datafusion_common::{Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 const MICROS_A_MINUTE: i64 = 60_000_000;
 const MICROS_A_DAY: i128 = 86_400_000_000;

@@ -43,13 +43,13 @@ use datafusion_expr::planner::{
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{
     AggregateUDF, Expr, ExprSchemable, Operator, ScalarUDF, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowUDF,
-    cast, lit,
+    cast,
 };
 
 use crate::functions::age::Age;
 use crate::functions::all_elements::AllElements;
 use crate::functions::bounded::Bounded;
-use crate::functions::checked::{FloatDivide, IntervalTimes, OneRow};
+use crate::functions::checked::{FloatDivide, OneRow};
 use crate::functions::coalesce::Coalesce;
 use crate::functions::extract::{Extract, Part};
 use crate::functions::numerics::{Choosing, Negative, OfNumbers, joined_text, plain_comparison, plain_operation};
@@ -58,7 +58,8 @@ use crate::functions::totals::Total;
 use crate::functions::wholes::{date_minus_days, date_plus_days, shift_bits};
 use crate::functions::window_floor::WindowFloor;
 use crate::passes::expr::quoted_literals::read_literal;
-use crate::resolve::types::{UTC, is_number};
+use crate::resolve::type_names::{UTC, is_number};
+use crate::time::functions::{interval_divide, interval_times};
 
 /// The type of intervals.
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -88,13 +89,14 @@ const AGGREGATE_ALIASES: [(&str, &str); 3] = [("mean", "avg"), ("every", "bool_a
 impl Functions {
     fn new() -> Self {
         let mut scalar = BTreeMap::new();
-        let scalars =
-            [OneRow::udf(), IntervalTimes::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
-                .into_iter()
-                .chain([WindowFloor::udf(), AllElements::udf(), Negative::udf()])
-                .chain(text::all())
-                .chain(datafusion_functions::all_default_functions())
-                .chain(datafusion_functions_nested::all_default_nested_functions());
+        let scalars = [OneRow::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
+            .into_iter()
+            .chain([WindowFloor::udf(), AllElements::udf(), Negative::udf()])
+            .chain(text::all())
+            .chain(datafusion_functions::all_default_functions())
+            .chain(datafusion_functions_nested::all_default_nested_functions())
+            // Last, for these take the names of others.
+            .chain(crate::time::functions::all());
         // The present is an instant: timestamptz.
         let mut config = ConfigOptions::default();
         config.execution.time_zone = Some(UTC.into());
@@ -348,14 +350,14 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
             Some(cast(expr.left.clone() - expr.right.clone(), INTERVAL))
         }
         (BinaryOperator::Multiply, DataType::Interval(_), n) if is_number(n) => {
-            Some(IntervalTimes::udf().call(vec![expr.left.clone(), float(&expr.right, n)]))
+            Some(interval_times(expr.left.clone(), float(&expr.right, n)))
         }
         (BinaryOperator::Multiply, n, DataType::Interval(_)) if is_number(n) => {
-            Some(IntervalTimes::udf().call(vec![expr.right.clone(), float(&expr.left, n)]))
+            Some(interval_times(expr.right.clone(), float(&expr.left, n)))
         }
-        (BinaryOperator::Divide, DataType::Interval(_), n) if is_number(n) => Some(
-            IntervalTimes::udf().call(vec![expr.left.clone(), lit(1.0) / cast(expr.right.clone(), DataType::Float64)]),
-        ),
+        (BinaryOperator::Divide, DataType::Interval(_), n) if is_number(n) => {
+            Some(interval_divide(expr.left.clone(), float(&expr.right, n)))
+        }
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use datafusion_expr::{Cast, Expr, ExprSchemable};
 
 use crate::functions::conversions::Conversion;
 use crate::functions::numerics::{converts, is_convertible};
-use crate::resolve::types::{is_text, sql_name};
+use crate::resolve::type_names::{is_text, sql_name};
 use crate::resolve::value_errors::field_overflow;
 
 /// A cast between plain numerics and other types, made ours.

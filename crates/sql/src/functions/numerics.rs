@@ -27,7 +27,7 @@ use datafusion_expr::{
 
 use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::common_types::{float_of_numbers, plain_of_numbers};
-use crate::resolve::types::{is_number, is_text, sql_name};
+use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// Digits before the point for which a decimal that may need more digits than there are keeps its type.
 const WHOLE_DIGITS_MIN: i16 = 20;
@@ -659,7 +659,7 @@ pub(crate) fn converts(from: &DataType, to: &DataType) -> bool {
 
 /// Whether there is such a conversion.
 pub(crate) fn is_convertible(from: &DataType, to: &DataType) -> bool {
-    let other = |is: &DataType| is_number(is) || crate::resolve::types::is_text(is) || is.is_null();
+    let other = |is: &DataType| is_number(is) || crate::resolve::type_names::is_text(is) || is.is_null();
     match (from, to) {
         (DataType::List(from), DataType::List(to)) => is_convertible(from.data_type(), to.data_type()),
         _ => other(from) && other(to),

@@ -11,7 +11,7 @@ use super::call;
 use super::rows::is_bytes;
 use crate::error::SqlError;
 use crate::functions::conversions::ByteaIn;
-use crate::resolve::types::is_text;
+use crate::resolve::type_names::is_text;
 
 /// An operator of which one side is an array, or bytes; `None` leaves it to others.
 pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {

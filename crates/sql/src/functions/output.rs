@@ -24,7 +24,7 @@ pub type Printer<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
 
 /// Whether values stand at the right of their column.
 pub fn is_number(data_type: &DataType) -> bool {
-    crate::resolve::types::is_number(data_type)
+    crate::resolve::type_names::is_number(data_type)
 }
 
 /// The key under which a field's metadata say that its texts are plain numerics.
@@ -45,7 +45,7 @@ pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     let shown_field = |field: &FieldRef| match shown_type(field.data_type()) {
         Some(shown) => {
             let mut metadata = field.metadata().clone();
-            metadata.insert(SQL_TYPE.into(), crate::resolve::types::sql_name(field.data_type()));
+            metadata.insert(SQL_TYPE.into(), crate::resolve::type_names::sql_name(field.data_type()));
             Arc::new(Field::clone(field).with_data_type(shown).with_metadata(metadata))
         }
         None => field.clone(),

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Result as DfResult, ScalarValue, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 /// A function of one text to another.
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -22,7 +22,7 @@ use datafusion_expr::{
     Volatility,
 };
 
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 /// What is done with two whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ use arrow::error::ArrowError;
 use datafusion_common::{Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WindowFloor {

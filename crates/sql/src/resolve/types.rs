@@ -14,18 +14,19 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{TextLimit, numeric};
+use anabranch_batch::{TextLimit, TimePrecision, numeric};
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion_common::DataFusionError;
 use datafusion_expr::planner::TypePlanner;
 use datafusion_expr::sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, IntervalFields, TimezoneInfo,
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::suggest::nearest;
 pub use crate::resolve::type_names::sql_name;
 pub(crate) use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, UTC, canonical, is_number, is_text};
+use crate::time::literal::precision_of;
 
 /// The Arrow type of an SQL type.
 ///
@@ -112,11 +113,33 @@ pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
     Ok(Some(if varying { TextLimit::Varchar(n) } else { TextLimit::Char(n) }))
 }
 
-/// The SQL name of a relation's column type, with its declared length.
+/// The precision that a column of times declares.
+///
+/// # Errors
+/// `Unsupported` for columns of intervals that lack their last fields.
+pub(crate) fn time_precision(sql: &SqlType) -> Result<Option<TimePrecision>> {
+    use IntervalFields as F;
+    match sql {
+        SqlType::Interval {
+            fields: Some(F::Year | F::Month | F::Day | F::Hour | F::Minute | F::YearToMonth), ..
+        }
+        | SqlType::Interval { fields: Some(F::DayToHour | F::DayToMinute | F::HourToMinute), .. } => {
+            let hint = "Write interval, and cast the values to the fields that are wanted.";
+            Err(SqlError::unsupported(format!("a column of type {}", sql.to_string().to_lowercase()), hint))
+        }
+        SqlType::Interval { precision, .. } => {
+            Ok(precision.and_then(|digits| u8::try_from(digits).ok()).map(TimePrecision))
+        }
+        other => Ok(precision_of(other).map(|(_, digits)| TimePrecision(digits))),
+    }
+}
+
+/// The SQL name of a relation's column type, with its declared length or precision.
 pub fn column_type_name(field: &Field) -> String {
-    match TextLimit::of(field) {
-        Some(limit) => limit.to_string(),
-        None => sql_name(field.data_type()),
+    match (TextLimit::of(field), TimePrecision::of(field)) {
+        (Some(limit), _) => limit.to_string(),
+        (None, Some(TimePrecision(digits))) => format!("{}({digits})", sql_name(field.data_type())),
+        (None, None) => sql_name(field.data_type()),
     }
 }
 

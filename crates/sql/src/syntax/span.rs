@@ -1,13 +1,18 @@
 //! Constant distances in time: intervals without months, or whole numbers for columns that are
 //! numbers.
 
-use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use datafusion_expr::sqlparser::ast::{self, Expr};
+
+use crate::time::calendar::MICROS_A_DAY;
+use crate::time::interval::Qualifier;
+use crate::time::interval_input::read_interval;
+
+const NANOS_A_MICRO: i64 = 1000;
 
 /// A constant distance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Span {
-    /// Nanoseconds.
+    /// Nanoseconds, of whole microseconds.
     Interval(i64),
     /// Units of a numeric column.
     Ticks(i64),
@@ -30,10 +35,10 @@ impl Span {
                 let Expr::Value(value) = interval.value.as_ref() else { return None };
                 let amount = value.value.clone().into_string()?;
                 let unit = interval.leading_field.as_ref().map_or(String::new(), ToString::to_string);
-                let parsed = parse_interval_month_day_nano(format!("{amount} {unit}").trim()).ok()?;
-                let days = i64::from(parsed.days).checked_mul(86_400_000_000_000)?;
-                let nanos = days.checked_add(parsed.nanoseconds)?;
-                (parsed.months == 0).then_some(Span::Interval(nanos))
+                let read = read_interval(format!("{amount} {unit}").trim(), Qualifier::default()).ok()?;
+                let micros = i64::from(read.days).checked_mul(MICROS_A_DAY)?.checked_add(read.micros)?;
+                let nanos = micros.checked_mul(NANOS_A_MICRO)?;
+                (read.months == 0).then_some(Span::Interval(nanos))
             }
             _ => None,
         }
@@ -59,7 +64,7 @@ impl Span {
 impl std::fmt::Display for Span {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Span::Interval(nanos) => write!(f, "INTERVAL '{nanos} nanoseconds'"),
+            Span::Interval(nanos) => write!(f, "INTERVAL '{} microseconds'", nanos / NANOS_A_MICRO),
             Span::Ticks(ticks) => write!(f, "{ticks}"),
         }
     }

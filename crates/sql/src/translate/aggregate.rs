@@ -19,9 +19,9 @@ use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
 use super::{distinct, rows};
 use crate::error::{Result, SqlError};
-use crate::functions::checked::IntervalTimes;
 use crate::functions::intervals::{IntervalOf, IntervalPart, Part};
-use crate::resolve::types::canonical;
+use crate::resolve::type_names::canonical;
+use crate::time::functions::interval_divide;
 
 impl Translator {
     pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Arc<Plan>> {
@@ -67,7 +67,7 @@ fn put_together(plan: Arc<Plan>, n_keys: usize, results: &[ResultOf]) -> Result<
         ResultOf::Interval { first, average } => {
             let sum = IntervalOf::udf().call(vec![at(first), at(first + 1), at(first + 2)]);
             match average {
-                true => IntervalTimes::udf().call(vec![sum, lit(1.0) / cast(at(first + 3), DataType::Float64)]),
+                true => interval_divide(sum, cast(at(first + 3), DataType::Float64)),
                 false => sum,
             }
         }

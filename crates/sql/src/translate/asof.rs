@@ -13,7 +13,7 @@ use super::schema::{drafts, schema};
 use super::stage::{take, with_columns};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::plan::asof::AsofNode;
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 use crate::syntax::span::Span;
 
 impl Translator {

@@ -7,7 +7,7 @@ use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use crate::error::{NAME_IT, Result, SqlError};
-use crate::resolve::types::canonical;
+use crate::resolve::type_names::canonical;
 
 /// What stands for a column: an expression, the type that has, and the type the column had for the planner.
 pub(crate) struct Stand {

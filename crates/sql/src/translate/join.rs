@@ -18,7 +18,7 @@ use super::schema::{Draft, drafts, schema};
 use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::common_types::union_type;
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 /// Columns that a residual names.
 const SIDES: [&str; 2] = ["left", "right"];
@@ -165,7 +165,7 @@ pub(super) fn same_type(
         SqlError::new(ErrorKind::Type, format!("cannot join {} with {}", sql_name(&l), sql_name(&r)))
             .with_hint("Cast one side, as in x::text.")
     })?;
-    let common = crate::resolve::types::canonical(&common);
+    let common = crate::resolve::type_names::canonical(&common);
     let conform = |e: Expr, is: DataType| if is == common { e } else { cast(e, common.clone()) };
     Ok((conform(left, l), conform(right, r)))
 }

@@ -16,7 +16,7 @@ use super::schema::{drafts, schema};
 use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::plan::recognize::{Cell as CellDraft, RecognizeNode};
-use crate::resolve::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 impl Translator {
     pub(super) fn recognize(&self, node: &RecognizeNode) -> Result<Arc<Plan>> {

@@ -13,7 +13,7 @@ use super::schema::{Draft, drafts, either_null, schema};
 use super::stage::{self, Column, stage};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::common_types::union_type;
-use crate::resolve::types::{canonical, sql_name};
+use crate::resolve::type_names::{canonical, sql_name};
 
 /// The rows of a relation.
 pub(super) fn scan(scan: &TableScan) -> Result<Arc<Plan>> {

@@ -40,7 +40,7 @@ select a, sum(d) over (partition by c) as total, d / sum(d) over () as share fro
 select id, unnest(tags) as tag from events;
 values (1, 'a'), (2, null);
 select e + 1, e - 1, e - e, at - at, e + interval '1 month' from t, events where t.a = id;
-select extract(year from e), date_trunc('month', e), date_part('month', e), to_char(e, '%Y') from t;
+select extract(year from e), date_trunc('month', e), date_part('month', e), to_char(e, 'YYYY') from t;
 select substring(c from 2 for 3), position('x' in c), trim(c), upper(c), lower(c), length(c), replace(c, 'a', 'b'), split_part(c, ',', 1) from t;
 select abs(d), round(d, 1), floor(d), ceil(d), mod(b, 3), power(f, 2), sqrt(f), d::int, f::int, round(f) from t;
 select case c when 'a' then 'x' else c end, case when b > 1 then '5' else b end + 1, b in (a, 1, 2, null) from t;

@@ -9,6 +9,7 @@ use datafusion_expr::{Cast, Expr, ExprSchemable};
 use crate::functions::conversions::Conversion;
 use crate::functions::input::convert;
 use crate::resolve::type_names::{is_number, is_text, sql_name};
+use crate::time::columns;
 
 /// A cast of text. A literal is read at once.
 ///
@@ -26,8 +27,8 @@ pub(super) fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
         let Expr::Cast(Cast { expr: text, field }) = expr else { return Ok(Transformed::no(expr)) };
         return Ok(Transformed::yes(read_text(*text, field.data_type())));
     };
-    let is_list = matches!(to, DataType::List(_));
-    if value.is_null() || (!is_list && *to != TYPE && value.cast_to(to).is_ok()) {
+    let is_ours = matches!(to, DataType::List(_)) || *to == TYPE || columns::is_read(to);
+    if value.is_null() || (!is_ours && value.cast_to(to).is_ok()) {
         return Ok(Transformed::no(expr));
     }
     match convert(&value.to_array()?, to) {

@@ -20,7 +20,7 @@ use crate::passes::expr::dates::compare_dates;
 use crate::passes::expr::quoted_literals::read_literals;
 use crate::passes::plan::conform::conform;
 use crate::resolve::common_types::{are_numbers, float_among, timestamp_among_dates, union_type};
-use crate::resolve::types::is_number;
+use crate::resolve::type_names::is_number;
 use crate::stack::balanced;
 
 /// What is done with the values.

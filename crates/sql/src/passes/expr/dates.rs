@@ -1,7 +1,11 @@
-//! Dates and timestamps, computed and compared as in PostgreSQL: rewritten on the resolved plan, where types decide.
+//! Dates and timestamps, computed and compared as in PostgreSQL: rewritten on the resolved plan,
+//! where types decide.
 //!
 //! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
-//! - A date that is compared with a timestamp is made one of microseconds; DataFusion would make both of nanoseconds.
+//! - A date that is compared with a timestamp is made one of microseconds; DataFusion would make
+//!   both of nanoseconds.
+//! - A date whose parts are cut off is a timestamp of microseconds; DataFusion would take
+//!   nanoseconds, which end in 2262.
 //! - A difference of timestamps has days; DataFusion would count hours only.
 
 use std::sync::Arc;
@@ -29,7 +33,8 @@ pub(crate) fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transfor
     Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
 }
 
-/// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days, else in microseconds.
+/// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days,
+/// else in microseconds.
 pub(crate) fn compare_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
         return Ok(Transformed::no(expr));
@@ -69,6 +74,23 @@ fn moved_by_days(expr: &Expr) -> Option<Expr> {
         return None;
     };
     (interval.nanoseconds == 0).then(|| Expr::BinaryExpr(BinaryExpr::new(date.expr.clone(), *op, right.clone())))
+}
+
+/// `date_trunc(unit, date)`, and `date_bin`.
+pub(crate) fn cut_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+    if !matches!(call.func.name(), "date_trunc" | "date_bin") {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    }
+    let mut is_changed = false;
+    for arg in &mut call.args {
+        if arg.get_type(schema).is_ok_and(|is| is == DataType::Date32) {
+            *arg = timestamp(arg, None);
+            is_changed = true;
+        }
+    }
+    let call = Expr::ScalarFunction(call);
+    Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })
 }
 
 /// A difference of timestamps has days.

@@ -30,6 +30,7 @@ use crate::functions::regex::match_operators;
 use crate::functions::texts::settle_calls;
 use crate::passes::pass::{Chosen, Described, Loss, Pass};
 use crate::passes::plan::unions::{match_branches, match_values};
+use crate::time::functions::negate_interval;
 
 /// A rewrite of expressions, or of the nodes that have them.
 #[derive(Clone, Copy)]
@@ -117,6 +118,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Refusal,
     },
     Pass {
+        name: "negation of intervals",
+        run: Settle::Expr(negate_interval),
+        gives: "all parts of an interval negated, with an error beyond the type",
+        reason: "DataFusion negates modulo the width of each part",
+        example: "SELECT -make_interval(months => m) AS q FROM w",
+        without: Loss::Refusal,
+    },
+    Pass {
         name: "division by zero of floats",
         run: Settle::Expr(numbers::checked_division),
         gives: "a quotient that fails for a divisor of zero",
@@ -138,6 +147,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "comparisons in microseconds",
         reason: "DataFusion compares in nanoseconds, in which there is room from 1677 to 2262 only",
         example: "SELECT d FROM w WHERE d < ts AND DATE '0900-01-01' < ts",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "parts of dates that are cut off",
+        run: Settle::Expr(dates::cut_dates),
+        gives: "a timestamp of microseconds",
+        reason: "DataFusion takes nanoseconds, which end in 2262",
+        example: "SELECT date_trunc('year', d + 200000) AS q FROM w",
         without: Loss::Failure,
     },
     Pass {

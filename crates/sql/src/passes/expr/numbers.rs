@@ -10,7 +10,7 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 use crate::functions::checked::FloatDivide;
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
 use crate::functions::extract::{Extract, Part, has_parts};
-use crate::resolve::types::{DECIMAL_DIGITS_MAX, is_number, is_text};
+use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_number, is_text};
 
 /// `1e2` as 100.
 pub(super) fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
@@ -142,7 +142,7 @@ pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             let clash =
                 (is_text(&l) && is_number(&r) && !literal(left)) || (is_number(&l) && is_text(&r) && !literal(right));
             if clash {
-                let (l, r) = (crate::resolve::types::sql_name(&l), crate::resolve::types::sql_name(&r));
+                let (l, r) = (crate::resolve::type_names::sql_name(&l), crate::resolve::type_names::sql_name(&r));
                 return plan_err!("operator does not exist: {l} {op} {r}");
             }
         }
@@ -155,7 +155,7 @@ pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
                 if !matches!(is, DataType::Boolean | DataType::Null) {
                     return plan_err!(
                         "argument of CASE/WHEN must be boolean, not {}",
-                        crate::resolve::types::sql_name(&is)
+                        crate::resolve::type_names::sql_name(&is)
                     );
                 }
             }
@@ -187,7 +187,7 @@ pub(super) fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     if (least..=greatest).contains(&value) {
         return Ok(());
     }
-    plan_err!("{} out of range: {expr}", crate::resolve::types::sql_name(&data_type))
+    plan_err!("{} out of range: {expr}", crate::resolve::type_names::sql_name(&data_type))
 }
 
 fn range(data_type: &DataType) -> Option<(i128, i128)> {

@@ -331,13 +331,7 @@ const PARTS: &[Pass<Hooks>] = &[
     },
     Pass {
         name: "literals of PostgreSQL",
-        run: Hooks {
-            after_expr: Some(|expr, _| {
-                literal::rewrite(expr);
-                Ok(())
-            }),
-            ..NONE
-        },
+        run: Hooks { after_expr: Some(|expr, _| literal::rewrite(expr)), ..NONE },
         gives: "literals, lengths and patterns as DataFusion writes them",
         reason: "DataFusion does not read them, or cuts nothing at a length",
         example: "SELECT s::varchar(1) || '!' AS c, 'abc'::varchar(2) AS d FROM t",

@@ -6,7 +6,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::{arrow_type, text_limit};
+use crate::resolve::types::{arrow_type, text_limit, time_precision};
 use crate::syntax::span::Span;
 use crate::syntax::statement::{
     CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark,
@@ -312,6 +312,7 @@ impl Columns {
         }
         let data_type = arrow_type(&definition.data_type)?;
         let limit = text_limit(&definition.data_type)?;
+        let precision = time_precision(&definition.data_type)?;
         let mut nullable = true;
         let mut default = None;
         for option in definition.options {
@@ -333,9 +334,10 @@ impl Columns {
             }
         }
         let field = Field::new(name, data_type, nullable);
-        self.fields.push(match limit {
-            Some(limit) => limit.declare(field),
-            None => field,
+        self.fields.push(match (limit, precision) {
+            (Some(limit), _) => limit.declare(field),
+            (None, Some(precision)) => precision.declare(field),
+            (None, None) => field,
         });
         self.defaults.push(default);
         Ok(())

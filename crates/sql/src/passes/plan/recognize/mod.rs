@@ -29,7 +29,7 @@ use datafusion_expr::{Expr, ExprSchemable, SortExpr, UserDefinedLogicalNodeCore}
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::tree::rewrite_expr;
-use crate::resolve::types::canonical;
+use crate::resolve::type_names::canonical;
 use crate::syntax::recognize::clause::{Clause, SkipTo};
 use crate::syntax::relation_calls::{MATCH_RECOGNIZE, called_in_from, table_of};
 use crate::syntax::span::Span;
@@ -232,7 +232,7 @@ impl Planning<'_> {
             if !matches!(data_type, DataType::Boolean | DataType::Null) {
                 let message = format!(
                     "the condition of {name} in MATCH_RECOGNIZE is {}, not boolean",
-                    crate::resolve::types::sql_name(&data_type)
+                    crate::resolve::type_names::sql_name(&data_type)
                 );
                 return Err(SqlError::new(ErrorKind::Type, message).with_hint("Write a comparison.").into());
             }
@@ -285,7 +285,7 @@ fn fold_type(function: Fold, argument: Option<&DataType>, name: &str) -> Result<
         (Fold::Sum, argument) => {
             let message = format!(
                 "{name} in MATCH_RECOGNIZE cannot add values of type {}",
-                crate::resolve::types::sql_name(&argument)
+                crate::resolve::type_names::sql_name(&argument)
             );
             return Err(SqlError::new(ErrorKind::Type, message).with_hint("Add numbers."));
         }

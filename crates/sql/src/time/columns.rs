@@ -1,0 +1,124 @@
+//! Columns of dates, times and intervals, read from columns of text.
+
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{
+    ArrayRef, Date32Array, IntervalMonthDayNanoArray, StringViewArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
+
+use super::calendar::MICROS_A_SECOND;
+use super::datetime_input::{Moment, Problem, Wanted, Zone, micros_without_zone, read, time_of_day};
+use super::interval::{Interval, Qualifier};
+use super::interval_input::read_interval;
+use crate::passes::expr::time_zones::instant_of;
+use crate::resolve::type_names::sql_name;
+
+const NANOS_A_MICRO: i64 = 1000;
+
+/// The interval as Arrow keeps it; `None` beyond some 292 years of hours.
+pub(crate) fn to_arrow(interval: Interval) -> Option<IntervalMonthDayNano> {
+    let nanos = interval.micros.checked_mul(NANOS_A_MICRO)?;
+    Some(IntervalMonthDayNano::new(interval.months, interval.days, nanos))
+}
+
+pub(crate) fn of_arrow(interval: IntervalMonthDayNano) -> Interval {
+    Interval { months: interval.months, days: interval.days, micros: interval.nanoseconds / NANOS_A_MICRO }
+}
+
+/// Whether texts are read as this type here.
+pub(crate) fn is_read(to: &DataType) -> bool {
+    matches!(
+        to,
+        DataType::Date32
+            | DataType::Time64(TimeUnit::Microsecond)
+            | DataType::Timestamp(TimeUnit::Microsecond, _)
+            | DataType::Interval(IntervalUnit::MonthDayNano)
+    )
+}
+
+/// Texts as values of a type that [`is_read`].
+///
+/// # Errors
+/// The first text that is no value, in PostgreSQL's words.
+pub(crate) fn read_texts(texts: &StringViewArray, to: &DataType) -> Result<ArrayRef, String> {
+    Ok(match to {
+        DataType::Interval(_) => {
+            let read = |text: &str| {
+                let interval = read_interval(text, Qualifier::default())?;
+                to_arrow(interval).ok_or_else(|| format!("interval field value out of range: \"{text}\""))
+            };
+            Arc::new(each(texts, read)?.into_iter().collect::<IntervalMonthDayNanoArray>())
+        }
+        DataType::Date32 => {
+            let values = moments(texts, to, |moment| {
+                i32::try_from(moment.days.ok_or(Problem::Syntax)?).map_err(|_| Problem::OutOfRange)
+            })?;
+            Arc::new(values.into_iter().collect::<Date32Array>())
+        }
+        DataType::Time64(_) => {
+            Arc::new(moments(texts, to, time_of_day)?.into_iter().collect::<Time64MicrosecondArray>())
+        }
+        DataType::Timestamp(_, None) => {
+            Arc::new(moments(texts, to, micros_without_zone)?.into_iter().collect::<TimestampMicrosecondArray>())
+        }
+        _ => {
+            let values = moments(texts, to, instant)?;
+            Arc::new(values.into_iter().collect::<TimestampMicrosecondArray>().with_data_type(to.clone()))
+        }
+    })
+}
+
+fn each<T>(texts: &StringViewArray, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<Option<T>>, String> {
+    texts.iter().map(|text| text.map(&read).transpose()).collect()
+}
+
+fn moments<T>(
+    texts: &StringViewArray,
+    to: &DataType,
+    value: impl Fn(&Moment) -> Result<T, Problem>,
+) -> Result<Vec<Option<T>>, String> {
+    let wanted = if matches!(to, DataType::Time64(_)) { Wanted::Time } else { Wanted::Moment };
+    each(texts, |text| {
+        read(text, wanted).and_then(|moment| value(&moment)).map_err(|problem| misfit(text, to, problem))
+    })
+}
+
+/// The instant of a text with its zone, else of UTC.
+fn instant(moment: &Moment) -> Result<i64, Problem> {
+    let local = micros_without_zone(moment)?;
+    let shifted = match &moment.zone {
+        None => Some(local),
+        Some(Zone::Offset(seconds)) => local.checked_sub(seconds * MICROS_A_SECOND),
+        Some(Zone::Named(name)) => {
+            let zone = zone_named(name).ok_or(Problem::Syntax)?;
+            instant_of(local, &zone)
+        }
+    };
+    shifted.ok_or(Problem::OutOfRange)
+}
+
+/// A zone by its name in small letters: `america/new_york`.
+fn zone_named(name: &str) -> Option<Tz> {
+    let capital = |part: &str| {
+        let mut chars = part.chars();
+        chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+    };
+    let words = |part: &str| part.split('_').map(capital).collect::<Vec<_>>().join("_");
+    let titled = name.split('/').map(words).collect::<Vec<_>>().join("/");
+    titled.parse().or_else(|_| name.to_ascii_uppercase().parse()).ok()
+}
+
+/// What PostgreSQL says of a text that is no value of the type.
+fn misfit(text: &str, to: &DataType, problem: Problem) -> String {
+    match problem {
+        Problem::OutOfRange => format!("date/time field value out of range: \"{text}\""),
+        Problem::Refused => format!(
+            "\"{text}\" is not supported as a value of type {}: write now() or current_date for the present, NULL for infinity",
+            sql_name(to)
+        ),
+        Problem::Syntax => format!("invalid input syntax for type {}: \"{text}\"", sql_name(to)),
+    }
+}

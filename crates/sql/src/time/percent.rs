@@ -1,0 +1,71 @@
+//! The patterns of `date_format(time, '%Y-%m-%d')`, as MySQL has them.
+
+use std::fmt::Write;
+
+use super::calendar::{Civil, MICROS_A_DAY, MICROS_A_SECOND, civil, day_of_year, weekday};
+use super::template::{DAYS, MONTHS, SHORT};
+use super::to_char::ordinal_ending;
+
+/// Writes a moment, in microseconds since the epoch.
+///
+/// # Errors
+/// A pattern that is not known.
+pub(crate) fn write_percent(micros: i64, pattern: &str, out: &mut String) -> Result<(), String> {
+    let (days, time) = (micros.div_euclid(MICROS_A_DAY), micros.rem_euclid(MICROS_A_DAY));
+    let Civil { year, month, day } = civil(days);
+    let seconds = time / MICROS_A_SECOND;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let half = if hour < 12 { "AM" } else { "PM" };
+    let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
+    let (month_name, day_name) = (MONTHS[month as usize - 1], DAYS[weekday(days) as usize]);
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let text = match chars.next() {
+            Some('Y') => format!("{year:04}"),
+            Some('y') => format!("{:02}", year.rem_euclid(100)),
+            Some('m') => format!("{month:02}"),
+            Some('c') => month.to_string(),
+            Some('M') => month_name.to_string(),
+            Some('b') => month_name[..SHORT].to_string(),
+            Some('d') => format!("{day:02}"),
+            Some('e') => day.to_string(),
+            Some('D') => format!("{day}{}", ordinal_ending(&format!("{day:02}"))),
+            Some('j') => format!("{:03}", day_of_year(days)),
+            Some('W') => day_name.to_string(),
+            Some('a') => day_name[..SHORT].to_string(),
+            Some('w') => weekday(days).to_string(),
+            Some('H') => format!("{hour:02}"),
+            Some('k') => hour.to_string(),
+            Some('h' | 'I') => format!("{twelve:02}"),
+            Some('l') => twelve.to_string(),
+            Some('i') => format!("{minute:02}"),
+            Some('s' | 'S') => format!("{second:02}"),
+            Some('f') => format!("{:06}", time % MICROS_A_SECOND),
+            Some('p') => half.to_string(),
+            Some('T') => format!("{hour:02}:{minute:02}:{second:02}"),
+            Some('r') => format!("{twelve:02}:{minute:02}:{second:02} {half}"),
+            Some('%') => "%".to_string(),
+            Some(other) => return Err(format!("pattern %{other} of date_format is not supported")),
+            None => return Err("the pattern of date_format ends in %: write %% for a per cent sign".into()),
+        };
+        out.write_str(&text).expect("writing to a String cannot fail");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_mysql() {
+        let mut out = String::new();
+        let written = write_percent(1_714_979_289_000_000, "%Y-%m-%d %H:%i:%s %M %D %W %%", &mut out);
+        assert_eq!((written, out.as_str()), (Ok(()), "2024-05-06 07:08:09 May 6th Monday %"));
+        assert!(write_percent(0, "%Q", &mut out).is_err());
+    }
+}
