@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anabranch_batch::Time;
 use clap::Args;
 
 use crate::compare::{self, Common, Figures, Side};

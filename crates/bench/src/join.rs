@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_arrangement::NullKeys;
-use anabranch_batch::{END, Time};
+use anabranch_batch::END;
 use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::stateless::filter_project::Stage;
 use clap::Args;
@@ -96,7 +96,7 @@ fn run_ours(case: &Case) -> Figures {
     ours::directly(move |worker| {
         let (mut left, mut right) = (ours::Input::new(2), ours::Input::new(2));
         let ((probe, pairs), _) = worker.dataflow("measured", |scope| {
-            let changed = ours::arrange_by_key(left.open(scope, ours::BEFORE));
+            let changed = ours::arrange_by_key(left.open(scope.clone(), ours::BEFORE));
             let loaded = ours::arrange_by_key(right.open(scope, ours::BEFORE));
             let spec = JoinSpec {
                 left_key: vec![0],

@@ -73,7 +73,7 @@ pub(super) fn count(rows: &Rows, layout: &Layout, columns: usize) -> String {
 /// [`TEXT_MIN`]; then columns are left out from the right. One column stays, however wide.
 fn fit(widths: &mut Vec<usize>, schema: &Schema, room: usize) {
     let line = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP - 2);
-    let is_text: Vec<bool> = schema.fields().iter().map(|field| !is_number(field.data_type())).collect();
+    let is_text: Vec<bool> = schema.fields().iter().map(|field| !is_number_field(field)).collect();
     while line(widths) > room {
         let texts = (0..widths.len()).filter(|column| is_text[*column] && widths[*column] > TEXT_MIN);
         match texts.max_by_key(|column| widths[*column]) {
