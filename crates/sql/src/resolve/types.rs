@@ -24,8 +24,8 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::suggest::nearest;
+use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
-pub(crate) use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, UTC, canonical, is_number, is_text};
 use crate::time::literal::precision_of;
 
 /// The Arrow type of an SQL type.

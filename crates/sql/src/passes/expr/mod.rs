@@ -74,7 +74,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         run: Settle::Expr(compute_plain),
         gives: "calls of our functions for what is computed with numerics without a scale",
         reason: "DataFusion has no arithmetic on the type that holds them",
-        example: "SELECT CASE WHEN k < 0 THEN n / 3 END + 1 AS q FROM w",
+        example: "SELECT CASE WHEN k > 0 THEN 2 ELSE n / 3 END * 2 AS q FROM w",
         without: Loss::Failure,
     },
     Pass {
@@ -154,7 +154,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         run: Settle::Expr(dates::cut_dates),
         gives: "a timestamp of microseconds",
         reason: "DataFusion takes nanoseconds, which end in 2262",
-        example: "SELECT date_trunc('year', d + 200000) AS q FROM w",
+        example: "SELECT date_trunc('day', d + 200000) AS q FROM w",
         without: Loss::Failure,
     },
     Pass {
@@ -170,7 +170,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         run: Settle::Expr(settle_arguments),
         gives: "arguments of the type that the function takes",
         reason: "DataFusion has no casts of the type that holds them",
-        example: "SELECT greatest(n::numeric, 20) AS q FROM w",
+        example: "SELECT sin(n::numeric) AS q FROM w",
         without: Loss::Failure,
     },
     Pass {
@@ -226,7 +226,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         run: Settle::Expr(settle_calls),
         gives: "calls whose arguments are texts, and escapes of LIKE written as backslashes",
         reason: "DataFusion takes bytes for text",
-        example: "SELECT upper('\\x41'::bytea) AS q",
+        example: "SELECT reverse('\\x41'::bytea) AS q",
         without: Loss::Refusal,
     },
     Pass {
