@@ -13,18 +13,22 @@ use datafusion_expr::sqlparser::ast::{self, SetExpr};
 use datafusion_expr::{Expr, ExprSchemable, cast};
 use datafusion_sql::planner::PlannerContext;
 
-use crate::catalog::{Catalog, Relation};
-use crate::context::Context;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::input::convert;
-use crate::nearest::nearest;
-use crate::parse::{fold, parse_expr};
-use crate::planner::{Finish, Planned, Planner, optimise};
-use crate::rewrite::{rewrite_expr, template};
-use crate::statement::{Delete, Insert, ObjectKind, Update};
-use crate::translate::{Clock, Translator, conform};
-use crate::types::{is_number, sql_name};
-use crate::walk::{Changing, change};
+use crate::functions::input::convert;
+use crate::passes::plan::clock::Clock;
+use crate::passes::plan::optimise;
+use crate::passes::tree::rewrite_expr;
+use crate::planned::{Finish, Planned};
+use crate::planner::Planner;
+use crate::resolve::catalog::{Catalog, Relation};
+use crate::resolve::context::Context;
+use crate::resolve::suggest::nearest;
+use crate::resolve::type_names::{is_number, sql_name};
+use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::statement::{Delete, Insert, ObjectKind, Update};
+use crate::syntax::template::template;
+use crate::syntax::walk::{Changing, change};
+use crate::translate::{Translator, conform};
 
 impl Planner<'_> {
     /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out are their defaults.
@@ -134,7 +138,7 @@ impl Planner<'_> {
     }
 
     fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
-        let plan = optimise(context, plan, Clock::Fixed(self.now_micros()))?;
+        let plan = optimise(plan, &context.config(), Clock::Fixed(self.now_micros()), context.chosen())?;
         let plan: Arc<Plan> = conform(Translator::new().view(&plan)?, schema)?;
         Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() })
     }

@@ -1,8 +1,10 @@
-//! What goes wrong between text and plan, in PostgreSQL's manner: a message, the place, and the way out.
+//! What goes wrong between text and plan, in PostgreSQL's manner: a message, the place, and the way
+//! out.
 //!
-//! A message is lower case, factual and names the object; `detail` says more; `hint` says what to write instead.
-//! Places are byte offsets into the text that was given to [`parse`](crate::parse()); planning knows lines and columns
-//! only and leaves the offset to [`SqlError::place`], which needs the text.
+//! A message is lower case, factual and names the object; `detail` says more; `hint` says what to
+//! write instead. Places are byte offsets into the text that was given to
+//! [`parse`](crate::syntax::parse()); planning knows lines and columns only and leaves the offset
+//! to [`SqlError::place`], which needs the text.
 
 use std::fmt;
 
@@ -10,9 +12,8 @@ use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::sqlparser::parser::ParserError;
 use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
-use crate::input::in_words;
-use crate::nearest::nearest;
-use crate::translate::NAME_IT;
+use crate::resolve::suggest::nearest;
+use crate::resolve::value_errors::in_words;
 
 /// Result of the functions of this crate.
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -49,7 +50,8 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// Byte offset into the text given to `parse`.
     pub position: Option<usize>,
-    /// Line and column (both from 1, columns in characters) in that text, when only these are known.
+    /// Line and column (both from 1, columns in characters) in that text, when only these are
+    /// known.
     pub line_column: Option<(u64, u64)>,
 }
 
@@ -98,7 +100,8 @@ impl SqlError {
             .map(|offset| floor_char_boundary(text, offset))
     }
 
-    /// The error as a terminal shows it: message, the line with a caret under the place, detail and hint.
+    /// The error as a terminal shows it: message, the line with a caret under the place, detail and
+    /// hint.
     pub fn render(&self, text: &str) -> String {
         let mut out = format!("error: {}", self.message);
         if let Some(offset) = self.place(text) {
@@ -248,7 +251,11 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
     SqlError::new(ErrorKind::UnknownName, message).with_hint(hint)
 }
 
-/// What [`in_words`] and [`convert`](crate::input::convert) say of values.
+/// Where a subquery cannot stand, a column can.
+pub(crate) const NAME_IT: &str =
+    "Compute it in a derived table, as in FROM (SELECT *, .. AS c FROM t) AS t, and write the column c here.";
+
+/// What [`in_words`] and [`convert`](crate::functions::input::convert) say of values.
 const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field overflow", "value too long"];
 
 /// Sorts a planner message into our kinds by its words.

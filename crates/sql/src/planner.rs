@@ -1,8 +1,8 @@
 //! From a syntax tree to a plan.
 //!
-//! The steps: rewrite the syntax tree, let DataFusion resolve and coerce, settle subqueries, rewrite `DISTINCT ON`, let DataFusion
-//! optimise, translate. A panic of the planner crates becomes an `Internal` error. All of it runs where there is
-//! [room](crate::room).
+//! DataFusion resolves the rewritten tree, the steps of [`passes`](crate::passes) make its
+//! optimised plan, which is translated. A panic of the planner crates becomes an `Internal` error.
+//! All of it runs with a [`stack`](crate::stack) that is deep enough.
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
@@ -10,67 +10,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anabranch_plan::Plan;
 use anabranch_plan::rewrite::improve;
-use anabranch_plan::{Plan, SortKey};
-use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
-use datafusion_optimizer::analyzer::Analyzer;
-use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
-use crate::catalog::Catalog;
-use crate::context::Context;
-use crate::decorrelate;
-use crate::distinct_on;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::held_back::hold_back;
-use crate::input;
-use crate::lifted::lift;
-use crate::on_close;
-use crate::place;
-use crate::postgres;
-use crate::rewrite::set_output_names;
-use crate::room::{DEPTH_MAX, LEVELS_WITHOUT_ROOM, check_plan, few_parts, with_little_room, with_room};
-use crate::setop::match_unions;
-use crate::statement::{CreateView, Emit};
-use crate::subqueries;
-use crate::translate::{Clock, Translator};
-
-/// A query, planned.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// The rows asked for. Its first `visible` columns are the query's, under the names its user wrote (names that
-    /// repeat are told apart by a qualifier); further ones only serve `finish.order`.
-    pub plan: Arc<Plan>,
-    /// What is left to do with a finished answer.
-    pub finish: Finish,
-    /// Number of columns to show.
-    pub visible: usize,
-}
-
-/// The top `ORDER BY`, `OFFSET` and `LIMIT` of a query, to be applied to its answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Finish {
-    /// Order of the answer, by columns of the plan; empty leaves it open.
-    pub order: Vec<SortKey>,
-    /// Rows left out at the front.
-    pub offset: usize,
-    /// Rows kept after these; `None` keeps all.
-    pub limit: Option<usize>,
-}
-
-impl Finish {
-    /// Whether there is nothing to do.
-    pub fn is_trivial(&self) -> bool {
-        self.order.is_empty() && self.offset == 0 && self.limit.is_none()
-    }
-}
+use crate::passes::pass::Chosen;
+use crate::passes::plan::clock::Clock;
+use crate::passes::plan::optimise;
+use crate::passes::tree::{on_close, set_output_names};
+use crate::planned::{Finish, Planned};
+use crate::resolve::catalog::Catalog;
+use crate::resolve::context::Context;
+use crate::resolve::position;
+use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
+use crate::syntax::statement::{CreateView, Emit};
+use crate::translate::Translator;
 
 /// Plans queries against a catalog, as of a moment.
 pub struct Planner<'a> {
     catalog: &'a dyn Catalog,
     /// What `now()` means in one-time statements, in microseconds since the epoch.
     now_micros: i64,
+    /// The rewrites that are made: all, but in tests of single ones.
+    chosen: Chosen,
 }
 
 impl<'a> Planner<'a> {
@@ -82,10 +46,17 @@ impl<'a> Planner<'a> {
 
     /// A planner whose `now()` is the given moment, in microseconds since the epoch.
     pub fn as_of(catalog: &'a dyn Catalog, now_micros: i64) -> Self {
-        Self { catalog, now_micros }
+        Self { catalog, now_micros, chosen: Chosen::default() }
     }
 
-    /// Plans a query whose answer is wanted once: the top `ORDER BY` and `LIMIT` are left to the reader.
+    /// The planner without one of the rewrites that [`described`](crate::passes::described) lists:
+    /// what the rewrite is for.
+    pub fn without(self, pass: &'static str) -> Self {
+        Self { chosen: Chosen { without: Some(pass) }, ..self }
+    }
+
+    /// Plans a query whose answer is wanted once: the top `ORDER BY` and `LIMIT` are left to the
+    /// reader.
     ///
     /// # Errors
     /// Any [`ErrorKind`] but `Syntax`; placed where the unknown name stands, if one is the cause.
@@ -97,19 +68,22 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Plans a query that is to be kept current: a top `LIMIT` stays in the plan, and an `ORDER BY` alone means nothing.
+    /// Plans a query that is to be kept current: a top `LIMIT` stays in the plan, and an `ORDER BY`
+    /// alone means nothing.
     ///
     /// # Errors
-    /// As [`plan_query`](Self::plan_query); also `Unsupported` for `now()` and `random()`, and `Duplicate` for two
-    /// columns of one name.
+    /// As [`plan_query`](Self::plan_query); also `Unsupported` for `now()` and `random()`, and
+    /// `Duplicate` for two columns of one name.
     pub fn plan_view(&self, query: &ast::Query) -> Result<Planned> {
         self.named_view(query, &[])
     }
 
-    /// Plans a query that is to be kept current, of whose windows only those are shown that are over: `EMIT ON WINDOW CLOSE`.
+    /// Plans a query that is to be kept current, of whose windows only those are shown that are
+    /// over: `EMIT ON WINDOW CLOSE`.
     ///
     /// # Errors
-    /// As [`plan_view`](Self::plan_view); `Invalid` when no window is over a relation with a watermark.
+    /// As [`plan_view`](Self::plan_view); `Invalid` when no window is over a relation with a
+    /// watermark.
     pub fn plan_closed(&self, query: &ast::Query) -> Result<Planned> {
         self.named_view(&on_close::rewrite(query, self.catalog)?, &[])
     }
@@ -149,28 +123,29 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Runs a planning step, turning panics into errors and looking up the place of unknown names. A step that turns out to need
-    /// more [room](crate::room) than there is runs anew where there is enough.
+    /// Runs a planning step, turning panics into errors and looking up the place of unknown names.
+    /// A step that turns out to need more [`stack`](crate::stack) than there is runs anew where
+    /// there is enough.
     pub(crate) fn guarded<T: Checked>(
         &self,
         query: &ast::Query,
         plan: impl Fn(&Context<'a>) -> Result<T>,
     ) -> Result<T> {
         if let Some(parts) = few_parts(query) {
-            let context = Context::new(self.catalog, LEVELS_WITHOUT_ROOM - parts);
-            let result = with_little_room(|| step(&context, query, &plan));
-            if !context.wants_room() {
+            let context = Context::new(self.catalog, self.chosen, SHALLOW_LEVELS_MAX - parts);
+            let result = with_shallow_stack(|| step(&context, query, &plan));
+            if !context.wants_deep_stack() {
                 return result;
             }
         }
-        with_room(|| step(&Context::new(self.catalog, DEPTH_MAX), query, &plan))
+        with_deep_stack(|| step(&Context::new(self.catalog, self.chosen, DEPTH_MAX), query, &plan))
     }
 
     /// Column names and the optimised plan of DataFusion.
     fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
         let plan = context.logical(query)?;
         let names = column_names(query, &plan, self.catalog);
-        Ok((names, optimise(context, plan, clock)?))
+        Ok((names, optimise(plan, &context.config(), clock, context.chosen())?))
     }
 
     pub(crate) fn now_micros(&self) -> i64 {
@@ -189,12 +164,13 @@ fn step<'a, T: Checked>(
         Ok(result)
     };
     match catch_unwind(AssertUnwindSafe(checked)) {
-        Ok(result) => result.map_err(|error| place::complete(error, query)),
+        Ok(result) => result.map_err(|error| position::complete(error, query)),
         Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
     }
 }
 
-/// What a step of planning results in, to be checked where there is room to follow and to drop it.
+/// The result of a step of planning, checked where the stack is deep enough to follow and to drop
+/// it.
 pub(crate) trait Checked {
     fn check(&self) -> Result<()>;
 }
@@ -225,46 +201,6 @@ pub fn plan_query(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> 
 /// Of planning.
 pub fn plan_view(query: &ast::Query, catalog: &dyn Catalog) -> Result<Planned> {
     Planner::new(catalog).plan_view(query)
-}
-
-/// Resolves types, decorrelates and optimises.
-pub(crate) fn optimise(context: &Context, plan: LogicalPlan, clock: Clock) -> Result<LogicalPlan> {
-    let config = context.config();
-    let plan = postgres::adapt(match_unions(decorrelate::replace(subqueries::settle(lift(plan)?)?)?)?)?;
-    let plan = Analyzer::new().execute_and_check(plan, &config, |_, _| {})?;
-    let plan = input::settle_casts(plan)?;
-    clock.check(&plan)?;
-    let plan = distinct_on::replace(plan)?;
-    let settings = OptimizerContext::new_with_config_options(config);
-    let settings = match clock {
-        Clock::Fixed(micros) => match timestamp_us_to_datetime(micros) {
-            Some(now) => settings.with_query_execution_start_time(now.and_utc()),
-            None => settings,
-        },
-        Clock::Running => settings.without_query_execution_start_time(),
-    };
-    Ok(Optimizer::with_rules(rules()).optimize(plan, &settings, |_, _| {})?)
-}
-
-/// DataFusion's rules, without those that our operators make worse.
-fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    // - count(DISTINCT) is one operator here, not two.
-    // - A limit pushed below joins and unions would keep more state, not less; and our LIMIT is deterministic.
-    // - Leaf projections only pay for sources that read parts of a struct.
-    // - Filtering NULL keys before a join is the join's own business.
-    // - An inner join with a unique key is cheaper to keep than the semijoin it could be: it is linear in each side.
-    let dropped = [
-        "eliminate_join",
-        "single_distinct_aggregation_to_group_by",
-        "push_down_limit",
-        "extract_leaf_expressions",
-        "push_down_leaf_projections",
-        "filter_null_join_keys",
-    ];
-    let mut rules = Optimizer::new().rules;
-    rules.retain(|rule| !dropped.contains(&rule.name()));
-    hold_back(&mut rules);
-    rules
 }
 
 /// The names PostgreSQL gives to the columns of a query.

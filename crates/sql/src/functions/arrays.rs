@@ -24,8 +24,8 @@ use self::look::{
     cardinality, compare, contains, dimensions, element, has, length, lower, n_dimensions, overlaps, position,
     positions,
 };
-use crate::alike::union_type;
-use crate::types::sql_name;
+use crate::resolve::common_types::union_type;
+use crate::resolve::type_names::sql_name;
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use datafusion_expr::ScalarUDF;
 
 use super::rows::Kind::{Bytes, Int, Text};
 use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way, by_datafusion};
-use crate::text::md5;
+use crate::functions::text::md5;
 
 /// All functions of this module.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {

@@ -9,9 +9,9 @@ use datafusion_expr::{ExprSchemable, GetFieldAccess, lit};
 
 use super::call;
 use super::rows::is_bytes;
-use crate::conversions::ByteaIn;
 use crate::error::SqlError;
-use crate::types::is_text;
+use crate::functions::conversions::ByteaIn;
+use crate::resolve::type_names::is_text;
 
 /// An operator of which one side is an array, or bytes; `None` leaves it to others.
 pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {

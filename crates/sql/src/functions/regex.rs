@@ -10,7 +10,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit}
 use super::rows::Kind::{Int, Text};
 use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way};
 use crate::regex::{Flags, Match};
-use crate::types::is_text;
+use crate::resolve::type_names::is_text;
 
 /// All functions of this module.
 pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {

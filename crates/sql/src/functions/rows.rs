@@ -18,7 +18,7 @@ use datafusion_common::{Result as DfResult, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::regex::{Flags, Regex};
-use crate::types::{is_text, sql_name};
+use crate::resolve::type_names::{is_text, sql_name};
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

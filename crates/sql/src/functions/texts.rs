@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use super::rows::Kind::{Int, Int4, Text};
 use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way, is_bytes};
 use super::{FUNCTIONS, call};
-use crate::types::sql_name;
+use crate::resolve::type_names::sql_name;
 
 /// All functions of this module.
 pub(crate) fn all() -> [Arc<ScalarUDF>; 5] {

@@ -30,9 +30,9 @@ use super::number_template::NumberTemplate;
 use super::percent::write_percent;
 use super::template::{Node, parse};
 use super::to_char::{Zone, write_interval, write_moment};
-use crate::input::convert;
-use crate::output::printer;
-use crate::types::{UTC, is_number, is_text, sql_name};
+use crate::functions::input::convert;
+use crate::functions::output::printer;
+use crate::resolve::type_names::{UTC, is_number, is_text, sql_name};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);

@@ -12,7 +12,7 @@ use super::columns::to_arrow;
 use super::interval::{Field, Interval, PRECISION_MAX, Qualifier};
 use super::interval_input::read_interval;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::parse::parse_expr;
+use crate::syntax::parse::parse_expr;
 
 /// Rewrites one expression whose parts are done; `None` leaves it as it is.
 ///

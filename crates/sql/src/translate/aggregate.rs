@@ -19,9 +19,9 @@ use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
 use super::{distinct, rows};
 use crate::error::{Result, SqlError};
-use crate::intervals::{IntervalOf, IntervalPart, Part};
+use crate::functions::intervals::{IntervalOf, IntervalPart, Part};
+use crate::resolve::type_names::canonical;
 use crate::time::functions::interval_divide;
-use crate::types::canonical;
 
 impl Translator {
     pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Arc<Plan>> {

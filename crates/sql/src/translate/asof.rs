@@ -11,10 +11,10 @@ use super::expr::resolve;
 use super::join::{distinct_pairs, same_type};
 use super::schema::{drafts, schema};
 use super::stage::{take, with_columns};
-use crate::asof::AsofNode;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::span::Span;
-use crate::types::sql_name;
+use crate::passes::plan::asof::AsofNode;
+use crate::resolve::type_names::sql_name;
+use crate::syntax::span::Span;
 
 impl Translator {
     pub(super) fn asof(&self, node: &AsofNode) -> Result<Arc<Plan>> {

@@ -6,8 +6,8 @@ use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
-use crate::error::{Result, SqlError};
-use crate::types::canonical;
+use crate::error::{NAME_IT, Result, SqlError};
+use crate::resolve::type_names::canonical;
 
 /// What stands for a column: an expression, the type that has, and the type the column had for the planner.
 pub(crate) struct Stand {
@@ -68,10 +68,6 @@ fn correlated(expr: &Expr) -> SqlError {
 }
 
 const CORRELATE: &str = "Correlate by equality (inner.x = outer.x) and without LIMIT; or join with a grouped query; or number the rows with row_number() and filter.";
-
-/// Where a subquery cannot stand, a column can.
-pub(crate) const NAME_IT: &str =
-    "Compute it in a derived table, as in FROM (SELECT *, .. AS c FROM t) AS t, and write the column c here.";
 
 /// The column at a position.
 pub(crate) fn column(schema: &DFSchema, at: usize) -> Expr {

@@ -16,9 +16,9 @@ use super::Translator;
 use super::expr::{Stand, conjuncts, resolve, resolve_with};
 use super::schema::{Draft, drafts, schema};
 use super::stage::with_columns;
-use crate::alike::union_type;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::types::sql_name;
+use crate::resolve::common_types::union_type;
+use crate::resolve::type_names::sql_name;
 
 /// Columns that a residual names.
 const SIDES: [&str; 2] = ["left", "right"];
@@ -165,7 +165,7 @@ pub(super) fn same_type(
         SqlError::new(ErrorKind::Type, format!("cannot join {} with {}", sql_name(&l), sql_name(&r)))
             .with_hint("Cast one side, as in x::text.")
     })?;
-    let common = crate::types::canonical(&common);
+    let common = crate::resolve::type_names::canonical(&common);
     let conform = |e: Expr, is: DataType| if is == common { e } else { cast(e, common.clone()) };
     Ok((conform(left, l), conform(right, r)))
 }

@@ -22,67 +22,17 @@ use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan, SetOperation, SortKey, TopK};
 use arrow::datatypes::Schema;
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::logical_plan::{Distinct, FetchType, Limit, LogicalPlan, SkipType, Sort};
-use datafusion_expr::{Expr, Volatility, cast};
+use datafusion_expr::{Expr, cast};
 
-use crate::asof::AsofNode;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::planner::{Finish, Planned};
-use crate::recognize::RecognizeNode;
-use crate::setop::SetNode;
-pub(crate) use expr::NAME_IT;
+use crate::passes::plan::asof::AsofNode;
+use crate::passes::plan::recognize::RecognizeNode;
+use crate::passes::plan::set_operations::SetNode;
+use crate::planned::{Finish, Planned};
 use expr::{conjuncts, resolve};
 use stage::stage;
-
-/// What the present time is to a query.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Clock {
-    /// The query runs once, at this moment (microseconds since the epoch).
-    Fixed(i64),
-    /// The query stands: its answer must be a function of its inputs.
-    Running,
-}
-
-impl Clock {
-    /// Refuses functions of the clock and of chance in standing queries.
-    pub(crate) fn check(self, plan: &LogicalPlan) -> Result<()> {
-        if let Clock::Fixed(_) = self {
-            return Ok(());
-        }
-        let mut found: Option<(String, Volatility)> = None;
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                expr.apply(|e| {
-                    if let Expr::ScalarFunction(call) = e
-                        && call.func.signature().volatility != Volatility::Immutable
-                        && is_unsteady(call.name())
-                    {
-                        found.get_or_insert((call.name().to_string(), call.func.signature().volatility));
-                    }
-                    Ok(TreeNodeRecursion::Continue)
-                })
-            })
-        })?;
-        match found {
-            None => Ok(()),
-            Some((name, Volatility::Volatile)) => Err(SqlError::unsupported(
-                format!("function {name}() in a view"),
-                "A view's rows are a function of its inputs: compute the value in INSERT and keep it in a column.",
-            )),
-            Some((name, _)) => Err(SqlError::unsupported(
-                format!("function {name}() in a view"),
-                "Compare with now() when you SELECT from the view; views that follow the clock come with a later version.",
-            )),
-        }
-    }
-}
-
-/// Whether a function that is not immutable depends on more than its arguments and settings we fix.
-fn is_unsteady(name: &str) -> bool {
-    matches!(name, "now" | "current_timestamp" | "current_date" | "current_time" | "today" | "random" | "uuid" | "rand")
-}
 
 /// A plan, the order its rows are in, and how many of its columns are visible.
 struct Ordered {

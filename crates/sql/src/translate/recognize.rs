@@ -15,8 +15,8 @@ use super::expr::{column, resolve, substitute};
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::recognize::{Cell as CellDraft, RecognizeNode};
-use crate::types::sql_name;
+use crate::passes::plan::recognize::{Cell as CellDraft, RecognizeNode};
+use crate::resolve::type_names::sql_name;
 
 impl Translator {
     pub(super) fn recognize(&self, node: &RecognizeNode) -> Result<Arc<Plan>> {
@@ -106,7 +106,7 @@ fn computed(plan: &Plan) -> Result<Vec<Expr>> {
     }
 }
 
-fn within(span: &crate::span::Span, data_type: &DataType) -> Result<u64> {
+fn within(span: &crate::syntax::span::Span, data_type: &DataType) -> Result<u64> {
     if !is_instant(data_type) {
         let message = format!("WITHIN cannot bound the distance of values of type {}", sql_name(data_type));
         return Err(SqlError::new(ErrorKind::Type, message)

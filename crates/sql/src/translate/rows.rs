@@ -11,9 +11,9 @@ use datafusion_expr::{Expr, cast};
 use super::expr::{column, resolve};
 use super::schema::{Draft, drafts, either_null, schema};
 use super::stage::{self, Column, stage};
-use crate::alike::union_type;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::types::{canonical, sql_name};
+use crate::resolve::common_types::union_type;
+use crate::resolve::type_names::{canonical, sql_name};
 
 /// The rows of a relation.
 pub(super) fn scan(scan: &TableScan) -> Result<Arc<Plan>> {

@@ -2,11 +2,13 @@
 
 mod arrows;
 mod bad_events;
+mod cycles;
 mod derived;
 mod exports;
 mod history;
 mod laws;
 mod neighbours;
+mod passes;
 mod promises;
 mod properties;
 mod questions;

@@ -1,0 +1,276 @@
+//! Values read from text, and PostgreSQL's words for what does not fit a type.
+//!
+//! A cast of text first tries Arrow's kernel on the whole column. Only if that fails are the values
+//! spelt as Arrow wants them (no spaces around, exponents written out) and tried again; so what is
+//! written usually costs one kernel, and what PostgreSQL takes beyond it costs a second pass.
+//! Dates, times and intervals are read by `time`. Law: a value is read exactly, or its text is in
+//! the error.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
+use arrow::util::display::array_value_to_string;
+
+use crate::functions::bytea;
+use crate::functions::decimal_text::plain_decimal;
+use crate::functions::numeric_casts::convert_plain;
+use crate::functions::numerics::{converts, is_convertible};
+use crate::functions::rows::is_bytes;
+use crate::resolve::type_names::{is_text, sql_name};
+use crate::resolve::value_errors::field_overflow;
+pub use crate::resolve::value_errors::in_words;
+use crate::time::columns;
+
+/// Whether [`convert`] knows the way between two types.
+pub fn can_convert(from: &DataType, to: &DataType) -> bool {
+    if converts(from, to) { is_convertible(from, to) } else { can_cast_types(from, to) }
+}
+
+/// The column as another type; every value exactly, or an error in PostgreSQL's words.
+///
+/// # Errors
+/// The first value that does not fit, by row.
+pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    if let (DataType::List(element), true) = (to, is_text(column.data_type())) {
+        return read_lists(column, element);
+    }
+    if columns::is_read(to) && is_text(column.data_type()) {
+        let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+        return columns::read_texts(texts.as_string_view(), to);
+    }
+    if converts(column.data_type(), to) {
+        return convert_plain(column, to);
+    }
+    if is_bytes(to) && is_text(column.data_type()) {
+        return read_bytes_column(column, to);
+    }
+    match cast_with_options(column, to, &strict) {
+        Ok(converted) => Ok(converted),
+        Err(_) if is_text(column.data_type()) => convert_spelt(column, to),
+        Err(error) => Err(match first_lost(column, to) {
+            Some(_) if to.is_integer() => format!("{} out of range", sql_name(to)),
+            Some(row) if to.is_decimal() => {
+                format!("{}: {}", field_overflow(to), array_value_to_string(column, row).unwrap_or_default())
+            }
+            _ => in_words(&error.to_string()),
+        }),
+    }
+}
+
+fn read_bytes_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let mut bytes = BinaryViewBuilder::with_capacity(texts.len());
+    for text in texts {
+        match text {
+            Some(text) => bytes.append_value(bytea::read(text)?),
+            None => bytes.append_null(),
+        }
+    }
+    let bytes: ArrayRef = Arc::new(bytes.finish());
+    cast(&bytes, to).map_err(|e| in_words(&e.to_string()))
+}
+
+/// Lists as PostgreSQL writes them: `{1,2}`, `{"a, b",NULL}`.
+fn read_lists(column: &ArrayRef, element: &FieldRef) -> Result<ArrayRef, String> {
+    let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let mut elements: Vec<Option<String>> = Vec::new();
+    let mut lengths: Vec<usize> = Vec::with_capacity(texts.len());
+    for text in texts {
+        let before = elements.len();
+        if let Some(text) = text {
+            read_list(text, &mut elements).ok_or_else(|| format!("malformed array literal: \"{text}\""))?;
+        }
+        lengths.push(elements.len() - before);
+    }
+    let elements: ArrayRef = Arc::new(elements.into_iter().collect::<StringViewArray>());
+    let elements = convert(&elements, element.data_type())?;
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    let list = ListArray::try_new(element.clone(), offsets, elements, texts.nulls().cloned());
+    list.map(|list| Arc::new(list) as ArrayRef).map_err(|e| in_words(&e.to_string()))
+}
+
+/// Where the list ends that the text begins with; `None` if it does not end.
+fn end_of_list(text: &str) -> Option<usize> {
+    let (mut depth, mut quoted) = (0, false);
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next()?;
+            }
+            '"' => quoted = !quoted,
+            '{' if !quoted => depth += 1,
+            '}' if !quoted => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Adds the elements of one list; `None` if it is not well formed. A list within is an element as
+/// it is written.
+pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<()> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut rest = inner.trim();
+    if rest.is_empty() {
+        return Some(());
+    }
+    loop {
+        if rest.starts_with('{') {
+            let end = end_of_list(rest)?;
+            elements.push(Some(rest[..end].to_string()));
+            rest = rest[end..].trim_start();
+            if rest.is_empty() {
+                return Some(());
+            }
+            rest = rest.strip_prefix(',')?.trim_start();
+            continue;
+        }
+        let mut element = String::new();
+        let quoted = rest.starts_with('"');
+        let mut chars = rest.char_indices().skip(usize::from(quoted));
+        let mut end = None;
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => element.push(chars.next()?.1),
+                '"' if quoted => {
+                    end = Some(at + 1);
+                    break;
+                }
+                ',' if !quoted => {
+                    end = Some(at);
+                    break;
+                }
+                '{' | '}' | '"' if !quoted => return None,
+                other => element.push(other),
+            }
+        }
+        let end = if quoted { end? } else { end.unwrap_or(rest.len()) };
+        let bare = if quoted { element } else { element.trim().to_string() };
+        match quoted {
+            false if bare.is_empty() => return None,
+            false if bare.eq_ignore_ascii_case("null") => elements.push(None),
+            _ => elements.push(Some(bare)),
+        }
+        rest = rest[end..].trim_start();
+        if rest.is_empty() {
+            return Some(());
+        }
+        rest = rest.strip_prefix(',')?.trim_start();
+    }
+}
+
+/// Texts that Arrow does not read as they stand.
+fn convert_spelt(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let texts = cast_with_options(column, &DataType::Utf8View, &strict).map_err(|e| in_words(&e.to_string()))?;
+    let texts = texts.as_string_view();
+    let spelt: StringViewArray = texts.iter().map(|text| Some(spell(text?, to))).collect();
+    let spelt: ArrayRef = Arc::new(spelt);
+    match cast_with_options(&spelt, to, &strict) {
+        Ok(converted) => Ok(converted),
+        Err(error) => Err(match first_lost(&spelt, to) {
+            Some(row) => misfit(texts.value(row), to),
+            None => in_words(&error.to_string()),
+        }),
+    }
+}
+
+/// The first row whose value does not fit the type.
+fn first_lost(column: &ArrayRef, to: &DataType) -> Option<usize> {
+    let safe = CastOptions { safe: true, ..CastOptions::default() };
+    let converted = cast_with_options(column, to, &safe).ok()?;
+    (0..column.len()).find(|row| converted.is_null(*row) && !column.is_null(*row))
+}
+
+/// What PostgreSQL says of a text that is no value of the type.
+fn misfit(text: &str, to: &DataType) -> String {
+    let name = sql_name(to);
+    let name = name.split('(').next().unwrap_or_default();
+    let plain = text.trim();
+    let digits = plain.strip_prefix(['-', '+']).unwrap_or(plain);
+    let is_number = plain.parse::<f64>().is_ok();
+    if to.is_integer() && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return format!("value \"{text}\" is out of range for type {name}");
+    }
+    if to.is_decimal() && is_number {
+        return format!("{}: {plain}", field_overflow(to));
+    }
+    format!("invalid input syntax for type {name}: \"{text}\"")
+}
+
+/// A text as Arrow reads it; as it is where nothing is known to help.
+fn spell<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
+    let text = text.trim();
+    let spelt = match to {
+        DataType::Decimal128(..) if text.contains(['e', 'E']) => plain_decimal(text),
+        _ => None,
+    };
+    spelt.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Int32Type, TimeUnit, TimestampMicrosecondType};
+
+    use super::*;
+
+    fn texts(values: &[&str]) -> ArrayRef {
+        Arc::new(StringViewArray::from(values.to_vec()))
+    }
+
+    #[test]
+    fn texts_are_read_as_postgresql_does() {
+        let read = convert(&texts(&[" 42 ", "-7"]), &DataType::Int32).expect("they are values");
+        assert_eq!(read.as_primitive::<Int32Type>().values(), &[42, -7]);
+        let timestamp = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let spellings = ["1970-01-01 10:00", "1970-1-1 10:00:00", "1970/01/01 10:00 AM", "19700101 10:00:00.0"];
+        let read = convert(&texts(&spellings), &timestamp).expect("they are values");
+        assert_eq!(read.as_primitive::<TimestampMicrosecondType>().values(), &[36_000_000_000; 4]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let says = |value: &str, to: DataType| convert(&texts(&["1", value]), &to).expect_err("it is no value");
+        assert_eq!(says("abc", DataType::Int32), "invalid input syntax for type integer: \"abc\"");
+        assert_eq!(says("1.5", DataType::Int32), "invalid input syntax for type integer: \"1.5\"");
+        assert_eq!(says("9999999999", DataType::Int32), "value \"9999999999\" is out of range for type integer");
+        assert_eq!(says("x", DataType::Decimal128(5, 2)), "invalid input syntax for type numeric: \"x\"");
+        assert!(says("1234.5", DataType::Decimal128(5, 2)).starts_with("numeric field overflow"));
+    }
+
+    #[test]
+    fn dates_out_of_range_are_told_from_other_texts() {
+        let says = |value: &str| convert(&texts(&[value]), &DataType::Date32).expect_err("it is no value");
+        assert_eq!(says("2024-02-30"), "date/time field value out of range: \"2024-02-30\"");
+        assert_eq!(says("soon"), "invalid input syntax for type date: \"soon\"");
+    }
+
+    #[test]
+    fn lists_are_read_as_postgresql_writes_them() {
+        let read = |text: &str| {
+            let mut elements = Vec::new();
+            read_list(text, &mut elements).map(|()| elements)
+        };
+        let some = |texts: &[&str]| Some(texts.iter().map(|text| Some(text.to_string())).collect::<Vec<_>>());
+        assert_eq!(read("{}"), Some(vec![]));
+        assert_eq!(read("{a, b}"), some(&["a", "b"]));
+        assert_eq!(read(r#"{"a, b","say \"x\"",c}"#), some(&["a, b", "say \"x\"", "c"]));
+        assert_eq!(read(r#"{NULL,"NULL"}"#), Some(vec![None, Some("NULL".into())]));
+        for bad in ["a", "{a", "{a,}", "{,}", "{{a}}", r#"{"a}"#] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `sum`, `avg` and other aggregates of numbers: DataFusion's, with the types of PostgreSQL's numerics. Only their types matter: operators compute them.
+//!
+//! - The mean of numerics is plain `numeric`: its digits depend on the sum.
+//! - The sum of decimals is a decimal of ten digits more, where there is room for them, or for so many before the point
+//!   that sums do not reach; else it is plain, as that of plain ones.
+//! - Intervals are summed and averaged too.
+//! - Deviations and medians of plain numerics are those of their nearest doubles.
+
+use std::sync::Arc;
+
+use anabranch_batch::numeric::TYPE;
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
+use datafusion_common::{Result as DfResult, not_impl_err};
+use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion_expr::type_coercion::functions::fields_with_udf;
+use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+
+use crate::functions::numerics::OF_FLOATS;
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// Digits before the point for which a sum that may need more digits than there are keeps its type.
+const WHOLE_DIGITS_MIN: i16 = 20;
+
+/// Digits by which a sum is longer than what is summed.
+const SUM_DIGITS: i16 = 10;
+
+/// An aggregate of numbers.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Total {
+    inner: Arc<AggregateUDF>,
+    signature: Signature,
+}
+
+impl Total {
+    /// Aggregates of numbers with their types, others as they are.
+    pub(crate) fn around(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+        match inner.name() {
+            name if name == "sum" || name == "avg" || OF_FLOATS.contains(&name) => {
+                let signature = Signature::user_defined(Volatility::Immutable);
+                Arc::new(AggregateUDF::from(Self { inner, signature }))
+            }
+            _ => inner,
+        }
+    }
+
+    fn is_sum_or_mean(&self) -> bool {
+        matches!(self.name(), "sum" | "avg")
+    }
+}
+
+impl AggregateUDFImpl for Total {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
+        match arg_types {
+            // (Deviations of plain numerics have floats as arguments in the resolved plan: `numerics::settle_arguments`.)
+            [TYPE] => return Ok(arg_types.to_vec()),
+            [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
+            _ => {}
+        }
+        let fields: Vec<FieldRef> = arg_types.iter().map(|is| Arc::new(Field::new("", is.clone(), true))).collect();
+        let fields = fields_with_udf(&fields, self.inner.as_ref())?;
+        Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        if !self.is_sum_or_mean() {
+            let is_plain = arg_types == [TYPE];
+            return self.inner.return_type(if is_plain { &[DataType::Float64] } else { arg_types });
+        }
+        match (self.name(), arg_types) {
+            (_, [TYPE]) | ("avg", [DataType::Decimal128(..)]) => Ok(TYPE),
+            (_, [DataType::Interval(_)]) => Ok(INTERVAL),
+            (_, [DataType::Decimal128(precision, scale)]) => {
+                let (digits, scale) = (i16::from(*precision), i16::from(*scale));
+                match digits + SUM_DIGITS <= 38 || 38 - scale >= WHOLE_DIGITS_MIN {
+                    true => self.inner.return_type(arg_types),
+                    false => Ok(TYPE),
+                }
+            }
+            _ => self.inner.return_type(arg_types),
+        }
+    }
+
+    fn default_value(&self, data_type: &DataType) -> DfResult<datafusion_common::ScalarValue> {
+        self.inner.default_value(data_type)
+    }
+
+    fn accumulator(&self, _args: AccumulatorArgs) -> DfResult<Box<dyn Accumulator>> {
+        not_impl_err!("{} is computed by operators", self.name())
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> DfResult<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+}

@@ -1,0 +1,202 @@
+//! Whole numbers as PostgreSQL computes with them: what leaves its type is an error, and bits shift within the type of their number.
+//!
+//! - `a + b`, `a - b` and `a * b` without columns: DataFusion folds constants wrapping round, wherever they come from.
+//! - `a << b` and `a >> b` have the type of `a`; DataFusion would make both operands `bigint`, and refuse or clear what is shifted too far.
+//! - `date + days` and `date - days` within the dates that PostgreSQL has; DataFusion would wrap round.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Date32Array, PrimitiveArray};
+use arrow::compute::kernels::numeric::{add, mul, sub};
+use arrow::compute::{cast, try_binary};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64Type};
+use arrow::error::ArrowError;
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::sqlparser::ast::BinaryOperator;
+use datafusion_expr::utils::merge_schema;
+use datafusion_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+
+use crate::resolve::type_names::sql_name;
+
+/// What is done with two whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Verb {
+    Add,
+    Subtract,
+    Multiply,
+    ShiftLeft,
+    ShiftRight,
+    /// A date and a number of days.
+    DateAdd,
+    DateSubtract,
+}
+
+/// A function of two whole numbers, of the type of the first.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Whole {
+    verb: Verb,
+    signature: Signature,
+}
+
+impl Whole {
+    fn call(verb: Verb, left: Expr, right: Expr) -> Expr {
+        let signature = Signature::any(2, Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Self { verb, signature })).call(vec![left, right])
+    }
+}
+
+impl ScalarUDFImpl for Whole {
+    fn name(&self) -> &str {
+        match self.verb {
+            Verb::Add => "checked_add",
+            Verb::Subtract => "checked_subtract",
+            Verb::Multiply => "checked_multiply",
+            Verb::ShiftLeft => "shift_left",
+            Verb::ShiftRight => "shift_right",
+            Verb::DateAdd => "date_add_days",
+            Verb::DateSubtract => "date_subtract_days",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(arg_types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let (left, right) = (args.args[0].to_array(args.number_rows)?, args.args[1].to_array(args.number_rows)?);
+        let result = match self.verb {
+            Verb::Add => checked(add(&left, &right), left.data_type()),
+            Verb::Subtract => checked(sub(&left, &right), left.data_type()),
+            Verb::Multiply => checked(mul(&left, &right), left.data_type()),
+            Verb::ShiftLeft | Verb::ShiftRight => shift(self.verb, &left, &right),
+            Verb::DateAdd => move_dates(&left, &right, i64::checked_add),
+            Verb::DateSubtract => move_dates(&left, &right, i64::checked_sub),
+        };
+        result.map(ColumnarValue::Array)
+    }
+}
+
+fn checked(result: Result<ArrayRef, ArrowError>, is: &DataType) -> DfResult<ArrayRef> {
+    match result {
+        Err(ArrowError::ArithmeticOverflow(_)) => exec_err!("{} out of range", sql_name(is)),
+        result => Ok(result?),
+    }
+}
+
+/// The processor's shifts: by as many bits as remain of the count modulo those of the number, which has 32 at least.
+fn shift(verb: Verb, values: &ArrayRef, counts: &ArrayRef) -> DfResult<ArrayRef> {
+    let counts = cast(counts, &DataType::Int64)?;
+    let is_left = verb == Verb::ShiftLeft;
+    let narrow = |value: i32, count: i64| match is_left {
+        true => value.wrapping_shl(count as u32),
+        false => value.wrapping_shr(count as u32),
+    };
+    let wide = |value: i64, count: i64| match is_left {
+        true => value.wrapping_shl(count as u32),
+        false => value.wrapping_shr(count as u32),
+    };
+    match values.data_type() {
+        DataType::Int16 => shifted::<Int16Type>(values, &counts, |value, count| narrow(value.into(), count) as i16),
+        DataType::Int32 => shifted::<Int32Type>(values, &counts, narrow),
+        DataType::Int64 => shifted::<Int64Type>(values, &counts, wide),
+        other => exec_err!("values of type {} have no bits to shift", sql_name(other)),
+    }
+}
+
+fn shifted<T: ArrowPrimitiveType>(
+    values: &ArrayRef,
+    counts: &ArrayRef,
+    shift: impl Fn(T::Native, i64) -> T::Native,
+) -> DfResult<ArrayRef> {
+    let counts = counts.as_primitive::<Int64Type>();
+    let shifted: PrimitiveArray<T> = arrow::compute::binary(values.as_primitive::<T>(), counts, shift)?;
+    Ok(Arc::new(shifted))
+}
+
+/// The first date of PostgreSQL, 4714-11-24 BC, and the day after its last, 5874897-12-31, in days since 1970.
+const DATES: std::ops::Range<i64> = -2_440_588..2_145_042_906;
+
+fn move_dates(dates: &ArrayRef, days: &ArrayRef, moved: impl Fn(i64, i64) -> Option<i64>) -> DfResult<ArrayRef> {
+    let (dates, days) = (cast(dates, &DataType::Int32)?, cast(days, &DataType::Int64)?);
+    let move_one = |date: i32, days: i64| {
+        let date = moved(date.into(), days).filter(|date| DATES.contains(date));
+        let date = date.and_then(|date| i32::try_from(date).ok());
+        date.ok_or_else(|| ArrowError::ComputeError("date out of range".into()))
+    };
+    let moved: Date32Array = try_binary(dates.as_primitive::<Int32Type>(), days.as_primitive::<Int64Type>(), move_one)?;
+    Ok(Arc::new(moved))
+}
+
+/// `date + days`.
+pub(crate) fn date_plus_days(date: &Expr, days: &Expr) -> Expr {
+    Whole::call(Verb::DateAdd, date.clone(), days.clone())
+}
+
+/// `date - days`.
+pub(crate) fn date_minus_days(date: &Expr, days: &Expr) -> Expr {
+    Whole::call(Verb::DateSubtract, date.clone(), days.clone())
+}
+
+/// `a << b` and `a >> b` of whole numbers.
+pub(crate) fn shift_bits(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let verb = match op {
+        BinaryOperator::PGBitwiseShiftLeft => Verb::ShiftLeft,
+        BinaryOperator::PGBitwiseShiftRight => Verb::ShiftRight,
+        _ => return None,
+    };
+    let is_whole = |e: &Expr| e.get_type(schema).is_ok_and(|is| is.is_signed_integer());
+    (is_whole(left) && is_whole(right)).then(|| Whole::call(verb, of_literal_type(left), right.clone()))
+}
+
+/// A literal of whole numbers has PostgreSQL's type: `integer` where it fits.
+fn of_literal_type(value: &Expr) -> Expr {
+    let as_integer = |n: i64| i32::try_from(n).ok().map(|n| Expr::Literal(ScalarValue::Int32(Some(n)), None));
+    let integer = match value {
+        Expr::Literal(ScalarValue::Int64(Some(n)), _) => as_integer(*n),
+        Expr::Negative(inner) => match inner.as_ref() {
+            Expr::Literal(ScalarValue::Int64(Some(n)), _) => n.checked_neg().and_then(as_integer),
+            _ => None,
+        },
+        _ => None,
+    };
+    integer.unwrap_or_else(|| value.clone())
+}
+
+/// Sums, differences and products without columns, where they are about to be folded.
+pub(crate) fn check_folding(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let schema = match &plan {
+        LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(plan),
+        other => merge_schema(&other.inputs()),
+    };
+    let names = NamePreserver::new(&plan);
+    let checked = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        Ok(expr.transform_up(|e| Ok(checked_sum(e, &schema)))?.update_data(|e| name.restore(e)))
+    })?;
+    Ok(checked.data)
+}
+
+fn checked_sum(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else { return Transformed::no(expr) };
+    let verb = match op {
+        Operator::Plus => Verb::Add,
+        Operator::Minus => Verb::Subtract,
+        Operator::Multiply => Verb::Multiply,
+        _ => return Transformed::no(expr),
+    };
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Transformed::no(expr) };
+    if l != r || !l.is_signed_integer() || expr.any_column_refs() || expr.contains_outer() || expr.is_volatile() {
+        return Transformed::no(expr);
+    }
+    Transformed::yes(Whole::call(verb, left.as_ref().clone(), right.as_ref().clone()))
+}

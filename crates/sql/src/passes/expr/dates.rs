@@ -1,0 +1,107 @@
+//! Dates and timestamps, computed and compared as in PostgreSQL: rewritten on the resolved plan,
+//! where types decide.
+//!
+//! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
+//! - A date that is compared with a timestamp is made one of microseconds; DataFusion would make
+//!   both of nanoseconds.
+//! - A date whose parts are cut off is a timestamp of microseconds; DataFusion would take
+//!   nanoseconds, which end in 2262.
+//! - A difference of timestamps has days; DataFusion would count hours only.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
+
+use crate::functions::conversions::TimestampDifference;
+
+/// A date plus an interval is a timestamp.
+pub(crate) fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Transformed::no(expr));
+    };
+    let (left, right) = match (l, r) {
+        (DataType::Date32, DataType::Interval(_)) => (timestamp(left, None), right.as_ref().clone()),
+        (DataType::Interval(_), DataType::Date32) => (left.as_ref().clone(), timestamp(right, None)),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
+}
+
+/// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days,
+/// else in microseconds.
+pub(crate) fn compare_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    if !op.supports_propagation() {
+        return Ok(Transformed::no(expr));
+    }
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Transformed::no(expr));
+    };
+    let (left, right) = match (l, r) {
+        (DataType::Date32, DataType::Timestamp(_, zone)) => match moved_by_days(right) {
+            Some(date) => (left.as_ref().clone(), date),
+            None => (timestamp(left, zone), right.as_ref().clone()),
+        },
+        (DataType::Timestamp(_, zone), DataType::Date32) => match moved_by_days(left) {
+            Some(date) => (date, right.as_ref().clone()),
+            None => (left.as_ref().clone(), timestamp(right, zone)),
+        },
+        _ => return Ok(Transformed::no(expr)),
+    };
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
+}
+
+fn timestamp(date: &Expr, zone: Option<Arc<str>>) -> Expr {
+    cast(date.clone(), DataType::Timestamp(TimeUnit::Microsecond, zone))
+}
+
+/// `date ± interval` of what [`date_with_time`] made of it, where the interval has whole days.
+fn moved_by_days(expr: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = expr else {
+        return None;
+    };
+    let (Expr::Cast(date), Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _)) =
+        (left.as_ref(), right.as_ref())
+    else {
+        return None;
+    };
+    (interval.nanoseconds == 0).then(|| Expr::BinaryExpr(BinaryExpr::new(date.expr.clone(), *op, right.clone())))
+}
+
+/// `date_trunc(unit, date)`, and `date_bin`.
+pub(crate) fn cut_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+    if !matches!(call.func.name(), "date_trunc" | "date_bin") {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    }
+    let mut is_changed = false;
+    for arg in &mut call.args {
+        if arg.get_type(schema).is_ok_and(|is| is == DataType::Date32) {
+            *arg = timestamp(arg, None);
+            is_changed = true;
+        }
+    }
+    let call = Expr::ScalarFunction(call);
+    Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })
+}
+
+/// A difference of timestamps has days.
+pub(crate) fn timestamp_difference(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let is_timestamp = |e: &Expr| e.get_type(schema).is_ok_and(|is| matches!(is, DataType::Timestamp(_, _)));
+    if !is_timestamp(left) || !is_timestamp(right) {
+        return Ok(Transformed::no(expr));
+    }
+    let difference = TimestampDifference::udf().call(vec![left.as_ref().clone(), right.as_ref().clone()]);
+    Ok(Transformed::yes(difference))
+}

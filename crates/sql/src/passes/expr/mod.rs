@@ -1,0 +1,359 @@
+//! Rewrites of the expressions of a logical plan, where types decide: two tables, one before
+//! DataFusion coerces types and one after.
+//!
+//! All rewrites of a table are tried at each expression, inner expressions first, in the order of
+//! the table; then those of plan nodes. Columns keep their names.
+//!
+//! Law: an expression has the type and the values that PostgreSQL gives it, or planning fails.
+
+pub(crate) mod casts;
+pub(crate) mod common_type;
+pub(crate) mod dates;
+pub(crate) mod filter_arguments;
+pub(crate) mod numbers;
+pub(crate) mod quoted_literals;
+pub(crate) mod time_zones;
+
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::Expr;
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::utils::merge_schema;
+
+use crate::functions::cast_to_text::{write_arguments, write_cast};
+use crate::functions::coalesce::read_alternatives;
+use crate::functions::digits::round_float;
+use crate::functions::numeric_casts::settle_plain_cast;
+use crate::functions::numerics::{compute_plain, settle_arguments};
+use crate::functions::regex::match_operators;
+use crate::functions::texts::settle_calls;
+use crate::passes::pass::{Chosen, Described, Loss, Pass};
+use crate::passes::plan::unions::{match_branches, match_values};
+use crate::time::functions::negate_interval;
+
+/// A rewrite of expressions, or of the nodes that have them.
+#[derive(Clone, Copy)]
+pub(crate) enum Settle {
+    /// Refuses an expression over rows of this schema.
+    Check(fn(&Expr, &DFSchema) -> DfResult<()>),
+    /// Rewrites an expression over rows of this schema.
+    Expr(fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>),
+    /// Rewrites a node whose expressions are settled.
+    Node(fn(LogicalPlan) -> DfResult<Transformed<LogicalPlan>>),
+}
+
+/// Before DataFusion coerces types.
+pub(crate) const SETTLED: &[Pass<Settle>] = &[
+    Pass {
+        name: "refuse constants out of range",
+        run: Settle::Check(numbers::check_constant),
+        gives: "sums, products and quotients of constants within their type",
+        reason: "DataFusion computes constants modulo the width of their type",
+        example: "SELECT 2147483647::integer + 1::integer AS n",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "refuse comparisons of text with numbers",
+        run: Settle::Check(numbers::check_types),
+        gives: "comparisons within one kind of types, and conditions that are boolean",
+        reason: "DataFusion casts the text to a number, or the number to text",
+        example: "SELECT k FROM t WHERE s = k",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "literals without negative scale",
+        run: Settle::Expr(|expr, _| Ok(numbers::without_negative_scale(expr))),
+        gives: "1e2 as 100",
+        reason: "DataFusion gives 1e2 a scale of -2, and divides by zero when it casts the literal",
+        example: "SELECT x / 1e2 AS q FROM t",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "arithmetic of numerics without a scale",
+        run: Settle::Expr(compute_plain),
+        gives: "calls of our functions for what is computed with numerics without a scale",
+        reason: "DataFusion has no arithmetic on the type that holds them",
+        example: "SELECT CASE WHEN k > 0 THEN 2 ELSE n / 3 END * 2 AS q FROM w",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "common types",
+        run: Settle::Expr(common_type::settle_types),
+        gives: "values that are compared, computed with or chosen from in one type",
+        reason: "DataFusion rounds a literal in quotes to the other side's scale, and makes decimals of floats beside decimals",
+        example: "SELECT k FROM w WHERE n < '12.754'",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "round before a cast to integer",
+        run: Settle::Expr(numbers::round_before_integer),
+        gives: "a cast of a whole number",
+        reason: "DataFusion cuts the fraction off",
+        example: "SELECT n::integer AS i FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "functions of double precision",
+        run: Settle::Expr(numbers::widen_single),
+        gives: "arguments of double precision in place of real",
+        reason: "DataFusion computes in the width of the argument",
+        example: "SELECT sqrt(r) AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "round floats to even",
+        run: Settle::Expr(numbers::round_to_even),
+        gives: "rint in place of round, of floats",
+        reason: "DataFusion rounds halves of floats away from zero",
+        example: "SELECT round(f) AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "negation that overflows",
+        run: Settle::Expr(numbers::checked_negation),
+        gives: "0 - x in place of -x, of whole numbers",
+        reason: "DataFusion negates modulo the width of the type",
+        example: "SELECT -m AS q FROM w",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "negation of intervals",
+        run: Settle::Expr(negate_interval),
+        gives: "all parts of an interval negated, with an error beyond the type",
+        reason: "DataFusion negates modulo the width of each part",
+        example: "SELECT -make_interval(months => m) AS q FROM w",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "division by zero of floats",
+        run: Settle::Expr(numbers::checked_division),
+        gives: "a quotient that fails for a divisor of zero",
+        reason: "DataFusion answers infinity",
+        example: "SELECT 1.5::double precision / (f - f) AS q FROM w",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "dates plus intervals",
+        run: Settle::Expr(dates::date_with_time),
+        gives: "a timestamp plus an interval",
+        reason: "DataFusion keeps a date, and drops the hours",
+        example: "SELECT d + INTERVAL '36 hours' AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "dates beside timestamps",
+        run: Settle::Expr(dates::compare_dates),
+        gives: "comparisons in microseconds",
+        reason: "DataFusion compares in nanoseconds, in which there is room from 1677 to 2262 only",
+        example: "SELECT d FROM w WHERE d < ts AND DATE '0900-01-01' < ts",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "parts of dates that are cut off",
+        run: Settle::Expr(dates::cut_dates),
+        gives: "a timestamp of microseconds",
+        reason: "DataFusion takes nanoseconds, which end in 2262",
+        example: "SELECT date_trunc('day', d + 200000) AS q FROM w",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "literals in coalesce",
+        run: Settle::Expr(read_alternatives),
+        gives: "literals of the type of the other arguments",
+        reason: "DataFusion rounds the literal to the scale of the others",
+        example: "SELECT coalesce(n, '2.254') AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "arguments that are numerics without a scale",
+        run: Settle::Expr(settle_arguments),
+        gives: "arguments of the type that the function takes",
+        reason: "DataFusion has no casts of the type that holds them",
+        example: "SELECT sin(n::numeric) AS q FROM w",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "differences of timestamps",
+        run: Settle::Expr(dates::timestamp_difference),
+        gives: "an interval of days and hours",
+        reason: "DataFusion counts hours only",
+        example: "SELECT ts - TIMESTAMP '2020-01-01 00:00:00' AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "a digit for the carry",
+        run: Settle::Expr(numbers::digit_for_carry),
+        gives: "ceil, floor and round of a decimal with one more digit",
+        reason: "DataFusion keeps the precision, in which 9.9 rounds to nothing",
+        example: "SELECT ceil(9.9::numeric(2,1)) AS q",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "round to places",
+        run: Settle::Expr(numbers::settle_rounding),
+        gives: "round(x, n) of decimals with the type that it was planned with",
+        reason: "DataFusion changes the type once the places are constant",
+        example: "SELECT round(n, 1 + 0) AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "date_part with fractions",
+        run: Settle::Expr(numbers::part_with_fraction),
+        gives: "seconds with their fraction, as double precision",
+        reason: "DataFusion answers whole seconds",
+        example: "SELECT date_part('second', ts) AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "bytes read from text",
+        run: Settle::Expr(numbers::read_bytea),
+        gives: "the bytes that an escaped text stands for",
+        reason: "DataFusion takes the bytes of the text itself",
+        example: "SELECT '\\x4142'::bytea AS q",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "regular expressions",
+        run: Settle::Expr(match_operators),
+        gives: "calls of our regular expressions",
+        reason: "DataFusion reads the patterns of another dialect",
+        example: "SELECT k FROM t WHERE s ~ '\\ma'",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "calls of functions of text",
+        run: Settle::Expr(settle_calls),
+        gives: "calls whose arguments are texts, and escapes of LIKE written as backslashes",
+        reason: "DataFusion takes bytes for text",
+        example: "SELECT reverse('\\x41'::bytea) AS q",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "arguments that are shown",
+        run: Settle::Expr(write_arguments),
+        gives: "arguments of concat and its like as PostgreSQL shows them",
+        reason: "DataFusion writes true and false in full",
+        example: "SELECT concat(s, k > 1) AS q FROM t",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "AT TIME ZONE",
+        run: Settle::Expr(time_zones::at_time_zone),
+        gives: "the clock of a zone as a timestamp, and the instant of a clock as a timestamptz",
+        reason: "DataFusion keeps the instant",
+        example: "SELECT tz AT TIME ZONE 'Europe/Zurich' AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "guard arguments by FILTER",
+        run: Settle::Expr(filter_arguments::guard_arguments),
+        gives: "arguments of an aggregate computed for the rows that pass",
+        reason: "DataFusion computes the argument of every row",
+        example: "SELECT sum(10 / (x - 10)) FILTER (WHERE x <> 10) AS q FROM t",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "numbers of several types in UNION",
+        run: Settle::Node(match_branches),
+        gives: "branches of one type, floats before decimals, timestamps of microseconds before dates",
+        reason: "DataFusion makes decimals of floats beside decimals, and nanoseconds of dates beside timestamps",
+        example: "SELECT 1e-20::double precision AS q UNION ALL SELECT n FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "numbers of several types in VALUES",
+        run: Settle::Node(match_values),
+        gives: "rows of floats, if one value is a float",
+        reason: "DataFusion has cast the rows to a decimal of 15 places",
+        example: "SELECT * FROM (VALUES (1e-20::double precision), (2.5)) AS v(q)",
+        without: Loss::WrongAnswer,
+    },
+];
+
+/// After DataFusion has coerced types.
+pub(crate) const CASTS: &[Pass<Settle>] = &[
+    Pass {
+        name: "casts of text",
+        run: Settle::Expr(casts::read_cast),
+        gives: "text read as PostgreSQL reads it",
+        reason: "Arrow reads fewer spellings, and its messages name Arrow's types",
+        example: "SELECT '{1,2}'::integer[] AS q",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "casts to text",
+        run: Settle::Expr(write_cast),
+        gives: "text as PostgreSQL writes it",
+        reason: "Arrow writes 1.0 for 1, and a T within timestamps",
+        example: "SELECT ts::text AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "casts of numerics without a scale",
+        run: Settle::Expr(settle_plain_cast),
+        gives: "the digits of the number",
+        reason: "Arrow takes the type that holds them for bytes",
+        example: "SELECT n::numeric::text AS q FROM w",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "casts of floats to numeric",
+        run: Settle::Expr(round_float),
+        gives: "the digits that a float is sure of, rounded",
+        reason: "Arrow takes the binary fraction to its last bit",
+        example: "SELECT g::numeric(10,2) AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+];
+
+/// Rewrites all expressions of a plan by a table, also in subqueries, keeping column names.
+pub(crate) fn settle(plan: LogicalPlan, passes: &'static [Pass<Settle>], chosen: Chosen) -> DfResult<LogicalPlan> {
+    let runs: Vec<Settle> = passes.iter().filter(|pass| chosen.runs(pass.name)).map(|pass| pass.run).collect();
+    let settled = plan.transform_up_with_subqueries(|node| {
+        let schema = match &node {
+            LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(Transformed::no(node)),
+            other => merge_schema(&other.inputs()),
+        };
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let settled = expr.transform_up(|e| settle_one(e, &schema, &runs))?;
+            Ok(settled.update_data(|e| name.restore(e)))
+        })?;
+        let of_node = runs.iter().filter_map(|run| if let Settle::Node(run) = run { Some(run) } else { None });
+        let mut node = node;
+        let mut is_recomputed = false;
+        for run in of_node {
+            if !is_recomputed {
+                node = node.map_data(|node| node.recompute_schema())?;
+                is_recomputed = true;
+            }
+            node = node.transform_data(run)?;
+        }
+        Ok(node)
+    })?;
+    Ok(settled.data)
+}
+
+fn settle_one(expr: Expr, schema: &DFSchema, runs: &[Settle]) -> DfResult<Transformed<Expr>> {
+    let mut settled = Transformed::no(expr);
+    for run in runs {
+        match run {
+            Settle::Check(check) => check(&settled.data, schema)?,
+            Settle::Expr(run) => settled = settled.transform_data(|expr| run(expr, schema))?,
+            Settle::Node(_) => {}
+        }
+    }
+    Ok(settled)
+}
+
+/// The rewrites of a table, in the order in which they run.
+pub(crate) fn described(passes: &'static [Pass<Settle>]) -> impl Iterator<Item = Described> {
+    passes.iter().map(|pass| {
+        pass.described(match pass.run {
+            Settle::Check(_) | Settle::Expr(_) => "an expression of the plan",
+            Settle::Node(_) => "a node of the plan",
+        })
+    })
+}

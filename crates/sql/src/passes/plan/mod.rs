@@ -1,0 +1,138 @@
+//! Rewrites of DataFusion's logical plan: the steps from its first plan to its optimised one, in
+//! order.
+//!
+//! Extension nodes for what DataFusion lacks are planned while names are resolved:
+//! `set_operations`, `asof`, `recognize`.
+//!
+//! Law: the plan means what PostgreSQL says that the query means, or planning fails.
+
+pub(crate) mod asof;
+pub(crate) mod clock;
+pub(crate) mod conform;
+pub(crate) mod decorrelate;
+pub(crate) mod distinct_on;
+pub(crate) mod guarded_rules;
+pub(crate) mod options;
+pub(crate) mod outer_conditions;
+pub(crate) mod outer_joins;
+pub(crate) mod recognize;
+pub(crate) mod rules;
+pub(crate) mod set_operations;
+pub(crate) mod subqueries;
+pub(crate) mod subquery_arguments;
+pub(crate) mod unions;
+
+use std::sync::Arc;
+
+use datafusion_common::Result as DfResult;
+use datafusion_common::config::ConfigOptions;
+use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_optimizer::analyzer::Analyzer;
+
+use crate::error::Result;
+use crate::passes::expr::{self, CASTS, SETTLED, Settle};
+use crate::passes::pass::{Chosen, Described, Loss, Pass};
+use crate::passes::plan::clock::Clock;
+
+/// A step from DataFusion's first plan of a query to its optimised one.
+enum Step {
+    /// A rewrite of the whole plan.
+    Plan(Pass<fn(LogicalPlan) -> DfResult<LogicalPlan>>),
+    /// Rewrites of expressions.
+    Expressions(&'static [Pass<Settle>]),
+    /// DataFusion resolves GROUPING and coerces types.
+    Types,
+    /// Functions of the clock and of chance are refused in standing queries.
+    Clock,
+    /// DataFusion's rules, as `rules` changes their list.
+    Rules,
+}
+
+const STEPS: &[Step] = &[
+    Step::Plan(Pass {
+        name: "subqueries in aggregates",
+        run: subquery_arguments::lift,
+        gives: "columns of the rows below, in place of subqueries within aggregates and window functions",
+        reason: "DataFusion decorrelates subqueries of filters and select lists only",
+        example: "SELECT sum((SELECT max(u.x) FROM u WHERE u.k = t.k)) AS q FROM t",
+        without: Loss::Failure,
+    }),
+    Step::Plan(Pass {
+        name: "tests of subqueries",
+        run: subqueries::settle,
+        gives: "EXISTS, IN, ANY and ALL in the forms that DataFusion decorrelates rightly",
+        reason: "decorrelate_predicate_subquery drops what lies between the condition and the test",
+        example: "SELECT k FROM t WHERE EXISTS (SELECT count(*) FROM u WHERE u.k = t.k)",
+        without: Loss::WrongAnswer,
+    }),
+    Step::Plan(Pass {
+        name: "scalar subqueries by inequality",
+        run: decorrelate::replace,
+        gives: "a join with the answers for the distinct outer values",
+        reason: "scalar_subquery_to_join leaves subqueries whose outer columns are not compared by equality",
+        example: "SELECT k, (SELECT count(*) FROM u WHERE u.k < t.k) AS q FROM t",
+        without: Loss::Failure,
+    }),
+    Step::Plan(Pass {
+        name: "literals in UNION",
+        run: unions::match_unions,
+        gives: "literals in quotes of the type of the other branches",
+        reason: "DataFusion makes text of all branches",
+        example: "SELECT x FROM t UNION ALL SELECT '7'",
+        without: Loss::WrongAnswer,
+    }),
+    Step::Expressions(SETTLED),
+    Step::Types,
+    Step::Expressions(CASTS),
+    Step::Clock,
+    Step::Plan(Pass {
+        name: "DISTINCT ON as a first row",
+        run: distinct_on::replace,
+        gives: "a filter on row_number()",
+        reason: "replace_distinct_aggregate computes one first_value for each column",
+        example: "SELECT DISTINCT ON (k) k, x FROM t ORDER BY k, x",
+        without: Loss::Failure,
+    }),
+    Step::Rules,
+];
+
+/// Resolves types, decorrelates and optimises.
+///
+/// # Errors
+/// Of any step.
+pub(crate) fn optimise(
+    plan: LogicalPlan,
+    config: &Arc<ConfigOptions>,
+    clock: Clock,
+    chosen: Chosen,
+) -> Result<LogicalPlan> {
+    let mut plan = plan;
+    for step in STEPS {
+        plan = match step {
+            Step::Plan(pass) if chosen.runs(pass.name) => (pass.run)(plan)?,
+            Step::Plan(_) => plan,
+            Step::Expressions(passes) => expr::settle(plan, passes, chosen)?,
+            Step::Types => Analyzer::new().execute_and_check(plan, config, |_, _| {})?,
+            Step::Clock => {
+                clock.check(&plan)?;
+                plan
+            }
+            Step::Rules => rules::optimise(plan, config, clock, chosen)?,
+        };
+    }
+    Ok(plan)
+}
+
+/// The rewrites, in the order in which they run.
+pub(crate) fn described() -> Vec<Described> {
+    let mut described: Vec<Described> = options::described().collect();
+    for step in STEPS {
+        match step {
+            Step::Plan(pass) => described.push(pass.described("a plan")),
+            Step::Expressions(passes) => described.extend(expr::described(passes)),
+            Step::Types | Step::Clock => {}
+            Step::Rules => described.extend(rules::described()),
+        }
+    }
+    described
+}

@@ -1,0 +1,118 @@
+//! Columns of several types in `UNION` and `VALUES`.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion_common::Result as DfResult;
+use datafusion_common::tree_node::Transformed;
+use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Projection, Union};
+use datafusion_expr::{Expr, ExprSchemable, cast};
+
+use crate::error::{ErrorKind, SqlError};
+use crate::passes::plan::conform::{conform, types_of};
+use crate::resolve::common_types::{float_among, float_of_numbers, timestamp_among_dates};
+use crate::resolve::type_names::{is_number, sql_name};
+
+/// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL;
+/// DataFusion would make text of all.
+pub(crate) fn match_unions(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    Ok(plan
+        .transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Union(union) => match_union(union),
+            other => Ok(Transformed::no(other)),
+        })?
+        .data)
+}
+
+fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
+    let type_of = |input: &LogicalPlan, at: usize| input.schema().field(at).data_type().clone();
+    let mut inputs = union.inputs.clone();
+    let n = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
+    let mut changed = false;
+    for at in 0..n {
+        let Some(wanted) = inputs.iter().map(|input| type_of(input, at)).find(is_read_from_text) else { continue };
+        for input in &mut inputs {
+            let is = type_of(input, at);
+            if !is.is_string() {
+                continue;
+            }
+            let Some(read) = with_literal_read(input, at, &wanted)? else {
+                let (is, wanted) = (sql_name(&is), sql_name(&wanted));
+                let message = format!("UNION types {wanted} and {is} cannot be matched");
+                return Err(SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.").into());
+            };
+            *input = Arc::new(read);
+            changed = true;
+        }
+    }
+    if !changed {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// Exact numbers beside floats in a UNION are floats, and dates beside timestamps are timestamps,
+/// as in PostgreSQL; DataFusion would make decimals of all, or nanoseconds.
+pub(crate) fn match_branches(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Union(union) = node else { return Ok(Transformed::no(node)) };
+    let mut types: Vec<Vec<DataType>> = union.inputs.iter().map(|input| types_of(input)).collect();
+    let n = types.iter().map(Vec::len).min().unwrap_or(0);
+    for at in 0..n {
+        let column: Vec<DataType> = types.iter().map(|types| types[at].clone()).collect();
+        if let Some(common) = float_of_numbers(&column).or_else(|| timestamp_among_dates(&column)) {
+            let values = types.iter_mut().map(|types| &mut types[at]).filter(|is| !is.is_null());
+            values.for_each(|is| *is = common.clone());
+        }
+    }
+    let is_kept = |(input, types): (&Arc<LogicalPlan>, &Vec<DataType>)| types_of(input) == *types;
+    let is_stale = union.schema.fields().iter().zip(types.iter().flatten()).any(|(field, is)| field.data_type() != is);
+    if union.inputs.iter().zip(&types).all(is_kept) && !is_stale {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let conformed = union.inputs.iter().zip(&types).map(|(input, types)| {
+        let names: Vec<String> = input.schema().fields().iter().map(|field| field.name().clone()).collect();
+        conform(input.as_ref().clone(), &types_of(input), types, &names).map(Arc::new)
+    });
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(conformed.collect::<DfResult<_>>()?)?)))
+}
+
+/// The same in VALUES, whose rows have been cast to a common type already.
+pub(crate) fn match_values(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Values(values) = node else { return Ok(Transformed::no(node)) };
+    let mut rows = values.values.clone();
+    let mut is_changed = false;
+    for (at, field) in values.schema.fields().iter().enumerate().filter(|(_, field)| field.data_type().is_decimal()) {
+        let given = |value: &Expr| match value {
+            Expr::Cast(cast) if cast.field.data_type() == field.data_type() => cast.expr.as_ref().clone(),
+            other => other.clone(),
+        };
+        let is = |row: &Vec<Expr>| given(&row[at]).get_type(&values.schema);
+        let types = values.values.iter().map(is).collect::<DfResult<Vec<_>>>()?;
+        if let Some(float) = float_among(&types) {
+            rows.iter_mut().for_each(|row| row[at] = cast(given(&row[at]), float.clone()));
+            is_changed = true;
+        }
+    }
+    if !is_changed {
+        return Ok(Transformed::no(LogicalPlan::Values(values)));
+    }
+    Ok(Transformed::yes(LogicalPlanBuilder::values(rows)?.build()?))
+}
+
+fn is_read_from_text(data_type: &DataType) -> bool {
+    is_number(data_type) || data_type.is_temporal() || *data_type == DataType::Boolean
+}
+
+/// The plan with the literal that is this column read as another type; `None` if the column is no
+/// literal.
+fn with_literal_read(plan: &LogicalPlan, at: usize, wanted: &DataType) -> DfResult<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = plan else { return Ok(None) };
+    let mut exprs = projection.expr.clone();
+    let name = exprs[at].schema_name().to_string();
+    let literal = exprs[at].clone().unalias();
+    if !matches!(literal, Expr::Literal(..)) {
+        return Ok(None);
+    }
+    exprs[at] = cast(literal, wanted.clone()).alias(name);
+    Ok(Some(LogicalPlan::Projection(Projection::try_new(exprs, projection.input.clone())?)))
+}

@@ -1,0 +1,133 @@
+//! Operators and calls of PostgreSQL that are others in terms of what DataFusion has.
+
+use datafusion_expr::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
+};
+
+use crate::error::{Result, SqlError};
+use crate::syntax::parse::{fold, parse_expr};
+
+/// Rewrites one expression whose parts are done; `None` leaves it as it is.
+///
+/// # Errors
+/// `Unsupported` for collations.
+pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
+    let text = match expr {
+        Expr::UnaryOp { op, expr } => match op {
+            UnaryOperator::BitwiseNot => Some(format!("(-1 - ({expr}))")),
+            UnaryOperator::PGSquareRoot => Some(format!("sqrt({expr})")),
+            UnaryOperator::PGCubeRoot => Some(format!("cbrt({expr})")),
+            UnaryOperator::PGAbs => Some(format!("abs({expr})")),
+            _ => None,
+        },
+        Expr::Identifier(ident) if ident.quote_style.is_none() => constant(&fold(ident)).map(str::to_string),
+        Expr::Function(function) => call(function),
+        Expr::Collate { expr, collation } => match collation.to_string().trim_matches('"') {
+            "C" | "POSIX" | "ucs_basic" | "default" => Some(format!("({expr})")),
+            other => {
+                let hint = "Texts compare by their bytes: write COLLATE \"C\", or lower() to ignore case.";
+                return Err(SqlError::unsupported(format!("collation \"{other}\""), hint));
+            }
+        },
+        _ => None,
+    };
+    text.map(|text| parse_expr(&text)).transpose()
+}
+
+/// What a reserved word stands for.
+fn constant(word: &str) -> Option<&'static str> {
+    match word {
+        "localtimestamp" => Some("CAST(now() AS timestamp)"),
+        "current_schema" => Some("'public'"),
+        "current_user" | "session_user" | "current_role" | "current_catalog" => Some("'anabranch'"),
+        _ => None,
+    }
+}
+
+fn call(function: &Function) -> Option<String> {
+    let name = function.name.to_string().to_lowercase();
+    if function.over.is_some() {
+        return None;
+    }
+    let list = match &function.args {
+        FunctionArguments::List(list) => list.args.as_slice(),
+        FunctionArguments::None => &[],
+        FunctionArguments::Subquery(_) => return None,
+    };
+    if name == "make_interval" {
+        return make_interval(list);
+    }
+    let args: Vec<&Expr> = list
+        .iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect::<Option<_>>()?;
+    match (name.as_str(), args.as_slice()) {
+        (word, []) if constant(word).is_some() => constant(word).map(str::to_string),
+        ("current_database", []) => Some("'anabranch'".into()),
+        ("version", []) => Some(format!("'Anabranch {}'", env!("CARGO_PKG_VERSION"))),
+        ("clock_timestamp" | "statement_timestamp" | "transaction_timestamp", []) => Some("now()".into()),
+        ("regexp_split_to_table", args) if args.len() >= 2 => {
+            let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();
+            Some(format!("unnest(regexp_split_to_array({}))", args.join(", ")))
+        }
+        ("gen_random_uuid", []) => Some("uuid()".into()),
+        ("div", [a, b]) => Some(format!("((({a}) - ({a}) % ({b})) / ({b}))")),
+        ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),
+        ("nullif", [x, y]) if is_text(y) => Some(format!("(CASE WHEN ({x}) = {y} THEN NULL ELSE ({x}) END)")),
+        ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
+        ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
+        ("make_timestamp", [year, month, day, hour, minute, second]) => Some(format!(
+            "(make_date({year}, {month}, {day}) + INTERVAL '1 hour' * ({hour}) + INTERVAL '1 minute' * ({minute}) \
+             + INTERVAL '1 second' * ({second}))"
+        )),
+        ("percentile_cont" | "percentile_disc", [fraction]) => match function.within_group.as_slice() {
+            [key] if name == "percentile_cont" && is_half(fraction) => {
+                let filter = function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})"));
+                Some(format!("median(CAST({} AS double precision)){}", key.expr, filter.unwrap_or_default()))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_half(fraction: &Expr) -> bool {
+    matches!(fraction, Expr::Value(value) if matches!(&value.value, Value::Number(digits, _) if digits == "0.5" || digits == ".5"))
+}
+
+fn is_text(literal: &Expr) -> bool {
+    matches!(literal, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(_)))
+}
+
+fn count(args: &[&Expr], test: &str) -> String {
+    let ones: Vec<String> = args.iter().map(|arg| format!("CASE WHEN ({arg}) {test} THEN 1 ELSE 0 END")).collect();
+    format!("({})", ones.join(" + "))
+}
+
+/// `make_interval(days => 3, hours => 2)`, or by position.
+fn make_interval(args: &[FunctionArg]) -> Option<String> {
+    const UNITS: [(&str, &str); 7] = [
+        ("years", "1 year"),
+        ("months", "1 month"),
+        ("weeks", "7 days"),
+        ("days", "1 day"),
+        ("hours", "1 hour"),
+        ("mins", "1 minute"),
+        ("secs", "1 second"),
+    ];
+    let mut parts = Vec::new();
+    for (at, arg) in args.iter().enumerate() {
+        let (unit, value) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (UNITS.get(at)?.1, value),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (UNITS.iter().find(|(unit, _)| *unit == fold(name))?.1, value)
+            }
+            _ => return None,
+        };
+        parts.push(format!("INTERVAL '{unit}' * ({value})"));
+    }
+    (!parts.is_empty()).then(|| format!("({})", parts.join(" + ")))
+}

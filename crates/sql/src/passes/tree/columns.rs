@@ -1,0 +1,145 @@
+//! Which columns a table or a query in the text has, where that can be told before planning.
+
+use datafusion_expr::sqlparser::ast::{
+    self, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
+};
+
+use super::merged::{Listing, each_by_name};
+use super::{names, series};
+use crate::resolve::catalog::Catalog;
+use crate::syntax::parse::{fold, object_name};
+
+/// The queries named by WITH that are in reach, innermost last, with their columns where these are known.
+pub(super) type Known = Vec<(String, Option<Vec<String>>)>;
+
+/// Adds the queries of a WITH clause.
+pub(super) fn add_with(query: &Query, known: &mut Known, catalog: &dyn Catalog) {
+    for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+        let columns = query_columns(&cte.query, known, catalog);
+        known.push((fold(&cte.alias.name), renamed(columns, Some(&cte.alias))));
+    }
+}
+
+/// The columns under the names that an alias gives to the first of them.
+fn renamed(columns: Option<Vec<String>>, alias: Option<&ast::TableAlias>) -> Option<Vec<String>> {
+    let given = alias.iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name));
+    let mut names: Vec<String> = given.collect();
+    match columns {
+        Some(columns) => {
+            names.extend(columns.into_iter().skip(names.len()));
+            Some(names)
+        }
+        // An alias that lists columns lists all of them, as far as can be told.
+        None => (!names.is_empty()).then_some(names),
+    }
+}
+
+/// Names of the columns of a table or subquery, if they can be told.
+pub(super) fn factor_columns(factor: &TableFactor, known: &Known, catalog: &dyn Catalog) -> Option<Vec<String>> {
+    match factor {
+        TableFactor::Table { name, alias, args: None, .. } => {
+            let name = object_name(name).ok()?;
+            let columns = match known.iter().rev().find(|(with, _)| *with == name) {
+                Some((_, columns)) => columns.clone(),
+                None => {
+                    let relation = catalog.relation(&name)?;
+                    Some(relation.schema.fields().iter().map(|field| field.name().clone()).collect())
+                }
+            };
+            renamed(columns, alias.as_ref())
+        }
+        TableFactor::Derived { subquery, alias, .. } => {
+            renamed(query_columns(subquery, known, catalog), alias.as_ref())
+        }
+        TableFactor::NestedJoin { table_with_joins, alias } => {
+            let mut from = [table_with_joins.as_ref().clone()];
+            let listing = Listing::of_from(&mut from, known, catalog).ok()?;
+            renamed(listing.names(), alias.as_ref())
+        }
+        other => series::of(other).ok()?.map(|series| series.columns),
+    }
+}
+
+/// Names of the columns of a query, if they can be told.
+pub(super) fn query_columns(query: &Query, known: &Known, catalog: &dyn Catalog) -> Option<Vec<String>> {
+    let mut known = known.clone();
+    add_with(query, &mut known, catalog);
+    let mut body = query.body.as_ref();
+    while let SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    match body {
+        SetExpr::Query(query) => query_columns(query, &known, catalog),
+        SetExpr::Select(select) => select_columns(select, &known, catalog),
+        SetExpr::Values(values) => {
+            let width = values.rows.first()?.content.len();
+            Some((1..=width).map(|n| format!("column{n}")).collect())
+        }
+        _ => None,
+    }
+}
+
+fn select_columns(select: &Select, known: &Known, catalog: &dyn Catalog) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    for item in &select.projection {
+        match item {
+            SelectItem::Wildcard(options) => {
+                let listed = options.opt_except.is_none() && options.opt_exclude.is_none();
+                let listing = Listing::of_from(&mut select.from.clone(), known, catalog).ok()?;
+                names.extend(if listed { listing.names()? } else { return None });
+            }
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
+                let listed = options.opt_except.is_none() && options.opt_exclude.is_none();
+                let listing = Listing::of_from(&mut select.from.clone(), known, catalog).ok()?;
+                let columns = listing.columns_of(&object_name(table).ok()?)?;
+                names.extend(if listed { columns } else { return None });
+            }
+            SelectItem::QualifiedWildcard(..) => return None,
+            SelectItem::UnnamedExpr(ast::Expr::CompoundFieldAccess { .. }) => return None,
+            named => names.push(names::item_name(named)?),
+        }
+    }
+    Some(names)
+}
+
+/// Completes an alias that names only the first columns of its table with the names of the others.
+pub(super) fn complete_alias(factor: &mut TableFactor, known: &Known, catalog: &dyn Catalog) {
+    let n_given = match alias_of(factor) {
+        Some(alias) if !alias.columns.is_empty() => alias.columns.len(),
+        _ => return,
+    };
+    let Some(columns) = factor_columns(factor, known, catalog) else { return };
+    let others: Vec<String> = each_by_name(&columns).skip(n_given).map(|(_, own)| own).collect();
+    if let Some(alias) = alias_of(factor) {
+        alias.columns.extend(others.iter().map(|name| column_def(name)));
+    }
+}
+
+fn column_def(name: &str) -> ast::TableAliasColumnDef {
+    ast::TableAliasColumnDef { name: ast::Ident::with_quote('"', name), data_type: None }
+}
+
+fn alias_of(factor: &mut TableFactor) -> Option<&mut ast::TableAlias> {
+    match factor {
+        TableFactor::Table { alias, args: None, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::NestedJoin { alias, .. } => alias.as_mut(),
+        _ => None,
+    }
+}
+
+/// Completes the lists of columns of the queries of a WITH clause.
+pub(super) fn complete_with(query: &mut Query, known: &Known, catalog: &dyn Catalog) {
+    let mut known = known.clone();
+    for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+        let columns = renamed(query_columns(&cte.query, &known, catalog), Some(&cte.alias));
+        if let Some(columns) = &columns
+            && !cte.alias.columns.is_empty()
+        {
+            let n_given = cte.alias.columns.len();
+            let others = each_by_name(columns).skip(n_given).map(|(_, own)| column_def(&own));
+            cte.alias.columns.extend(others.collect::<Vec<_>>());
+        }
+        known.push((fold(&cte.alias.name), columns));
+    }
+}

@@ -1,0 +1,183 @@
+//! Literals and calls that DataFusion reads otherwise than PostgreSQL.
+
+use anabranch_batch::TextLimit;
+use datafusion_expr::sqlparser::ast::{
+    self, AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Subscript, UnaryOperator,
+};
+
+use crate::error::Result;
+use crate::functions::numerics::NEGATIVE;
+use crate::resolve::types::text_limit;
+
+/// Digits of a literal, and powers of ten, beyond which it is no decimal of a type with a scale.
+const DIGITS_MAX: usize = 30;
+
+/// Rewrites one expression whose parts are done.
+///
+/// # Errors
+/// A text that is no interval.
+pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
+    if let Some(replacement) = mod_to_operator(expr).or_else(|| cut_to_length(expr)) {
+        *expr = replacement;
+    }
+    if let Some(replacement) = crate::time::literal::rewrite(expr)? {
+        *expr = replacement;
+    }
+    match expr {
+        Expr::TypedString(typed) if is_form(&typed.data_type) => {
+            let form = typed.data_type.to_string().to_lowercase();
+            if let Ok(read) = crate::syntax::parse::parse_expr(&format!("{form}_in({})", typed.value)) {
+                *expr = read;
+            }
+        }
+        Expr::Cast { expr: inner, data_type, .. } => {
+            if let Expr::Value(value) = inner.as_mut() {
+                add_dimensions(&value.value, data_type);
+            }
+        }
+        Expr::Value(value) => {
+            if let ast::Value::Number(digits, _) = &value.value
+                && is_huge(digits)
+            {
+                *expr = numeric(digits.clone());
+            }
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if !is_literal(inner) => {
+            let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
+            *expr = negated(inner);
+        }
+        Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(close_slice),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) | Expr::Interval(_) => true,
+        Expr::Nested(inner) => is_literal(inner),
+        _ => false,
+    }
+}
+
+/// `-x` as a function, which takes plain numerics too.
+fn negated(value: Expr) -> Expr {
+    Expr::Function(ast::Function {
+        name: ast::ObjectName::from(vec![ast::Ident::new(NEGATIVE)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}
+
+/// `a[2:]` goes to the end, where DataFusion would take -1 for it, and `a[:2]` begins at 1.
+fn close_slice(access: &mut AccessExpr) {
+    if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) = access {
+        let number = |n: i32| Expr::value(ast::Value::Number(n.to_string(), false));
+        lower_bound.get_or_insert_with(|| number(1));
+        upper_bound.get_or_insert_with(|| number(i32::MAX));
+    }
+}
+
+fn is_form(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB)
+}
+
+/// `'{{1,2},{3,4}}'::int[]` is an `int[][]`: in PostgreSQL the value says how many dimensions there are, here the type does.
+fn add_dimensions(value: &ast::Value, data_type: &mut DataType) {
+    let ast::Value::SingleQuotedString(text) = value else { return };
+    let n_braces = text.chars().filter(|c| !c.is_whitespace()).take_while(|c| *c == '{').count();
+    let mut levels = 0;
+    let mut inner = &*data_type;
+    while let DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) = inner {
+        (inner, levels) = (element, levels + 1);
+    }
+    if levels == 0 || text.contains("{}") {
+        return;
+    }
+    for _ in levels..n_braces {
+        *data_type = DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(data_type.clone()), None));
+    }
+}
+
+fn is_huge(digits: &str) -> bool {
+    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let is_far = exponent.parse::<i64>().map_or(true, |exponent| exponent.unsigned_abs() > DIGITS_MAX as u64);
+    is_far || mantissa.len() > DIGITS_MAX
+}
+
+fn numeric(digits: String) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(ast::Value::SingleQuotedString(digits))),
+        data_type: DataType::Numeric(ast::ExactNumberInfo::None),
+        array: false,
+        format: None,
+    }
+}
+
+fn mod_to_operator(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    if !function.name.to_string().eq_ignore_ascii_case("mod") {
+        return None;
+    }
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] => {
+            Some(Expr::Nested(Box::new(Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(left.clone()))),
+                op: BinaryOperator::Modulo,
+                right: Box::new(Expr::Nested(Box::new(right.clone()))),
+            })))
+        }
+        _ => None,
+    }
+}
+
+/// `x::varchar(3)` is the first three characters of the text; `x::char(3)` without spaces at its end.
+fn cut_to_length(expr: &Expr) -> Option<Expr> {
+    let Expr::Cast { kind, expr: inner, data_type, array: false, format } = expr else {
+        return None;
+    };
+    let limit = text_limit(data_type).ok()??;
+    let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit else {
+        return crate::syntax::parse::parse_expr(&format!("{limit}_in(CAST({inner} AS text))")).ok();
+    };
+    let text = Expr::Cast {
+        kind: kind.clone(),
+        expr: inner.clone(),
+        data_type: DataType::Text,
+        array: false,
+        format: format.clone(),
+    };
+    let number = |n: u64| Some(Box::new(Expr::value(ast::Value::Number(n.to_string(), false))));
+    let cut = Expr::Substring {
+        expr: Box::new(text),
+        substring_from: number(1),
+        substring_for: number(n),
+        special: false,
+        shorthand: false,
+    };
+    Some(match limit {
+        TextLimit::Char(_) => Expr::Trim {
+            expr: Box::new(cut),
+            trim_where: Some(ast::TrimWhereField::Trailing),
+            trim_what: None,
+            trim_characters: None,
+        },
+        _ => cut,
+    })
+}

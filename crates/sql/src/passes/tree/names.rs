@@ -1,0 +1,269 @@
+//! Names: of columns as PostgreSQL gives them, and of tables that a column's name would hide.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
+
+use super::columns::{Known, query_columns};
+use crate::resolve::catalog::Catalog;
+use crate::syntax::parse::{fold, object_name};
+use crate::syntax::walk::{Look, Looking, look};
+
+/// Gives the columns of a query, named by the planner, the names that PostgreSQL gives them.
+pub(crate) fn set_output_names(names: &mut [String], query: &Query, catalog: &dyn Catalog) {
+    if let Some(known) = query_columns(query, &Known::new(), catalog)
+        && known.len() == names.len()
+    {
+        names.clone_from_slice(&known);
+        return;
+    }
+    let n = names.len();
+    let (front, back) = names_around_wildcards(query);
+    for (i, name) in front.into_iter().enumerate().take(n) {
+        names[i] = name.unwrap_or_else(|| names[i].clone());
+    }
+    for (i, name) in back.into_iter().enumerate().take(n) {
+        names[n - 1 - i] = name.unwrap_or_else(|| names[n - 1 - i].clone());
+    }
+}
+
+/// The names of a query's columns as PostgreSQL gives them, where the text decides: `None` for items whose names (or
+/// number) come from relations. The second list counts from the end, for items after a wildcard.
+fn names_around_wildcards(query: &Query) -> (Vec<Option<String>>, Vec<Option<String>>) {
+    let Some(items) = select_items(&query.body) else {
+        return (vec![], vec![]);
+    };
+    let is_wildcard = |item: &&SelectItem| {
+        matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+            || matches!(item, SelectItem::UnnamedExpr(Expr::CompoundFieldAccess { .. }))
+    };
+    let front = items.iter().take_while(|i| !is_wildcard(i)).map(item_name).collect();
+    let back = items.iter().rev().take_while(|i| !is_wildcard(i)).map(item_name).collect();
+    (front, back)
+}
+
+fn select_items(body: &SetExpr) -> Option<&Vec<SelectItem>> {
+    match body {
+        SetExpr::Select(select) => Some(&select.projection),
+        SetExpr::Query(query) => select_items(&query.body),
+        SetExpr::SetOperation { left, .. } => select_items(left),
+        _ => None,
+    }
+}
+
+pub(super) fn item_name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
+        SelectItem::UnnamedExpr(expr) => Some(expr_name(expr).unwrap_or_else(|| "?column?".into())),
+        _ => None,
+    }
+}
+
+fn expr_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(fold(ident)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(fold),
+        Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()).map(fold),
+        Expr::Nested(inner) => expr_name(inner),
+        Expr::Cast { expr, data_type, .. } => {
+            expr_name(expr).or_else(|| Some(data_type.to_string().split(['(', ' ']).next()?.to_lowercase()))
+        }
+        Expr::Case { else_result, .. } => {
+            else_result.as_ref().and_then(|e| column_name(e)).or_else(|| Some("case".into()))
+        }
+        Expr::Extract { .. } => Some("extract".into()),
+        Expr::Substring { .. } => Some("substring".into()),
+        Expr::Position { .. } => Some("position".into()),
+        Expr::Trim { .. } => Some("btrim".into()),
+        Expr::Ceil { .. } => Some("ceil".into()),
+        Expr::Floor { .. } => Some("floor".into()),
+        Expr::Overlay { .. } => Some("overlay".into()),
+        Expr::Exists { .. } => Some("exists".into()),
+        Expr::Array(_) => Some("array".into()),
+        Expr::TypedString(typed) => Some(typed.data_type.to_string().to_lowercase()),
+        Expr::Interval(_) => Some("interval".into()),
+        Expr::Value(value) => matches!(value.value, ast::Value::Boolean(_)).then(|| "bool".into()),
+        Expr::Subquery(query) => names_around_wildcards(query).0.into_iter().next().flatten(),
+        _ => None,
+    }
+}
+
+fn column_name(expr: &Expr) -> Option<String> {
+    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)).then(|| expr_name(expr))?
+}
+
+/// Gives repeated items of the top select list names of their own: DataFusion wants them distinct. With `all`, every
+/// unnamed computation gets one.
+pub(super) fn name_repeated(query: &mut Query, all: bool) {
+    name_repeated_in(&mut query.body, all);
+}
+
+fn name_repeated_in(body: &mut SetExpr, all: bool) {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, right, .. } => {
+            name_repeated_in(left, all);
+            return name_repeated_in(right, all);
+        }
+        _ => return,
+    };
+    let mut seen: Vec<String> = Vec::new();
+    for (n, item) in select.projection.iter_mut().enumerate() {
+        let shown = match item {
+            SelectItem::UnnamedExpr(expr) => expr.to_string(),
+            SelectItem::ExprWithAlias { alias, .. } => alias.to_string(),
+            _ => continue,
+        };
+        let computed = !matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
+        let named = matches!(item, SelectItem::ExprWithAlias { .. });
+        let repeated = seen.contains(&shown) || (all && computed && !named);
+        if !repeated {
+            seen.push(shown);
+            continue;
+        }
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+            continue;
+        };
+        *item =
+            SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', format!("__repeated_{n}")) };
+    }
+}
+
+/// Names the items of a derived table that DataFusion would not tell apart, or not name as PostgreSQL does.
+pub(super) fn name_derived(query: &mut Query, alias: Option<&ast::TableAlias>) {
+    match alias.map_or(0, |alias| alias.columns.len()) {
+        0 => name_calls(query),
+        n_names => name_items(query, n_names),
+    }
+}
+
+/// Names the unnamed calls in a select list after their functions, unless an `ORDER BY` might refer to them.
+fn name_calls(query: &mut Query) {
+    if query.order_by.is_some() {
+        return;
+    }
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return;
+    };
+    let names: Vec<Option<String>> = select.projection.iter().map(item_name).collect();
+    for n in 0..names.len() {
+        let SelectItem::UnnamedExpr(expr @ Expr::Function(_)) = &select.projection[n] else {
+            continue;
+        };
+        let unique = names.iter().filter(|name| **name == names[n]).count() == 1;
+        if let (Some(name), true) = (&names[n], unique) {
+            select.projection[n] =
+                SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+        }
+    }
+}
+
+/// Gives the items of a select list names of their own, where they are as many: those of a list of columns, `s(a, b)`, that take
+/// their place.
+pub(super) fn name_items(query: &mut Query, n_names: usize) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let is_value = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    if select.projection.len() != n_names || !select.projection.iter().all(is_value) || query.order_by.is_some() {
+        return;
+    }
+    for (n, item) in select.projection.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::new(format!("__item_{n}")) };
+        }
+    }
+}
+
+/// Names of tables in the query that are also names of columns in it. DataFusion reads `dept.id` as a part of the
+/// column `dept` where there is one, PostgreSQL as the column `id` of the table `dept`: these tables get other names.
+pub(super) fn hidden_tables(query: &Query, catalog: &dyn Catalog) -> BTreeSet<String> {
+    let mut seen = Seen { catalog, tables: BTreeSet::new(), columns: BTreeSet::new() };
+    look(query, &mut seen);
+    seen.tables.intersection(&seen.columns).cloned().collect()
+}
+
+struct Seen<'a> {
+    catalog: &'a dyn Catalog,
+    tables: BTreeSet<String>,
+    columns: BTreeSet<String>,
+}
+
+impl Looking for Seen<'_> {
+    fn table_factor(&mut self, factor: &TableFactor) -> Look {
+        if let TableFactor::Table { name, alias, .. } = factor
+            && let Ok(name) = object_name(name)
+        {
+            if let Some(relation) = self.catalog.relation(&name) {
+                self.columns.extend(relation.schema.fields().iter().map(|field| field.name().clone()));
+            }
+            self.tables.insert(alias.as_ref().map_or(name, |alias| fold(&alias.name)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn select(&mut self, select: &ast::Select) -> Look {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.columns.insert(fold(alias));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The other name of a hidden table.
+fn other_name(name: &str) -> Ident {
+    Ident::with_quote('"', format!("__table_{name}"))
+}
+
+/// Gives a table its other name.
+pub(super) fn rename_table(factor: &mut TableFactor, hidden: &BTreeSet<String>) {
+    let (name, alias) = match factor {
+        TableFactor::Table { name, alias, .. } => (name, alias),
+        TableFactor::Derived { alias: Some(alias), .. } => {
+            let shown = fold(&alias.name);
+            if hidden.contains(&shown) {
+                alias.name = other_name(&shown);
+            }
+            return;
+        }
+        _ => return,
+    };
+    let shown = match alias {
+        Some(alias) => fold(&alias.name),
+        None => object_name(name).unwrap_or_default(),
+    };
+    if !hidden.contains(&shown) {
+        return;
+    }
+    match alias {
+        Some(alias) => alias.name = other_name(&shown),
+        None => {
+            *alias = Some(ast::TableAlias { explicit: true, name: other_name(&shown), columns: vec![], at: None });
+        }
+    }
+}
+
+/// Follows a renamed table in `table.column`.
+pub(super) fn rename_reference(expr: &mut Expr, hidden: &BTreeSet<String>) {
+    if let Expr::CompoundIdentifier(parts) = expr
+        && let [table, _] = parts.as_mut_slice()
+        && hidden.contains(&fold(table))
+    {
+        table.value = other_name(&fold(table)).value;
+        table.quote_style = Some('"');
+    }
+}
+
+/// Follows a renamed table in `table.*`.
+pub(super) fn rename_wildcards(select: &mut ast::Select, hidden: &BTreeSet<String>) {
+    for item in &mut select.projection {
+        if let SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+            && let [part] = name.0.as_mut_slice()
+            && let Some(table) = part.as_ident().map(fold)
+            && hidden.contains(&table)
+        {
+            *part = ast::ObjectNamePart::Identifier(other_name(&table));
+        }
+    }
+}

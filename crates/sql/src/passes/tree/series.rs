@@ -1,0 +1,137 @@
+//! Functions that yield several rows: `generate_series`, `unnest` and `string_to_table`, in FROM and in the select list.
+//!
+//! ```text
+//! FROM generate_series(1, 3) AS g(n)         FROM (SELECT unnest(generate_series(1, 3)) AS n) AS g
+//! FROM unnest(a, b) AS t(x, y)               FROM (SELECT unnest(a) AS x, unnest(b) AS y) AS t
+//! FROM unnest(a) WITH ORDINALITY AS t(x, i)  FROM (SELECT unnest(a) AS x, unnest(generate_series(1, cardinality(a))) AS i) AS t
+//! SELECT generate_series(1, 3)               SELECT unnest(generate_series(1, 3))
+//! ```
+
+use datafusion_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, SetExpr, TableFactor,
+};
+
+use crate::error::{Result, SqlError};
+use crate::functions::all_elements::ALL_ELEMENTS;
+use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::template::template;
+
+/// A call in FROM, taken apart.
+pub(super) struct Series {
+    /// The name it goes by.
+    pub(super) table: Ident,
+    /// The names of its columns.
+    pub(super) columns: Vec<String>,
+    /// The items of a select list that yields its rows.
+    pub(super) items: String,
+}
+
+/// Rewrites a call in FROM.
+///
+/// # Errors
+/// `Unsupported` for WITH ORDINALITY over several lists.
+pub(super) fn in_from(factor: &mut TableFactor) -> Result<()> {
+    let Some(series) = of(factor)? else { return Ok(()) };
+    let query = template(&format!("SELECT 1 FROM (SELECT {}) AS {}", series.items, series.table))?;
+    if let SetExpr::Select(select) = *query.body
+        && let Some(from) = select.from.into_iter().next()
+    {
+        *factor = from.relation;
+    }
+    Ok(())
+}
+
+/// The call that stands here, if one does.
+///
+/// # Errors
+/// As for [`in_from`].
+pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
+    let (name, lists, alias, ordinality) = match factor {
+        TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+            let name = name.to_string().to_lowercase();
+            let Some(lists) = lists(&name, &args.args) else { return Ok(None) };
+            (name, lists, alias, *with_ordinality)
+        }
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            let name = name.to_string().to_lowercase();
+            let Some(lists) = lists(&name, args) else { return Ok(None) };
+            (name, lists, alias, *with_ordinality)
+        }
+        TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+            let lists = array_exprs.iter().map(ToString::to_string).collect();
+            ("unnest".to_string(), lists, alias, *with_ordinality)
+        }
+        _ => return Ok(None),
+    };
+    let table = alias.as_ref().map_or_else(|| Ident::with_quote('"', &name), |alias| alias.name.clone());
+    let given: Vec<String> = alias.iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect();
+    let single = alias.is_some() && lists.len() == 1;
+    let column = |at: usize| match given.get(at) {
+        Some(name) => name.clone(),
+        None if single && at == 0 => fold(&table),
+        None if at == lists.len() => "ordinality".to_string(),
+        None => name.clone(),
+    };
+    let mut columns: Vec<String> = (0..lists.len()).map(column).collect();
+    let mut lists = lists.clone();
+    if ordinality {
+        let [list] = lists.as_slice() else {
+            let hint = "Number the rows of one list, or zip it with generate_series(1, n).";
+            return Err(SqlError::unsupported("WITH ORDINALITY over several lists", hint));
+        };
+        columns.push(column(1));
+        lists.push(format!("generate_series(1::bigint, cardinality({list})::bigint)"));
+    }
+    let item = |(list, name): (&String, &String)| format!("unnest({list}) AS {}", Ident::with_quote('"', name));
+    let items: Vec<String> = lists.iter().zip(&columns).map(item).collect();
+    Ok(Some(Series { table, columns, items: items.join(", ") }))
+}
+
+/// `unnest` yields the elements of all dimensions: `unnest(list)` is `unnest(__all_elements(list))`.
+pub(super) fn all_dimensions(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expr else { return Ok(()) };
+    let FunctionArguments::List(arguments) = &mut function.args else { return Ok(()) };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(list))] = arguments.args.as_mut_slice() else { return Ok(()) };
+    let is_done = matches!(list, Expr::Function(call) if call.name.to_string() == ALL_ELEMENTS || call.name.to_string() == "generate_series");
+    if function.name.to_string().eq_ignore_ascii_case("unnest") && !is_done {
+        *list = parse_expr(&format!("{ALL_ELEMENTS}({list})"))?;
+    }
+    Ok(())
+}
+
+/// The lists whose elements the call yields, as text.
+fn lists(name: &str, args: &[FunctionArg]) -> Option<Vec<String>> {
+    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+    match name {
+        "generate_series" => Some(vec![format!("generate_series({})", args.join(", "))]),
+        "string_to_table" => Some(vec![format!("string_to_array({})", args.join(", "))]),
+        "unnest" => Some(args),
+        _ => None,
+    }
+}
+
+/// Rewrites the items of a select list that are such calls.
+///
+/// # Errors
+/// None that a user can cause.
+pub(super) fn in_select(select: &mut Select) -> Result<()> {
+    for item in &mut select.projection {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+        let Expr::Function(function) = expr else { continue };
+        let name = function.name.to_string().to_lowercase();
+        let FunctionArguments::List(list) = &function.args else { continue };
+        let is_plain = list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_))));
+        if !is_plain || name == "unnest" {
+            continue;
+        }
+        let Some(lists) = lists(&name, &list.args) else { continue };
+        let unnested = parse_expr(&format!("unnest({})", lists[0]))?;
+        *item = match item {
+            SelectItem::ExprWithAlias { alias, .. } => {
+                SelectItem::ExprWithAlias { expr: unnested, alias: alias.clone() }
+            }
+            _ => SelectItem::ExprWithAlias { expr: unnested, alias: Ident::with_quote('"', name) },
+        };
+    }
+    Ok(())
+}

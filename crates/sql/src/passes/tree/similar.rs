@@ -1,0 +1,17 @@
+//! `SIMILAR TO`: a test of a regular expression, which a function makes of the SQL pattern.
+
+use datafusion_expr::sqlparser::ast::Expr;
+
+use crate::error::Result;
+use crate::syntax::parse::parse_expr;
+
+/// Rewrites `x SIMILAR TO pattern ESCAPE '#'` to `x ~ similar_to_escape(pattern, '#')`.
+pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
+    let Expr::SimilarTo { negated, expr: text, pattern, escape_char } = expr else {
+        return Ok(());
+    };
+    let op = if *negated { "!~" } else { "~" };
+    let escape = escape_char.as_ref().map(|escape| format!(", {escape}")).unwrap_or_default();
+    *expr = parse_expr(&format!("(({text}) {op} similar_to_escape({pattern}{escape}))"))?;
+    Ok(())
+}

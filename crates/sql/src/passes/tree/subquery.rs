@@ -1,0 +1,467 @@
+//! Subqueries that DataFusion plans only in other words.
+//!
+//! - A scalar subquery is made to yield one row, or an error at run time: `(SELECT x FROM t WHERE
+//!   ..)` becomes `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*) FROM
+//!   t HAVING c)` a `CASE` of the condition.
+//! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
+//! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts.
+//! - `= ANY` and `<> ALL` become `IN` and `NOT IN`.
+//! - `IN`, `ANY` and `ALL` of an aggregate without groups, which is one row, become comparisons
+//!   with it.
+//! - `EXISTS (.. OFFSET n)` counts to more than *n*.
+
+use std::ops::ControlFlow;
+
+use datafusion_expr::sqlparser::ast::{
+    self, BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
+    UnaryOperator,
+};
+use datafusion_expr::sqlparser::parser::Parser;
+
+use crate::error::{Result, SqlError};
+use crate::functions::FUNCTIONS;
+use crate::syntax::dialect::Postgres;
+use crate::syntax::template::template;
+use crate::syntax::walk::{Changing, Look, Looking, change, change_outside_queries, look};
+
+/// `x op ANY (query)` is `x op (query)` where the query is an aggregate without groups.
+///
+/// # Errors
+/// None.
+pub(super) fn compare_with_one_row(expr: &mut Expr) -> Result<()> {
+    let (left, op, query) = match expr {
+        Expr::InSubquery { expr, subquery, negated: false } => (expr, BinaryOperator::Eq, subquery),
+        Expr::InSubquery { expr, subquery, negated: true } => (expr, BinaryOperator::NotEq, subquery),
+        Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right } => match right.as_mut() {
+            Expr::Subquery(query) => (left, compare_op.clone(), query),
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    let one_row = match query.body.as_ref() {
+        SetExpr::Select(select) => select.projection.len() == 1 && select.having.is_none() && is_total(query),
+        _ => false,
+    };
+    if one_row && !matches!(left.as_ref(), Expr::Tuple(_)) {
+        let left = Box::new(Expr::Nested(left.clone()));
+        let comparison = Expr::BinaryOp { left, op, right: Box::new(Expr::Subquery(query.clone())) };
+        *expr = Expr::Nested(Box::new(comparison));
+    }
+    Ok(())
+}
+
+/// Whether a query is an aggregate without groups: one row, unless HAVING removes it.
+fn is_total(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let shape = Shape::of(select);
+    shape.aggregates && !shape.groups && !shape.lists && query.limit_clause.is_none() && query.fetch.is_none()
+}
+
+/// `x IN (VALUES ..)` is `x IN (SELECT c FROM (VALUES ..) AS v(c))`.
+///
+/// # Errors
+/// None that a user can cause.
+pub(super) fn select_values(expr: &mut Expr) -> Result<()> {
+    if let Expr::InSubquery { subquery, .. } = expr
+        && matches!(subquery.body.as_ref(), SetExpr::Values(_))
+    {
+        *subquery = around("SELECT __c FROM (SELECT 1) AS __values(__c)", subquery.as_ref().clone())?;
+    }
+    Ok(())
+}
+
+/// `EXISTS (.. OFFSET n)` asks for more than n rows.
+///
+/// # Errors
+/// `Unsupported` for an offset that is an expression.
+pub(super) fn count_beyond_offset(expr: &mut Expr) -> Result<()> {
+    let Expr::Exists { subquery, negated } = expr else { return Ok(()) };
+    let Some(LimitClause::LimitOffset { limit, offset: Some(offset), .. }) = &subquery.limit_clause else {
+        return Ok(());
+    };
+    let whole = |e: &Expr| match e {
+        Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => digits.parse::<u64>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(offset) = whole(&offset.value) else {
+        return Err(SqlError::unsupported("OFFSET of an expression in EXISTS", "Write a whole number."));
+    };
+    let nothing = limit.as_ref().and_then(whole) == Some(0);
+    if offset > 0 && !nothing {
+        let mut query = subquery.as_ref().clone();
+        query.limit_clause = None;
+        query.order_by = None;
+        *expr = more_than(offset, query, *negated)?;
+    }
+    Ok(())
+}
+
+/// `x = ANY (query)` is `x IN (query)`, and `x <> ALL (query)` is `x NOT IN (query)`. Other
+/// comparisons keep their form, but the column of the query gets a name of its own: DataFusion
+/// would take an outer column of the same name for it.
+///
+/// # Errors
+/// None that a user can cause.
+pub(super) fn any_to_in(expr: &mut Expr) -> Result<()> {
+    let (left, right, negated) = match expr {
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => return name_compared(right),
+        _ => return Ok(()),
+    };
+    if let Expr::Subquery(subquery) = right.as_ref() {
+        *expr = Expr::InSubquery { expr: left.clone(), subquery: subquery.clone(), negated };
+    }
+    Ok(())
+}
+
+fn name_compared(right: &mut Expr) -> Result<()> {
+    const NAMED: &str = "SELECT __compared FROM (SELECT 1) AS __subquery(__compared)";
+    let Expr::Subquery(query) = right else { return Ok(()) };
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let [item] = select.projection.as_mut_slice()
+        && let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } = item
+    {
+        *item = SelectItem::ExprWithAlias { expr: value.clone(), alias: ast::Ident::new("__compared") };
+        return Ok(());
+    }
+    *query = around(NAMED, query.as_ref().clone())?;
+    Ok(())
+}
+
+/// Rewrites a scalar subquery so that it yields one row: its value, NULL if there is none, an error
+/// if there are several.
+///
+/// One row, not at most one: DataFusion takes the value of a query that is never NULL for never
+/// NULL, also where there is no row. A query without tables is its value.
+pub(super) fn exactly_one_row(expr: &mut Expr) -> Result<()> {
+    let Expr::Subquery(query) = expr else { return Ok(()) };
+    one_row_of(query)?;
+    if let Some(value) = value_without_tables(query) {
+        *expr = Expr::Nested(Box::new(value));
+    }
+    Ok(())
+}
+
+fn value_without_tables(query: &Query) -> Option<Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] = select.projection.as_slice()
+    else {
+        return None;
+    };
+    let shape = Shape::of(select);
+    let computed = shape.aggregates || shape.groups || shape.windows || shape.lists;
+    let is_value =
+        select.from.is_empty() && select.selection.is_none() && query.with.is_none() && query.limit_clause.is_none();
+    (is_value && !computed).then(|| value.clone())
+}
+
+fn one_row_of(query: &mut Query) -> Result<()> {
+    let first_only = limits_to_one(query);
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return if first_only { value_of(query) } else { wrap(query) };
+    };
+    if select.projection.len() != 1 {
+        return Ok(());
+    }
+    let shape = Shape::of(select);
+    if !shape.groups && !shape.lists && (shape.aggregates || select.from.is_empty()) {
+        return one_row_or_none(query);
+    }
+    let (SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }) = &select.projection[0] else {
+        return wrap(query);
+    };
+    let value = value.clone();
+    if shape.groups || shape.windows || shape.lists {
+        return if first_only { value_of(query) } else { wrap(query) };
+    }
+    let is_distinct = select.distinct.is_some();
+    order_by_value(query, &value);
+    let text = match (&query.order_by, first_only, is_distinct) {
+        (Some(order), true, false) if orders_by_columns(order) => {
+            format!("first_value({value} {order})")
+        }
+        (_, true, _) => return if query.order_by.is_some() { value_of(query) } else { first_of(query, &value) },
+        (_, false, true) => format!("one_row(min({value}), count(DISTINCT {value}))"),
+        (_, false, false) if query.limit_clause.is_none() => format!("one_row(min({value}), count(*))"),
+        _ => return wrap(query),
+    };
+    set_projection(query, expr(&text)?);
+    Ok(())
+}
+
+/// A query of one row that conditions and limits may remove: the value where they leave it.
+///
+/// `(SELECT count(*) FROM t HAVING c)` becomes `(SELECT CASE WHEN c THEN count(*) END FROM t)`, and
+/// `(SELECT x WHERE c)` likewise.
+fn one_row_or_none(query: &mut Query) -> Result<()> {
+    if query.limit_clause.is_some() || query.fetch.is_some() {
+        if !limits_to_one(query) {
+            return value_of(query);
+        }
+        query.limit_clause = None;
+    }
+    query.order_by = None;
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    let kept_if = match select.having.take() {
+        None if select.from.is_empty() => select.selection.take(),
+        having => having,
+    };
+    if let Some(condition) = kept_if
+        && let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } =
+            &mut select.projection[0]
+    {
+        *value = expr(&format!("CASE WHEN {condition} THEN {value} END"))?;
+    }
+    Ok(())
+}
+
+/// `ORDER BY 1` is an order by the one value there is; none, if that is the same for all rows.
+fn order_by_value(query: &mut Query, value: &Expr) {
+    if let Some(ast::OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by {
+        let is_first =
+            |expr: &Expr| matches!(expr, Expr::Value(v) if matches!(&v.value, ast::Value::Number(n, _) if n == "1"));
+        if matches!(value, Expr::Value(_)) && keys.iter().all(|key| is_first(&key.expr)) {
+            query.order_by = None;
+            return;
+        }
+        keys.iter_mut().filter(|key| is_first(&key.expr)).for_each(|key| key.expr = value.clone());
+    }
+}
+
+/// `LIMIT 1` without an order: any row will do.
+fn first_of(query: &mut Query, value: &Expr) -> Result<()> {
+    set_projection(query, expr(&format!("min({value})"))?);
+    Ok(())
+}
+
+fn set_projection(query: &mut Query, value: Expr) {
+    query.order_by = None;
+    query.limit_clause = None;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.distinct = None;
+        select.projection = vec![SelectItem::UnnamedExpr(value)];
+    }
+}
+
+/// The value of a query of at most one row; NULL for none.
+fn value_of(query: &mut Query) -> Result<()> {
+    let inner = query.clone();
+    *query = *around("SELECT min(__c) FROM (SELECT 1) AS __one(__c)", inner)?;
+    Ok(())
+}
+
+/// The value of a query that is to have one row, checked when it runs.
+fn wrap(query: &mut Query) -> Result<()> {
+    let inner = query.clone();
+    *query = *around("SELECT one_row(min(__c), count(*)) FROM (SELECT 1) AS __one(__c)", inner)?;
+    Ok(())
+}
+
+/// The template with its derived table replaced.
+pub(super) fn around(text: &str, inner: Query) -> Result<Box<Query>> {
+    let mut query = template(text)?;
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let Some(ast::TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
+    {
+        **subquery = inner;
+    }
+    Ok(query)
+}
+
+fn limits_to_one(query: &Query) -> bool {
+    let one = |e: &Expr| matches!(e, Expr::Value(v) if matches!(&v.value, ast::Value::Number(n, _) if n == "1"));
+    matches!(&query.limit_clause, Some(LimitClause::LimitOffset { limit: Some(limit), offset: None, .. }) if one(limit))
+}
+
+/// Whether each sort key is an expression, not a position in the select list.
+fn orders_by_columns(order: &ast::OrderBy) -> bool {
+    match &order.kind {
+        OrderByKind::Expressions(keys) => !keys.iter().any(|key| matches!(key.expr, Expr::Value(_))),
+        OrderByKind::All(_) => false,
+    }
+}
+
+fn expr(text: &str) -> Result<Expr> {
+    Ok(Parser::new(&Postgres).try_with_sql(text)?.parse_expr()?)
+}
+
+/// What a select does to the rows of its tables.
+#[derive(Default)]
+struct Shape {
+    aggregates: bool,
+    groups: bool,
+    windows: bool,
+    /// Lists become rows.
+    lists: bool,
+    /// Queries deep, while looking.
+    depth: usize,
+}
+
+impl Shape {
+    fn of(select: &Select) -> Self {
+        let mut shape = Shape {
+            groups: !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty()),
+            ..Shape::default()
+        };
+        for item in &select.projection {
+            look(item, &mut shape);
+        }
+        if let Some(having) = &select.having {
+            look(having, &mut shape);
+            shape.aggregates = true;
+        }
+        shape
+    }
+}
+
+/// Whether a query only filters the rows of its tables and selects from each.
+pub(super) fn is_plain(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let Shape { aggregates, groups, windows, lists, .. } = Shape::of(select);
+    let is_whole = query.limit_clause.is_none() && query.fetch.is_none() && query.with.is_none();
+    is_whole && select.distinct.is_none() && !(aggregates || groups || windows || lists)
+}
+
+/// Whether an expression is computed of a group or a window of rows.
+pub(super) fn is_aggregate(expr: &Expr) -> bool {
+    let mut shape = Shape::default();
+    look(expr, &mut shape);
+    shape.aggregates || shape.windows
+}
+
+impl Looking for Shape {
+    fn query(&mut self, _query: &Query) -> Look {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn after_query(&mut self, _query: &Query) -> Look {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Look {
+        if let Expr::Function(function) = expr
+            && self.depth == 0
+        {
+            let name = function.name.to_string().to_lowercase();
+            if function.over.is_some() {
+                self.windows = true;
+            } else if matches!(name.as_str(), "unnest" | "generate_series") {
+                self.lists = true;
+            } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" {
+                self.aggregates = true;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Rewrites `EXISTS` and `IN` in a select list.
+pub(super) fn count_in_projection(select: &mut Select) -> Result<()> {
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            change_outside_queries(expr, &mut count)?;
+        }
+    }
+    Ok(())
+}
+
+fn count(expr: &mut Expr) -> Result<()> {
+    *expr = match expr {
+        // One row or none: the plan says which.
+        Expr::Exists { subquery, .. } if is_total(subquery) => return Ok(()),
+        Expr::Exists { subquery, negated } => more_than(0, (**subquery).clone(), *negated)?,
+        Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
+        Expr::AnyOp { left, compare_op, right, .. } => match right.as_ref() {
+            Expr::Subquery(query) => any_as_count(left, compare_op, query)?,
+            _ => return Ok(()),
+        },
+        Expr::AllOp { left, compare_op, right } => match (right.as_ref(), opposite(compare_op)) {
+            (Expr::Subquery(query), Some(op)) => not(any_as_count(left, &op, query)?),
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    Ok(())
+}
+
+/// The comparison that is true where the other is false.
+fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    match op {
+        Eq => Some(NotEq),
+        NotEq => Some(Eq),
+        Lt => Some(GtEq),
+        LtEq => Some(Gt),
+        Gt => Some(LtEq),
+        GtEq => Some(Lt),
+        _ => None,
+    }
+}
+
+fn not(expr: Expr) -> Expr {
+    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
+}
+
+/// Whether a query has more than `n` rows.
+fn more_than(n: u64, mut query: Query, negated: bool) -> Result<Expr> {
+    let test = if negated { format!("count(*) <= {n}") } else { format!("count(*) > {n}") };
+    let plain = match query.body.as_ref() {
+        SetExpr::Select(select) => {
+            let shape = Shape::of(select);
+            let distinct = n > 0 && select.distinct.is_some();
+            let repeats = shape.aggregates || shape.groups || shape.lists || distinct;
+            !repeats && query.limit_clause.is_none() && !select.from.is_empty()
+        }
+        _ => false,
+    };
+    if plain {
+        set_projection(&mut query, expr(&test)?);
+        return Ok(Expr::Subquery(Box::new(query)));
+    }
+    Ok(Expr::Subquery(around(&format!("SELECT {test} FROM (SELECT 1) AS __any(__c)"), query)?))
+}
+
+/// `x IN (query)` in three values.
+pub(super) fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
+    let answer = any_as_count(value, &BinaryOperator::Eq, query)?;
+    Ok(if negated { not(answer) } else { answer })
+}
+
+/// `x op ANY (query)` in three values: true for a match, null for want of knowledge, else false.
+fn any_as_count(value: &Expr, op: &BinaryOperator, query: &Query) -> Result<Expr> {
+    let counting = |condition: &str| -> Result<Expr> {
+        let text = format!("SELECT count(*) > 0 FROM (SELECT 1) AS __in(__c) {condition}");
+        Ok(Expr::Subquery(around(&text, query.clone())?))
+    };
+    let matches = counting(&format!("WHERE ({value}) {op} __in.__c"))?;
+    let any = counting("")?;
+    let any_null = counting("WHERE __in.__c IS NULL")?;
+    // Numbers, not truth values: DataFusion would spell a truth-valued CASE out, and repeat the
+    // subqueries.
+    let mut answer = expr(&format!(
+        "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN ({value}) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1"
+    ))?;
+    change(&mut answer, &mut FillIn([Some(matches), Some(any), Some(any_null)]))?;
+    Ok(answer)
+}
+
+/// Puts conditions in the places of `(SELECT 1)`, `(SELECT 2)`, `(SELECT 3)`.
+struct FillIn([Option<Expr>; 3]);
+
+impl Changing for FillIn {
+    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
+        if let Expr::Subquery(query) = expr
+            && let Some(n) = ["SELECT 1", "SELECT 2", "SELECT 3"].iter().position(|text| query.to_string() == *text)
+            && let Some(condition) = self.0[n].take()
+        {
+            *expr = condition;
+        }
+        Ok(())
+    }
+}

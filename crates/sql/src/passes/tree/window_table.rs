@@ -1,0 +1,260 @@
+//! Window table functions: `TUMBLE`, `HOP` and `CUMULATE`, as the queries they stand for.
+//!
+//! A window is two more columns, `window_start` and `window_end`, left-closed and right-open; a row
+//! that lies in several windows comes several times, and a row without a time in none. Two
+//! spellings are read, told apart by `DESCRIPTOR`:
+//!
+//! ```text
+//!     TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTES [, offset])        Flink: also a column window_time
+//!     TUMBLE(t, ts, INTERVAL '10 minutes' [, offset])                          RisingWave
+//!     HOP(.., slide, size [, offset])       CUMULATE(.., step, size [, offset])
+//! ```
+//!
+//! Sizes are intervals without months, or whole numbers if the column is one. Windows are aligned
+//! to the epoch (or 0) plus the offset. Flink's arguments may be named: `DATA`, `TIMECOL`, `SIZE`,
+//! `SLIDE`, `STEP`, `OFFSET`.
+//!
+//! Cost: one expression a row, and a row out for every window; no state.
+
+use datafusion_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, TableFactor,
+};
+
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::parse::object_name;
+use crate::syntax::span::Span;
+use crate::syntax::template::template;
+
+/// Most windows that a row may lie in.
+const WINDOWS_MAX: i64 = 10_000;
+
+/// The functions, by what their sizes are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Tumble,
+    Hop,
+    Cumulate,
+}
+
+/// A call, understood.
+struct Call {
+    kind: Kind,
+    /// What stands after FROM.
+    data: String,
+    /// The time column.
+    time: String,
+    /// From one window to the next, or from one end to the next.
+    step: Span,
+    size: Span,
+    offset: Option<Span>,
+    /// Whether it is spelt as in Flink.
+    has_window_time: bool,
+}
+
+/// Replaces a call by its query.
+pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
+    let TableFactor::Table { name, alias, args: Some(args), .. } = factor else { return Ok(()) };
+    let kind = match object_name(name)?.as_str() {
+        "tumble" => Kind::Tumble,
+        "hop" => Kind::Hop,
+        "cumulate" => Kind::Cumulate,
+        _ => return Ok(()),
+    };
+    let call = Call::read(kind, &args.args)?;
+    let subquery = template(&call.query()?)?;
+    *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
+    Ok(())
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Tumble => "TUMBLE",
+            Kind::Hop => "HOP",
+            Kind::Cumulate => "CUMULATE",
+        }
+    }
+
+    /// The arguments, in order; the last may be left out.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Kind::Tumble => &["data", "timecol", "size", "offset"],
+            Kind::Hop => &["data", "timecol", "slide", "size", "offset"],
+            Kind::Cumulate => &["data", "timecol", "step", "size", "offset"],
+        }
+    }
+
+    fn usage(self) -> String {
+        let sizes = match self {
+            Kind::Tumble => "size",
+            Kind::Hop => "slide, size",
+            Kind::Cumulate => "step, size",
+        };
+        format!("Write {}(table, time column, {sizes} [, offset]).", self.name())
+    }
+}
+
+impl Call {
+    fn read(kind: Kind, args: &[FunctionArg]) -> Result<Call> {
+        let mut given = in_order(kind, args)?.into_iter();
+        let mut next = || given.next().flatten();
+        let wrong =
+            || SqlError::new(ErrorKind::Invalid, format!("{} lacks an argument", kind.name())).with_hint(kind.usage());
+        let data = next().ok_or_else(wrong)?;
+        let (time, has_window_time) = time_column(kind.name(), &kind.usage(), next().ok_or_else(wrong)?)?;
+        let step = span(kind.name(), next().ok_or_else(wrong)?)?;
+        let size = match kind {
+            Kind::Tumble => step.clone(),
+            Kind::Hop | Kind::Cumulate => span(kind.name(), next().ok_or_else(wrong)?)?,
+        };
+        let offset = next().map(|offset| span(kind.name(), offset)).transpose()?;
+        let data = table(kind.name(), &data)?;
+        let call = Call { kind, data, time, step, size, offset, has_window_time };
+        call.check()?;
+        Ok(call)
+    }
+
+    fn check(&self) -> Result<()> {
+        let invalid = |message: String| Err(SqlError::new(ErrorKind::Invalid, message).with_hint(self.kind.usage()));
+        let (step, size) = (self.step.amount(), self.size.amount());
+        if step <= 0 || size <= 0 {
+            return invalid(format!("the windows of {} have a positive size", self.kind.name()));
+        }
+        let is_fine = |span: &Span| matches!(span, Span::Interval(nanos) if nanos % 1000 != 0);
+        if is_fine(&self.step) || is_fine(&self.size) {
+            return invalid(format!("the sizes of {} are whole microseconds", self.kind.name()));
+        }
+        let same = |other: &Span| matches!(other, Span::Ticks(_)) == matches!(self.size, Span::Ticks(_));
+        if !same(&self.step) || !self.offset.iter().all(same) {
+            return invalid(format!("the sizes of {} are all intervals, or all numbers", self.kind.name()));
+        }
+        if self.kind == Kind::Cumulate && size % step != 0 {
+            return invalid("the size of CUMULATE is a multiple of its step".to_owned());
+        }
+        if self.n_windows() > WINDOWS_MAX {
+            return invalid(format!("a row would lie in {} windows of {}", self.n_windows(), self.kind.name()));
+        }
+        Ok(())
+    }
+
+    /// Windows that a row lies in, at most.
+    fn n_windows(&self) -> i64 {
+        let (step, size) = (self.step.amount(), self.size.amount());
+        size / step + i64::from(size % step != 0)
+    }
+
+    fn query(&self) -> Result<String> {
+        let Call { data, time, step, size, .. } = self;
+        let inner = |columns: String| format!("SELECT *, {columns} FROM {data} WHERE ({time}) IS NOT NULL");
+        let end = if self.has_window_time { self.window_time() } else { String::new() };
+        Ok(match self.kind {
+            Kind::Tumble => {
+                let windowed = inner(format!("{} AS window_start", self.floor(size)));
+                format!("SELECT *, window_start + {size} AS window_end{end} FROM ({windowed}) AS __windowed")
+            }
+            Kind::Hop => {
+                let last = self.floor(step);
+                let starts: Vec<String> =
+                    (0..self.n_windows()).map(|n| format!("({last}) - {}", step.times(n))).collect();
+                let windowed = inner(format!("unnest(make_array({})) AS window_start", starts.join(", ")));
+                let windowed =
+                    format!("SELECT *, window_start + {size} AS window_end{end} FROM ({windowed}) AS __windowed");
+                if size.amount() % step.amount() == 0 {
+                    return Ok(windowed);
+                }
+                format!("SELECT * FROM ({windowed}) AS __hopping WHERE window_end > ({time})")
+            }
+            Kind::Cumulate => {
+                let start = self.floor(size);
+                let ends: Vec<String> =
+                    (1..=self.n_windows()).map(|n| format!("({start}) + {}", step.times(n))).collect();
+                let windowed =
+                    inner(format!("{start} AS window_start, unnest(make_array({})) AS window_end", ends.join(", ")));
+                format!("SELECT *{end} FROM ({windowed}) AS __windowed WHERE window_end > ({time})")
+            }
+        })
+    }
+
+    /// The last boundary at or before the time.
+    fn floor(&self, span: &Span) -> String {
+        let time = &self.time;
+        match (span, &self.offset) {
+            (Span::Interval(..), None) => format!("window_floor({span}, {time})"),
+            (Span::Interval(..), Some(offset)) => format!("window_floor({span}, ({time}) - {offset}) + {offset}"),
+            (Span::Ticks(n), offset) => {
+                let offset = offset.as_ref().map_or(0, Span::amount);
+                format!("({time}) - ((({time}) - ({offset})) % {n} + {n}) % {n}")
+            }
+        }
+    }
+
+    /// Flink's column of the last instant of a window.
+    fn window_time(&self) -> String {
+        let end = match self.kind {
+            Kind::Cumulate => "window_end".to_owned(),
+            Kind::Tumble | Kind::Hop => format!("window_start + {}", self.size),
+        };
+        let grain = if matches!(self.size, Span::Ticks(_)) { "1" } else { "INTERVAL '1 millisecond'" };
+        format!(", {end} - {grain} AS window_time")
+    }
+}
+
+/// The arguments in their order, those left out as `None`.
+fn in_order(kind: Kind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
+    let names = kind.arguments();
+    let place_of = |name: &str| names.iter().position(|known| name.eq_ignore_ascii_case(known));
+    let mut given = vec![None; names.len()];
+    for (at, arg) in args.iter().enumerate() {
+        let (at, arg) = match arg {
+            FunctionArg::Unnamed(arg) => (Some(at), arg),
+            FunctionArg::Named { name, arg, operator: FunctionArgOperator::RightArrow } => (place_of(&name.value), arg),
+            FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } => (None, arg),
+        };
+        match (at.and_then(|at| given.get_mut(at)), arg) {
+            (Some(place @ None), FunctionArgExpr::Expr(expr)) => *place = Some(expr.clone()),
+            _ => {
+                let message = format!("{} has no such argument: {arg}", kind.name());
+                return Err(SqlError::new(ErrorKind::Invalid, message).with_hint(kind.usage()));
+            }
+        }
+    }
+    Ok(given)
+}
+
+/// What stands after FROM for the rows that are read.
+pub(super) fn table(name: &str, data: &Expr) -> Result<String> {
+    match data {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Ok(data.to_string()),
+        Expr::Subquery(query) => Ok(format!("({query}) AS __windowed")),
+        other => Err(SqlError::new(ErrorKind::Invalid, format!("{name} cannot read {other}"))
+            .with_hint("Name a table, a source or a view.")),
+    }
+}
+
+/// The time column, and whether it is given as `DESCRIPTOR(column)`.
+pub(super) fn time_column(name: &str, usage: &str, expr: Expr) -> Result<(String, bool)> {
+    let wrong = |expr: &Expr| {
+        SqlError::new(ErrorKind::Invalid, format!("{name} wants a column of times, not {expr}")).with_hint(usage)
+    };
+    let (column, is_descriptor) = match &expr {
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("descriptor") => {
+            let FunctionArguments::List(list) = &function.args else { return Err(wrong(&expr)) };
+            match list.args.as_slice() {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(column))] => (column.clone(), true),
+                _ => return Err(wrong(&expr)),
+            }
+        }
+        _ => (expr.clone(), false),
+    };
+    match column {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Ok((column.to_string(), is_descriptor)),
+        _ => Err(wrong(&expr)),
+    }
+}
+
+pub(super) fn span(name: &str, expr: Expr) -> Result<Span> {
+    Span::read(&expr).ok_or_else(|| {
+        SqlError::new(ErrorKind::Invalid, format!("{name} wants constant sizes, not {expr}"))
+            .with_hint("Write an interval of weeks, days, hours, minutes or seconds: months are not all of one length.")
+    })
+}

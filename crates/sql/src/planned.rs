@@ -1,0 +1,36 @@
+//! A query, planned: the plan, and what is left to do with its answer.
+
+use std::sync::Arc;
+
+use anabranch_plan::{Plan, SortKey};
+
+/// A query, planned.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The rows asked for. Its first `visible` columns are the query's, under the names its user
+    /// wrote (names that repeat are told apart by a qualifier); further ones only serve
+    /// `finish.order`.
+    pub plan: Arc<Plan>,
+    /// What is left to do with a finished answer.
+    pub finish: Finish,
+    /// Number of columns to show.
+    pub visible: usize,
+}
+
+/// The top `ORDER BY`, `OFFSET` and `LIMIT` of a query, to be applied to its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finish {
+    /// Order of the answer, by columns of the plan; empty leaves it open.
+    pub order: Vec<SortKey>,
+    /// Rows left out at the front.
+    pub offset: usize,
+    /// Rows kept after these; `None` keeps all.
+    pub limit: Option<usize>,
+}
+
+impl Finish {
+    /// Whether there is nothing to do.
+    pub fn is_trivial(&self) -> bool {
+        self.order.is_empty() && self.offset == 0 && self.limit.is_none()
+    }
+}

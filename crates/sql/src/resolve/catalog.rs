@@ -1,0 +1,43 @@
+//! What planning asks of a catalog.
+
+use arrow::datatypes::SchemaRef;
+use datafusion_expr::sqlparser::ast;
+
+use crate::syntax::statement::{ObjectKind, Watermark};
+
+/// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless
+/// quoted.
+pub trait Catalog: Sync {
+    /// The relation of that name.
+    fn relation(&self, name: &str) -> Option<Relation>;
+
+    /// All names, for "did you mean" hints.
+    fn names(&self) -> Vec<String>;
+
+    /// `DEFAULT` of each column of a table, as in
+    /// [`CreateTable`](crate::syntax::statement::CreateTable). May be shorter than the columns;
+    /// what is missing is NULL.
+    fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
+        let _ = table;
+        vec![]
+    }
+}
+
+/// A relation as planning sees it.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// Its catalog name.
+    pub name: String,
+    /// Table, Source, View or MaterializedView.
+    pub kind: ObjectKind,
+    /// Columns, with the types that batches carry.
+    pub schema: SchemaRef,
+    /// Positions of the primary key's columns; empty without one.
+    pub primary_key: Vec<usize>,
+    /// When the time of its rows is known to have passed, if that was said.
+    pub watermark: Option<Watermark>,
+    /// The relation that holds the watermark, one row of one column `watermark`, if it has one.
+    pub watermark_relation: Option<String>,
+    /// For a plain view: the query to plan in its place, and the names of its columns.
+    pub view_query: Option<String>,
+}

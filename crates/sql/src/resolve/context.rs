@@ -1,0 +1,291 @@
+//! What DataFusion's planner may ask of us: relations, functions, types, options.
+//!
+//! Plain views are planned in place from their text; a view that reaches itself is refused.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{Column, Constraint, Constraints, Result as DfResult, TableReference};
+use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
+use datafusion_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
+use datafusion_expr::sqlparser::ast;
+use datafusion_expr::{AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
+
+use crate::error::{ErrorKind, SqlError};
+use crate::functions::{FUNCTIONS, expr_planners};
+use crate::passes::pass::Chosen;
+use crate::passes::plan::asof::AsofPlanner;
+use crate::passes::plan::options::options;
+use crate::passes::plan::recognize::RecognizePlanner;
+use crate::passes::plan::set_operations::SetOperationPlanner;
+use crate::passes::tree::rewrite;
+use crate::resolve::catalog::{Catalog, Relation};
+use crate::resolve::suggest::nearest;
+use crate::resolve::types::Types;
+use crate::stack::{DEPTH_MAX, VIEW_LEVELS, too_deep};
+use crate::syntax::parse::{self, parse_query};
+use crate::syntax::statement::ObjectKind;
+
+/// One planning run.
+pub(crate) struct Context<'a> {
+    catalog: &'a dyn Catalog,
+    chosen: Chosen,
+    options: Arc<ConfigOptions>,
+    expr_planners: Vec<Arc<dyn ExprPlanner>>,
+    relation_planners: Vec<Arc<dyn RelationPlanner>>,
+    types: Arc<dyn TypePlanner>,
+    /// Views being planned, outermost first.
+    views: RefCell<Vec<String>>,
+    /// Depth of these views, and how deep they may be where this runs.
+    depth: Cell<usize>,
+    depth_max: usize,
+    wants_deep_stack: Cell<bool>,
+}
+
+impl<'a> Context<'a> {
+    /// A run that follows views down to a depth of `depth_max`.
+    pub(crate) fn new(catalog: &'a dyn Catalog, chosen: Chosen, depth_max: usize) -> Self {
+        Self {
+            catalog,
+            chosen,
+            options: Arc::new(options(chosen)),
+            expr_planners: expr_planners(),
+            relation_planners: vec![
+                Arc::new(SetOperationPlanner { chosen }),
+                Arc::new(AsofPlanner),
+                Arc::new(RecognizePlanner),
+            ],
+            types: Arc::new(Types),
+            views: RefCell::new(vec![]),
+            depth: Cell::new(0),
+            depth_max,
+            wants_deep_stack: Cell::new(false),
+        }
+    }
+
+    /// Whether the run failed for want of depth, and would not on a deep stack.
+    pub(crate) fn wants_deep_stack(&self) -> bool {
+        self.wants_deep_stack.get()
+    }
+
+    pub(crate) fn catalog(&self) -> &'a dyn Catalog {
+        self.catalog
+    }
+
+    /// The rewrites that the run makes.
+    pub(crate) fn chosen(&self) -> Chosen {
+        self.chosen
+    }
+
+    pub(crate) fn config(&self) -> Arc<ConfigOptions> {
+        self.options.clone()
+    }
+
+    /// DataFusion's planner over this context.
+    pub(crate) fn planner(&self) -> SqlToRel<'_, Context<'a>> {
+        let options = ParserOptions {
+            parse_float_as_decimal: true,
+            enable_ident_normalization: true,
+            support_varchar_with_length: true,
+            enable_options_value_normalization: false,
+            collect_spans: true,
+            map_string_types_to_utf8view: true,
+            default_null_ordering: NullOrdering::NullsMax,
+        };
+        SqlToRel::new_with_options(self, options)
+    }
+
+    /// DataFusion's first plan of a query.
+    pub(crate) fn logical(&self, query: &ast::Query) -> DfResult<LogicalPlan> {
+        let plan = |query: ast::Query| self.planner().sql_statement_to_plan(ast::Statement::Query(Box::new(query)));
+        match plan(rewrite(query, self.catalog, false, self.chosen)?) {
+            // Two computed columns are spelt alike by DataFusion: it is asked again with names for all.
+            Err(error) if error.to_string().contains("unique expression names") => {
+                plan(rewrite(query, self.catalog, true, self.chosen)?)
+            }
+            planned => planned,
+        }
+    }
+
+    /// The relation of that name.
+    pub(crate) fn relation(&self, name: &str) -> Result<Relation, SqlError> {
+        self.catalog.relation(name).ok_or_else(|| {
+            if name.starts_with("pg_") {
+                return catalog_table(name);
+            }
+            let names = self.catalog.names();
+            let hint = nearest(name, names.iter().map(String::as_str))
+                .map(|name| format!("Perhaps you meant \"{name}\"."))
+                .unwrap_or_default();
+            SqlError::new(ErrorKind::UnknownName, format!("relation \"{name}\" does not exist")).with_hint(hint)
+        })
+    }
+
+    fn view_plan(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
+        let mut views = self.views.borrow_mut();
+        if views.contains(&relation.name) {
+            return Err(SqlError::new(ErrorKind::Invalid, format!("view \"{}\" refers to itself", relation.name))
+                .with_detail(format!("It is reached through {}.", views.join(", then ")))
+                .into());
+        }
+        let outer = self.depth.get();
+        let depth = outer + VIEW_LEVELS + parse::depth(text)?;
+        if depth > self.depth_max {
+            self.wants_deep_stack.set(self.depth_max < DEPTH_MAX);
+            return Err(too_deep(format!("{} views stand on each other in it.", views.len())).into());
+        }
+        views.push(relation.name.clone());
+        drop(views);
+        self.depth.set(depth);
+        let plan = self.view_body(relation, text);
+        self.depth.set(outer);
+        self.views.borrow_mut().pop();
+        plan.map_err(|error| {
+            let mut error = SqlError::from(error);
+            error.line_column = None;
+            error.position = None;
+            error.detail.get_or_insert(format!("This is in the view \"{}\".", relation.name));
+            error.into()
+        })
+    }
+
+    fn view_body(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
+        let plan = self.logical(&*parse_query(text)?)?;
+        let names = relation.schema.fields();
+        if plan.schema().fields().len() != names.len() {
+            return Err(SqlError::new(
+                ErrorKind::Invalid,
+                format!("view \"{}\" no longer has the columns it was created with", relation.name),
+            )
+            .with_hint("DROP the view and CREATE it anew.")
+            .into());
+        }
+        let columns: Vec<Expr> = plan
+            .schema()
+            .iter()
+            .zip(names)
+            .map(|(field, name)| Expr::Column(Column::from(field)).alias(name.name()))
+            .collect();
+        LogicalPlanBuilder::from(plan).project(columns)?.build()
+    }
+}
+
+impl ContextProvider for Context<'_> {
+    fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn TableSource>> {
+        if let Some(schema) = name.schema()
+            && schema != "public"
+        {
+            if matches!(schema, "information_schema" | "pg_catalog") {
+                return Err(catalog_table(&name.to_string()).into());
+            }
+            return Err(SqlError::new(ErrorKind::UnknownName, format!("schema \"{schema}\" does not exist"))
+                .with_hint("There is one schema, named public: write the name without a schema.")
+                .into());
+        }
+        let relation = self.relation(name.table())?;
+        let plan = match &relation.view_query {
+            Some(text) => Some(self.view_plan(&relation, text)?),
+            None => None,
+        };
+        // Only a table's key is checked on every write; others are claims.
+        let keys = match relation.kind {
+            ObjectKind::Table if !relation.primary_key.is_empty() => vec![Constraint::PrimaryKey(relation.primary_key)],
+            _ => vec![],
+        };
+        Ok(Arc::new(RelationSource { schema: relation.schema, keys: Constraints::new_unverified(keys), plan }))
+    }
+
+    fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> DfResult<Arc<dyn TableSource>> {
+        let hint = match name {
+            "generate_series" | "range" => "Write FROM (SELECT unnest(generate_series(1, 10)) AS n) AS s.",
+            "unnest" => "Write SELECT unnest(list) in the select list.",
+            _ => "Name a table or a view, or write a query in parentheses.",
+        };
+        Err(SqlError::unsupported(format!("table function {name}"), hint).into())
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.expr_planners
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.relation_planners
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(self.types.clone())
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        FUNCTIONS.scalar.get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        FUNCTIONS.aggregate.get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        FUNCTIONS.window.get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        FUNCTIONS.scalar.keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        vec![]
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        FUNCTIONS.aggregate.keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        FUNCTIONS.window.keys().cloned().collect()
+    }
+}
+
+/// The error for a table that describes the catalog.
+fn catalog_table(name: &str) -> SqlError {
+    SqlError::unsupported(
+        format!("catalog table {name}"),
+        "Write SHOW TABLES, SHOW SOURCES, SHOW VIEWS, SHOW MATERIALIZED VIEWS, SHOW INDEXES, or SHOW COLUMNS FROM relation.",
+    )
+}
+
+/// A relation as DataFusion scans it; a plain view brings its plan.
+struct RelationSource {
+    schema: SchemaRef,
+    keys: Constraints,
+    plan: Option<LogicalPlan>,
+}
+
+impl TableSource for RelationSource {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.keys)
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        self.plan.as_ref().map(Cow::Borrowed)
+    }
+}

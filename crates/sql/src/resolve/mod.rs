@@ -1,0 +1,11 @@
+//! Names and types: the catalog, the planner's view of it, and the nearest name to an unknown one.
+
+pub mod catalog;
+pub mod coerce;
+pub(crate) mod common_types;
+pub(crate) mod context;
+pub(crate) mod position;
+pub(crate) mod suggest;
+pub(crate) mod type_names;
+pub(crate) mod types;
+pub(crate) mod value_errors;

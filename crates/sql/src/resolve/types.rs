@@ -1,0 +1,213 @@
+//! SQL types as Arrow types, in one place for tables, casts and functions.
+//!
+//! | SQL | Arrow |
+//! |---|---|
+//! | `smallint`, `integer`, `bigint` | `Int16`, `Int32`, `Int64` |
+//! | `real`, `double precision`, `float(n)` | `Float32`, `Float64` |
+//! | `numeric(p, s)`; `numeric` | `Decimal128(p, s)`; `LargeBinary`, which no other type is: see `anabranch_batch::numeric` |
+//! | `text` | `Utf8View` |
+//! | `varchar(n)`, `char(n)`, `uuid`, `json`, `jsonb` | `Utf8View`; the length or form is the column's [`TextLimit`] |
+//! | `bytea` | `BinaryView` |
+//! | `date`, `time`, `timestamp`, `timestamptz` | `Date32`, `Time64(us)`, `Timestamp(us)`, `Timestamp(us, "UTC")` |
+//! | `interval` | `Interval(MonthDayNano)` |
+//! | `t[]` | `List(t)` |
+
+use std::sync::Arc;
+
+use anabranch_batch::{TextLimit, TimePrecision, numeric};
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
+use datafusion_common::DataFusionError;
+use datafusion_expr::planner::TypePlanner;
+use datafusion_expr::sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, IntervalFields, TimezoneInfo,
+};
+
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::resolve::suggest::nearest;
+use crate::resolve::type_names::UTC;
+pub use crate::resolve::type_names::sql_name;
+use crate::time::literal::precision_of;
+
+/// The Arrow type of an SQL type.
+///
+/// # Errors
+/// `Unsupported` or `UnknownName`, naming the type.
+pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
+    text_limit(sql)?;
+    Ok(match sql {
+        SqlType::Bool | SqlType::Boolean => DataType::Boolean,
+        SqlType::TinyInt(_) => DataType::Int8,
+        SqlType::SmallInt(_) | SqlType::Int2(_) | SqlType::Int16 => DataType::Int16,
+        SqlType::Int(_) | SqlType::Integer(_) | SqlType::Int4(_) | SqlType::Int32 | SqlType::MediumInt(_) => {
+            DataType::Int32
+        }
+        SqlType::BigInt(_) | SqlType::Int8(_) | SqlType::Int64 => DataType::Int64,
+        SqlType::UInt8 | SqlType::UTinyInt => DataType::UInt8,
+        SqlType::UInt16 | SqlType::USmallInt => DataType::UInt16,
+        SqlType::UInt32 => DataType::UInt32,
+        SqlType::UInt64 | SqlType::UBigInt => DataType::UInt64,
+        SqlType::Real | SqlType::Float4 | SqlType::Float32 => DataType::Float32,
+        SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => DataType::Float32,
+        SqlType::Float(_) | SqlType::Double(_) | SqlType::DoublePrecision | SqlType::Float8 | SqlType::Float64 => {
+            DataType::Float64
+        }
+        SqlType::Numeric(info) | SqlType::Decimal(info) | SqlType::Dec(info) => decimal(info)?,
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::CharacterVarying(_)
+        | SqlType::CharVarying(_)
+        | SqlType::Char(_)
+        | SqlType::Character(_)
+        | SqlType::Nvarchar(_)
+        | SqlType::String(_)
+        | SqlType::Clob(_)
+        | SqlType::Uuid
+        | SqlType::JSON
+        | SqlType::JSONB => DataType::Utf8View,
+        SqlType::Bytea | SqlType::Blob(_) | SqlType::Binary(_) | SqlType::Varbinary(_) | SqlType::Bytes(_) => {
+            DataType::BinaryView
+        }
+        SqlType::Date | SqlType::Date32 => DataType::Date32,
+        SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time64(TimeUnit::Microsecond),
+        SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))
+        }
+        SqlType::Timestamp(..) | SqlType::Datetime(_) | SqlType::TimestampNtz(_) => {
+            DataType::Timestamp(TimeUnit::Microsecond, None)
+        }
+        SqlType::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
+        SqlType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => DataType::List(Arc::new(Field::new_list_field(arrow_type(element)?, true))),
+        SqlType::Custom(name, _) => return custom(&name.to_string()),
+        other => return Err(unsupported(&other.to_string())),
+    })
+}
+
+/// The length or form that a type declares. `char` alone is `char(1)`.
+///
+/// # Errors
+/// `Invalid` for a length of zero.
+pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
+    let (varying, length) = match sql {
+        SqlType::Varchar(length)
+        | SqlType::CharacterVarying(length)
+        | SqlType::CharVarying(length)
+        | SqlType::Nvarchar(length) => (true, length),
+        SqlType::Char(length) | SqlType::Character(length) => (false, length),
+        SqlType::Uuid => return Ok(Some(TextLimit::Uuid)),
+        SqlType::JSON => return Ok(Some(TextLimit::Json)),
+        SqlType::JSONB => return Ok(Some(TextLimit::Jsonb)),
+        _ => return Ok(None),
+    };
+    let n = match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => *length,
+        None if !varying => 1,
+        _ => return Ok(None),
+    };
+    if n == 0 {
+        return Err(SqlError::new(ErrorKind::Invalid, format!("length for type {sql} must be at least 1")));
+    }
+    Ok(Some(if varying { TextLimit::Varchar(n) } else { TextLimit::Char(n) }))
+}
+
+/// The precision that a column of times declares.
+///
+/// # Errors
+/// `Unsupported` for columns of intervals that lack their last fields.
+pub(crate) fn time_precision(sql: &SqlType) -> Result<Option<TimePrecision>> {
+    use IntervalFields as F;
+    match sql {
+        SqlType::Interval {
+            fields: Some(F::Year | F::Month | F::Day | F::Hour | F::Minute | F::YearToMonth), ..
+        }
+        | SqlType::Interval { fields: Some(F::DayToHour | F::DayToMinute | F::HourToMinute), .. } => {
+            let hint = "Write interval, and cast the values to the fields that are wanted.";
+            Err(SqlError::unsupported(format!("a column of type {}", sql.to_string().to_lowercase()), hint))
+        }
+        SqlType::Interval { precision, .. } => {
+            Ok(precision.and_then(|digits| u8::try_from(digits).ok()).map(TimePrecision))
+        }
+        other => Ok(precision_of(other).map(|(_, digits)| TimePrecision(digits))),
+    }
+}
+
+/// The SQL name of a relation's column type, with its declared length or precision.
+pub fn column_type_name(field: &Field) -> String {
+    match (TextLimit::of(field), TimePrecision::of(field)) {
+        (Some(limit), _) => limit.to_string(),
+        (None, Some(TimePrecision(digits))) => format!("{}({digits})", sql_name(field.data_type())),
+        (None, None) => sql_name(field.data_type()),
+    }
+}
+
+fn decimal(info: &ExactNumberInfo) -> Result<DataType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => return Ok(numeric::TYPE),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if precision == 0 || precision > 38 || scale < 0 || scale as u64 > precision {
+        return Err(SqlError::new(ErrorKind::Invalid, format!("numeric({precision}, {scale}) is out of range"))
+            .with_detail("The precision is 1 to 38, and the scale is 0 to the precision."));
+    }
+    Ok(DataType::Decimal128(precision as u8, scale as i8))
+}
+
+fn custom(name: &str) -> Result<DataType> {
+    match name.to_lowercase().as_str() {
+        "timestamptz" => Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))),
+        "string" | "citext" | "name" | "bpchar" => Ok(DataType::Utf8View),
+        "serial" | "bigserial" | "smallserial" => {
+            Err(SqlError::unsupported(format!("type {name}"), "Write bigint and give the values in INSERT."))
+        }
+        other => {
+            let known = [
+                "smallint",
+                "integer",
+                "bigint",
+                "real",
+                "double precision",
+                "numeric",
+                "decimal",
+                "text",
+                "varchar",
+                "char",
+                "uuid",
+                "json",
+                "jsonb",
+                "bytea",
+                "date",
+                "time",
+                "timestamp",
+                "timestamptz",
+                "interval",
+                "boolean",
+            ];
+            let hint =
+                nearest(other, known.into_iter()).map(|name| format!("Perhaps you meant {name}.")).unwrap_or_default();
+            Err(SqlError::new(ErrorKind::UnknownName, format!("type \"{other}\" does not exist")).with_hint(hint))
+        }
+    }
+}
+
+fn unsupported(name: &str) -> SqlError {
+    let hint = match name.to_uppercase() {
+        name if name.starts_with("TIME") => "Use timestamptz, or time without a zone.",
+        _ => "Use one of the types that docs/semantics.md lists, for example text.",
+    };
+    SqlError::unsupported(format!("type {name}"), hint)
+}
+
+/// Hands [`arrow_type`] to DataFusion's planner.
+#[derive(Debug)]
+pub(crate) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, sql: &SqlType) -> std::result::Result<Option<FieldRef>, DataFusionError> {
+        let data_type = arrow_type(sql)?;
+        Ok(Some(Arc::new(Field::new("", data_type, true))))
+    }
+}

@@ -1,0 +1,12 @@
+//! From text to syntax trees: statements and their grammar, before any name is resolved.
+
+pub(crate) mod dialect;
+pub mod parse;
+pub(crate) mod precedence;
+pub(crate) mod recognize;
+pub(crate) mod relation_calls;
+pub mod span;
+pub(crate) mod split;
+pub mod statement;
+pub(crate) mod template;
+pub(crate) mod walk;

@@ -1,0 +1,250 @@
+//! `SELECT`, `SUBSCRIBE`, `EXPLAIN`, `SHOW`, `DESCRIBE`, and the small statements `DROP` and `SET`.
+
+use datafusion_expr::sqlparser::ast;
+use datafusion_expr::sqlparser::parser::Parser;
+use datafusion_expr::sqlparser::tokenizer::Token;
+
+use super::Input;
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::dialect::Postgres;
+use crate::syntax::statement::{Drop, Explain, ObjectKind, Show, Statement, Subscribe};
+
+impl Input<'_> {
+    pub(super) fn select(&mut self) -> Result<Statement> {
+        let text = self.rest().to_string();
+        let query = self.select_query()?;
+        let as_of = self.as_of()?;
+        Ok(Statement::Select { query, as_of, text })
+    }
+
+    /// A query, or `TABLE name`.
+    fn select_query(&mut self) -> Result<Box<ast::Query>> {
+        if self.eat("TABLE") {
+            let name = self.name()?;
+            return all_of(&name);
+        }
+        self.query()
+    }
+
+    pub(super) fn subscribe(&mut self) -> Result<Statement> {
+        self.parser.advance_token();
+        self.eat("TO");
+        let query = match self.parser.peek_token_ref().token {
+            Token::LParen => {
+                self.expect_token(&Token::LParen)?;
+                let query = self.select_query()?;
+                self.expect_token(&Token::RParen)?;
+                query
+            }
+            _ if matches!(self.word(0).as_deref(), Some("SELECT" | "VALUES")) => self.query()?,
+            _ => {
+                let name = self.name()?;
+                all_of(&name)?
+            }
+        };
+        let mut subscribe = Subscribe { query, snapshot: true, progress: false, as_of: self.as_of()?, up_to: None };
+        loop {
+            if self.eat("WITH") {
+                self.subscribe_options(&mut subscribe)?;
+            } else if self.eat("UP TO") {
+                subscribe.up_to = Some(self.time()?);
+            } else if self.word(0).as_deref() == Some("ENVELOPE") {
+                return Err(SqlError::unsupported(
+                    "SUBSCRIBE .. ENVELOPE",
+                    "Rows come with a diff of +1 or -1; pair them by key in the reader.",
+                ));
+            } else {
+                return Ok(Statement::Subscribe(subscribe));
+            }
+        }
+    }
+
+    fn subscribe_options(&mut self, subscribe: &mut Subscribe) -> Result<()> {
+        for (name, value) in self.options()? {
+            let on = match value.to_lowercase().as_str() {
+                "true" | "on" | "1" | "yes" => true,
+                "false" | "off" | "0" | "no" => false,
+                _ => {
+                    return Err(SqlError::new(
+                        ErrorKind::Invalid,
+                        format!("option \"{name}\" is true or false, not \"{value}\""),
+                    ));
+                }
+            };
+            match name.as_str() {
+                "snapshot" => subscribe.snapshot = on,
+                "progress" => subscribe.progress = on,
+                _ => {
+                    return Err(SqlError::new(ErrorKind::UnknownName, format!("unknown SUBSCRIBE option \"{name}\""))
+                        .with_hint("The options are SNAPSHOT and PROGRESS."));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn time(&mut self) -> Result<i64> {
+        let negative = self.eat_token(&Token::Minus);
+        match self.parser.peek_token_ref().token.clone() {
+            Token::Number(digits, _) => {
+                let value: i64 = digits
+                    .parse()
+                    .map_err(|_| SqlError::new(ErrorKind::Invalid, format!("time {digits} is not a whole number")))?;
+                self.parser.advance_token();
+                Ok(if negative { -value } else { value })
+            }
+            _ => Err(self.unexpected("a time, as a whole number")),
+        }
+    }
+
+    pub(super) fn explain(&mut self) -> Result<Statement> {
+        self.expect("EXPLAIN")?;
+        if self.word(0).as_deref() == Some("ANALYZE") {
+            return Err(SqlError::unsupported("EXPLAIN ANALYZE", "Write EXPLAIN; SHOW ARRANGEMENTS tells sizes."));
+        }
+        if self.parser.peek_token_ref().token == Token::LParen
+            && !matches!(self.word(1).as_deref(), Some("SELECT" | "WITH" | "VALUES" | "TABLE"))
+        {
+            self.options()?;
+        }
+        for words in ["LOGICAL", "PHYSICAL", "OPTIMIZED", "VERBOSE", "PLAN FOR", "PLAN"] {
+            self.eat(words);
+        }
+        let query = match self.word(0).as_deref() {
+            Some("SELECT" | "WITH" | "VALUES" | "TABLE") => self.select_query()?,
+            Some("CREATE") => match self.create()? {
+                Statement::CreateView(view) => view.query,
+                _ => return Err(explain_what()),
+            },
+            Some("SUBSCRIBE") => match self.subscribe()? {
+                Statement::Subscribe(subscribe) => subscribe.query,
+                _ => return Err(explain_what()),
+            },
+            Some("INSERT" | "UPDATE" | "DELETE" | "COPY") => return Err(explain_what()),
+            None if self.parser.peek_token_ref().token == Token::LParen => self.select_query()?,
+            _ => {
+                let _ = self.eat("MATERIALIZED VIEW") || self.eat("VIEW");
+                let name = self.name()?;
+                all_of(&name)?
+            }
+        };
+        Ok(Statement::Explain(Explain { query }))
+    }
+
+    pub(super) fn show(&mut self) -> Result<Statement> {
+        self.expect("SHOW")?;
+        let show = if self.eat("TABLES") {
+            Show::Tables
+        } else if self.eat("SOURCES") {
+            Show::Sources
+        } else if self.eat("VIEWS") {
+            Show::Views
+        } else if self.eat("MATERIALIZED VIEWS") {
+            Show::MaterializedViews
+        } else if self.eat("INDEXES") || self.eat("INDEX") || self.eat("INDICES") {
+            let on = (self.eat("ON") || self.eat("FROM")).then(|| self.name()).transpose()?;
+            Show::Indexes { on }
+        } else if self.eat("WATERMARKS") {
+            Show::Watermarks
+        } else if self.eat("ARRANGEMENTS") {
+            Show::Arrangements
+        } else if self.word(1).as_deref() != Some("ZONE") && self.eat("TIME") {
+            Show::Time
+        } else if self.eat("STEPS") {
+            Show::Steps
+        } else if self.eat("COLUMNS") {
+            if !self.eat("FROM") && !self.eat("IN") {
+                return Err(self.unexpected("FROM relation"));
+            }
+            Show::Columns { relation: self.name()? }
+        } else if self.eat("CREATE") {
+            for words in ["TABLE", "SOURCE", "MATERIALIZED VIEW", "VIEW", "INDEX"] {
+                if self.eat(words) {
+                    break;
+                }
+            }
+            Show::Create { relation: self.name()? }
+        } else if self.eat("ALL") {
+            Show::Setting { name: None }
+        } else {
+            Show::Setting { name: Some(self.setting_name()?) }
+        };
+        Ok(Statement::Show(show))
+    }
+
+    pub(super) fn describe(&mut self) -> Result<Statement> {
+        self.parser.advance_token();
+        for words in ["TABLE", "SOURCE", "MATERIALIZED VIEW", "VIEW"] {
+            if self.eat(words) {
+                break;
+            }
+        }
+        Ok(Statement::Describe { name: self.name()? })
+    }
+
+    pub(super) fn drop(&mut self) -> Result<Statement> {
+        self.expect("DROP")?;
+        let kind = if self.eat("TABLE") {
+            ObjectKind::Table
+        } else if self.eat("SOURCE") {
+            ObjectKind::Source
+        } else if self.eat("MATERIALIZED VIEW") {
+            ObjectKind::MaterializedView
+        } else if self.eat("VIEW") {
+            ObjectKind::View
+        } else if self.eat("INDEX") {
+            ObjectKind::Index
+        } else {
+            return Err(self.unexpected("TABLE, SOURCE, VIEW, MATERIALIZED VIEW or INDEX"));
+        };
+        let if_exists = self.eat("IF EXISTS");
+        let mut names = vec![self.name()?];
+        while self.eat_token(&Token::Comma) {
+            names.push(self.name()?);
+        }
+        let cascade = self.eat("CASCADE");
+        if !cascade {
+            self.eat("RESTRICT");
+        }
+        Ok(Statement::Drop(Drop { kind, if_exists, names, cascade }))
+    }
+
+    pub(super) fn set(&mut self) -> Result<Statement> {
+        self.expect("SET")?;
+        if self.eat("SESSION") || self.eat("LOCAL") {
+            // One session, no transactions: both mean the same.
+        }
+        if self.word(0).as_deref() == Some("TRANSACTION") {
+            return Err(SqlError::unsupported(
+                "SET TRANSACTION",
+                "Leave it out: every statement is a transaction, strictly serialisable.",
+            ));
+        }
+        let name = self.setting_name()?;
+        if !self.eat_token(&Token::Eq) {
+            self.expect("TO")?;
+        }
+        let value = self.option_value()?;
+        Ok(Statement::Set { name, value })
+    }
+
+    fn setting_name(&mut self) -> Result<String> {
+        if self.eat("TIME ZONE") {
+            return Ok("timezone".into());
+        }
+        self.option_name()
+    }
+}
+
+/// `SELECT * FROM name`.
+fn all_of(name: &str) -> Result<Box<ast::Query>> {
+    let text = format!("SELECT * FROM \"{}\"", name.replace('"', "\"\""));
+    Ok(Parser::new(&Postgres).try_with_sql(&text)?.parse_query()?)
+}
+
+fn explain_what() -> SqlError {
+    SqlError::unsupported(
+        "EXPLAIN of this statement",
+        "EXPLAIN takes a query, a view's name, CREATE VIEW or CREATE MATERIALIZED VIEW.",
+    )
+}

@@ -1,0 +1,221 @@
+//! `INSERT`, `UPDATE`, `DELETE` and `COPY .. FROM`.
+
+use datafusion_expr::sqlparser::ast;
+use datafusion_expr::sqlparser::tokenizer::Token;
+
+use super::{Input, fold, object_name};
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::statement::{Conflict, CopyFrom, Delete, Insert, Statement, Update};
+use crate::syntax::template::template;
+
+impl Input<'_> {
+    pub(super) fn insert(&mut self) -> Result<Statement> {
+        let ast::Statement::Insert(insert) = self.parser.parse_statement()? else {
+            return Err(self.unexpected("INSERT INTO"));
+        };
+        let conflict = insert.on.map(conflict).transpose()?;
+        if insert.overwrite || insert.replace_into || insert.partitioned.is_some() {
+            return Err(SqlError::unsupported("this form of INSERT", "Write INSERT INTO table (columns) query."));
+        }
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::unsupported("INSERT into a function", "Name a table."));
+        };
+        let columns = insert.columns.iter().map(object_name).collect::<Result<Vec<_>>>()?;
+        let Some(query) = insert.source else {
+            return Err(SqlError::unsupported(
+                "INSERT .. DEFAULT VALUES",
+                "Write VALUES (DEFAULT, ..), one DEFAULT for each column.",
+            ));
+        };
+        Ok(Statement::Insert(Insert {
+            table: object_name(name)?,
+            columns,
+            query,
+            conflict,
+            returning: insert.returning,
+        }))
+    }
+
+    pub(super) fn update(&mut self) -> Result<Statement> {
+        let ast::Statement::Update(update) = self.parser.parse_statement()? else {
+            return Err(self.unexpected("UPDATE"));
+        };
+        if !update.table.joins.is_empty() {
+            return Err(SqlError::unsupported("UPDATE of a join", "Write UPDATE table SET .. FROM other WHERE .."));
+        }
+        let from = match update.from {
+            Some(ast::UpdateTableFromKind::AfterSet(from) | ast::UpdateTableFromKind::BeforeSet(from)) => from,
+            None => vec![],
+        };
+        if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
+            return Err(SqlError::unsupported("UPDATE .. LIMIT", "Choose the rows with WHERE key IN (SELECT ..)."));
+        }
+        let (table, alias) = relation_name(&update.table.relation)?;
+        Ok(Statement::Update(Update {
+            assignments: assignments(update.assignments)?,
+            table,
+            alias,
+            from,
+            selection: update.selection,
+            returning: update.returning,
+        }))
+    }
+
+    pub(super) fn delete(&mut self) -> Result<Statement> {
+        let ast::Statement::Delete(delete) = self.parser.parse_statement()? else {
+            return Err(self.unexpected("DELETE FROM"));
+        };
+        if !delete.order_by.is_empty() || delete.limit.is_some() || !delete.tables.is_empty() {
+            return Err(SqlError::unsupported("DELETE .. LIMIT", "Choose the rows with WHERE key IN (SELECT ..)."));
+        }
+        let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) = &delete.from;
+        match tables.as_slice() {
+            [table] if table.joins.is_empty() => {
+                let selection = match delete.using {
+                    Some(using) => Some(exists(using, delete.selection)?),
+                    None => delete.selection,
+                };
+                let (table, alias) = relation_name(&table.relation)?;
+                Ok(Statement::Delete(Delete { table, alias, selection, returning: delete.returning, truncate: false }))
+            }
+            _ => Err(SqlError::unsupported("DELETE from several tables", "Write one DELETE for each table.")),
+        }
+    }
+
+    /// `TRUNCATE [TABLE] name` is `DELETE FROM name`.
+    pub(super) fn truncate(&mut self) -> Result<Statement> {
+        self.expect("TRUNCATE")?;
+        self.eat("TABLE");
+        let table = self.name()?;
+        if self.parser.peek_token_ref().token == Token::Comma {
+            return Err(SqlError::unsupported("TRUNCATE of several tables", "Write one TRUNCATE for each table."));
+        }
+        for words in ["RESTART IDENTITY", "CONTINUE IDENTITY", "RESTRICT"] {
+            self.eat(words);
+        }
+        Ok(Statement::Delete(Delete { table, alias: None, selection: None, returning: None, truncate: true }))
+    }
+
+    pub(super) fn copy(&mut self) -> Result<Statement> {
+        self.expect("COPY")?;
+        if self.parser.peek_token_ref().token == Token::LParen {
+            return Err(copy_to());
+        }
+        let table = self.name()?;
+        let columns = match self.parser.peek_token_ref().token {
+            Token::LParen => self.name_list()?,
+            _ => vec![],
+        };
+        if self.eat("TO") {
+            return Err(copy_to());
+        }
+        self.expect("FROM")?;
+        let path = match self.parser.peek_token_ref().token.clone() {
+            Token::SingleQuotedString(path) => path,
+            Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("stdin") => "-".into(),
+            _ => return Err(self.unexpected("a path in quotes, or STDIN")),
+        };
+        self.parser.advance_token();
+        self.eat("WITH");
+        let options = match self.parser.peek_token_ref().token {
+            Token::LParen => self.options()?,
+            _ => self.copy_old_options()?,
+        };
+        Ok(Statement::CopyFrom(CopyFrom { table, columns, path, options }))
+    }
+
+    /// `CSV HEADER DELIMITER ','`: the options before PostgreSQL 9.
+    fn copy_old_options(&mut self) -> Result<Vec<(String, String)>> {
+        let mut options = Vec::new();
+        while let Some(word) = self.word(0) {
+            self.parser.advance_token();
+            match word.as_str() {
+                "CSV" | "JSON" | "PARQUET" | "TBL" => options.push(("format".into(), word.to_lowercase())),
+                "HEADER" => options.push(("header".into(), "true".into())),
+                "DELIMITER" | "NULL" | "QUOTE" | "ESCAPE" => {
+                    self.eat("AS");
+                    options.push((word.to_lowercase(), self.option_value()?));
+                }
+                _ => {
+                    return Err(SqlError::new(ErrorKind::Syntax, format!("unknown COPY option {word}"))
+                        .with_hint("Write options as WITH (format = csv, header = true)."));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The name of a changed table, and its other name.
+fn relation_name(table: &ast::TableFactor) -> Result<(String, Option<String>)> {
+    match table {
+        ast::TableFactor::Table { name, alias, .. } => {
+            Ok((object_name(name)?, alias.as_ref().map(|alias| fold(&alias.name))))
+        }
+        _ => Err(SqlError::new(ErrorKind::Syntax, "expected the name of a table")),
+    }
+}
+
+/// The columns assigned to, each once; `(a, b) = (x, y)` is two assignments.
+fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast::Expr)>> {
+    let mut out: Vec<(String, ast::Expr)> = Vec::new();
+    for assignment in list {
+        let pairs = match (assignment.target, assignment.value) {
+            (ast::AssignmentTarget::ColumnName(name), value) => vec![(object_name(&name)?, value)],
+            (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values)) if names.len() == values.len() => {
+                let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
+                names.into_iter().zip(values).collect()
+            }
+            (ast::AssignmentTarget::Tuple(_), _) => {
+                return Err(SqlError::unsupported("SET (a, b) = query", "Write one assignment for each column."));
+            }
+        };
+        for (column, value) in pairs {
+            if out.iter().any(|(known, _)| *known == column) {
+                return Err(SqlError::new(ErrorKind::Duplicate, format!("column \"{column}\" is assigned twice")));
+            }
+            out.push((column, value));
+        }
+    }
+    Ok(out)
+}
+
+fn conflict(on: ast::OnInsert) -> Result<Conflict> {
+    let ast::OnInsert::OnConflict(conflict) = on else {
+        let hint = "Write ON CONFLICT (key) DO UPDATE SET ..";
+        return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE", hint));
+    };
+    let columns = match conflict.conflict_target {
+        None => vec![],
+        Some(ast::ConflictTarget::Columns(columns)) => columns.iter().map(fold).collect(),
+        Some(ast::ConflictTarget::OnConstraint(_)) => {
+            return Err(SqlError::unsupported(
+                "ON CONFLICT ON CONSTRAINT",
+                "Name the key's columns: ON CONFLICT (key).",
+            ));
+        }
+    };
+    Ok(match conflict.action {
+        ast::OnConflictAction::DoNothing => Conflict { columns, update: None, selection: None },
+        ast::OnConflictAction::DoUpdate(update) => {
+            Conflict { columns, update: Some(assignments(update.assignments)?), selection: update.selection }
+        }
+    })
+}
+
+/// `EXISTS (SELECT 1 FROM using WHERE selection)`.
+fn exists(using: Vec<ast::TableWithJoins>, selection: Option<ast::Expr>) -> Result<ast::Expr> {
+    let mut subquery = template("SELECT 1 FROM t")?;
+    if let ast::SetExpr::Select(select) = subquery.body.as_mut() {
+        select.from = using;
+        select.selection = selection;
+    }
+    Ok(ast::Expr::Exists { subquery, negated: false })
+}
+
+fn copy_to() -> SqlError {
+    SqlError::unsupported(
+        "COPY .. TO",
+        "Run the query with an output format, as in: anabranch -c 'SELECT ..' --format csv > file.csv.",
+    )
+}

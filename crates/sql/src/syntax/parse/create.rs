@@ -1,0 +1,386 @@
+//! `CREATE ..`.
+
+use arrow::datatypes::Field;
+use datafusion_expr::sqlparser::ast;
+use datafusion_expr::sqlparser::tokenizer::Token;
+
+use super::{Input, fold};
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::resolve::types::{arrow_type, text_limit, time_precision};
+use crate::syntax::span::Span;
+use crate::syntax::statement::{
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark,
+};
+
+impl Input<'_> {
+    pub(super) fn create(&mut self) -> Result<Statement> {
+        self.expect("CREATE")?;
+        let or_replace = self.eat("OR REPLACE");
+        if self.eat("MATERIALIZED VIEW") {
+            return self.create_view(true, or_replace);
+        }
+        if self.eat("VIEW") {
+            return self.create_view(false, or_replace);
+        }
+        let kind = self.word(0).unwrap_or_default();
+        if or_replace {
+            return Err(SqlError::unsupported(
+                format!("CREATE OR REPLACE {kind}"),
+                "Only views can be replaced: DROP the object first.",
+            ));
+        }
+        if self.eat("TABLE") {
+            return self.create_table();
+        }
+        if self.eat("SOURCE") {
+            return self.create_source();
+        }
+        if self.eat("INDEX") {
+            return self.create_index();
+        }
+        if self.eat("DEFAULT INDEX") {
+            return self.create_default_index();
+        }
+        Err(self.refuse_create(&kind))
+    }
+
+    fn create_table(&mut self) -> Result<Statement> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.name()?;
+        if self.eat("AS") {
+            let query = self.query()?;
+            return Ok(Statement::CreateTableAs(CreateTableAs { name, if_not_exists, column_names: vec![], query }));
+        }
+        if self.parser.peek_token_ref().token != Token::LParen {
+            return Err(self.unexpected("a list of columns"));
+        }
+        let names_only = matches!(self.parser.peek_nth_token_ref(1).token, Token::Word(_))
+            && matches!(self.parser.peek_nth_token_ref(2).token, Token::Comma | Token::RParen);
+        if names_only {
+            let column_names = self.name_list()?;
+            self.expect("AS")?;
+            let query = self.query()?;
+            return Ok(Statement::CreateTableAs(CreateTableAs { name, if_not_exists, column_names, query }));
+        }
+        let columns = self.columns()?;
+        let options = self.with_options()?;
+        Ok(Statement::CreateTable(CreateTable {
+            name,
+            if_not_exists,
+            columns: columns.fields,
+            defaults: columns.defaults,
+            primary_key: columns.primary_key,
+            watermark: columns.watermark,
+            options,
+        }))
+    }
+
+    fn create_source(&mut self) -> Result<Statement> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.name()?;
+        let columns = match self.parser.peek_token_ref().token {
+            Token::LParen => self.columns()?,
+            _ => Columns::default(),
+        };
+        if let Some(at) = columns.defaults.iter().position(Option::is_some) {
+            return Err(SqlError::unsupported(
+                format!("DEFAULT on column \"{}\" of a source", columns.fields[at].name()),
+                "Apply coalesce() in a view over the source.",
+            ));
+        }
+        let options = self.with_options()?;
+        if options.is_empty() {
+            return Err(self.unexpected("WITH (connector = .., ..)"));
+        }
+        Ok(Statement::CreateSource(CreateSource {
+            name,
+            if_not_exists,
+            columns: columns.fields,
+            primary_key: columns.primary_key,
+            watermark: columns.watermark,
+            options,
+        }))
+    }
+
+    fn create_view(&mut self, materialized: bool, or_replace: bool) -> Result<Statement> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.name()?;
+        let column_names = match self.parser.peek_token_ref().token {
+            Token::LParen => self.name_list()?,
+            _ => vec![],
+        };
+        self.expect("AS")?;
+        let query_text = self.rest().to_string();
+        let query = self.query()?;
+        let query_end = self.next_offset();
+        let emit = match self.eat("EMIT ON WINDOW CLOSE") || self.eat("EMIT AFTER WATERMARK") {
+            true => Emit::OnWindowClose,
+            false => Emit::Changes,
+        };
+        if emit == Emit::OnWindowClose && !materialized {
+            return Err(SqlError::unsupported(
+                "EMIT ON WINDOW CLOSE of a plain view",
+                "Write CREATE MATERIALIZED VIEW.",
+            ));
+        }
+        let query_text = query_text[..query_text.len() - (self.range.end - query_end)].trim_end().to_string();
+        Ok(Statement::CreateView(CreateView {
+            name,
+            materialized,
+            if_not_exists,
+            or_replace,
+            column_names,
+            query,
+            query_text,
+            emit,
+        }))
+    }
+
+    fn create_index(&mut self) -> Result<Statement> {
+        if self.eat("CONCURRENTLY") {
+            return Err(SqlError::unsupported(
+                "CREATE INDEX CONCURRENTLY",
+                "Write CREATE INDEX: it never blocks writers here.",
+            ));
+        }
+        let if_not_exists = self.if_not_exists();
+        let name = match self.word(0).as_deref() {
+            Some("ON") => None,
+            _ => Some(self.name()?),
+        };
+        self.expect("ON")?;
+        let relation = self.name()?;
+        if self.eat("USING") {
+            self.identifier()?;
+        }
+        let columns = self.index_columns()?;
+        Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns }))
+    }
+
+    /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve nobody, so the columns are asked for.
+    fn create_default_index(&mut self) -> Result<Statement> {
+        Err(SqlError::unsupported(
+            "CREATE DEFAULT INDEX",
+            "Write CREATE INDEX ON relation (columns), with the columns that queries look up.",
+        ))
+    }
+
+    fn index_columns(&mut self) -> Result<Vec<String>> {
+        self.expect_token(&Token::LParen)?;
+        let mut names = Vec::new();
+        loop {
+            let offset = self.next_offset();
+            match self.parser.parse_expr()? {
+                ast::Expr::Identifier(ident) => names.push(fold(&ident)),
+                other => {
+                    let mut error = SqlError::unsupported(
+                        format!("an index on the expression {other}"),
+                        "Create a materialized view that computes it, and index its column.",
+                    );
+                    error.position = Some(offset);
+                    return Err(error);
+                }
+            }
+            if !self.eat("ASC") && self.eat("DESC") {
+                // An index serves lookups by equality; the direction says nothing.
+            }
+            if !self.eat_token(&Token::Comma) {
+                break;
+            }
+        }
+        self.expect_token(&Token::RParen)?;
+        Ok(names)
+    }
+
+    fn with_options(&mut self) -> Result<Vec<(String, String)>> {
+        if self.eat("WITH") { self.options() } else { Ok(vec![]) }
+    }
+
+    /// `(name type options, .., constraints)`.
+    fn columns(&mut self) -> Result<Columns> {
+        let mut columns = Columns::default();
+        self.expect_token(&Token::LParen)?;
+        loop {
+            if self.table_constraint_ahead() {
+                self.table_constraint(&mut columns)?;
+            } else {
+                self.column(&mut columns)?;
+            }
+            if !self.eat_token(&Token::Comma) {
+                break;
+            }
+        }
+        self.expect_token(&Token::RParen)?;
+        columns.finish()
+    }
+
+    fn table_constraint_ahead(&self) -> bool {
+        let next = self.word(1).unwrap_or_default();
+        match self.word(0).as_deref() {
+            Some("CONSTRAINT") => true,
+            Some("PRIMARY") | Some("FOREIGN") => next == "KEY",
+            Some("WATERMARK") => next == "FOR",
+            Some("UNIQUE") | Some("CHECK") => self.parser.peek_nth_token_ref(1).token == Token::LParen,
+            _ => false,
+        }
+    }
+
+    fn table_constraint(&mut self, columns: &mut Columns) -> Result<()> {
+        let offset = self.next_offset();
+        if self.eat("CONSTRAINT") {
+            self.identifier()?;
+        }
+        if self.eat("PRIMARY KEY") {
+            if !columns.key_names.is_empty() {
+                return Err(SqlError::new(ErrorKind::Duplicate, "the table has two primary keys"));
+            }
+            columns.key_names = self.name_list()?;
+            return Ok(());
+        }
+        if self.eat("WATERMARK FOR") {
+            if columns.watermark.is_some() {
+                return Err(SqlError::new(ErrorKind::Duplicate, "the table has two watermarks"));
+            }
+            columns.watermark = Some(self.watermark()?);
+            return Ok(());
+        }
+        let construct = match self.word(0).as_deref() {
+            Some("FOREIGN") => "FOREIGN KEY",
+            Some("UNIQUE") => "UNIQUE",
+            Some("CHECK") => "CHECK",
+            _ => return Err(self.unexpected("PRIMARY KEY")),
+        };
+        let mut error = unsupported_constraint(construct);
+        error.position = Some(offset);
+        Err(error)
+    }
+
+    /// `column AS column [- delay]`.
+    fn watermark(&mut self) -> Result<Watermark> {
+        let column = self.identifier()?;
+        self.expect("AS")?;
+        let offset = self.next_offset();
+        let expr = self.parser.parse_expr()?;
+        let is_column = |expr: &ast::Expr| matches!(expr, ast::Expr::Identifier(ident) if fold(ident) == column);
+        let delay = match &expr {
+            ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Minus, right } if is_column(left) => Span::read(right),
+            expr if is_column(expr) => Some(Span::Ticks(0)),
+            _ => None,
+        };
+        match delay.filter(|delay| delay.amount() >= 0) {
+            Some(delay) => Ok(Watermark { column, delay }),
+            None => {
+                let mut error = SqlError::unsupported(
+                    format!("the watermark {expr}"),
+                    format!("Write {column}, or {column} - INTERVAL '5 seconds'; without months."),
+                );
+                error.position = Some(offset);
+                Err(error)
+            }
+        }
+    }
+
+    fn column(&mut self, columns: &mut Columns) -> Result<()> {
+        let offset = self.next_offset();
+        let definition = self.parser.parse_column_def()?;
+        columns.add(definition).map_err(|mut error| {
+            error.position = error.position.or(Some(offset));
+            error
+        })
+    }
+}
+
+/// Columns as they are collected.
+#[derive(Default)]
+struct Columns {
+    fields: Vec<Field>,
+    defaults: Vec<Option<ast::Expr>>,
+    /// Names of the key's columns, from `PRIMARY KEY` at a column or at the end.
+    key_names: Vec<String>,
+    primary_key: Vec<usize>,
+    watermark: Option<Watermark>,
+}
+
+impl Columns {
+    fn add(&mut self, definition: ast::ColumnDef) -> Result<()> {
+        let name = fold(&definition.name);
+        if self.fields.iter().any(|field| *field.name() == name) {
+            return Err(SqlError::new(ErrorKind::Duplicate, format!("column \"{name}\" is specified more than once")));
+        }
+        if definition.data_type == ast::DataType::Unspecified {
+            return Err(SqlError::new(ErrorKind::Syntax, format!("column \"{name}\" has no type")));
+        }
+        let data_type = arrow_type(&definition.data_type)?;
+        let limit = text_limit(&definition.data_type)?;
+        let precision = time_precision(&definition.data_type)?;
+        let mut nullable = true;
+        let mut default = None;
+        for option in definition.options {
+            match option.option {
+                ast::ColumnOption::Null | ast::ColumnOption::Comment(_) => {}
+                ast::ColumnOption::NotNull => nullable = false,
+                ast::ColumnOption::Default(expr) => default = Some(expr),
+                ast::ColumnOption::PrimaryKey(_) => {
+                    if !self.key_names.is_empty() {
+                        return Err(SqlError::new(ErrorKind::Duplicate, "the table has two primary keys")
+                            .with_hint("Write PRIMARY KEY (a, b) after the columns for a key of several columns."));
+                    }
+                    self.key_names.push(name.clone());
+                }
+                ast::ColumnOption::Unique(_) => return Err(unsupported_constraint("UNIQUE")),
+                ast::ColumnOption::ForeignKey(_) => return Err(unsupported_constraint("REFERENCES")),
+                ast::ColumnOption::Check(_) => return Err(unsupported_constraint("CHECK")),
+                other => return Err(unsupported_constraint(&other.to_string())),
+            }
+        }
+        let field = Field::new(name, data_type, nullable);
+        self.fields.push(match (limit, precision) {
+            (Some(limit), _) => limit.declare(field),
+            (None, Some(precision)) => precision.declare(field),
+            (None, None) => field,
+        });
+        self.defaults.push(default);
+        Ok(())
+    }
+
+    /// Resolves the key's columns, which are never null.
+    fn finish(mut self) -> Result<Self> {
+        if let Some(Watermark { column, .. }) = &self.watermark
+            && self.fields.iter().all(|field| field.name() != column)
+        {
+            return Err(SqlError::new(
+                ErrorKind::UnknownName,
+                format!("column \"{column}\" named in the watermark does not exist"),
+            ));
+        }
+        for name in &self.key_names {
+            let Some(at) = self.fields.iter().position(|field| field.name() == name) else {
+                return Err(SqlError::new(
+                    ErrorKind::UnknownName,
+                    format!("column \"{name}\" named in the primary key does not exist"),
+                ));
+            };
+            if self.primary_key.contains(&at) {
+                return Err(SqlError::new(
+                    ErrorKind::Duplicate,
+                    format!("column \"{name}\" appears twice in the primary key"),
+                ));
+            }
+            self.primary_key.push(at);
+            self.fields[at].set_nullable(false);
+        }
+        Ok(self)
+    }
+}
+
+fn unsupported_constraint(construct: &str) -> SqlError {
+    let hint = match construct {
+        "UNIQUE" => {
+            "Make the columns the primary key, or watch for duplicates with a view: GROUP BY .. HAVING count(*) > 1."
+        }
+        "REFERENCES" | "FOREIGN KEY" => "Watch for violations with a view: an anti join (NOT EXISTS).",
+        "CHECK" => "Watch for violations with a view: WHERE NOT (condition).",
+        _ => "Leave it out.",
+    };
+    SqlError::unsupported(construct, hint)
+}

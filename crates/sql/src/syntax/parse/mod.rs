@@ -1,0 +1,480 @@
+//! Text to statements.
+//!
+//! A small parser stands before `sqlparser`'s: it looks at the first words, handles the statements
+//! whose grammar is ours (sources, subscriptions, `SHOW` ..), and calls the public methods of
+//! `sqlparser` for everything below: names, column definitions, expressions, queries. Statements
+//! that cannot work here are refused by name, with what to write instead.
+//!
+//! Reading order: this file, `asof`, `recognize`, `session`, `create`, `change` (INSERT, UPDATE,
+//! DELETE, COPY), `ask` (SELECT, SUBSCRIBE, SHOW ..), `refuse`.
+
+mod ask;
+mod asof;
+mod change;
+mod create;
+mod recognize;
+mod refuse;
+mod session;
+
+use std::ops::Range;
+
+use datafusion_expr::sqlparser::ast;
+use datafusion_expr::sqlparser::keywords::Keyword;
+use datafusion_expr::sqlparser::parser::Parser;
+use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
+
+use crate::error::{ErrorKind, Result, SqlError, offset_of};
+use crate::stack::{depth_of, with_deep_stack};
+use crate::syntax::dialect::Postgres;
+use crate::syntax::split::split;
+use crate::syntax::statement::Statement;
+
+/// Levels that the parser follows on any thread.
+const SHALLOW_DEPTH_MAX: usize = 50;
+
+/// Levels that the parser follows on a deep stack.
+const PARSER_DEPTH_MAX: usize = 500;
+
+/// A statement and where it stands.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The statement.
+    pub statement: Statement,
+    /// Its byte range in the text, without the `;`.
+    pub range: Range<usize>,
+}
+
+/// Parses a script: statements separated by `;`.
+///
+/// # Errors
+/// The first error, placed in `text`.
+pub fn parse(text: &str) -> Result<Vec<Parsed>> {
+    split(text)
+        .statements
+        .into_iter()
+        .map(|range| {
+            let statement = parse_one(text, range.clone()).map_err(|mut error| {
+                let unplaced = if error.message.ends_with("end of input") { range.end } else { range.start };
+                error.position = Some(error.place(text).unwrap_or(unplaced));
+                error
+            })?;
+            Ok(Parsed { statement, range })
+        })
+        .collect()
+}
+
+/// Parses one query, as in the text of a view.
+///
+/// # Errors
+/// `Syntax`, placed in `text`.
+pub fn parse_query(text: &str) -> Result<Box<ast::Query>> {
+    match parse(text)?.pop().map(|parsed| parsed.statement) {
+        Some(Statement::Select { query, .. }) => Ok(query),
+        _ => Err(SqlError::new(ErrorKind::Syntax, "expected a query")),
+    }
+}
+
+/// How deeply a text is nested; see [`stack`](crate::stack).
+pub(crate) fn depth(text: &str) -> Result<usize> {
+    depth_of(&tokenize(&Postgres, text, 0..text.len())?, text)
+}
+
+/// Parses one expression, as in a column's default.
+///
+/// # Errors
+/// `Syntax`, placed in `text`.
+pub fn parse_expr(text: &str) -> Result<ast::Expr> {
+    let dialect = Postgres;
+    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location()?;
+    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+    let expr = parser.parse_expr()?;
+    parser.expect_token(&Token::EOF)?;
+    Ok(expr)
+}
+
+fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
+    let dialect = Postgres;
+    let mut tokens = tokenize(&dialect, text, range.clone())?;
+    let depth = depth_of(&tokens, text)?;
+    asof::rewrite(&mut tokens, text)?;
+    recognize::rewrite(&mut tokens, text)?;
+    // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
+    match depth > SHALLOW_DEPTH_MAX {
+        true => with_deep_stack(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),
+        false => parse_tokens(tokens, text, range, SHALLOW_DEPTH_MAX),
+    }
+}
+
+fn parse_tokens(
+    mut tokens: Vec<TokenWithSpan>,
+    text: &str,
+    range: Range<usize>,
+    depth_max: usize,
+) -> Result<Statement> {
+    let dialect = Postgres;
+    let as_of = take_as_of(&mut tokens);
+    let parser = Parser::new(&dialect).with_recursion_limit(depth_max).with_tokens_with_locations(tokens);
+    let mut input = Input { parser, as_of, text, range };
+    let statement = input.statement()?;
+    if input.parser.peek_token_ref().token != Token::EOF {
+        return Err(input.unexpected("the end of the statement"));
+    }
+    if input.as_of.is_some() {
+        return Err(SqlError::unsupported("AS OF here", "It ends a SELECT or a SUBSCRIBE."));
+    }
+    Ok(statement)
+}
+
+/// Tokens of one statement, with places counted in the whole text.
+fn tokenize(dialect: &Postgres, text: &str, range: Range<usize>) -> Result<Vec<TokenWithSpan>> {
+    let line = text[..range.start].matches('\n').count() as u64;
+    let line_start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+    let column = text[line_start..range.start].chars().count() as u64;
+    let shift = |location: Location| Location {
+        line: location.line + line,
+        column: if location.line == 1 { location.column + column } else { location.column },
+    };
+    let mut tokens = Tokenizer::new(dialect, &text[range]).tokenize_with_location().map_err(|mut error| {
+        error.location = shift(error.location);
+        error
+    })?;
+    tables_of_windows(&mut tokens);
+    session::rewrite(&mut tokens);
+    for token in &mut tokens {
+        token.span.start = shift(token.span.start);
+        token.span.end = shift(token.span.end);
+    }
+    Ok(tokens)
+}
+
+/// Takes `AS OF time` out of the tokens, and returns those of the time. `sqlparser` would read `of`
+/// as an alias. The time goes on to `UP TO`, `WITH`, or the end.
+fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
+    let word = |token: &Token| match token {
+        Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
+        _ => None,
+    };
+    let is_space = |token: &Token| matches!(token, Token::Whitespace(_));
+    let mut depth = 0;
+    let mut start = None;
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            other if depth == 0 && word(other).as_deref() == Some("AS") => {
+                let next = (at + 1..tokens.len()).find(|next| !is_space(&tokens[*next].token));
+                let of = next.filter(|next| word(&tokens[*next].token).as_deref() == Some("OF"));
+                // An alias may be called `of`.
+                let then = of.and_then(|of| tokens[of + 1..].iter().find(|token| !is_space(&token.token)));
+                let is_alias = then.is_none_or(|token| {
+                    matches!(token.token, Token::Comma | Token::EOF) || word(&token.token).as_deref() == Some("FROM")
+                });
+                start = of.filter(|_| !is_alias).map(|of| (at, of));
+                if start.is_some() {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    let (start, of) = start?;
+    let ends = |token: &TokenWithSpan| {
+        matches!(token.token, Token::EOF) || matches!(word(&token.token).as_deref(), Some("UP" | "WITH"))
+    };
+    let end = (of + 1..tokens.len()).find(|at| ends(&tokens[*at])).unwrap_or(tokens.len());
+    let taken: Vec<TokenWithSpan> = tokens.drain(start..end).collect();
+    Some(taken.into_iter().skip(of + 1 - start).collect())
+}
+
+/// Leaves out the word `TABLE` before the first argument of a window table function, or after its
+/// name: the table is an argument like others. Also `TABLE(` around the whole call: the call is a
+/// table like others.
+fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
+    const WINDOWS: [&str; 4] = ["TUMBLE", "HOP", "CUMULATE", "SESSION"];
+    let word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
+        Token::Word(Word { value, quote_style: None, .. }) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+        _ => false,
+    };
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let mut before: Vec<usize> = Vec::new();
+    let mut dropped = Vec::new();
+    // The open parentheses, and whether each is that of `TABLE(` around a call.
+    let mut open: Vec<bool> = Vec::new();
+    for at in (0..tokens.len()).filter(|&at| !is_space(&tokens[at])) {
+        let last = |n: usize| before.len().checked_sub(n).map(|index| &tokens[before[index]]);
+        if word(&tokens[at], &["TABLE"])
+            && let (Some(opening), Some(function)) = (last(1), last(2))
+            && (opening.token == Token::LParen && word(function, &WINDOWS)
+                || opening.token == Token::RArrow && word(function, &["DATA"]))
+        {
+            dropped.push(at);
+        }
+        if tokens[at].token == Token::LParen {
+            open.push(false);
+        } else if tokens[at].token == Token::RParen {
+            if open.pop() == Some(true) {
+                dropped.push(at);
+            }
+        } else if word(&tokens[at], &WINDOWS)
+            && let (Some(opening), Some(table)) = (last(1), last(2))
+            && opening.token == Token::LParen
+            && word(table, &["TABLE"])
+            && let Some(around) = open.last_mut()
+        {
+            *around = true;
+            dropped.extend_from_slice(&before[before.len() - 2..]);
+        }
+        before.push(at);
+    }
+    dropped.sort_unstable();
+    let mut at = 0;
+    tokens.retain(|_| {
+        at += 1;
+        dropped.binary_search(&(at - 1)).is_err()
+    });
+}
+
+/// One statement being parsed.
+pub(crate) struct Input<'a> {
+    parser: Parser<'a>,
+    /// What follows `AS OF`, until a statement takes it.
+    as_of: Option<Vec<TokenWithSpan>>,
+    /// The whole text.
+    text: &'a str,
+    /// The statement in it.
+    range: Range<usize>,
+}
+
+impl Input<'_> {
+    fn statement(&mut self) -> Result<Statement> {
+        let first = self.word(0).unwrap_or_default();
+        match first.as_str() {
+            "SELECT" | "WITH" | "VALUES" | "TABLE" => self.select(),
+            "" if self.parser.peek_token_ref().token == Token::LParen => self.select(),
+            "CREATE" => self.create(),
+            "INSERT" => self.insert(),
+            "UPDATE" => self.update(),
+            "DELETE" => self.delete(),
+            "COPY" => self.copy(),
+            "TRUNCATE" => self.truncate(),
+            "SUBSCRIBE" | "TAIL" => self.subscribe(),
+            "EXPLAIN" => self.explain(),
+            "SHOW" => self.show(),
+            "DESCRIBE" | "DESC" => self.describe(),
+            "DROP" => self.drop(),
+            "SET" => self.set(),
+            "FLUSH" => {
+                self.parser.advance_token();
+                Ok(Statement::Flush)
+            }
+            _ => Err(self.refuse(&first)),
+        }
+    }
+
+    /// The word `n` tokens ahead in upper case, or `None` if that token is not an unquoted word.
+    fn word(&self, n: usize) -> Option<String> {
+        match self.parser.peek_nth_token_ref(n).token {
+            Token::Word(Word { ref value, quote_style: None, .. }) => Some(value.to_uppercase()),
+            _ => None,
+        }
+    }
+
+    /// Consumes these words if they come next.
+    fn eat(&mut self, words: &str) -> bool {
+        let words: Vec<&str> = words.split(' ').collect();
+        let matches = words.iter().enumerate().all(|(n, word)| self.word(n).as_deref() == Some(word));
+        if matches {
+            words.iter().for_each(|_| self.parser.advance_token());
+        }
+        matches
+    }
+
+    fn expect(&mut self, words: &str) -> Result<()> {
+        if self.eat(words) {
+            return Ok(());
+        }
+        Err(self.unexpected(words))
+    }
+
+    fn eat_token(&mut self, token: &Token) -> bool {
+        self.parser.consume_token(token)
+    }
+
+    fn expect_token(&mut self, token: &Token) -> Result<()> {
+        if self.eat_token(token) {
+            return Ok(());
+        }
+        Err(self.unexpected(&token.to_string()))
+    }
+
+    /// A syntax error at the next token.
+    fn unexpected(&self, expected: &str) -> SqlError {
+        let token = self.parser.peek_token_ref();
+        let message = match &token.token {
+            Token::EOF => "syntax error at end of input".to_string(),
+            other => format!("syntax error at or near \"{other}\""),
+        };
+        let mut error = SqlError::new(ErrorKind::Syntax, message).with_detail(format!("Expected {expected}."));
+        error.position = Some(self.next_offset());
+        error
+    }
+
+    /// Byte offset of the next token; the end of the statement after the last.
+    fn next_offset(&self) -> usize {
+        let token = self.parser.peek_token_ref();
+        match token.token {
+            Token::EOF => self.range.end,
+            _ => offset_of(self.text, token.span.start.line, token.span.start.column),
+        }
+    }
+
+    fn identifier(&mut self) -> Result<String> {
+        Ok(fold(&self.parser.parse_identifier()?))
+    }
+
+    /// A relation's name. `public.` and a database before it are accepted and dropped.
+    fn name(&mut self) -> Result<String> {
+        let offset = self.next_offset();
+        let name = self.parser.parse_object_name(false)?;
+        object_name(&name).map_err(|mut error| {
+            error.position = Some(offset);
+            error
+        })
+    }
+
+    fn name_list(&mut self) -> Result<Vec<String>> {
+        self.expect_token(&Token::LParen)?;
+        let mut names = vec![self.identifier()?];
+        while self.eat_token(&Token::Comma) {
+            names.push(self.identifier()?);
+        }
+        self.expect_token(&Token::RParen)?;
+        Ok(names)
+    }
+
+    fn if_not_exists(&mut self) -> bool {
+        self.eat("IF NOT EXISTS")
+    }
+
+    /// The rest of the statement from the next token on, as written.
+    fn rest(&self) -> &str {
+        &self.text[self.next_offset()..self.range.end]
+    }
+
+    /// The time after `AS OF`, if there is one.
+    fn as_of(&mut self) -> Result<Option<Box<ast::Expr>>> {
+        let Some(tokens) = self.as_of.take() else { return Ok(None) };
+        let dialect = Postgres;
+        let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+        let expr = parser.parse_expr()?;
+        let rest = parser.peek_token_ref();
+        if rest.token != Token::EOF {
+            let error = SqlError::new(ErrorKind::Syntax, format!("syntax error at or near \"{}\"", rest.token))
+                .with_detail("AS OF comes last in a query: its time is that of all tables.")
+                .with_hint("Write SELECT .. FROM .. WHERE .. AS OF time.");
+            return Err(asof::placed(error, rest, self.text));
+        }
+        Ok(Some(Box::new(expr)))
+    }
+
+    fn query(&mut self) -> Result<Box<ast::Query>> {
+        Ok(self.parser.parse_query()?)
+    }
+
+    /// `(name = value, ..)`, with or without `=`; a name may be quoted or dotted, and a value left
+    /// out means true.
+    fn options(&mut self) -> Result<Vec<(String, String)>> {
+        self.expect_token(&Token::LParen)?;
+        let mut options: Vec<(String, String)> = Vec::new();
+        if self.eat_token(&Token::RParen) {
+            return Ok(options);
+        }
+        loop {
+            let offset = self.next_offset();
+            let name = self.option_name()?;
+            if options.iter().any(|(known, _)| *known == name) {
+                let mut error = SqlError::new(ErrorKind::Duplicate, format!("option \"{name}\" is given twice"));
+                error.position = Some(offset);
+                return Err(error);
+            }
+            self.eat_token(&Token::Eq);
+            let value = match self.parser.peek_token_ref().token {
+                Token::Comma | Token::RParen => "true".to_string(),
+                _ => self.option_value()?,
+            };
+            options.push((name, value));
+            if !self.eat_token(&Token::Comma) {
+                break;
+            }
+        }
+        self.expect_token(&Token::RParen)?;
+        Ok(options)
+    }
+
+    fn option_name(&mut self) -> Result<String> {
+        let mut name = String::new();
+        loop {
+            match self.parser.peek_token_ref().token.clone() {
+                Token::Word(word) => name.push_str(&word.value.to_lowercase()),
+                Token::SingleQuotedString(text) => name.push_str(&text.to_lowercase()),
+                _ => return Err(self.unexpected("an option's name")),
+            }
+            self.parser.advance_token();
+            if !self.eat_token(&Token::Period) {
+                return Ok(name);
+            }
+            name.push('.');
+        }
+    }
+
+    /// A word, a string, or a number, unquoted.
+    fn option_value(&mut self) -> Result<String> {
+        let sign = if self.eat_token(&Token::Minus) { "-" } else { "" };
+        let value = match self.parser.peek_token_ref().token.clone() {
+            Token::Word(word) if word.keyword == Keyword::INTERVAL => return self.option_interval(),
+            Token::Word(word) => word.value,
+            Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => text,
+            Token::Number(number, _) => format!("{sign}{number}"),
+            _ => return Err(self.unexpected("an option's value")),
+        };
+        self.parser.advance_token();
+        Ok(value)
+    }
+
+    fn option_interval(&mut self) -> Result<String> {
+        self.parser.advance_token();
+        let amount = self.option_value()?;
+        match self.parser.peek_token_ref().token.clone() {
+            Token::Word(unit) => {
+                self.parser.advance_token();
+                Ok(format!("{amount} {}", unit.value.to_lowercase()))
+            }
+            _ => Ok(amount),
+        }
+    }
+}
+
+/// A name as PostgreSQL folds it: lower case unless quoted.
+pub(crate) fn fold(ident: &ast::Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The last part of a possibly qualified name.
+pub(crate) fn object_name(name: &ast::ObjectName) -> Result<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in &name.0 {
+        match part.as_ident() {
+            Some(ident) => parts.push(fold(ident)),
+            None => return Err(SqlError::unsupported(format!("the name {name}"), "Write a plain name.")),
+        }
+    }
+    let last = parts.pop().ok_or_else(|| SqlError::new(ErrorKind::Syntax, "expected a name"))?;
+    match parts.last().map(String::as_str) {
+        None | Some("public") => Ok(last),
+        Some(schema) => Err(SqlError::new(ErrorKind::UnknownName, format!("schema \"{schema}\" does not exist"))
+            .with_hint("There is one schema, named public: write the name without a schema.")),
+    }
+}

@@ -1,0 +1,105 @@
+//! Statements that do not work here, and what to write instead.
+
+use super::Input;
+use crate::error::{ErrorKind, SqlError};
+use crate::resolve::suggest::nearest;
+
+/// First words that begin a statement.
+const WORDS: [&str; 17] = [
+    "select",
+    "with",
+    "values",
+    "table",
+    "create",
+    "insert",
+    "update",
+    "delete",
+    "copy",
+    "subscribe",
+    "explain",
+    "show",
+    "describe",
+    "drop",
+    "set",
+    "tail",
+    "desc",
+];
+
+impl Input<'_> {
+    /// The error for a statement that begins with `first` (upper case; empty if not a word).
+    pub(super) fn refuse(&self, first: &str) -> SqlError {
+        let hint = match first {
+            "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" | "SAVEPOINT" | "RELEASE" => {
+                "Every statement is a transaction of its own; leave it out. To write rows at once, put them in one INSERT."
+            }
+            "ALTER" => "DROP the object and CREATE it anew; a view can be changed with CREATE OR REPLACE VIEW.",
+            "MERGE" | "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
+            "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
+            "VACUUM" | "ANALYZE" | "CLUSTER" | "REINDEX" | "CHECKPOINT" => {
+                "Leave it out: arrangements are compacted as they grow."
+            }
+            "REFRESH" => "Leave it out: a materialized view is always current.",
+            "PREPARE" | "EXECUTE" | "DEALLOCATE" => "Write the statement itself.",
+            "DECLARE" | "FETCH" | "CLOSE" | "MOVE" => "Write SUBSCRIBE to follow changes, or SELECT for the contents.",
+            "LISTEN" | "NOTIFY" | "UNLISTEN" => "Write SUBSCRIBE to a view of what you want to hear of.",
+            "LOCK" => "Leave it out: reads and writes are strictly serialisable.",
+            "CALL" | "DO" => "Write the statements themselves.",
+            "USE" => "Leave it out: there is one database.",
+            "COMMENT" => "Leave it out, or write an SQL comment: -- text.",
+            "LOAD" | "IMPORT" => "Write COPY table FROM 'path' (format = csv).",
+            "RESET" | "DISCARD" => "Write SET name = value.",
+            "PIVOT" | "UNPIVOT" | "FROM" => "Begin the query with SELECT.",
+            _ => {
+                let error = self.unexpected("a statement");
+                return match nearest(first, WORDS.into_iter()) {
+                    Some(word) if !first.is_empty() => {
+                        error.with_hint(format!("Perhaps you meant {}.", word.to_uppercase()))
+                    }
+                    _ => error,
+                };
+            }
+        };
+        self.place(SqlError::unsupported(first, hint))
+    }
+
+    /// The error for `CREATE kind`, with the next token being the kind.
+    pub(super) fn refuse_create(&self, kind: &str) -> SqlError {
+        let hint = match kind {
+            "TRIGGER" | "RULE" => {
+                "Write CREATE MATERIALIZED VIEW for a result that follows the data, and SUBSCRIBE to act on changes."
+            }
+            "FUNCTION" | "PROCEDURE" | "AGGREGATE" => {
+                "Write the expression in the query, or name a query with CREATE VIEW."
+            }
+            "SEQUENCE" => "Give the values in INSERT.",
+            "TYPE" | "DOMAIN" => "Use the built-in types.",
+            "SCHEMA" | "DATABASE" => "There is one schema, named public.",
+            "ROLE" | "USER" | "POLICY" => "There are no roles yet.",
+            "EXTENSION" => "Leave it out.",
+            "UNIQUE" => "Write CREATE INDEX, or declare a PRIMARY KEY in CREATE TABLE.",
+            "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL" => "Write CREATE TABLE, and DROP it when done.",
+            "EXTERNAL" | "FOREIGN" => "Write CREATE SOURCE name WITH (connector = 'file', path = '..', format = csv).",
+            "RECURSIVE" => "Recursive queries come with a later version.",
+            "SINK" | "CONNECTION" | "SECRET" | "SUBSCRIPTION" | "PUBLICATION" | "SERVER" => {
+                "Sinks come with a later version: SUBSCRIBE and write the rows yourself."
+            }
+            "" => return self.unexpected("TABLE, SOURCE, VIEW, MATERIALIZED VIEW or INDEX"),
+            other => {
+                let known = ["table", "source", "view", "materialized", "index"];
+                let error = self.unexpected("TABLE, SOURCE, VIEW, MATERIALIZED VIEW or INDEX");
+                return match nearest(other, known.into_iter()) {
+                    Some(word) => error.with_hint(format!("Perhaps you meant CREATE {}.", word.to_uppercase())),
+                    None => error,
+                };
+            }
+        };
+        let error = SqlError::unsupported(format!("CREATE {kind}"), hint);
+        debug_assert_eq!(error.kind, ErrorKind::Unsupported);
+        self.place(error)
+    }
+
+    fn place(&self, mut error: SqlError) -> SqlError {
+        error.position = Some(self.range.start);
+        error
+    }
+}

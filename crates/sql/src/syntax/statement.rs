@@ -1,0 +1,332 @@
+//! The statements a session understands, after parsing and before planning.
+//!
+//! Queries stay syntax trees here and are planned against the catalog when they run; everything a
+//! session needs to act on a statement without SQL knowledge is plain data.
+
+use arrow::datatypes::Field;
+use datafusion_expr::sqlparser::ast;
+
+use crate::syntax::span::Span;
+
+/// One statement of a script.
+#[derive(Clone, Debug)]
+pub enum Statement {
+    /// `CREATE TABLE`.
+    CreateTable(CreateTable),
+    /// `CREATE TABLE .. AS query`.
+    CreateTableAs(CreateTableAs),
+    /// `CREATE SOURCE`.
+    CreateSource(CreateSource),
+    /// `CREATE VIEW` and `CREATE MATERIALIZED VIEW`.
+    CreateView(CreateView),
+    /// `CREATE INDEX`.
+    CreateIndex(CreateIndex),
+    /// `INSERT`.
+    Insert(Insert),
+    /// `UPDATE`.
+    Update(Update),
+    /// `DELETE`.
+    Delete(Delete),
+    /// `COPY .. FROM`.
+    CopyFrom(CopyFrom),
+    /// A query whose answer is wanted once. The text is the statement as written.
+    Select {
+        /// The query.
+        query: Box<ast::Query>,
+        /// `AS OF`: the time of the contents wanted, an expression without columns; the present
+        /// without.
+        as_of: Option<Box<ast::Expr>>,
+        /// The statement as written.
+        text: String,
+    },
+    /// `SUBSCRIBE`.
+    Subscribe(Subscribe),
+    /// `EXPLAIN`.
+    Explain(Explain),
+    /// `SHOW`.
+    Show(Show),
+    /// Columns of a relation.
+    Describe {
+        /// The relation.
+        name: String,
+    },
+    /// `DROP`.
+    Drop(Drop),
+    /// `SET name = value`.
+    Set {
+        /// The setting, in lower case.
+        name: String,
+        /// Its value, without quotes.
+        value: String,
+    },
+    /// `FLUSH`: waits until all that was written and all that bounded sources have is in every
+    /// view.
+    Flush,
+}
+
+/// `CREATE TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (..)) [WITH (..)]`.
+#[derive(Clone, Debug)]
+pub struct CreateTable {
+    /// Name of the object.
+    pub name: String,
+    /// Whether an object of that name is left as it is.
+    pub if_not_exists: bool,
+    /// Columns with resolved Arrow types and nullability.
+    pub columns: Vec<Field>,
+    /// `DEFAULT` of each column, as SQL expressions without column references.
+    pub defaults: Vec<Option<ast::Expr>>,
+    /// Positions of the primary key's columns; empty without one.
+    pub primary_key: Vec<usize>,
+    /// `WATERMARK FOR`.
+    pub watermark: Option<Watermark>,
+    /// `WITH` options: lower-case name, unquoted value, in order.
+    pub options: Vec<(String, String)>,
+}
+
+/// `CREATE TABLE [IF NOT EXISTS] name [(names)] AS query`: a table with the answer of today.
+#[derive(Clone, Debug)]
+pub struct CreateTableAs {
+    /// Name of the object.
+    pub name: String,
+    /// Whether an object of that name is left as it is.
+    pub if_not_exists: bool,
+    /// Names for the query's columns; empty keeps them.
+    pub column_names: Vec<String>,
+    /// The query.
+    pub query: Box<ast::Query>,
+}
+
+/// `CREATE SOURCE [IF NOT EXISTS] name [(columns)] WITH (connector = .., ..)`.
+#[derive(Clone, Debug)]
+pub struct CreateSource {
+    /// Name of the object.
+    pub name: String,
+    /// Whether an object of that name is left as it is.
+    pub if_not_exists: bool,
+    /// Declared columns; empty when the connector is to find them.
+    pub columns: Vec<Field>,
+    /// Positions of the primary key's columns; empty without one.
+    pub primary_key: Vec<usize>,
+    /// `WATERMARK FOR`.
+    pub watermark: Option<Watermark>,
+    /// `WITH` options: lower-case name, unquoted value, in order.
+    pub options: Vec<(String, String)>,
+}
+
+/// `CREATE [OR REPLACE] [MATERIALIZED] VIEW [IF NOT EXISTS] name [(names)] AS query`.
+#[derive(Clone, Debug)]
+pub struct CreateView {
+    /// Name of the object.
+    pub name: String,
+    /// Whether the rows are kept.
+    pub materialized: bool,
+    /// Whether an object of that name is left as it is.
+    pub if_not_exists: bool,
+    /// Whether a view of that name gives way.
+    pub or_replace: bool,
+    /// Names for the query's columns; empty keeps them.
+    pub column_names: Vec<String>,
+    /// The query.
+    pub query: Box<ast::Query>,
+    /// The query as written, for `SHOW CREATE` and for planning a plain view where it is used.
+    pub query_text: String,
+    /// When its rows appear.
+    pub emit: Emit,
+}
+
+/// When the rows of a view appear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// At once, and they change with the view's inputs.
+    Changes,
+    /// `EMIT ON WINDOW CLOSE`: once the watermark has passed the end of their window.
+    OnWindowClose,
+}
+
+/// `WATERMARK FOR column AS column [- delay]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watermark {
+    /// The column of times.
+    pub column: String,
+    /// How far time stays behind the latest row.
+    pub delay: Span,
+}
+
+/// `CREATE INDEX [IF NOT EXISTS] [name] ON relation (columns)`.
+#[derive(Clone, Debug)]
+pub struct CreateIndex {
+    /// `None` asks the session to make one up: `relation_columns_idx`.
+    pub name: Option<String>,
+    /// Whether an object of that name is left as it is.
+    pub if_not_exists: bool,
+    /// Relation that is indexed.
+    pub relation: String,
+    /// Columns, in order.
+    pub columns: Vec<String>,
+}
+
+/// `INSERT INTO table [(columns)] query`.
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// Table that is changed.
+    pub table: String,
+    /// Target columns; empty means all, in order.
+    pub columns: Vec<String>,
+    /// The rows: `VALUES` or any query.
+    pub query: Box<ast::Query>,
+    /// `ON CONFLICT`: what becomes of rows whose primary key is there.
+    pub conflict: Option<Conflict>,
+    /// `RETURNING` items over the new rows.
+    pub returning: Option<Vec<ast::SelectItem>>,
+}
+
+/// `ON CONFLICT [(columns)] DO NOTHING | DO UPDATE SET .. [WHERE ..]`.
+#[derive(Clone, Debug)]
+pub struct Conflict {
+    /// The columns named; empty means the primary key.
+    pub columns: Vec<String>,
+    /// Column name and new value, over the table's columns and those of `excluded`; `None` for DO
+    /// NOTHING.
+    pub update: Option<Vec<(String, ast::Expr)>>,
+    /// Rows that are changed; `None` takes all.
+    pub selection: Option<ast::Expr>,
+}
+
+/// `UPDATE table SET .. [WHERE ..]`.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// Table that is changed.
+    pub table: String,
+    /// Column name and new value over the table's columns.
+    pub assignments: Vec<(String, ast::Expr)>,
+    /// Condition on the rows; `None` takes all.
+    pub selection: Option<ast::Expr>,
+    /// Another name for the table within the statement.
+    pub alias: Option<String>,
+    /// `FROM`: what the rows are joined with.
+    pub from: Vec<ast::TableWithJoins>,
+    /// `RETURNING` items over the new rows.
+    pub returning: Option<Vec<ast::SelectItem>>,
+}
+
+/// `DELETE FROM table [WHERE ..]`.
+#[derive(Clone, Debug)]
+pub struct Delete {
+    /// Table that is changed.
+    pub table: String,
+    /// Condition on the rows; `None` takes all.
+    pub selection: Option<ast::Expr>,
+    /// Another name for the table within the statement.
+    pub alias: Option<String>,
+    /// `RETURNING` items over the rows that are gone.
+    pub returning: Option<Vec<ast::SelectItem>>,
+    /// Whether it was written as `TRUNCATE`.
+    pub truncate: bool,
+}
+
+/// `COPY table [(columns)] FROM 'path' [WITH] (options)`.
+#[derive(Clone, Debug)]
+pub struct CopyFrom {
+    /// Table that is changed.
+    pub table: String,
+    /// Columns, in order.
+    pub columns: Vec<String>,
+    /// Path of the file; `-` for standard input.
+    pub path: String,
+    /// Lower-case name, unquoted value: `format`, `header`, `delimiter`, `null`, `on_error` ..
+    pub options: Vec<(String, String)>,
+}
+
+/// `SUBSCRIBE [TO] name | (query) [WITH (SNAPSHOT [= bool], PROGRESS [= bool])] [AS OF t] [UP TO
+/// t]`.
+#[derive(Clone, Debug)]
+pub struct Subscribe {
+    /// `SELECT * FROM name` when a name was given.
+    pub query: Box<ast::Query>,
+    /// Whether the present contents come first.
+    pub snapshot: bool,
+    /// Whether a row tells each time that is complete.
+    pub progress: bool,
+    /// `AS OF`: the time at which the changes begin, an expression without columns; the present
+    /// without.
+    pub as_of: Option<Box<ast::Expr>>,
+    /// Stop before this time.
+    pub up_to: Option<i64>,
+}
+
+/// `EXPLAIN [LOGICAL | PHYSICAL] statement`.
+#[derive(Clone, Debug)]
+pub struct Explain {
+    /// The query.
+    pub query: Box<ast::Query>,
+}
+
+/// `SHOW ..`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// All tables.
+    Tables,
+    /// All sources.
+    Sources,
+    /// All plain views.
+    Views,
+    /// All materialized views.
+    MaterializedViews,
+    /// All indexes, or those of a relation.
+    Indexes {
+        /// The relation.
+        on: Option<String>,
+    },
+    /// Key, rows, bytes, readers, since, upper and the slowest reader of every arrangement.
+    Arrangements,
+    /// The time of the last commit.
+    Time,
+    /// How long the workers' operators ran without a pause.
+    Steps,
+    /// Where the time of tables and sources with a watermark stands, and how many rows came too
+    /// late.
+    Watermarks,
+    /// Columns of a relation.
+    Columns {
+        /// The relation.
+        relation: String,
+    },
+    /// The statement that creates a relation.
+    Create {
+        /// The relation.
+        relation: String,
+    },
+    /// A setting, or all of them.
+    Setting {
+        /// The setting.
+        name: Option<String>,
+    },
+}
+
+/// `DROP kind [IF EXISTS] name [, ..] [CASCADE | RESTRICT]`.
+#[derive(Clone, Debug)]
+pub struct Drop {
+    /// Kind of the objects.
+    pub kind: ObjectKind,
+    /// Whether missing objects are passed over.
+    pub if_exists: bool,
+    /// Names of the objects.
+    pub names: Vec<String>,
+    /// Whether objects that depend on these go too.
+    pub cascade: bool,
+}
+
+/// The kinds of catalog objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// Rows written by `INSERT`.
+    Table,
+    /// Rows read by a connector.
+    Source,
+    /// A named query, planned where it is used.
+    View,
+    /// A query whose answer is kept current.
+    MaterializedView,
+    /// A shared arrangement.
+    Index,
+}
