@@ -72,16 +72,25 @@ pub(super) fn count(rows: &Rows, layout: &Layout, columns: usize) -> String {
 /// Makes widths smaller until a line takes `room` places: of texts first, the widest first, down to
 /// [`TEXT_MIN`]; then columns are left out from the right. One column stays, however wide.
 fn fit(widths: &mut Vec<usize>, schema: &Schema, room: usize) {
-    let line = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP - 2);
     let is_text: Vec<bool> = schema.fields().iter().map(|field| !is_number_field(field)).collect();
-    while line(widths) > room {
-        let texts = (0..widths.len()).filter(|column| is_text[*column] && widths[*column] > TEXT_MIN);
-        match texts.max_by_key(|column| widths[*column]) {
-            Some(widest) => widths[widest] -= 1,
-            None if widths.len() > 1 => _ = widths.pop(),
-            None => return,
+    for columns in (1..=widths.len()).rev() {
+        let mut fitted = widths[..columns].to_vec();
+        if shorten(&mut fitted, &is_text, room) || columns == 1 {
+            *widths = fitted;
+            return;
         }
     }
+}
+
+/// Shortens texts until a line takes `room` places. Returns whether it does.
+fn shorten(widths: &mut [usize], is_text: &[bool], room: usize) -> bool {
+    let line = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP - 2);
+    while line(widths) > room {
+        let texts = (0..widths.len()).filter(|column| is_text[*column] && widths[*column] > TEXT_MIN);
+        let Some(widest) = texts.max_by_key(|column| widths[*column]) else { return false };
+        widths[widest] -= 1;
+    }
+    true
 }
 
 /// Some rows of a table that goes on; `widths` are kept from part to part.
@@ -195,7 +204,7 @@ mod tests {
         assert!(shown(60).contains(" a name that is rather long |  9.6 | 123456.25\n(1 row)"), "{}", shown(60));
         assert!(shown(40).contains(" a name that is rat… |  9.6 | 123456.25\n(1 row)"), "{}", shown(40));
         let narrow = shown(20);
-        assert!(narrow.contains(" a name… |  9.6\n(1 row, 2 of 3 columns shown; \\x shows all)"), "{narrow}");
+        assert!(narrow.contains(" a name th… |  9.6\n(1 row, 2 of 3 columns shown; \\x shows all)"), "{narrow}");
         for room in 0..60 {
             let shown = shown(room);
             let row = shown.lines().nth(2).unwrap();
