@@ -269,7 +269,8 @@ mod tests {
         assert_eq!(read("{a, b}"), some(&["a", "b"]));
         assert_eq!(read(r#"{"a, b","say \"x\"",c}"#), some(&["a, b", "say \"x\"", "c"]));
         assert_eq!(read(r#"{NULL,"NULL"}"#), Some(vec![None, Some("NULL".into())]));
-        for bad in ["a", "{a", "{a,}", "{,}", "{{a}}", r#"{"a}"#] {
+        assert_eq!(read("{{a},{b}}"), some(&["{a}", "{b}"]));
+        for bad in ["a", "{a", "{a,}", "{,}", r#"{"a}"#] {
             assert_eq!(read(bad), None, "{bad}");
         }
     }
