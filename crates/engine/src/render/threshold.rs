@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anabranch_batch::numeric;
 use anabranch_operators::relational::threshold::{Comparison, is_comparable};
+use anabranch_plan::rewrite::TO_NUMERIC;
 use anabranch_plan::{JoinKind, Node, Plan};
 use anabranch_sql::numerics::{ceiling_at, floor_at};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields};
@@ -109,9 +110,6 @@ fn as_decimals(value: Expr, scalar: Expr, comparison: Comparison, left: &Plan, r
         _ => (value, scalar),
     }
 }
-
-/// The cast to a plain numeric.
-const TO_NUMERIC: &str = "to_numeric";
 
 /// Whether values of the two types compare as their numbers do.
 fn alike(a: &DataType, b: &DataType) -> bool {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 pub use behind_index::{Indexes, behind_indexes};
 pub use keys_once::keys_once;
-pub use selectivity::cannot_fail;
+pub use selectivity::{TO_NUMERIC, cannot_fail};
 
 use crate::ir::{Node, Plan};
 

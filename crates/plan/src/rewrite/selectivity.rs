@@ -65,7 +65,11 @@ fn is_literal(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(..))
 }
 
-/// Whether an expression has a value on every row: no arithmetic, no functions, and only casts that hold every value.
+/// The function that SQL plans for a cast to `numeric` without a scale.
+pub const TO_NUMERIC: &str = "to_numeric";
+
+/// Whether an expression has a value on every row: no arithmetic, no functions, and only casts that
+/// hold every value.
 pub fn cannot_fail(expr: &Expr, schema: &DFSchema) -> bool {
     let mut safe = true;
     let walked = expr.apply(|e| {
@@ -82,6 +86,10 @@ pub fn cannot_fail(expr: &Expr, schema: &DFSchema) -> bool {
             | Expr::Between(_)
             | Expr::Like(_)
             | Expr::InList(_) => true,
+            // Numeric without a scale holds every whole number and decimal. Texts may be no numbers.
+            Expr::ScalarFunction(call) if call.func.name() == TO_NUMERIC => {
+                call.args.iter().all(|arg| arg.get_type(schema).is_ok_and(|from| is_exact(&from)))
+            }
             Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|from| widens(&from, cast.field.data_type())),
             Expr::BinaryExpr(binary) => {
                 use Operator::{And, Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq, Or};
@@ -93,6 +101,11 @@ pub fn cannot_fail(expr: &Expr, schema: &DFSchema) -> bool {
         Ok(TreeNodeRecursion::Continue)
     });
     walked.is_ok() && safe
+}
+
+/// Whether a type is of whole numbers or decimals.
+fn is_exact(of: &DataType) -> bool {
+    of.is_integer() || matches!(of, DataType::Decimal128(..))
 }
 
 /// Whether every value of one type is one of the other.

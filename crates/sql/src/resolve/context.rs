@@ -24,8 +24,8 @@ use crate::passes::plan::recognize::RecognizePlanner;
 use crate::passes::plan::set_operations::SetOperationPlanner;
 use crate::passes::tree::rewrite;
 use crate::resolve::catalog::{Catalog, Relation};
-use crate::resolve::suggest::nearest;
 use crate::resolve::types::Types;
+use crate::resolve::unknown::{catalog_table, unknown_relation};
 use crate::stack::{DEPTH_MAX, VIEW_LEVELS, too_deep};
 use crate::syntax::parse::{self, parse_query};
 use crate::syntax::statement::ObjectKind;
@@ -113,16 +113,7 @@ impl<'a> Context<'a> {
 
     /// The relation of that name.
     pub(crate) fn relation(&self, name: &str) -> Result<Relation, SqlError> {
-        self.catalog.relation(name).ok_or_else(|| {
-            if name.starts_with("pg_") {
-                return catalog_table(name);
-            }
-            let names = self.catalog.names();
-            let hint = nearest(name, names.iter().map(String::as_str))
-                .map(|name| format!("Perhaps you meant \"{name}\"."))
-                .unwrap_or_default();
-            SqlError::new(ErrorKind::UnknownName, format!("relation \"{name}\" does not exist")).with_hint(hint)
-        })
+        self.catalog.relation(name).ok_or_else(|| unknown_relation(self.catalog, name))
     }
 
     fn view_plan(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
@@ -259,14 +250,6 @@ impl ContextProvider for Context<'_> {
     fn udwf_names(&self) -> Vec<String> {
         FUNCTIONS.window.keys().cloned().collect()
     }
-}
-
-/// The error for a table that describes the catalog.
-fn catalog_table(name: &str) -> SqlError {
-    SqlError::unsupported(
-        format!("catalog table {name}"),
-        "Write SHOW TABLES, SHOW SOURCES, SHOW VIEWS, SHOW MATERIALIZED VIEWS, SHOW INDEXES, or SHOW COLUMNS FROM relation.",
-    )
 }
 
 /// A relation as DataFusion scans it; a plain view brings its plan.

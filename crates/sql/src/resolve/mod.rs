@@ -8,4 +8,5 @@ pub(crate) mod position;
 pub(crate) mod suggest;
 pub(crate) mod type_names;
 pub(crate) mod types;
+pub(crate) mod unknown;
 pub(crate) mod value_errors;

@@ -26,6 +26,7 @@ use super::columns::{Known, add_with, factor_columns, query_columns};
 use super::names;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
+use crate::resolve::unknown::unknown_relation;
 use crate::syntax::parse::{fold, object_name};
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, change, change_outside_queries};
@@ -168,6 +169,13 @@ impl Listing {
                 }
                 Some(_) => {}
             }
+        }
+        if let TableFactor::Table { name, args: None, .. } = &*factor
+            && let Ok(name) = object_name(name)
+            && !known.iter().any(|(with, _)| *with == name)
+            && catalog.relation(&name).is_none()
+        {
+            return Err(unknown_relation(catalog, &name));
         }
         let columns = factor_columns(factor, known, catalog);
         let name = match factor {
