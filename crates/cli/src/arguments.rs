@@ -47,6 +47,9 @@ pub(crate) struct Arguments {
     /// Do not print what statements without rows did (CREATE VIEW, INSERT 0 3)
     #[arg(short, long)]
     pub quiet: bool,
+    /// After each statement of a pipe, a line of JSON tells how it ended: {"done": ..} or {"error": ..}
+    #[arg(long)]
+    pub ends: bool,
     /// Go on after a statement of -c or -f failed; the exit code is still 1
     #[arg(long)]
     pub keep_going: bool,

@@ -52,7 +52,7 @@ pub(crate) struct Runner<'a> {
     pub layout: Layout,
     /// Where answers go.
     pub target: Target,
-    /// Whether a line tells the end of each statement: a program reads, and sends more when it comes.
+    /// Whether a line tells how each statement ended, for a program that waits before it sends more.
     pub marks_ends: bool,
     /// Rows of the last answer of the statement that runs.
     answered: Option<usize>,
@@ -79,7 +79,7 @@ impl<'a> Runner<'a> {
             quiet: arguments.quiet,
             layout: Layout::default(),
             target: Target::Plain,
-            marks_ends: false,
+            marks_ends: arguments.ends,
             answered: None,
         }
     }

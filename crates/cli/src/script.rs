@@ -12,7 +12,6 @@ use std::{
 use anabranch_engine::Error;
 
 use crate::{
-    output::Format,
     progress::thousands,
     run::{Place, Runner, Status},
     shell,
@@ -69,7 +68,6 @@ pub(crate) fn run_file(runner: &mut Runner<'_>, path: &PathBuf, keep_going: bool
 
 /// Runs statements as they arrive: each when its `;` has been read, the last one at the end.
 fn run_input(runner: &mut Runner<'_>, mut input: impl BufRead, keep_going: bool) -> Status {
-    runner.marks_ends = matches!(runner.format, Format::Json | Format::Jsonl);
     let (mut pending, mut line) = (String::new(), String::new());
     let mut lines_before = 0;
     let mut failed = false;

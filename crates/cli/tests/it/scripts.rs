@@ -141,3 +141,42 @@ fn deep_statements_do_not_end_the_program() {
         }
     }
 }
+
+#[test]
+fn statements_of_a_pipe_run_as_they_arrive_and_tell_their_end() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+
+    let place = Place::new();
+    let mut command = place.command(&["--jsonl", "--ends", "--workers", "0", "--keep-going"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // The input stays open: each answer comes before the next statement is sent.
+    input.write_all(b"\xef\xbb\xbfCREATE TABLE t (a int);\n").unwrap();
+    assert_eq!(lines.next().unwrap(), r#"{"done":"CREATE TABLE"}"#);
+    input.write_all(b"INSERT INTO t\nVALUES (1), (2);\n").unwrap();
+    assert_eq!(lines.next().unwrap(), r#"{"done":"INSERT 0 2"}"#);
+    input.write_all(b"SELECT sum(a) AS n FROM t;\n").unwrap();
+    assert_eq!(lines.next().unwrap(), r#"{"n":3}"#);
+    assert_eq!(lines.next().unwrap(), r#"{"done":"SELECT 1"}"#);
+    input.write_all(b"SELECT b FROM t;\n").unwrap();
+    assert!(lines.next().unwrap().starts_with(r#"{"error":"column \"b\" does not exist""#));
+    // A command ends with its line; the last statement needs no semicolon.
+    input.write_all(b".mode csv\nSELECT 7 AS n").unwrap();
+    drop(input);
+    assert_eq!(lines.collect::<Vec<_>>(), ["n", "7", r#"{"done":"SELECT 1"}"#]);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn the_shells_words_and_displays_work_in_scripts() {
+    let place = Place::new();
+    place.write(
+        "a.sql",
+        "\u{feff}.expanded on\nSELECT 1 AS a, 'x' AS b;\n.output out.txt\nSELECT 2 AS c;\n.output\n\\! echo done\n",
+    );
+    let ran = place.run(&["-f", "a.sql"]);
+    assert_eq!(ran.good(), "The expanded display is on.\n-[ RECORD 1 ]+----\na | 1\nb | x\n(1 row)\ndone\n");
+    assert_eq!(std::fs::read_to_string(place.path().join("out.txt")).unwrap(), "-[ RECORD 1 ]+----\nc | 2\n(1 row)\n");
+}
