@@ -72,7 +72,7 @@ impl Screen {
         }
         lines.resize(room + HEADER - 1, String::new());
         let pages = if pages > 1 {
-            format!("views {} of {pages}, a taller terminal shows all; ", page + 1)
+            format!("page {} of {pages}, a taller terminal shows all; ", page + 1)
         } else {
             String::new()
         };
