@@ -1,0 +1,8 @@
+//! The statements of Linear Road, each a test that names its own.
+#![allow(clippy::unwrap_used)]
+
+mod cases;
+mod generator;
+mod rules;
+mod smoke;
+mod support;
