@@ -8,6 +8,8 @@ use std::fmt;
 use anabranch_sql::SqlError;
 use anabranch_sql::input::in_words;
 
+use crate::sqlstate;
+
 /// An error of a session. [`Display`](fmt::Display) prints the message alone; [`Error::render`] prints all of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -24,6 +26,8 @@ pub struct Error {
     pub position: Option<usize>,
     /// Line and column in the script, from 1, when the planner knew only these.
     pub(crate) line_column: Option<(u64, u64)>,
+    /// Its SQLSTATE, where the message does not tell; see [`Error::sqlstate`].
+    pub(crate) code: Option<&'static str>,
 }
 
 /// Who must act on an [`Error`].
@@ -59,7 +63,7 @@ impl fmt::Display for ErrorKind {
 impl Error {
     /// An error of that kind, with a message only.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), detail: None, hint: None, position: None, line_column: None }
+        Error { kind, message: message.into(), detail: None, hint: None, position: None, line_column: None, code: None }
     }
 
     /// The statement or argument is wrong.
@@ -104,6 +108,13 @@ impl Error {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with a SQLSTATE of its own.
+    #[must_use]
+    pub fn with_sqlstate(mut self, code: &'static str) -> Error {
+        self.code = Some(code);
         self
     }
 
@@ -170,6 +181,7 @@ impl From<SqlError> for Error {
             hint: error.hint,
             position: error.position,
             line_column: error.line_column,
+            code: sqlstate::of_planner(error.kind),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! dataflows that share arrangements; installing one touches no other, dropping one frees what only it held.
 //!
 //! ```
-//! use anabranch_engine::{Changes, Options, Outcome, Session};
+//! use anabranch_engine::{Changes, Created, ObjectId, Options, Outcome, Session};
 //! use std::time::Duration;
 //!
 //! let mut session = Session::new(Options::default())?;
@@ -39,6 +39,7 @@ mod clock;
 pub mod cluster;
 mod coerce;
 pub mod connector;
+pub mod database;
 pub mod dataflows;
 mod error;
 mod evaluate;
@@ -51,16 +52,20 @@ mod render;
 mod session;
 mod sharing;
 mod spool;
+mod sqlstate;
 
 pub use anabranch_arrangement::MergeEffort;
 pub use anabranch_batch::{Diff, Time, Times};
 pub use anabranch_flow::steps::StepStats;
+pub use catalog::{Created, ObjectId};
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
 pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
+pub use database::{Connection, Database, DatabaseOptions, Prepared, TransactionState};
 pub use error::{Error, ErrorKind};
 pub use interrupt::Interrupt;
 pub use session::{
-    Changes, Options, Outcome, Progress, RelationInfo, Rows, Session, SourceState, SourceStatus, Step, Subscription,
+    Changes, Options, Outcome, Progress, Recorder, RelationInfo, Rows, Sealed, SealedMark, SealedRows, Session,
+    SourceState, SourceStatus, Step, Subscription,
 };
 pub use sharing::Sharing;

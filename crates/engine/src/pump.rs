@@ -65,6 +65,11 @@ impl Pump {
         self.sources.get_mut(name)
     }
 
+    /// Stops every source that still reads.
+    pub fn fail_running(&mut self, error: &Error) {
+        self.sources.values_mut().filter(|source| source.state == SourceState::Running).for_each(|s| s.fail(error));
+    }
+
     pub fn statuses(&self) -> Vec<SourceStatus> {
         self.sources.values().map(Pumped::status).collect()
     }

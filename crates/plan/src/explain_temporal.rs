@@ -67,6 +67,10 @@ pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
             format!("WhereNotExists{}", on(inputs, left_key, right_key))
         }
         Verb::Detect(detect) => pattern_text(&inputs[0], detect),
+        Verb::Custom { operator, keys } => {
+            let keys = keys.iter().zip(inputs).map(|(keys, input)| by(input, keys)).collect::<Vec<_>>();
+            format!("Operator {}{}", operator.name(), keys.join(" with"))
+        }
     }
 }
 

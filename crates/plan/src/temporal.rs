@@ -6,7 +6,7 @@
 //! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
 
 use crate::asof::Strategy;
-use crate::ir::{AggregateCall, Nulls};
+use crate::ir::{AggregateCall, Foreign, Nulls};
 use crate::pattern::Detect;
 use crate::properties::Properties;
 
@@ -135,6 +135,13 @@ pub enum Verb {
     },
     /// Where a pattern is met: keys, then registers. One input.
     Detect(Box<Detect>),
+    /// A user's own operator. One or two inputs.
+    Custom {
+        /// What it does.
+        operator: Foreign,
+        /// For each input, the columns whose equal values must meet.
+        keys: Vec<Vec<usize>>,
+    },
 }
 
 /// A grid of windows.

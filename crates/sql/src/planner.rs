@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anabranch_plan::Plan;
-use anabranch_plan::rewrite::improve;
+use anabranch_plan::rewrite::{Facts, optimise, optimised_in_steps};
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::pass::Chosen;
 use crate::passes::plan::clock::Clock;
-use crate::passes::plan::optimise;
+use crate::passes::plan::optimise as optimise_logical;
 use crate::passes::tree::{on_close, set_output_names};
 use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
@@ -64,8 +64,29 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let (names, plan) = self.prepare(context, query, Clock::Fixed(self.now_micros))?;
             let planned = Translator::new().query(&plan)?;
-            Ok(Planned { plan: named(&improve(&planned.plan), &names), ..planned })
+            Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), ..planned })
         })
+    }
+
+    /// The plan of a query before and after each rewrite that changes it, with the rewrite's name.
+    ///
+    /// # Errors
+    /// As [`plan_query`](Self::plan_query).
+    pub fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>> {
+        self.guarded(query, |context| {
+            let (_, plan) = self.prepare(context, query, Clock::Fixed(self.now_micros))?;
+            let planned = Translator::new().query(&plan)?;
+            self.with_facts(|facts| Ok(optimised_in_steps(&planned.plan, facts)))
+        })
+    }
+
+    /// The plan rewritten with what the catalog knows.
+    fn optimised(&self, plan: &Arc<Plan>) -> Arc<Plan> {
+        self.with_facts(|facts| optimise(plan, facts))
+    }
+
+    fn with_facts<T>(&self, work: impl FnOnce(&Facts<'_>) -> T) -> T {
+        work(&Facts { indexes: &|relation, columns| self.catalog.is_indexed(relation, columns) })
     }
 
     /// Plans a query that is to be kept current: a top `LIMIT` stays in the plan, and an `ORDER BY`
@@ -109,7 +130,7 @@ impl<'a> Planner<'a> {
                 ));
             }
             names[..given.len()].clone_from_slice(given);
-            let plan = improve(&Translator::new().view(&plan)?);
+            let plan = self.optimised(&Translator::new().view(&plan)?);
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {
                     return Err(SqlError::new(
@@ -145,7 +166,7 @@ impl<'a> Planner<'a> {
     fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
         let plan = context.logical(query)?;
         let names = column_names(query, &plan, self.catalog);
-        Ok((names, optimise(plan, &context.config(), clock, context.chosen())?))
+        Ok((names, optimise_logical(plan, &context.config(), clock, context.chosen())?))
     }
 
     pub(crate) fn now_micros(&self) -> i64 {
@@ -178,6 +199,12 @@ pub(crate) trait Checked {
 impl Checked for Planned {
     fn check(&self) -> Result<()> {
         check_plan(&self.plan)
+    }
+}
+
+impl Checked for Vec<(&'static str, Arc<Plan>)> {
+    fn check(&self) -> Result<()> {
+        self.iter().try_for_each(|(_, plan)| check_plan(plan))
     }
 }
 

@@ -6,6 +6,7 @@
 //! Reading order: [`object`] (what is kept about each), [`planning`] (the catalog as the planner sees it),
 //! [`watermark`] (the time of tables and sources).
 
+mod created;
 mod object;
 mod planning;
 mod watermark;
@@ -19,6 +20,7 @@ use crate::cluster::CollectionId;
 use crate::error::Error;
 use crate::nearest::nearest;
 
+pub use created::{Created, ObjectId};
 pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptions, kind_name};
 pub(crate) use planning::Planning;
 pub(crate) use watermark::{Arrival, Watermark};
@@ -26,6 +28,9 @@ pub(crate) use watermark::{Arrival, Watermark};
 /// All objects of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
+    /// How often it has changed: plans of another version may be wrong.
+    version: u64,
+    last_id: u64,
     objects: BTreeMap<String, Object>,
     /// Those that have watermarks.
     watermarked: BTreeSet<String>,
@@ -33,6 +38,28 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
+    /// How often objects have come and gone: plans of another version may be wrong.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn next_id(&mut self) -> ObjectId {
+        self.version += 1;
+        self.last_id += 1;
+        ObjectId(self.last_id)
+    }
+
+    /// Objects that have a statement of their own, in the order in which they were made.
+    pub fn created(&self) -> Vec<Created> {
+        let relations = self.objects().map(|object| (object.id, &object.name, &object.definition));
+        let indexes = self.indexes.values().map(|index| (index.id, &index.name, &index.definition));
+        let made = relations.chain(indexes);
+        let mut made: Vec<Created> =
+            made.map(|(id, name, text)| Created { id, name: name.clone(), text: text.clone() }).collect();
+        made.sort_by_key(|created| created.id);
+        made
+    }
+
     /// The relation of that name.
     pub fn find(&self, name: &str) -> Option<&Object> {
         self.objects.get(name)
@@ -81,15 +108,25 @@ impl Catalog {
     }
 
     /// What the relations that hold watermarks become, and their collections.
-    pub fn watermark_changes(&mut self) -> Vec<(CollectionId, Batch)> {
+    pub fn watermark_changes(&mut self) -> Vec<(ObjectId, CollectionId, Batch)> {
         let changes = |name: &String| {
             let object = self.objects.get_mut(name)?;
             let batch = object.watermark.as_mut()?.changes(&object.schema)?;
-            Some((Watermark::relation_of(&object.name), batch))
+            Some((object.id, Watermark::relation_of(&object.name), batch))
         };
-        let changes: Vec<(String, Batch)> = self.watermarked.iter().filter_map(changes).collect();
+        let changes: Vec<(ObjectId, String, Batch)> = self.watermarked.iter().filter_map(changes).collect();
         let collection = |name: &String| Some(self.objects.get(name)?.maintained.as_ref()?.collection);
-        changes.into_iter().filter_map(|(name, batch)| Some((collection(&name)?, batch))).collect()
+        changes.into_iter().filter_map(|(id, name, batch)| Some((id, collection(&name)?, batch))).collect()
+    }
+
+    /// Takes back moves of watermarks that were told by [`watermark_changes`](Self::watermark_changes) and did not happen.
+    pub fn unmark<'a>(&mut self, moves: impl Iterator<Item = (ObjectId, &'a Batch)>) {
+        for (id, changes) in moves {
+            let watermark = self.objects.values_mut().find(|object| object.id == id);
+            if let Some(watermark) = watermark.and_then(|object| object.watermark.as_mut()) {
+                watermark.unmark(changes);
+            }
+        }
     }
 
     /// Indexes in the order of their names.
@@ -106,7 +143,8 @@ impl Catalog {
     ///
     /// # Panics
     /// When the name is taken: callers check first.
-    pub fn add(&mut self, object: Object) {
+    pub fn add(&mut self, mut object: Object) {
+        object.id = self.next_id();
         assert!(!self.contains(&object.name), "name \"{}\" is free", object.name);
         if object.watermark.is_some() {
             self.watermarked.insert(object.name.clone());
@@ -118,19 +156,22 @@ impl Catalog {
     ///
     /// # Panics
     /// When the name is taken: callers check first.
-    pub fn add_index(&mut self, index: Index) {
+    pub fn add_index(&mut self, mut index: Index) {
+        index.id = self.next_id();
         assert!(!self.contains(&index.name), "name \"{}\" is free", index.name);
         self.indexes.insert(index.name.clone(), index);
     }
 
     /// Takes a relation out.
     pub fn remove(&mut self, name: &str) -> Option<Object> {
+        self.version += 1;
         self.watermarked.remove(name);
         self.objects.remove(name)
     }
 
     /// Takes an index out.
     pub fn remove_index(&mut self, name: &str) -> Option<Index> {
+        self.version += 1;
         self.indexes.remove(name)
     }
 

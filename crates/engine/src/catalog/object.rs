@@ -7,13 +7,15 @@ use arrow::datatypes::SchemaRef;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
-use super::Watermark;
+use super::{ObjectId, Watermark};
 use crate::cluster::{ArrangementId, CollectionId, DataflowId};
 use crate::coerce::Fitting;
 
 /// A relation: table, source, view or materialized view.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
+    /// Its number, given by the catalog when it is added.
+    pub id: ObjectId,
     pub name: String,
     pub kind: ObjectKind,
     /// Columns in planned types.
@@ -83,6 +85,8 @@ pub(crate) struct Arranged {
 /// A name for an arrangement.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
+    /// Its number, given by the catalog when it is added.
+    pub id: ObjectId,
     pub name: String,
     pub relation: String,
     /// Key columns, positions in the relation's schema.

@@ -9,6 +9,7 @@ use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
 use super::{Catalog, Watermark};
+use crate::sharing::Sharing;
 
 /// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that the query names,
 /// those inside plain views included.
@@ -16,12 +17,14 @@ use super::{Catalog, Watermark};
 /// A plain view that has an index is shown as materialized, so that queries read its arrangement.
 pub(crate) struct Planning<'a> {
     catalog: &'a Catalog,
+    /// Whether plans may rely on indexes.
+    sharing: Sharing,
     looked_up: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> Planning<'a> {
-    pub fn new(catalog: &'a Catalog) -> Planning<'a> {
-        Planning { catalog, looked_up: Mutex::default() }
+    pub fn new(catalog: &'a Catalog, sharing: Sharing) -> Planning<'a> {
+        Planning { catalog, sharing, looked_up: Mutex::default() }
     }
 
     /// Relations looked up so far.
@@ -52,5 +55,19 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
 
     fn names(&self) -> Vec<String> {
         self.catalog.objects().map(|object| object.name.clone()).collect()
+    }
+
+    fn is_indexed(&self, relation: &str, columns: &[usize]) -> bool {
+        if self.sharing == Sharing::Off {
+            return false;
+        }
+        let sorted = |key: &[usize]| {
+            let mut key = key.to_vec();
+            key.sort_unstable();
+            key
+        };
+        let maintained = self.catalog.find(relation).and_then(|object| object.maintained.as_ref());
+        let arrangements = maintained.map_or(&[][..], |maintained| maintained.arrangements.as_slice());
+        arrangements.iter().any(|arranged| sorted(&arranged.key) == sorted(columns))
     }
 }

@@ -120,6 +120,13 @@ impl Watermark {
         Some(Batch::new(vec![values], Times::Constant(0), diffs))
     }
 
+    /// Takes back the move that `changes` told last.
+    pub fn unmark(&mut self, changes: &Batch) {
+        let values = cast(changes.column(0), &DataType::Int64).expect("times are integers");
+        let values = values.as_primitive::<Int64Type>();
+        self.shown = (0..changes.len()).find(|row| changes.diffs().get(*row) < 0).map(|row| values.value(row));
+    }
+
     /// The watermark as a value of its column, if there has been a row.
     pub fn value(&self, schema: &SchemaRef) -> Option<ArrayRef> {
         let value = arrow::array::Int64Array::from(vec![self.current()?]);

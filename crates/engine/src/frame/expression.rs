@@ -110,7 +110,7 @@ fn unknown(schema: &DFSchema, name: &str) -> Error {
     error.with_detail(format!("The columns are {}.", names.join(", ")))
 }
 
-fn name_of(expr: &Expr) -> String {
+pub(super) fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Alias(alias) => alias.name.clone(),
         // (Names of one's own must not begin with @.)

@@ -28,7 +28,7 @@
 //! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`]
 //! (how they come in order), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union
 //! ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of
-//! groups), [`join`], [`asof`], [`neighbours`], then [`run`], [`latency`], [`play`] and
+//! groups), [`join`], [`asof`], [`neighbours`], [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
 //! [`progressive`] (history).
 
 mod aggregate;
@@ -43,6 +43,7 @@ mod join;
 mod latency;
 mod lifetimes;
 mod neighbours;
+mod operator;
 mod pattern;
 mod play;
 mod product;
@@ -61,6 +62,7 @@ pub use aggregate::{
 };
 pub use anabranch_flow::egress::Item;
 pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
+pub use anabranch_operators::temporal::custom::{Arrived, Given, Instance, UserOperator};
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
 pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;

@@ -9,6 +9,7 @@ use anabranch_flow::tactic::{Output, Timed};
 use anabranch_flow::{Stream, drive, events};
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::temporal::Hold;
+use anabranch_operators::temporal::custom::CustomOperator;
 use anabranch_operators::temporal::detect::{Detect, DetectSpec};
 use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
 use anabranch_operators::temporal::{
@@ -17,7 +18,7 @@ use anabranch_operators::temporal::{
 };
 use anabranch_plan::properties::Properties;
 use anabranch_plan::temporal::{Ends, FOREVER, Verb, Windows};
-use anabranch_plan::{Node, Nulls, Plan};
+use anabranch_plan::{Foreign, Node, Nulls, Plan};
 use arrow::datatypes::DataType;
 
 use super::physical::{Step, StepId};
@@ -89,6 +90,12 @@ pub enum TemporalStep {
     },
     /// A snapshot aggregate of events that last equally long.
     Sliding(SlidingSpec),
+    /// A user's own operator.
+    Custom {
+        operator: CustomOperator,
+        keys: Vec<Vec<usize>>,
+        types: Vec<DataType>,
+    },
 }
 
 /// What a verb does to a batch.
@@ -108,7 +115,10 @@ impl Preparer<'_> {
         if let Verb::Events { input, .. } = verb {
             return self.events(plan, input);
         }
-        let step = compile(verb, inputs)?;
+        let step = match verb {
+            Verb::Custom { operator, keys } => custom_step(plan, operator, keys),
+            _ => compile(verb, inputs)?,
+        };
         let inputs = inputs.iter().map(|input| self.stream(input)).collect::<Result<Vec<_>, _>>()?;
         Ok(self.push(Step::Temporal { verb: step, inputs }))
     }
@@ -133,6 +143,7 @@ pub fn input_name(input: &str) -> String {
 fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
     Ok(match verb {
         Verb::Events { .. } => unreachable!("inputs are imported"),
+        Verb::Custom { .. } => unreachable!("it is compiled with its plan's types"),
         Verb::Bounds { ends } => TemporalStep::Bounds(ends_of(*ends)),
         Verb::Shift { ticks } => TemporalStep::Shift { ticks: *ticks },
         Verb::Duration { ticks } => TemporalStep::Duration { ticks: *ticks },
@@ -205,6 +216,13 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
     })
 }
 
+/// A user's operator, with the types that its columns have in batches.
+fn custom_step(plan: &Plan, operator: &Foreign, keys: &[Vec<usize>]) -> TemporalStep {
+    let operator: &CustomOperator = operator.function().expect("operators here are of this type only");
+    let types = types_of(&plan.schema);
+    TemporalStep::Custom { operator: operator.clone(), keys: keys.to_vec(), types }
+}
+
 /// The join that the properties of its inputs choose.
 fn join_step(inputs: &[Arc<Plan>], left_key: &[usize], right_key: &[usize]) -> TemporalStep {
     let (left, right) = (Properties::of(&inputs[0]), Properties::of(&inputs[1]));
@@ -221,7 +239,7 @@ fn join_step(inputs: &[Arc<Plan>], left_key: &[usize], right_key: &[usize]) -> T
 /// What the properties of its inputs have chosen for a verb, in a few words; nothing for a verb that runs in one way.
 pub fn variant(plan: &Plan) -> Option<String> {
     let Node::Temporal { verb, inputs } = &plan.node else { return None };
-    if matches!(verb, Verb::Events { .. }) {
+    if matches!(verb, Verb::Events { .. } | Verb::Custom { .. }) {
         return None;
     }
     match compile(verb, inputs).ok()? {
@@ -258,7 +276,7 @@ impl TemporalStep {
             };
         }
         let Remembering { name, routes, tactic } =
-            self.of_one(effort).or_else(|| self.of_two()).expect("a verb is one of these");
+            self.of_one(effort).or_else(|| self.of_two()).or_else(|| self.of_user()).expect("a verb is one of these");
         let inputs = inputs.into_iter().zip(routes).collect();
         events::events(inputs, name, move |frontier| hold.apply(frontier), tactic)
     }
@@ -328,6 +346,13 @@ impl TemporalStep {
         })
     }
 
+    /// The tactic of a user's operator.
+    fn of_user(&self) -> Option<Remembering> {
+        let TemporalStep::Custom { operator, keys, types } = self else { return None };
+        let tactic = operator.tactic(keys.len(), types.clone());
+        Some(Remembering { name: "Operator", routes: keys.clone(), tactic: Box::new(tactic) })
+    }
+
     /// The tactic of a verb of two inputs.
     fn of_two(&self) -> Option<Remembering> {
         let two = |name, left: &[usize], right: &[usize], tactic| Remembering {
@@ -384,6 +409,7 @@ pub fn output_frontier(plan: &Plan, inputs: &BTreeMap<String, Time>) -> Time {
     }
     let frontier = plan.inputs().into_iter().map(|input| output_frontier(input, inputs)).min().unwrap_or(END);
     match &plan.node {
+        Node::Temporal { verb: Verb::Custom { .. }, .. } => frontier,
         Node::Temporal { verb, inputs } => compile(verb, inputs).map_or(frontier, |step| step.hold().apply(frontier)),
         _ => frontier,
     }

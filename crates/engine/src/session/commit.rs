@@ -1,7 +1,8 @@
 //! The timeline: commits and their times.
 //!
 //! Law: commit times increase; all inputs move together, so at every time at which something is read, all of a commit
-//! is there or nothing of it. A commit is open between its first push and `finish_commit`; nobody reads meanwhile.
+//! is there or nothing of it. A commit is *staged* while rows are gathered: no worker knows of it, and dropping it leaves no trace.
+//! Then it is *sealed* (`sealed`), recorded, and only then pushed: see `publish`.
 //!
 //! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind. A commit of several times lets them
 //! go at once, and tells dataflows which of the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
@@ -12,8 +13,8 @@ use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::Session;
+use super::sealed::{Sealed, SealedMark, SealedRows};
 use crate::catalog::{Arrival, Object, Retain, kind_name};
-use crate::cluster::CollectionId;
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -28,8 +29,10 @@ const COMPACT_AFTER_ROWS: usize = 16_384;
 pub(super) struct Timeline {
     /// Time of the last commit: reads are as of it.
     last: Time,
-    /// Least time of the open commit, if one is open, and the greatest pushed so far.
+    /// Least time of the open commit, if one is open, and the greatest staged so far.
     open: Option<(Time, Time)>,
+    /// The open commit's rows, with the names of their relations, in the order in which they came.
+    staged: Vec<(String, Batch)>,
     /// Times of commits that the workers may not have finished, oldest first.
     in_flight: VecDeque<Time>,
     /// Commits and rows since arrangements were last allowed to forget.
@@ -43,6 +46,7 @@ impl Timeline {
         Timeline {
             last: now.clamp(0, END / 2),
             open: None,
+            staged: Vec::new(),
             in_flight: VecDeque::new(),
             commits_unforgotten: 0,
             rows_unforgotten: 0,
@@ -95,7 +99,7 @@ impl Session {
         self.commit()
     }
 
-    /// Pushes changes into the open commit (opening one if none is) without checking keys and without running
+    /// Stages changes in the open commit (opening one if none is) without checking keys and without running
     /// workers. Nobody sees them before [`commit`](Self::commit), or the next statement, which commits first.
     ///
     /// `times` gives rows times of their own, all later than [`time`](Self::time): a physical batch of many logical ones. Without, all
@@ -127,7 +131,7 @@ impl Session {
             return Ok(());
         }
         if self.timeline.open.is_none() {
-            self.interrupt.clear();
+            self.forget_interrupt();
             self.keep_workers_near()?;
         }
         let (least, greatest) = match &times {
@@ -153,20 +157,20 @@ impl Session {
         self.push(relation, batch)
     }
 
-    /// Closes the open commit: what was pushed becomes visible. Returns its time; without an open commit, the last one's.
+    /// Closes the open commit: what was staged becomes visible. Returns its time; without an open commit, the last one's.
     ///
     /// # Errors
-    /// None today; a commit that is written to disk may fail.
+    /// When the commit cannot be recorded; nothing of it is applied then.
     pub fn commit(&mut self) -> Result<Time, Error> {
-        self.commit_pending();
+        self.commit_pending()?;
         Ok(self.timeline.last)
     }
 
     /// What every call does first that reads or writes: forgets an earlier interrupt, closes an open commit, and waits
     /// until the workers are near. An interrupt while waiting is an error before anything was done.
     pub(super) fn begin_statement(&mut self) -> Result<(), Error> {
-        self.interrupt.clear();
-        self.commit_pending();
+        self.forget_interrupt();
+        self.commit_pending()?;
         self.keep_workers_near()
     }
 
@@ -213,19 +217,13 @@ impl Session {
         }
     }
 
-    /// Pushes changes whose times belong to the open commit.
+    /// Stages changes whose times belong to the open commit.
     pub(super) fn push(&mut self, relation: &str, batch: Batch) -> Result<(), Error> {
-        let object =
-            self.catalog.find_mut(relation).ok_or_else(|| Error::closed(format!("\"{relation}\" was dropped")))?;
-        let Some(maintained) = &object.maintained else {
+        let object = self.catalog.find(relation).ok_or_else(|| Error::closed(format!("\"{relation}\" was dropped")))?;
+        if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
             return Err(Error::internal(format!("\"{relation}\" is no input")));
-        };
-        let input: CollectionId = maintained.collection;
-        if let Retain::Nothing { passed } = &mut object.retain {
-            *passed = true;
         }
-        self.timeline.rows_unforgotten += batch.len();
-        self.cluster.push(input, batch);
+        self.timeline.staged.push((relation.to_owned(), batch));
         Ok(())
     }
 
@@ -238,12 +236,63 @@ impl Session {
         self.commit()
     }
 
-    /// Closes the open commit, if there is one, and lets inputs, holds and (without threads) the workers follow.
-    pub(super) fn commit_pending(&mut self) {
-        let Some((least, greatest)) = self.timeline.open.take() else { return };
-        for (collection, batch) in self.catalog.watermark_changes() {
-            self.timeline.rows_unforgotten += batch.len();
-            self.cluster.push(collection, batch.with_times(Times::Constant(greatest)));
+    /// Forgets what the open commit has staged.
+    pub(super) fn abandon_commit(&mut self) {
+        self.timeline.open = None;
+        self.timeline.staged.clear();
+    }
+
+    /// Closes the open commit, if there is one: it is sealed, recorded and published.
+    pub(super) fn commit_pending(&mut self) -> Result<(), Error> {
+        let Some(sealed) = self.seal() else { return Ok(()) };
+        if let Err(error) = self.record(&sealed) {
+            self.catalog.unmark(sealed.marks.iter().map(|mark| (mark.object, &mark.changes)));
+            return Err(error);
+        }
+        self.publish(sealed);
+        Ok(())
+    }
+
+    /// What the open commit is, if there is one. From here on it is closed.
+    fn seal(&mut self) -> Option<Sealed> {
+        let (least, greatest) = self.timeline.open.take()?;
+        let mut rows = Vec::new();
+        for (relation, batch) in std::mem::take(&mut self.timeline.staged) {
+            // (A relation is dropped by a statement, and statements begin with no commit open.)
+            let Some(object) = self.catalog.find_mut(&relation) else { continue };
+            let Some(maintained) = &object.maintained else { continue };
+            if let Retain::Nothing { passed } = &mut object.retain {
+                *passed = true;
+            }
+            rows.push(SealedRows { object: object.id, collection: maintained.collection, batch });
+        }
+        let marks = self.catalog.watermark_changes();
+        let marks = marks.into_iter().map(|(object, collection, changes)| SealedMark {
+            object,
+            collection,
+            changes: changes.with_times(Times::Constant(greatest)),
+        });
+        let marks = marks.collect();
+        Some(Sealed { first: least, time: greatest, created: vec![], removed: vec![], rows, marks })
+    }
+
+    /// Takes note of a commit or a change of the catalog before anybody sees it. All of both pass here, in one order.
+    ///
+    /// # Errors
+    /// When it cannot be kept; the caller then does not let it happen.
+    pub(super) fn record(&mut self, sealed: &Sealed) -> Result<(), Error> {
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.record(sealed))
+    }
+
+    /// Makes a sealed commit visible: pushes it, and lets inputs, holds and (without threads) the workers follow.
+    fn publish(&mut self, sealed: Sealed) {
+        let (least, greatest) = (sealed.first, sealed.time);
+        self.timeline.rows_unforgotten += sealed.n_updates();
+        for rows in sealed.rows {
+            self.cluster.push(rows.collection, rows.batch);
+        }
+        for mark in sealed.marks {
+            self.cluster.push(mark.collection, mark.changes);
         }
         let before = std::mem::replace(&mut self.timeline.last, greatest);
         self.timeline.in_flight.push_back(greatest);

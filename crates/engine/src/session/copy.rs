@@ -75,30 +75,13 @@ impl Session {
         Ok(spool)
     }
 
-    /// Puts the rows into the table as one commit. If they cannot be read back, those that were pushed are taken back, at the same time.
+    /// Puts the rows into the table as one commit. If they cannot be read back, none of them is.
     fn commit_spool(&mut self, table: &str, spool: &mut Spool) -> Result<(), Error> {
         let time = self.begin_commit();
-        let mut n_pushed = 0;
-        let pushed = spool.each(|batch| {
-            self.push(table, batch.with_times(Times::Constant(time)))?;
-            n_pushed += 1;
-            self.cluster.step();
-            Ok(())
-        });
-        if let Err(error) = pushed {
-            let mut n_left = n_pushed;
-            let taken_back = spool.each(|batch| {
-                if n_left > 0 {
-                    n_left -= 1;
-                    self.push(table, batch.with_times(Times::Constant(time)).negate())?;
-                }
-                Ok(())
-            });
-            self.commit()?;
-            return match taken_back.is_ok() || n_left == 0 {
-                true => Err(error),
-                false => Err(Error::internal(format!("COPY into \"{table}\" stopped half way: {error}"))),
-            };
+        let staged = spool.each(|batch| self.push(table, batch.with_times(Times::Constant(time))));
+        if let Err(error) = staged {
+            self.abandon_commit();
+            return Err(error);
         }
         self.commit()?;
         Ok(())

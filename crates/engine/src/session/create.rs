@@ -19,7 +19,10 @@ use super::dataflows::Sink;
 use super::planning::{Named, visible_schema};
 use super::write::n_rows;
 use super::{Outcome, Session};
-use crate::catalog::{Arranged, Index, Maintained, Object, Planning, Retain, SourceOptions, Watermark, kind_name};
+
+use crate::catalog::{
+    Arranged, Index, Maintained, Object, ObjectId, Planning, Retain, SourceOptions, Watermark, kind_name,
+};
 use crate::cluster::CollectionId;
 use crate::coerce::planned_schema;
 use crate::connector::SourceSpec;
@@ -44,6 +47,7 @@ impl Session {
                 .with_hint("Leave one of them out."));
         }
         let object = Object {
+            id: ObjectId::default(),
             name: create.name.clone(),
             kind: ObjectKind::Table,
             schema,
@@ -96,7 +100,7 @@ impl Session {
             watermark: None,
             options: vec![],
         };
-        self.create_table(&table, &definition)?;
+        self.define(|session| session.create_table(&table, &definition))?;
         let n_rows = n_rows(&rows);
         self.write_checked(&create.name, rows)?;
         Ok(Outcome::done(format!("SELECT {n_rows}")))
@@ -128,6 +132,7 @@ impl Session {
         let schema = planned_schema("source", &create.name, &fields)?;
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let object = Object {
+            id: ObjectId::default(),
             name: create.name.clone(),
             kind: ObjectKind::Source,
             schema,
@@ -166,6 +171,7 @@ impl Session {
         }
         let schema = view_schema(kind, create, &planned.plan)?;
         let mut object = Object {
+            id: ObjectId::default(),
             name: create.name.clone(),
             kind,
             schema,
@@ -212,7 +218,14 @@ impl Session {
             .map(|arranged| arranged.arrangement)
             .ok_or_else(|| Error::internal(format!("index \"{name}\" has no arrangement")))?;
         let relation = create.relation.clone();
-        self.catalog.add_index(Index { name, relation, key, arrangement, definition: text.to_string() });
+        self.catalog.add_index(Index {
+            id: ObjectId::default(),
+            name,
+            relation,
+            key,
+            arrangement,
+            definition: text.to_string(),
+        });
         Ok(match detail {
             Some(detail) => Outcome::done_with("CREATE INDEX", detail),
             None => Outcome::done("CREATE INDEX"),
@@ -367,7 +380,7 @@ impl Session {
 
     /// The plan of a plain view, from its text.
     fn plan_stored_view(&self, object: &Object) -> Result<Arc<Plan>, Error> {
-        debug_assert!(Planning::new(&self.catalog).relation(&object.name).is_some());
+        debug_assert!(Planning::new(&self.catalog, self.settings.sharing).relation(&object.name).is_some());
         let text = object.query_text.as_deref().unwrap_or_default();
         let query = anabranch_sql::parse::parse_query(text)?;
         Ok(self.plan_view(&query)?.planned.plan)

@@ -78,6 +78,14 @@ impl Session {
             .with_hint("Use DROP .. CASCADE to drop them too."))
     }
 
+    /// Drops an object that was just made.
+    pub(super) fn drop_created(&mut self, name: &str) {
+        match self.catalog.kind_of(name) {
+            Some(ObjectKind::Index) => self.drop_index(name),
+            _ => self.drop_relation(name),
+        }
+    }
+
     /// Drops a relation that nobody reads, with its indexes.
     pub(super) fn drop_relation(&mut self, name: &str) {
         let indexes: Vec<String> = self.catalog.indexes_on(name).map(|index| index.name.clone()).collect();

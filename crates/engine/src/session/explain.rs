@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
-use anabranch_sql::statement::Explain;
+use anabranch_sql::statement::{Explain, Shows};
 
 use super::dataflows::Sink;
 use super::outcome::Rows;
@@ -18,6 +18,9 @@ use crate::error::Error;
 
 impl Session {
     pub(super) fn explain(&mut self, explain: &Explain) -> Result<Rows, Error> {
+        if explain.shows == Shows::Rewrites {
+            return self.explain_rewrites(explain);
+        }
         let Named { planned, .. } = self.plan_query(&explain.query)?;
         self.await_dataflows(self.timeline.last())?;
         let sizes = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.bytes)).collect();
@@ -39,6 +42,17 @@ impl Session {
         let tree = anabranch_plan::explain::explain(&planned.plan, &annotate);
         let indent = if lines.is_empty() { "" } else { "  " };
         lines.extend(tree.lines().map(|line| format!("{indent}{line}")));
+        text_rows("plan", lines)
+    }
+
+    /// The plan before and after each rewrite that changes it.
+    fn explain_rewrites(&self, explain: &Explain) -> Result<Rows, Error> {
+        let mut lines = Vec::new();
+        for (rewrite, plan) in self.plan_in_steps(&explain.query)? {
+            lines.push(format!("-- {rewrite}"));
+            let tree = anabranch_plan::explain::explain(&plan, &|_| None);
+            lines.extend(tree.lines().map(str::to_string));
+        }
         text_rows("plan", lines)
     }
 

@@ -9,9 +9,11 @@
 //! than a few commits ahead of them.
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
-//! then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`],
+//! [`sealed`] (what is recorded), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`],
 //! [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
 
+mod announce;
+mod columns;
 mod commit;
 mod copy;
 mod create;
@@ -23,9 +25,11 @@ mod outcome;
 mod past;
 mod planning;
 mod query;
+mod sealed;
 mod settings;
 mod show;
 mod subscribe;
+mod tag;
 mod turn;
 mod upsert;
 mod write;
@@ -39,7 +43,7 @@ use anabranch_arrangement::MergeEffort;
 use anabranch_sql::Parsed;
 use anabranch_sql::statement::Statement;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Created};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::Cluster;
 use crate::connector::Connector;
@@ -54,6 +58,8 @@ use settings::Settings;
 use subscribe::Subscriptions;
 
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
+pub use sealed::{Recorder, Sealed, SealedMark, SealedRows};
+pub(crate) use tag::command_tag;
 pub use turn::Progress;
 
 /// How a session is set up.
@@ -117,7 +123,11 @@ pub struct Session {
     connectors: BTreeMap<String, Arc<dyn Connector>>,
     settings: Settings,
     interrupt: Interrupt,
+    /// Whether `interrupt` is that of a connection, which forgets earlier triggers itself.
+    serves: bool,
     progress: Progress,
+    /// Keeps what is sealed, if anything does.
+    recorder: Option<Box<dyn Recorder>>,
     options: Options,
 }
 
@@ -137,7 +147,9 @@ impl Session {
             connectors: BTreeMap::new(),
             settings: Settings::new(&options),
             interrupt: Interrupt::new(),
+            serves: false,
             progress: Progress::default(),
+            recorder: None,
             options,
         })
     }
@@ -145,6 +157,11 @@ impl Session {
     /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY` uses the one named `file`.
     pub fn register_connector(&mut self, name: &str, connector: Arc<dyn Connector>) {
         self.connectors.insert(name.to_string(), connector);
+    }
+
+    /// Lets `recorder` keep every commit and every change of the catalog from now on.
+    pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) {
+        self.recorder = Some(recorder);
     }
 
     /// Runs the statements of a script in order and stops at the first error; those before it stay done.
@@ -168,11 +185,11 @@ impl Session {
     fn run(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
         let text = script.get(statement.range.clone()).unwrap_or(script).trim();
         match &statement.statement {
-            Statement::CreateTable(create) => self.create_table(create, text),
+            Statement::CreateTable(create) => self.define(|session| session.create_table(create, text)),
             Statement::CreateTableAs(create) => self.create_table_as(create),
-            Statement::CreateSource(create) => self.create_source(create, text),
-            Statement::CreateView(create) => self.create_view(create, text),
-            Statement::CreateIndex(create) => self.create_index(create, text),
+            Statement::CreateSource(create) => self.define(|session| session.create_source(create, text)),
+            Statement::CreateView(create) => self.define(|session| session.create_view(create, text)),
+            Statement::CreateIndex(create) => self.define(|session| session.create_index(create, text)),
             Statement::Insert(insert) => self.insert_rows(insert),
             Statement::Update(update) => self.update_rows(update),
             Statement::Delete(delete) => self.delete_rows(delete),
@@ -182,10 +199,31 @@ impl Session {
             Statement::Explain(explain) => self.explain(explain).map(Outcome::Rows),
             Statement::Show(show) => self.show(show).map(Outcome::Rows),
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
-            Statement::Drop(drop) => self.drop_objects(drop),
+            Statement::Drop(drop) => self.define(|session| session.drop_objects(drop)),
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value } => self.set(name, value).map(|()| Outcome::done("SET")),
         }
+    }
+
+    /// Changes the catalog. All its changes pass here and are recorded, as commits are; `change` has taken effect by then.
+    fn define(&mut self, change: impl FnOnce(&mut Session) -> Result<Outcome, Error>) -> Result<Outcome, Error> {
+        let before = self.catalog.created();
+        let version = self.catalog.version();
+        let outcome = change(self)?;
+        if self.catalog.version() == version {
+            return Ok(outcome);
+        }
+        let after = self.catalog.created();
+        let is_in = |all: &[Created], id| all.binary_search_by_key(&id, |created| created.id).is_ok();
+        let time = self.timeline.last();
+        let removed = before.iter().map(|created| created.id).filter(|id| !is_in(&after, *id)).collect();
+        let created = after.into_iter().filter(|created| !is_in(&before, created.id)).collect();
+        let sealed = Sealed { first: time, time, removed, created, rows: vec![], marks: vec![] };
+        if let Err(error) = self.record(&sealed) {
+            sealed.created.iter().rev().for_each(|created| self.drop_created(&created.name));
+            return Err(error);
+        }
+        Ok(outcome)
     }
 
     /// The answer of a script of one row-returning statement.
@@ -212,6 +250,23 @@ impl Session {
     /// A handle that stops the running statement from another thread.
     pub fn interrupt(&self) -> Interrupt {
         self.interrupt.clone()
+    }
+
+    /// Works with the interrupt of a connection while `work` runs.
+    pub(crate) fn serve<T>(&mut self, interrupt: Interrupt, work: impl FnOnce(&mut Session) -> T) -> T {
+        let own = std::mem::replace(&mut self.interrupt, interrupt);
+        self.serves = true;
+        let result = work(self);
+        self.serves = false;
+        self.interrupt = own;
+        result
+    }
+
+    /// Forgets an interrupt that came before the statement.
+    pub(super) fn forget_interrupt(&self) {
+        if !self.serves {
+            self.interrupt.clear();
+        }
     }
 
     /// Relations in the order of their names.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_plan::rewrite::{behind_indexes, keys_once};
+use anabranch_plan::Plan;
 use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
 use anabranch_sql::{Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -12,7 +12,6 @@ use datafusion_expr::sqlparser::ast;
 use super::Session;
 use crate::catalog::Planning;
 use crate::error::Error;
-use crate::sharing::Sharing;
 
 /// A plan and the relations that its text names, those inside plain views included.
 pub(super) struct Named {
@@ -23,21 +22,26 @@ pub(super) struct Named {
 impl Session {
     /// Plans a query whose answer is wanted once.
     pub(super) fn plan_query(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_query(query)).map(|named| self.over_indexes(named))
+        self.plan(|planner| planner.plan_query(query))
     }
 
     /// Plans a query that stands: a top-level LIMIT is part of it.
     pub(super) fn plan_view(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_view(query)).map(|named| self.over_indexes(named))
+        self.plan(|planner| planner.plan_view(query))
     }
 
     /// Plans the query of a view that is being created.
     pub(super) fn plan_created(&self, create: &CreateView) -> Result<Named, Error> {
-        let named = self.plan(|planner| match create.emit {
+        self.plan(|planner| match create.emit {
             Emit::Changes => planner.plan_view(&create.query),
             Emit::OnWindowClose => planner.plan_closed(&create.query),
-        });
-        named.map(|named| self.over_indexes(named))
+        })
+    }
+
+    /// The plan of a query before and after each rewrite.
+    pub(super) fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>, Error> {
+        let catalog = Planning::new(&self.catalog, self.settings.sharing);
+        Ok(Planner::as_of(&catalog, self.options.clock.now_micros()).plan_in_steps(query)?)
     }
 
     /// Plans the rows of an INSERT, as the table's columns.
@@ -70,32 +74,8 @@ impl Session {
         self.plan(|planner| planner.plan_returning(table, alias, items))
     }
 
-    /// The plan with joins that read the indexes there are.
-    fn over_indexes(&self, mut named: Named) -> Named {
-        let indexes = |relation: &str, columns: &[usize]| self.is_indexed(relation, columns);
-        let plan = &mut named.planned.plan;
-        *plan = behind_indexes(plan, &indexes);
-        *plan = keys_once(plan, &indexes);
-        named
-    }
-
-    /// Whether a relation is indexed by these columns, in some order, and indexes are used.
-    fn is_indexed(&self, relation: &str, columns: &[usize]) -> bool {
-        if self.settings.sharing == Sharing::Off {
-            return false;
-        }
-        let maintained = self.catalog.find(relation).and_then(|object| object.maintained.as_ref());
-        let sorted = |key: &[usize]| {
-            let mut key = key.to_vec();
-            key.sort_unstable();
-            key
-        };
-        let arrangements = maintained.map_or(&[][..], |maintained| maintained.arrangements.as_slice());
-        arrangements.iter().any(|arranged| sorted(&arranged.key) == sorted(columns))
-    }
-
     fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
-        let catalog = Planning::new(&self.catalog);
+        let catalog = Planning::new(&self.catalog, self.settings.sharing);
         let planned = plan(&Planner::as_of(&catalog, self.options.clock.now_micros()))?;
         Ok(Named { planned, names: catalog.names() })
     }

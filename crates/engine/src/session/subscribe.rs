@@ -300,7 +300,7 @@ fn filter_by_time(batch: &Batch, keep: impl Fn(Time) -> bool) -> Batch {
 }
 
 /// `time`, `diff`, and the query's columns.
-fn changes_schema(schema: &Schema) -> SchemaRef {
+pub(super) fn changes_schema(schema: &Schema) -> SchemaRef {
     let control = ["time", "diff"].map(|name| Arc::new(Field::new(name, DataType::Int64, false)));
     Arc::new(Schema::new(control.into_iter().chain(schema.fields().iter().cloned()).collect::<Vec<_>>()))
 }

@@ -45,13 +45,13 @@ impl Session {
     /// `Cancelled` when interrupted while waiting for workers. A failing source is not an error here: see
     /// [`sources`](Self::sources).
     pub fn step(&mut self) -> Result<Step, Error> {
-        self.interrupt.clear();
+        self.forget_interrupt();
         self.turn()
     }
 
     /// One turn of a statement that takes several; an interrupt of the statement stays.
     pub(super) fn turn(&mut self) -> Result<Step, Error> {
-        self.commit_pending();
+        self.commit_pending()?;
         if self.run_workers() {
             return Ok(Step::Working);
         }
@@ -67,8 +67,13 @@ impl Session {
             }
         }
         if worked {
-            self.commit_pending();
+            let committed = self.commit_pending();
+            if let Err(error) = &committed {
+                // The rows that were read are lost: reading on would leave a gap.
+                self.pump.fail_running(error);
+            }
             self.publish_progress();
+            committed?;
             return Ok(Step::Working);
         }
         self.allow_compaction();

@@ -133,3 +133,19 @@ fn explain_tells_which_index_is_used() {
         assert!(join.contains("uses index t_v (v)"), "{join}");
     });
 }
+
+#[test]
+fn explain_shows_each_rewrite() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k int, v int); CREATE TABLE s (v int, w int)");
+        let query = "EXPLAIN (REWRITES) SELECT k FROM t WHERE v IN (SELECT v FROM s)";
+        let told = ask(session, query);
+        let steps: Vec<&str> = told.iter().map(String::as_str).filter(|line| line.starts_with("-- ")).collect();
+        assert_eq!(steps, ["-- as written", "-- keys once"]);
+        run(session, "CREATE INDEX s_v ON s (v)");
+        let steps = ask(session, query).into_iter().filter(|line| line.starts_with("-- ")).count();
+        assert_eq!(steps, 1, "an index by the keys serves");
+        let same = ask(session, "EXPLAIN (REWRITES false) SELECT k FROM t WHERE v IN (SELECT v FROM s)");
+        assert_eq!(same, ask(session, "EXPLAIN SELECT k FROM t WHERE v IN (SELECT v FROM s)"));
+    });
+}

@@ -1,12 +1,14 @@
 //! A session from outside: statements in, answers out, under 0, 1 and 2 workers.
 #![allow(clippy::unwrap_used)]
 
+mod connections;
 mod define;
 mod depth;
 mod errors;
 mod horizon;
 mod past;
 mod read;
+mod recorder;
 mod sharing;
 mod sources;
 mod subscribe;

@@ -34,6 +34,7 @@ pub mod chop;
 pub mod clip;
 pub mod clip_duration;
 mod cover;
+pub mod custom;
 pub mod detect;
 pub mod duration;
 mod events;

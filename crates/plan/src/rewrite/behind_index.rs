@@ -32,7 +32,7 @@ const SHARE_MIN: f64 = 0.2;
 pub type Indexes<'a> = &'a dyn Fn(&str, &[usize]) -> bool;
 
 /// The plan with joins that read indexes where these exist.
-pub fn behind_indexes(plan: &Arc<Plan>, indexes: Indexes) -> Arc<Plan> {
+pub(super) fn behind_indexes(plan: &Arc<Plan>, indexes: Indexes) -> Arc<Plan> {
     let plan = with_inputs(plan, |input| behind_indexes(input, indexes));
     over_right(&over_left(&plan, indexes), indexes)
 }

@@ -20,7 +20,7 @@ use super::with_inputs;
 use crate::ir::{JoinKind, Node, Plan};
 
 /// The plan with joins that look for keys in distinct keys.
-pub fn keys_once(plan: &Arc<Plan>, indexes: Indexes) -> Arc<Plan> {
+pub(super) fn keys_once(plan: &Arc<Plan>, indexes: Indexes) -> Arc<Plan> {
     let plan = with_inputs(plan, |input| keys_once(input, indexes));
     let Node::Join { right, kind, right_key, residual: None, .. } = &plan.node else { return plan };
     let asks_whether =

@@ -1,8 +1,9 @@
 //! Plans that mean the same and cost less to keep current.
 //!
-//! Law: [`improve`] keeps the function from collections to a collection, and the schema. Where it moves a condition to other rows than its writer's,
-//! the condition is one that cannot fail, so that no row error appears that was not there. (A row error may disappear with the row that it was computed for.)
-//! The random plans of the law tests are run as they are and improved.
+//! Law: [`optimise`] keeps the function from collections to a collection, and the schema. Where a
+//! rewrite moves a condition to other rows than its writer's, the condition cannot fail, so that no
+//! row error appears. (A row error may disappear with the row that it was computed for.) The random
+//! plans of the law tests run as they are, and after each rewrite.
 //!
 //! There are no statistics when a view is made, and a view lives longer than they would be true: decisions rest on the plan alone (which
 //! inputs are filtered, what is unique), with guesses of [`selectivity`] in place of counts. What costs is what must be remembered: the
@@ -10,7 +11,8 @@
 //!
 //! Reading order: [`region`] (inner joins as a set), [`order`], [`restrict`] (aggregates over the keys that are asked for only), [`reuse`] (a relation
 //! joined with its own aggregate), [`grouped_join`] (an outer join under a grouping by its key), [`selectivity`], [`build`].
-//! [`behind_index`] and [`keys_once`] come last, where a session knows which indexes there are.
+//! The table [`REWRITES`] gives their order; [`behind_index`] and [`keys_once`] use what [`Facts`] say
+//! about indexes.
 //!
 //! Sources: Neumann and Kemper, *Unnesting Arbitrary Queries* (BTW 2015); Seshadri et al., *Cost-Based Optimization for Magic* (SIGMOD 1996) for
 //! `restrict`; Yan and Larson, *Eager Aggregation and Lazy Aggregation* (VLDB 1995) for `grouped_join` and `reuse`; TPC-H on differential dataflow for which plans are wanted.
@@ -27,29 +29,102 @@ mod selectivity;
 
 use std::sync::Arc;
 
-pub use behind_index::{Indexes, behind_indexes};
-pub use keys_once::keys_once;
+pub use behind_index::Indexes;
 pub use selectivity::{TO_NUMERIC, cannot_fail};
 
 use crate::ir::{Node, Plan};
 
-/// The plan, rewritten where that is expected to pay.
-pub fn improve(plan: &Arc<Plan>) -> Arc<Plan> {
-    if let Some(better) = grouped_join::apart(plan) {
-        return improve(&better);
+/// What is known beside the plan when it is optimised.
+pub struct Facts<'a> {
+    /// The indexes that joins may read.
+    pub indexes: Indexes<'a>,
+}
+
+impl Default for Facts<'_> {
+    /// Nothing is known: no index exists.
+    fn default() -> Self {
+        Facts { indexes: &|_, _| false }
     }
-    if let Some(better) = reuse::without_self_join(plan) {
-        return improve(&better);
+}
+
+/// A rewrite of whole plans. Each keeps the plan's meaning, and its schema.
+pub struct Rewrite {
+    /// What EXPLAIN calls the rewrite.
+    pub name: &'static str,
+    /// What the rewrite spares.
+    pub spares: &'static str,
+    /// The plan after the rewrite; an equal plan where the rewrite finds nothing to do.
+    pub apply: fn(&Arc<Plan>, &Facts<'_>) -> Arc<Plan>,
+}
+
+/// All rewrites, in the order in which [`optimise`] applies them.
+pub const REWRITES: &[Rewrite] = &[
+    Rewrite {
+        name: "groupings apart",
+        spares: "the rows of an outer join under a grouping by the join's key",
+        apply: |plan, _| top_down(plan, &grouped_join::apart),
+    },
+    Rewrite {
+        name: "self joins",
+        spares: "a relation that is joined with its own aggregate and then summed up",
+        apply: |plan, _| top_down(plan, &reuse::without_self_join),
+    },
+    Rewrite {
+        name: "join order",
+        spares: "rows of aggregates whose keys no join asks for, and large intermediate results",
+        apply: |plan, _| join_order(plan),
+    },
+    Rewrite {
+        name: "conditions behind indexes",
+        spares: "an arrangement of the filtered rows, where an index of all rows exists",
+        apply: |plan, facts| behind_index::behind_indexes(plan, facts.indexes),
+    },
+    Rewrite {
+        name: "keys once",
+        spares: "repeated rows on the side of a semi or anti join that is only asked for its keys",
+        apply: |plan, facts| keys_once::keys_once(plan, facts.indexes),
+    },
+];
+
+/// The plan, rewritten where the rewrite is expected to pay. Planning calls this once for each query.
+pub fn optimise(plan: &Arc<Plan>, facts: &Facts<'_>) -> Arc<Plan> {
+    REWRITES.iter().fold(Arc::clone(plan), |plan, rewrite| (rewrite.apply)(&plan, facts))
+}
+
+/// The plan as it came (`"as written"`), then the plan after each rewrite that changed it.
+pub fn optimised_in_steps(plan: &Arc<Plan>, facts: &Facts<'_>) -> Vec<(&'static str, Arc<Plan>)> {
+    let mut steps = vec![("as written", Arc::clone(plan))];
+    let mut now = Arc::clone(plan);
+    for rewrite in REWRITES {
+        let next = (rewrite.apply)(&now, facts);
+        if next != now {
+            steps.push((rewrite.name, Arc::clone(&next)));
+            now = next;
+        }
     }
+    steps
+}
+
+/// The plan with `better` applied at every node, as often as it finds something, from the root down.
+fn top_down(plan: &Arc<Plan>, better: &dyn Fn(&Arc<Plan>) -> Option<Arc<Plan>>) -> Arc<Plan> {
+    let mut plan = Arc::clone(plan);
+    while let Some(next) = better(&plan) {
+        plan = next;
+    }
+    with_inputs(&plan, |input| top_down(input, better))
+}
+
+/// The plan with the inner joins of each region in a good order.
+fn join_order(plan: &Arc<Plan>) -> Arc<Plan> {
     match region::Region::of(plan) {
         Some(mut region) => {
             restrict::aggregates(&mut region);
             for leaf in &mut region.leaves {
-                *leaf = improve(leaf);
+                *leaf = join_order(leaf);
             }
             order::ordered(&region)
         }
-        None => with_inputs(plan, improve),
+        None => with_inputs(plan, join_order),
     }
 }
 

@@ -21,6 +21,13 @@ pub trait Catalog: Sync {
         let _ = table;
         vec![]
     }
+
+    /// Whether a relation is indexed by these columns (positions in its schema), in some order, and
+    /// plans may rely on the index.
+    fn is_indexed(&self, relation: &str, columns: &[usize]) -> bool {
+        let _ = (relation, columns);
+        false
+    }
 }
 
 /// A relation as planning sees it.

@@ -254,9 +254,20 @@ pub struct Subscribe {
     pub up_to: Option<i64>,
 }
 
-/// `EXPLAIN [LOGICAL | PHYSICAL] statement`.
+/// What EXPLAIN shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// The plan that would run, and what of the plan exists already.
+    Plan,
+    /// The plan before and after each rewrite that changes it.
+    Rewrites,
+}
+
+/// `EXPLAIN [LOGICAL | PHYSICAL | (REWRITES)] statement`.
 #[derive(Clone, Debug)]
 pub struct Explain {
+    /// What is shown.
+    pub shows: Shows,
     /// The query.
     pub query: Box<ast::Query>,
 }

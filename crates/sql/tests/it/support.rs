@@ -31,6 +31,17 @@ impl Catalog for TestCatalog {
     fn defaults(&self, table: &str) -> Vec<Option<anabranch_sql::ast::Expr>> {
         self.defaults.get(table).cloned().unwrap_or_default()
     }
+
+    /// A table is indexed by its primary key, as in a session.
+    fn is_indexed(&self, relation: &str, columns: &[usize]) -> bool {
+        let mut columns = columns.to_vec();
+        columns.sort_unstable();
+        self.relations.get(relation).is_some_and(|relation| {
+            let mut key = relation.primary_key.clone();
+            key.sort_unstable();
+            !key.is_empty() && key == columns
+        })
+    }
 }
 
 impl TestCatalog {

@@ -5,6 +5,7 @@ mod bad_events;
 mod cycles;
 mod derived;
 mod exports;
+mod growth;
 mod history;
 mod laws;
 mod neighbours;

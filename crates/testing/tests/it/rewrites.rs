@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::rewrite::{behind_indexes, improve, keys_once};
+use anabranch_plan::rewrite::{Facts, REWRITES, optimise};
 use anabranch_plan::{AggregateFunction, JoinKind, Plan};
 use anabranch_testing::build::{Builder, JoinOn, call, col, types, width};
 use anabranch_testing::generator::expressions::{Fallible, predicate};
@@ -17,7 +17,13 @@ use datafusion_expr::{Expr, lit};
 
 /// Checks plans that `make` puts together; how many of them a rewrite changed, it says itself.
 fn kept(name: &str, count: usize, make: impl Fn(&mut Rng, &mut Plans, &mut Builder) -> Option<Arc<Plan>>) {
-    kept_by(name, count, improve, make);
+    kept_by(name, count, |plan| optimise(plan, &Facts::default()), make);
+}
+
+/// The one rewrite of that name, alone.
+fn alone(name: &str, plan: &Arc<Plan>, facts: &Facts<'_>) -> Arc<Plan> {
+    let rewrite = REWRITES.iter().find(|rewrite| rewrite.name == name).expect("a rewrite of that name");
+    (rewrite.apply)(plan, facts)
 }
 
 fn kept_by(
@@ -192,7 +198,8 @@ fn part(rng: &mut Rng, plans: &mut Plans, builder: &mut Builder) -> Arc<Plan> {
 fn conditions_behind_indexes() {
     use JoinKind::{Full, Inner, Left, LeftAnti, LeftSemi, Right};
     // Every relation has an index on any of its columns.
-    let rewrite = |plan: &Arc<Plan>| behind_indexes(plan, &|_, _| true);
+    let facts = Facts { indexes: &|_, _| true };
+    let rewrite = |plan: &Arc<Plan>| alone("conditions behind indexes", plan, &facts);
     kept_by("conditions_behind_indexes", 600, rewrite, |rng, plans, builder| {
         let left = part(rng, plans, builder);
         let right = if rng.chance(70) { part(rng, plans, builder) } else { leaf(rng, plans, builder) };
@@ -212,7 +219,7 @@ fn conditions_behind_indexes() {
 #[test]
 fn keys_that_are_there_once() {
     use JoinKind::{LeftAnti, LeftAntiNullAware, LeftMark, LeftSemi};
-    let rewrite = |plan: &Arc<Plan>| keys_once(plan, &|_, _| false);
+    let rewrite = |plan: &Arc<Plan>| alone("keys once", plan, &Facts::default());
     kept_by("keys_that_are_there_once", 600, rewrite, |rng, plans, builder| {
         let left = part(rng, plans, builder);
         let right = if rng.chance(50) { part(rng, plans, builder) } else { leaf(rng, plans, builder) };

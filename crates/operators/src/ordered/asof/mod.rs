@@ -13,7 +13,8 @@
 //!
 //! Method: both sides are kept by key, in order of time. A left row looks its match up. A right row that comes or goes concerns the left rows from it to the
 //! next right row that stays: they are walked until one is met whose matches lie beyond the change. *Forward* is *backward* with time turned round. *Nearest* looks
-//! on both sides and begins its walk at the right row before.
+//! on both sides and begins its walk at the right row before. The sweep carries the match at each time
+//! from one left row to the next, so it passes a right row once, however many left rows follow.
 //!
 //! State: all rows of both sides that may match (of the right side twice for *nearest*); freed as rows are retracted. Cost: O(log rows) for a
 //! left row; for a right row that, and as much for each left row whose match it changes.
@@ -21,6 +22,7 @@
 
 mod emission;
 mod search;
+mod sweep;
 
 use anabranch_arrangement::{Keys, Layout, MergeEffort, NullKeys, ValueOrder};
 use anabranch_batch::order::Direction;

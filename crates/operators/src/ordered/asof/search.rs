@@ -1,6 +1,11 @@
 //! The search of an as-of join: which left rows of a key change their match, and from what to what.
 //!
-//! Instants are turned here (see [`AsofSpec::turned`]): left rows are walked onward, matches lie behind them (with *nearest* also ahead).
+//! Instants are turned here (see [`AsofSpec::turned`]): left rows are walked onward, matches lie behind
+//! them (with *nearest* also ahead).
+//!
+//! Law: a sweep over a key passes each right row at most once in each direction. A right row that is
+//! there at all times ends the passing, so a sweep passes rows that changed, and one more for each
+//! left row. Cost of a key: O((changed rows + left rows whose match may change) log rows).
 
 use anabranch_arrangement::Keys;
 use anabranch_batch::order::prefix_of_whole;
@@ -8,52 +13,30 @@ use anabranch_batch::{Diff, Time};
 use arrow::array::ArrayRef;
 
 use super::emission::{Emission, Match};
+use super::sweep::{Ahead, Behind, Side};
 use super::{AsofSpec, Strategy};
-use crate::ordered::instants::Instants;
-use crate::ordered::trace::{Place, Walk};
-
-/// One side's walk, and the times of its rows.
-struct Side {
-    walk: Walk,
-    /// Of each chunk that places refer to.
-    instants: Vec<Instants>,
-}
+use crate::ordered::trace::Walk;
 
 /// Walks keys, one after another.
 pub(super) struct Search<'a> {
     spec: &'a AsofSpec,
     left: Side,
-    behind: Side,
-    ahead: Option<Side>,
+    behind: Behind,
+    ahead: Option<Ahead>,
     /// The match of the present left row at each time.
     found: Vec<Option<Match>>,
-    /// Whether the nearest row ahead is known, at each time.
-    is_known: Vec<bool>,
     /// The multiplicity of the present left row at each time.
     counts: Vec<Diff>,
-}
-
-impl Side {
-    fn new(walk: Walk, time: usize) -> Side {
-        Side { instants: walk.column(time).iter().map(Instants::of).collect(), walk }
-    }
-
-    /// The next row that is there at one of the times: its place, its instant, and its multiplicity at each.
-    fn next(&mut self, times: &[Time], spec: &AsofSpec) -> Option<(Place, i64, &[Diff])> {
-        let (place, counts) = self.walk.next(times)?;
-        Some((place, spec.turned(self.instants[place.0 as usize].at(place.1 as usize)), counts))
-    }
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(spec: &'a AsofSpec, left: Walk, behind: Walk, ahead: Option<Walk>) -> Search<'a> {
         Search {
             left: Side::new(left, spec.left_time),
-            behind: Side::new(behind, spec.right_time),
-            ahead: ahead.map(|ahead| Side::new(ahead, spec.right_time)),
+            behind: Behind::new(Side::new(behind, spec.right_time)),
+            ahead: ahead.map(|ahead| Ahead::new(Side::new(ahead, spec.right_time))),
             spec,
             found: vec![],
-            is_known: vec![],
             counts: vec![],
         }
     }
@@ -61,8 +44,8 @@ impl<'a> Search<'a> {
     /// The columns that places of left rows, of matches behind and of matches ahead refer to.
     #[expect(clippy::type_complexity, reason = "three lists of the same kind")]
     pub(super) fn sources(&self) -> (Vec<&[ArrayRef]>, Vec<&[ArrayRef]>, Vec<&[ArrayRef]>) {
-        let ahead = self.ahead.as_ref().map(|ahead| ahead.walk.sources()).unwrap_or_default();
-        (self.left.walk.sources(), self.behind.walk.sources(), ahead)
+        let ahead = self.ahead.as_ref().map(Ahead::sources).unwrap_or_default();
+        (self.left.walk.sources(), self.behind.sources(), ahead)
     }
 
     /// Emits what changes under a key: `left` and `right` are the instants of its rows that change (with the key's number), `times` the time before the
@@ -77,6 +60,8 @@ impl<'a> Search<'a> {
         emission: &mut Emission,
     ) {
         let starts = self.starts(keys, key, times, right);
+        self.behind.start(times.len());
+        self.ahead.iter_mut().for_each(|ahead| ahead.start(times.len()));
         let (mut next_left, mut next_right) = (0, 0);
         // Left rows from here on are wanted; the walk must be moved there first, unless it goes on.
         let mut target = None;
@@ -120,98 +105,34 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// From which instant on each of the changed right rows may be a match.
+    /// From which instant on each of the changed right rows may be a match. Ascending.
     fn starts(&mut self, keys: &Keys, key: usize, times: &[Time], right: &[(u32, i64)]) -> Vec<i64> {
         let instants = right.iter().map(|(_, instant)| *instant);
-        match self.spec.strategy {
-            Strategy::Backward | Strategy::Forward => instants.collect(),
-            Strategy::Nearest => instants.map(|instant| self.stable_before(keys, key, times, instant)).collect(),
+        if self.spec.strategy != Strategy::Nearest {
+            return instants.collect();
         }
-    }
-
-    /// The last instant before this one with a right row that is there at all times: left rows up to it are nearer to that.
-    fn stable_before(&mut self, keys: &Keys, key: usize, times: &[Time], instant: i64) -> i64 {
-        let Some(from) = instant.checked_sub(1) else { return i64::MIN };
-        self.seek_behind(keys, key, from);
-        while let Some((_, at, counts)) = self.behind.next(times, self.spec) {
-            if at < instant && counts.iter().all(|count| *count > 0) {
-                return at;
-            }
-        }
-        i64::MIN
+        // Left rows up to a right row that is there at all times are nearer to that row.
+        self.behind.start_stable();
+        instants.map(|instant| self.behind.stable_before(self.spec, keys, key, times, instant)).collect()
     }
 
     /// Whether left rows at this instant and after are out of the reach of the right rows up to `last`.
     fn is_beyond(&self, at: i64, last: i64) -> bool {
         let is_far = at > last && self.spec.tolerance.is_some_and(|tolerance| at.abs_diff(last) > tolerance);
-        is_far || self.found.iter().all(|found| found.is_some_and(|found| found.instant > last))
+        // What lies behind a left row lies behind those after it: without a difference here, none follows
+        // before the next right row that changes.
+        let has_seen_last = self.ahead.is_none() && (self.spec.exact || at > last);
+        let is_settled = || has_seen_last && self.found.iter().all(|found| *found == self.found[0]);
+        is_far || is_settled() || self.found.iter().all(|found| found.is_some_and(|found| found.instant > last))
     }
 
-    fn seek_behind(&mut self, keys: &Keys, key: usize, from: i64) {
-        self.behind.walk.seek(keys, key, prefix_of_whole(self.spec.turned(from), self.spec.backward()));
-    }
-
-    /// Finds the match of a left row at each of the times.
+    /// Finds the match of a left row at each of the times. Left rows are asked for in order.
     fn find(&mut self, keys: &Keys, key: usize, times: &[Time], at: i64) {
         self.found.clear();
         self.found.resize(times.len(), None);
-        self.find_behind(keys, key, times, at);
-        if self.ahead.is_some() {
-            self.find_ahead(keys, key, times, at);
-        }
-    }
-
-    fn find_behind(&mut self, keys: &Keys, key: usize, times: &[Time], at: i64) {
-        let Some(from) = (if self.spec.exact { Some(at) } else { at.checked_sub(1) }) else { return };
-        self.seek_behind(keys, key, from);
-        let mut missing = times.len();
-        while missing > 0
-            && let Some((place, instant, counts)) = self.behind.next(times, self.spec)
-        {
-            // (Words of instants at the ends of their range are not exact.)
-            if instant > from {
-                continue;
-            }
-            if self.spec.tolerance.is_some_and(|tolerance| at.abs_diff(instant) > tolerance) {
-                return;
-            }
-            for (found, count) in self.found.iter_mut().zip(counts) {
-                if *count > 0 && found.is_none() {
-                    *found = Some(Match { place, is_ahead: false, instant });
-                    missing -= 1;
-                }
-            }
-        }
-    }
-
-    /// As [`Search::find_behind`], of what lies as near ahead, or nearer.
-    fn find_ahead(&mut self, keys: &Keys, key: usize, times: &[Time], at: i64) {
-        let Some(from) = (if self.spec.exact { Some(at) } else { at.checked_add(1) }) else { return };
-        let tolerance = self.spec.tolerance;
-        let spec = self.spec;
-        let Some(ahead) = &mut self.ahead else { return };
-        ahead.walk.seek(keys, key, prefix_of_whole(spec.turned(from), spec.onward()));
-        self.is_known.clear();
-        self.is_known.resize(times.len(), false);
-        let mut missing = times.len();
-        while missing > 0
-            && let Some((place, instant, counts)) = ahead.next(times, spec)
-        {
-            if instant < from {
-                continue;
-            }
-            let distance = instant.abs_diff(at);
-            if tolerance.is_some_and(|tolerance| distance > tolerance) {
-                return;
-            }
-            for ((found, is_known), count) in self.found.iter_mut().zip(&mut self.is_known).zip(counts) {
-                if *count > 0 && !*is_known {
-                    (*is_known, missing) = (true, missing - 1);
-                    if found.is_none_or(|behind| distance <= behind.instant.abs_diff(at)) {
-                        *found = Some(Match { place, is_ahead: true, instant });
-                    }
-                }
-            }
+        self.behind.find(self.spec, keys, key, times, at, &mut self.found);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.find(self.spec, keys, key, times, at, &mut self.found);
         }
     }
 }

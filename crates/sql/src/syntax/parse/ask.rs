@@ -7,7 +7,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 use super::Input;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::dialect::Postgres;
-use crate::syntax::statement::{Drop, Explain, ObjectKind, Show, Statement, Subscribe};
+use crate::syntax::statement::{Drop, Explain, ObjectKind, Show, Shows, Statement, Subscribe};
 
 impl Input<'_> {
     pub(super) fn select(&mut self) -> Result<Statement> {
@@ -102,10 +102,14 @@ impl Input<'_> {
         if self.word(0).as_deref() == Some("ANALYZE") {
             return Err(SqlError::unsupported("EXPLAIN ANALYZE", "Write EXPLAIN; SHOW ARRANGEMENTS tells sizes."));
         }
+        let mut shows = Shows::Plan;
         if self.parser.peek_token_ref().token == Token::LParen
             && !matches!(self.word(1).as_deref(), Some("SELECT" | "WITH" | "VALUES" | "TABLE"))
         {
-            self.options()?;
+            let options = self.options()?;
+            if options.iter().any(|(name, value)| name == "rewrites" && value != "false") {
+                shows = Shows::Rewrites;
+            }
         }
         for words in ["LOGICAL", "PHYSICAL", "OPTIMIZED", "VERBOSE", "PLAN FOR", "PLAN"] {
             self.eat(words);
@@ -128,7 +132,7 @@ impl Input<'_> {
                 all_of(&name)?
             }
         };
-        Ok(Statement::Explain(Explain { query }))
+        Ok(Statement::Explain(Explain { shows, query }))
     }
 
     pub(super) fn show(&mut self) -> Result<Statement> {

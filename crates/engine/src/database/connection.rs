@@ -1,0 +1,200 @@
+//! A connection: statements of one client, in their order.
+//!
+//! Parsing happens on the connection's thread. An interrupt stops the statement that runs, or that waits for its turn; one that arrives between two
+//! statements is forgotten.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_batch::Time;
+use anabranch_sql::Parsed;
+use arrow::array::RecordBatch;
+use arrow::datatypes::DataType;
+use datafusion_common::ScalarValue;
+
+use super::engine::Engine;
+use super::prepared::Prepared;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::session::{Changes, Outcome, Rows, Session, Subscription, command_tag};
+
+/// Longest wait between two looks at a subscription.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Where a connection's transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TransactionState {
+    /// None is open: each statement is one.
+    Idle,
+    /// One is open.
+    Open,
+    /// One is open and has failed: all but ROLLBACK is refused.
+    Failed,
+}
+
+/// A client of a [`Database`](crate::Database).
+pub struct Connection {
+    engine: Arc<Engine>,
+    interrupt: Interrupt,
+    subscriptions: BTreeMap<u64, Subscription>,
+}
+
+impl Connection {
+    pub(super) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
+        engine.call(|_| ())?;
+        Ok(Connection { engine, interrupt: Interrupt::new(), subscriptions: BTreeMap::new() })
+    }
+
+    /// Runs the statements of a script in order and stops at the first error; those before it stay done.
+    ///
+    /// # Errors
+    /// A script that does not parse runs not at all. Positions are byte offsets into `script`.
+    pub fn execute(&mut self, script: &str) -> Result<Vec<Outcome>, Error> {
+        self.interrupt.clear();
+        let statements = anabranch_sql::parse(script)?;
+        let text: Arc<str> = script.into();
+        statements.into_iter().map(|statement| self.execute_one(&text, &Arc::new(statement))).collect()
+    }
+
+    /// The answer of one row-returning statement.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); `Invalid` when it is not one statement or returns no rows.
+    pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
+        let prepared = self.prepare(sql, &[])?;
+        match self.run(&prepared, &[])? {
+            Outcome::Rows(rows) => Ok(rows),
+            Outcome::Done { tag, .. } => {
+                Err(Error::invalid(format!("the statement returns no rows ({tag})")).with_hint("Use execute."))
+            }
+            Outcome::Subscription(subscription) => {
+                self.unsubscribe(subscription);
+                Err(Error::invalid("SUBSCRIBE returns changes, not rows").with_hint("Use execute and next_changes."))
+            }
+        }
+    }
+
+    /// Parses and types one statement. `types` are those of `$1`, `$2` .. as far as they are known.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement, as far as it shows before it runs.
+    pub fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
+        self.interrupt.clear();
+        let mut statements = anabranch_sql::parse(sql)?;
+        let n_statements = statements.len();
+        let (Some(statement), 1) = (statements.pop(), n_statements) else {
+            return Err(Error::invalid(format!("one statement was expected, but there are {n_statements}"))
+                .with_sqlstate("42601"));
+        };
+        if !types.is_empty() {
+            return Err(Error::invalid("the statement has no parameters").with_sqlstate("08P01"));
+        }
+        let (text, statement): (Arc<str>, Arc<Parsed>) = (sql.into(), Arc::new(statement));
+        let (script, asked) = (Arc::clone(&text), Arc::clone(&statement));
+        let columns = self.call(move |session| session.columns_of(&script, &asked))??;
+        let tag = command_tag(&statement.statement);
+        Ok(Prepared { parameters: vec![], columns, tag, text, statement })
+    }
+
+    /// Runs a prepared statement with values for its parameters.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values.
+    pub fn run(&mut self, prepared: &Prepared, parameters: &[ScalarValue]) -> Result<Outcome, Error> {
+        self.interrupt.clear();
+        if parameters.len() != prepared.parameters.len() {
+            let (given, wanted) = (parameters.len(), prepared.parameters.len());
+            return Err(Error::invalid(format!("the statement has {wanted} parameters, but {given} values are given"))
+                .with_sqlstate("08P01"));
+        }
+        self.execute_one(&prepared.text, &prepared.statement)
+    }
+
+    /// Appends rows to a table. Columns go by name when all names are the table's, else by position.
+    ///
+    /// # Errors
+    /// As [`Session::insert`](crate::Session::insert).
+    pub fn insert(&mut self, table: &str, batch: &RecordBatch) -> Result<Time, Error> {
+        self.interrupt.clear();
+        let (table, batch) = (table.to_owned(), batch.clone());
+        self.call(move |session| session.insert(&table, &batch))?
+    }
+
+    /// Applies signed changes to a table.
+    ///
+    /// # Errors
+    /// As [`Session::apply`](crate::Session::apply).
+    pub fn apply(&mut self, table: &str, rows: &RecordBatch, diffs: &[i64]) -> Result<Time, Error> {
+        self.interrupt.clear();
+        let (table, rows, diffs) = (table.to_owned(), rows.clone(), diffs.to_vec());
+        self.call(move |session| session.apply(&table, &rows, &diffs))?
+    }
+
+    /// The next changes of a subscription of this connection: as soon as there are some, or [`Changes::Nothing`] after `timeout`.
+    ///
+    /// # Errors
+    /// As [`Session::next_changes`](crate::Session::next_changes).
+    pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
+        self.interrupt.clear();
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            let asked = subscription.clone();
+            let changes = self.call(move |session| session.next_changes(&asked, Duration::ZERO))??;
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if !matches!(changes, Changes::Nothing) || left.is_some_and(|left| left.is_zero()) {
+                return Ok(changes);
+            }
+            self.interrupt.check()?;
+            std::thread::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
+        }
+    }
+
+    /// Ends a subscription and frees what it holds.
+    pub fn unsubscribe(&mut self, subscription: Subscription) {
+        self.subscriptions.remove(&subscription.id);
+        // (A closed engine holds nothing.)
+        let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
+    }
+
+    /// Where the connection's transaction stands.
+    pub fn transaction(&self) -> TransactionState {
+        TransactionState::Idle
+    }
+
+    /// A handle that stops the running statement from another thread.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    fn execute_one(&mut self, script: &Arc<str>, statement: &Arc<Parsed>) -> Result<Outcome, Error> {
+        self.interrupt.check()?;
+        let (script, statement) = (Arc::clone(script), Arc::clone(statement));
+        let outcome = self.call(move |session| session.execute_one(&script, &statement))??;
+        if let Outcome::Subscription(subscription) = &outcome {
+            self.subscriptions.insert(subscription.id, subscription.clone());
+        }
+        Ok(outcome)
+    }
+
+    /// Has the engine do something, under this connection's interrupt.
+    fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Session) -> T + Send + 'static) -> Result<T, Error> {
+        let interrupt = self.interrupt.clone();
+        self.engine.call(move |session| session.serve(interrupt, work))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        for (_, subscription) in std::mem::take(&mut self.subscriptions) {
+            // (A closed engine holds nothing.)
+            let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
+        }
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("transaction", &self.transaction()).finish_non_exhaustive()
+    }
+}

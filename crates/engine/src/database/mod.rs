@@ -1,0 +1,105 @@
+//! A database: one engine, and connections that many threads use at the same time.
+//!
+//! Law: as of a [`Session`](crate::Session), seen from every connection: statements take effect one after the other,
+//! each connection's in its order, and a read sees all commits that any connection was told of before it began.
+//!
+//! The *engine* is a thread that owns the catalog, the timeline and the workers. A [`Connection`] sends it requests and
+//! waits for their answers on its own thread. Reading order: [`engine`], [`connection`], [`prepared`].
+
+mod connection;
+mod engine;
+mod prepared;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::connector::Connector;
+use crate::error::Error;
+use crate::session::Options;
+
+use engine::Engine;
+
+pub use connection::{Connection, TransactionState};
+pub use prepared::Prepared;
+
+/// How a database is opened.
+#[derive(Clone)]
+pub struct DatabaseOptions {
+    /// The folder that holds it; `None` keeps everything in memory.
+    pub path: Option<PathBuf>,
+    /// Worker threads, at least 1.
+    pub workers: usize,
+    /// Bytes that arrangements, operators, results and buffers may hold together; `None` sets no limit.
+    pub memory_limit: Option<usize>,
+    /// What concerns the engine itself. Its `workers` is not looked at.
+    pub engine: Options,
+}
+
+impl Default for DatabaseOptions {
+    fn default() -> DatabaseOptions {
+        DatabaseOptions { path: None, workers: 1, memory_limit: None, engine: Options::default() }
+    }
+}
+
+/// A handle to a running engine. Clones are handles to the same one; the last one dropped, connections included, ends it.
+///
+/// ```
+/// use anabranch_engine::{Database, DatabaseOptions};
+///
+/// let database = Database::open(DatabaseOptions::default())?;
+/// let mut here = database.connect()?;
+/// here.execute("CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2)")?;
+/// let there = database.connect()?;
+/// let rows = std::thread::spawn(move || { let mut there = there; there.query("SELECT sum(a) FROM t") });
+/// assert_eq!(rows.join().expect("no panic")?.num_rows(), 1);
+/// # Ok::<(), anabranch_engine::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Database {
+    engine: Arc<Engine>,
+}
+
+impl Database {
+    /// Starts an engine.
+    ///
+    /// # Errors
+    /// `Invalid` for options that cannot be, `Unavailable` when threads cannot be started.
+    pub fn open(options: DatabaseOptions) -> Result<Database, Error> {
+        if options.workers == 0 {
+            return Err(Error::invalid("a database has at least one worker")
+                .with_hint("Set workers to 1, or use a Session, which works on the caller's thread."));
+        }
+        if let Some(path) = &options.path {
+            return Err(Error::invalid(format!("the database in {} cannot be opened", path.display()))
+                .with_detail("Databases are kept in memory only.")
+                .with_hint("Leave the path out."));
+        }
+        let engine = Options { workers: options.workers, ..options.engine };
+        Ok(Database { engine: Arc::new(Engine::start(engine)?) })
+    }
+
+    /// A connection of its own settings, statements and transaction.
+    ///
+    /// # Errors
+    /// `Closed` when the database was closed.
+    pub fn connect(&self) -> Result<Connection, Error> {
+        Connection::open(Arc::clone(&self.engine))
+    }
+
+    /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY` uses the one named `file`.
+    ///
+    /// # Errors
+    /// `Closed` when the database was closed.
+    pub fn register_connector(&self, name: &str, connector: Arc<dyn Connector>) -> Result<(), Error> {
+        let name = name.to_owned();
+        self.engine.call(move |session| session.register_connector(&name, connector))
+    }
+
+    /// Ends the engine once it has answered what was asked before. Connections hear `Closed` from then on.
+    ///
+    /// # Errors
+    /// `Internal` when the engine had failed.
+    pub fn close(self) -> Result<(), Error> {
+        self.engine.stop()
+    }
+}

@@ -1,0 +1,59 @@
+//! What a statement will give back, before it runs: its columns.
+
+use anabranch_sql::Parsed;
+use anabranch_sql::output::shown_schema;
+use anabranch_sql::statement::Statement;
+use arrow::datatypes::SchemaRef;
+use datafusion_expr::sqlparser::ast;
+
+use super::Session;
+use super::planning::visible_schema;
+use super::show::text_rows;
+use super::subscribe::changes_schema;
+use crate::error::Error;
+
+impl Session {
+    /// The columns of a statement's rows; `None` when it returns none. Those of a subscription are its changes'.
+    ///
+    /// # Errors
+    /// Whatever planning finds wrong with the statement.
+    pub(crate) fn columns_of(&mut self, script: &str, statement: &Parsed) -> Result<Option<SchemaRef>, Error> {
+        self.announce(&statement.statement).map_err(|error| error.placed_in(script))
+    }
+
+    fn announce(&mut self, statement: &Statement) -> Result<Option<SchemaRef>, Error> {
+        Ok(match statement {
+            Statement::Select { query, .. } => Some(shown_schema(&visible_schema(&self.plan_query(query)?.planned))),
+            Statement::Subscribe(subscribe) => {
+                let planned = self.plan_view(&subscribe.query)?.planned;
+                Some(changes_schema(&shown_schema(&visible_schema(&planned))))
+            }
+            Statement::Explain(_) => Some(text_rows("plan", vec![])?.schema),
+            Statement::Show(show) => Some(self.show(show)?.schema),
+            Statement::Describe { name } => Some(self.describe(name)?.schema),
+            Statement::Insert(insert) => {
+                self.plan_insert(insert)?;
+                self.returned(&insert.table, None, insert.returning.as_deref())?
+            }
+            Statement::Update(update) => {
+                self.plan_update(update)?;
+                self.returned(&update.table, update.alias.as_deref(), update.returning.as_deref())?
+            }
+            Statement::Delete(delete) => {
+                self.plan_delete(delete)?;
+                self.returned(&delete.table, delete.alias.as_deref(), delete.returning.as_deref())?
+            }
+            _ => None,
+        })
+    }
+
+    fn returned(
+        &self,
+        table: &str,
+        alias: Option<&str>,
+        items: Option<&[ast::SelectItem]>,
+    ) -> Result<Option<SchemaRef>, Error> {
+        let Some(items) = items else { return Ok(None) };
+        Ok(Some(shown_schema(&visible_schema(&self.plan_returned(table, alias, items)?.planned))))
+    }
+}

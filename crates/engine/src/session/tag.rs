@@ -1,0 +1,32 @@
+//! Command tags: the words with which a statement says that it is done.
+
+use anabranch_sql::statement::{ObjectKind, Statement};
+
+/// The words of a statement's command tag, without counts.
+pub(crate) fn command_tag(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::CreateTable(_) => "CREATE TABLE",
+        Statement::CreateTableAs(_) | Statement::Select { .. } => "SELECT",
+        Statement::CreateSource(_) => "CREATE SOURCE",
+        Statement::CreateView(view) if view.materialized => "CREATE MATERIALIZED VIEW",
+        Statement::CreateView(_) => "CREATE VIEW",
+        Statement::CreateIndex(_) => "CREATE INDEX",
+        Statement::Insert(_) => "INSERT",
+        Statement::Update(_) => "UPDATE",
+        Statement::Delete(delete) if delete.truncate => "TRUNCATE TABLE",
+        Statement::Delete(_) => "DELETE",
+        Statement::CopyFrom(_) => "COPY",
+        Statement::Subscribe(_) => "SUBSCRIBE",
+        Statement::Explain(_) => "EXPLAIN",
+        Statement::Show(_) | Statement::Describe { .. } => "SHOW",
+        Statement::Drop(drop) => match drop.kind {
+            ObjectKind::Table => "DROP TABLE",
+            ObjectKind::Source => "DROP SOURCE",
+            ObjectKind::View => "DROP VIEW",
+            ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
+            ObjectKind::Index => "DROP INDEX",
+        },
+        Statement::Set { .. } => "SET",
+        Statement::Flush => "FLUSH",
+    }
+}

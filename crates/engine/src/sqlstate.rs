@@ -1,0 +1,122 @@
+//! SQLSTATE: five letters by which programs tell errors apart.
+//!
+//! Law: every error has one, PostgreSQL's where PostgreSQL has the same error. An error that knows its
+//! code carries it; for the others the message decides, as far as a phrase of the table is in it, and
+//! then the kind. (Errors of rows travel through dataflows as their text alone, so the text must do.)
+
+use crate::error::{Error, ErrorKind};
+
+/// Phrases of messages and their codes; the first phrase that occurs decides.
+const PHRASES: &[(&str, &str)] = &[
+    ("syntax error", "42601"),
+    ("division by zero", "22012"),
+    ("duplicate key", "23505"),
+    ("would appear", "23505"),
+    ("null value in column", "23502"),
+    ("cannot change a row a second time", "21000"),
+    ("more than one row returned", "21000"),
+    ("joins a row of table", "21000"),
+    ("value too long", "22001"),
+    ("invalid input syntax", "22P02"),
+    ("malformed array literal", "22P02"),
+    ("invalid regular expression", "2201B"),
+    ("field value out of range", "22008"),
+    ("timestamp out of range", "22008"),
+    ("date out of range", "22008"),
+    ("interval out of range", "22008"),
+    ("numeric field overflow", "22003"),
+    ("out of range", "22003"),
+    ("overflow", "22003"),
+    ("does not fit column", "22003"),
+    ("logarithm", "2201E"),
+    ("square root of a negative", "2201F"),
+    ("raised to", "2201F"),
+    ("negative substring length", "22011"),
+    ("is not supported", "0A000"),
+    ("already exists", "42P07"),
+    ("column reference", "42702"),
+    ("specified more than once", "42701"),
+    ("appears twice", "42701"),
+    ("is ambiguous", "42702"),
+    ("others depend on it", "2BP01"),
+    ("cannot be replaced", "2BP01"),
+    ("nested too deeply", "54001"),
+    ("setting \"", "22023"),
+    ("was dropped", "42P01"),
+    ("keeps no rows", "55000"),
+    ("cannot be read as of", "55000"),
+    ("there is no parameter", "42P02"),
+    ("could not determine data type of parameter", "42P18"),
+    ("in a read-only transaction", "25006"),
+    ("more expressions than target columns", "42601"),
+    ("must be the same length", "42601"),
+    ("same number of columns", "42601"),
+    ("cannot be matched", "42804"),
+    ("cannot be cast", "42846"),
+    ("is of type", "42804"),
+    ("must appear in", "42803"),
+];
+
+/// Kinds of objects that do not exist, and the code of that.
+const UNKNOWN: &[(&str, &str)] = &[
+    ("column", "42703"),
+    ("function", "42883"),
+    ("aggregate", "42883"),
+    ("operator", "42883"),
+    ("schema", "3F000"),
+    ("type", "42704"),
+    ("index", "42704"),
+    ("connector", "42704"),
+    ("setting", "42704"),
+    ("collation", "42704"),
+    ("cursor", "34000"),
+    ("portal", "34000"),
+    ("prepared statement", "26000"),
+    ("savepoint", "3B001"),
+    ("database", "3D000"),
+    ("role", "42704"),
+];
+
+impl Error {
+    /// The five letters by which programs tell errors apart, PostgreSQL's where it has the same error.
+    ///
+    /// ```
+    /// use anabranch_engine::{Database, DatabaseOptions};
+    ///
+    /// let mut connection = Database::open(DatabaseOptions::default())?.connect()?;
+    /// assert_eq!(connection.query("SELECT 1 / 0").unwrap_err().sqlstate(), "22012");
+    /// assert_eq!(connection.query("SELECT * FROM nowhere").unwrap_err().sqlstate(), "42P01");
+    /// # Ok::<(), anabranch_engine::Error>(())
+    /// ```
+    pub fn sqlstate(&self) -> &'static str {
+        if let Some(code) = self.code {
+            return code;
+        }
+        let message = self.message.as_str();
+        if message.contains("does not exist") {
+            let kind = UNKNOWN.iter().find(|(kind, _)| message.starts_with(kind));
+            return kind.map_or("42P01", |(_, code)| code);
+        }
+        if let Some((_, code)) = PHRASES.iter().find(|(phrase, _)| message.contains(phrase)) {
+            return code;
+        }
+        match self.kind {
+            ErrorKind::Invalid => "42000",
+            ErrorKind::Data => "22000",
+            ErrorKind::Unavailable => "58000",
+            ErrorKind::Closed => "55000",
+            ErrorKind::Cancelled => "57014",
+            ErrorKind::Internal => "XX000",
+        }
+    }
+}
+
+/// The code of an error of the planner, where its kind alone decides.
+pub(crate) fn of_planner(kind: anabranch_sql::ErrorKind) -> Option<&'static str> {
+    match kind {
+        anabranch_sql::ErrorKind::Syntax => Some("42601"),
+        anabranch_sql::ErrorKind::Unsupported => Some("0A000"),
+        anabranch_sql::ErrorKind::Internal => Some("XX000"),
+        _ => None,
+    }
+}

@@ -1,0 +1,158 @@
+//! A database with several connections.
+
+use std::thread;
+use std::time::Duration;
+
+use anabranch_engine::{Changes, Connection, Database, DatabaseOptions, Error, ErrorKind, Outcome, TransactionState};
+
+use crate::support::{batch_lines, lines, pairs};
+
+pub fn database() -> Database {
+    Database::open(DatabaseOptions::default()).unwrap()
+}
+
+pub fn ask(connection: &mut Connection, sql: &str) -> Vec<String> {
+    lines(&connection.query(sql).unwrap_or_else(|error| panic!("{sql}: {}", error.render(sql))))
+}
+
+pub fn run(connection: &mut Connection, script: &str) -> Vec<Outcome> {
+    connection.execute(script).unwrap_or_else(|error| panic!("{script}: {}", error.render(script)))
+}
+
+pub fn fail(connection: &mut Connection, script: &str) -> Error {
+    match connection.execute(script) {
+        Err(error) => error,
+        Ok(outcomes) => panic!("{script}: {outcomes:?}"),
+    }
+}
+
+fn is_send_and_sync<T: Send + Sync>() {}
+fn is_send<T: Send>() {}
+
+#[test]
+fn handles_go_where_threads_go() {
+    is_send_and_sync::<Database>();
+    is_send::<Connection>();
+}
+
+#[test]
+fn connections_read_what_others_wrote() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut here, "CREATE TABLE t (k bigint, v text); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t");
+    run(&mut there, "INSERT INTO t VALUES (1, 'a')");
+    there.insert("t", &pairs(&[(2, "b")])).unwrap();
+    assert_eq!(ask(&mut here, "SELECT n FROM n"), ["2"]);
+    here.apply("t", &pairs(&[(1, "a")]), &[-1]).unwrap();
+    assert_eq!(ask(&mut there, "SELECT * FROM t"), ["2 b"]);
+    assert_eq!(there.transaction(), TransactionState::Idle);
+}
+
+#[test]
+fn many_connections_count_together() {
+    let database = database();
+    run(
+        &mut database.connect().unwrap(),
+        "CREATE TABLE t (a int); CREATE MATERIALIZED VIEW n AS SELECT sum(a) AS n FROM t",
+    );
+    let writers: Vec<_> = (0..8)
+        .map(|_| {
+            let mut connection = database.connect().unwrap();
+            thread::spawn(move || (0..25).for_each(|_| drop(run(&mut connection, "INSERT INTO t VALUES (1)"))))
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_eq!(ask(&mut database.connect().unwrap(), "SELECT n FROM n"), ["200"]);
+}
+
+#[test]
+fn a_subscription_hears_of_other_connections_and_ends_with_its_own() {
+    let database = database();
+    let (mut reader, mut writer) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut reader, "CREATE TABLE t (a int)");
+    let Some(Outcome::Subscription(changes)) = run(&mut reader, "SUBSCRIBE t").pop() else { panic!() };
+    let other = thread::spawn(move || drop(run(&mut writer, "INSERT INTO t VALUES (7)")));
+    let Changes::Rows(rows) = reader.next_changes(&changes, Duration::from_secs(10)).unwrap() else { panic!() };
+    assert!(batch_lines(&rows)[0].ends_with(" 1 7"));
+    other.join().unwrap();
+    assert!(matches!(reader.next_changes(&changes, Duration::from_millis(20)).unwrap(), Changes::Nothing));
+    reader.unsubscribe(changes.clone());
+    assert_eq!(reader.next_changes(&changes, Duration::ZERO).unwrap_err().kind, ErrorKind::Closed);
+}
+
+#[test]
+fn a_closed_database_says_so() {
+    let database = database();
+    let mut connection = database.connect().unwrap();
+    run(&mut connection, "CREATE TABLE t (a int)");
+    let other = database.clone();
+    database.close().unwrap();
+    let error = fail(&mut connection, "SELECT * FROM t");
+    assert_eq!((error.kind, error.sqlstate()), (ErrorKind::Closed, "57P01"));
+    assert_eq!(other.connect().unwrap_err().kind, ErrorKind::Closed);
+}
+
+#[test]
+fn prepared_statements_tell_their_columns_and_tags() {
+    let database = database();
+    let mut connection = database.connect().unwrap();
+    run(&mut connection, "CREATE TABLE t (a int, b text)");
+    let tell = |connection: &mut Connection, sql: &str| {
+        let prepared = connection.prepare(sql, &[]).unwrap();
+        let names = |schema: &arrow::datatypes::SchemaRef| {
+            schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>().join(",")
+        };
+        (prepared.columns.as_ref().map(names), prepared.tag)
+    };
+    assert_eq!(tell(&mut connection, "SELECT b, a + 1 AS c FROM t ORDER BY a"), (Some("b,c".into()), "SELECT"));
+    assert_eq!(tell(&mut connection, "INSERT INTO t VALUES (1, 'x')"), (None, "INSERT"));
+    assert_eq!(tell(&mut connection, "DELETE FROM t RETURNING a"), (Some("a".into()), "DELETE"));
+    assert_eq!(tell(&mut connection, "SUBSCRIBE t"), (Some("time,diff,a,b".into()), "SUBSCRIBE"));
+    assert_eq!(tell(&mut connection, "SHOW TABLES"), (Some("name,columns,primary_key".into()), "SHOW"));
+    let insert = connection.prepare("INSERT INTO t VALUES (1, 'x') RETURNING a", &[]).unwrap();
+    for _ in 0..2 {
+        let Outcome::Rows(rows) = connection.run(&insert, &[]).unwrap() else { panic!() };
+        assert_eq!(lines(&rows), ["1"]);
+    }
+    assert_eq!(ask(&mut connection, "SELECT count(*) FROM t"), ["2"]);
+}
+
+#[test]
+fn errors_have_the_codes_of_postgresql() {
+    let database = database();
+    let mut connection = database.connect().unwrap();
+    run(
+        &mut connection,
+        "CREATE TABLE t (k int PRIMARY KEY, v varchar(2) NOT NULL, n int); INSERT INTO t VALUES (1, 'a', 0)",
+    );
+    run(&mut connection, "CREATE VIEW w AS SELECT * FROM t");
+    let mut others = vec![];
+    for (sql, code) in [
+        ("SELEKT 1", "42601"),
+        ("SELECT * FROM nowhere", "42P01"),
+        ("INSERT INTO nowhere VALUES (1)", "42P01"),
+        ("SELECT x FROM t", "42703"),
+        ("SELECT f(1)", "42883"),
+        ("SELECT 1 / n FROM t", "22012"),
+        ("INSERT INTO t VALUES (1, 'b', 1)", "23505"),
+        ("INSERT INTO t VALUES (2, NULL, 1)", "23502"),
+        ("INSERT INTO t VALUES (2, 'abc', 1)", "22001"),
+        ("SELECT 'x'::int", "22P02"),
+        ("SELECT 3000000000::int", "22003"),
+        ("CREATE TABLE t (a int)", "42P07"),
+        ("DROP TABLE t", "2BP01"),
+        ("DROP TABLE nowhere", "42P01"),
+        ("DROP INDEX nowhere", "42704"),
+        ("SET nothing = 1", "42704"),
+        ("SET batch_rows_max = 'x'", "22023"),
+        ("SELECT count(*), v FROM t", "42803"),
+        ("SELECT k FROM t AS a, t AS b", "42702"),
+        ("ALTER TABLE t ADD COLUMN z int", "0A000"),
+    ] {
+        let error = fail(&mut connection, sql);
+        if error.sqlstate() != code {
+            others.push(format!("{sql}: {} is not {code}: {}", error.sqlstate(), error.message));
+        }
+    }
+    assert_eq!(others, Vec::<String>::new());
+}

@@ -1,0 +1,32 @@
+//! The engine's errors as exceptions of the package: `anabranch.errors` chooses the class.
+
+use anabranch_engine::Error;
+use pyo3::prelude::*;
+
+/// The exception for an error of a statement.
+pub fn raised(py: Python<'_>, error: &Error, statement: Option<&str>) -> PyErr {
+    let make = || -> PyResult<PyErr> {
+        let from_engine = py.import("anabranch.errors")?.getattr("from_engine")?;
+        let arguments = (
+            error.kind.to_string(),
+            error.sqlstate(),
+            &error.message,
+            error.detail.as_deref(),
+            error.hint.as_deref(),
+            error.position,
+            statement,
+        );
+        Ok(PyErr::from_value(from_engine.call1(arguments)?))
+    };
+    make().unwrap_or_else(|error| error)
+}
+
+/// An exception of the package without the engine: `kind` as the engine's, and a SQLSTATE.
+pub fn raise(py: Python<'_>, kind: &str, sqlstate: &str, message: &str, hint: Option<&str>) -> PyErr {
+    let make = || -> PyResult<PyErr> {
+        let from_engine = py.import("anabranch.errors")?.getattr("from_engine")?;
+        let none: Option<&str> = None;
+        Ok(PyErr::from_value(from_engine.call1((kind, sqlstate, message, none, hint, none, none))?))
+    };
+    make().unwrap_or_else(|error| error)
+}

@@ -1,0 +1,213 @@
+//! The thread that owns the session.
+//!
+//! Law: requests run one after the other in the order they were made; between them the session takes
+//! turns, so sources stream on. A caller waits without the interpreter's lock and looks for signals
+//! every [`LOOK`]; a signal stops the caller's own request and no other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use anabranch_engine::{Clock, Error, ErrorKind, Interrupt, Options, Session, Step};
+use anabranch_file::FileConnector;
+use pyo3::prelude::*;
+
+/// Longest wait between two looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long to wait after a turn that failed.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
+
+type Job = Box<dyn FnOnce(&mut Session) + Send>;
+
+/// A session on a thread of its own. Closing it joins the thread.
+pub struct Host {
+    jobs: Mutex<Option<Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    interrupt: Interrupt,
+    /// Number of the request that runs; 0 while none does.
+    running: Arc<AtomicU64>,
+    next: AtomicU64,
+}
+
+/// What a caller waits for.
+enum Waited<T> {
+    Done(T),
+    Gone,
+}
+
+impl Host {
+    /// Starts the thread, the session and its workers.
+    pub fn start(workers: usize, clock: Option<Arc<dyn Clock>>) -> Result<Host, Error> {
+        let (jobs, inbox) = channel::<Job>();
+        let (started, starting) = channel();
+        let body = move || {
+            let mut options = Options { workers, ..Options::default() };
+            let is_stepped = clock.is_none();
+            if let Some(clock) = clock {
+                options.clock = clock;
+            }
+            let mut session = match Session::new(options) {
+                Ok(session) => session,
+                Err(error) => return drop(started.send(Err(error))),
+            };
+            session.register_connector("file", Arc::new(FileConnector));
+            if started.send(Ok(session.interrupt())).is_ok() {
+                serve(&mut session, &inbox, is_stepped);
+            }
+        };
+        let thread = Builder::new()
+            .name("anabranch".into())
+            .stack_size(16 << 20)
+            .spawn(body)
+            .map_err(|e| Error::unavailable(format!("cannot start a thread: {e}")))?;
+        let interrupt = starting.recv().map_err(|_| gone())??;
+        Ok(Host {
+            jobs: Mutex::new(Some(jobs)),
+            thread: Mutex::new(Some(thread)),
+            interrupt,
+            running: Arc::default(),
+            next: AtomicU64::new(1),
+        })
+    }
+
+    /// Runs a function on the session and waits for its result, without the interpreter's lock.
+    ///
+    /// # Errors
+    /// `Closed` after [`close`](Self::close); the signal's exception when one arrives (data are unharmed).
+    pub fn call<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut Session) -> Result<T, Error> + Send + 'static,
+    ) -> PyResult<Result<T, Error>> {
+        let (reply, result) = channel();
+        // Shared with the part that waits without the interpreter's lock.
+        let result = Mutex::new(result);
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let running = Arc::clone(&self.running);
+        let is_cancelled = Arc::new(AtomicU64::new(0));
+        let cancelled = Arc::clone(&is_cancelled);
+        let job = Box::new(move |session: &mut Session| {
+            running.store(id, Ordering::SeqCst);
+            let outcome = match cancelled.load(Ordering::SeqCst) {
+                0 => f(session),
+                _ => Err(Error::cancelled()),
+            };
+            running.store(0, Ordering::SeqCst);
+            drop(reply.send(outcome));
+        });
+        if let Err(error) = self.send(job) {
+            return Ok(Err(error));
+        }
+        loop {
+            match py.detach(|| wait(&result)) {
+                Some(Waited::Done(outcome)) => return Ok(outcome),
+                Some(Waited::Gone) => return Ok(Err(gone())),
+                None => {
+                    if let Err(signal) = py.check_signals() {
+                        is_cancelled.store(1, Ordering::SeqCst);
+                        self.stop(py, id, &result);
+                        return Err(signal);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Interrupts request `id` until it has answered.
+    fn stop<T: Send>(&self, py: Python<'_>, id: u64, result: &Mutex<Receiver<Result<T, Error>>>) {
+        py.detach(|| {
+            loop {
+                if self.running.load(Ordering::SeqCst) == id {
+                    self.interrupt.trigger();
+                }
+                match receive(result, Duration::from_millis(5)) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    _ => return,
+                }
+            }
+        });
+    }
+
+    /// Runs a function on the session when its turn comes; nobody waits.
+    pub fn post(&self, f: impl FnOnce(&mut Session) + Send + 'static) {
+        drop(self.send(Box::new(f)));
+    }
+
+    /// Stops the request that runs, if one does.
+    pub fn interrupt(&self) {
+        if self.running.load(Ordering::SeqCst) != 0 {
+            self.interrupt.trigger();
+        }
+    }
+
+    /// Ends the thread after what was asked for before. Closing again does nothing.
+    pub fn close(&self, py: Python<'_>) {
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(jobs);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            py.detach(|| drop(thread.join()));
+        }
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    pub fn is_closed(&self) -> bool {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    fn send(&self, job: Job) -> Result<(), Error> {
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(jobs) = jobs.as_ref() else {
+            return Err(Error::closed("the database is closed").with_hint("Open it anew with anabranch.connect(..)."));
+        };
+        jobs.send(job).map_err(|_| gone())
+    }
+}
+
+fn receive<T>(result: &Mutex<Receiver<T>>, timeout: Duration) -> Result<T, RecvTimeoutError> {
+    result.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(timeout)
+}
+
+fn wait<T>(result: &Mutex<Receiver<T>>) -> Option<Waited<T>> {
+    match receive(result, LOOK) {
+        Ok(outcome) => Some(Waited::Done(outcome)),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Waited::Gone),
+    }
+}
+
+/// The session's thread is no more: it panicked, and said why on standard error.
+fn gone() -> Error {
+    Error::new(ErrorKind::Internal, "the engine has stopped")
+        .with_hint("This is a bug in Anabranch; please report it with the statement.")
+}
+
+/// Requests first, turns of the session otherwise, until the host is closed.
+///
+/// With a clock of the caller's nothing happens between requests.
+fn serve(session: &mut Session, inbox: &Receiver<Job>, is_stepped: bool) {
+    loop {
+        let step = if is_stepped { session.step() } else { Ok(Step::Idle { retry_after: None }) };
+        let next = match step {
+            Ok(Step::Working) => match inbox.try_recv() {
+                Ok(job) => Ok(job),
+                Err(TryRecvError::Empty) => Err(RecvTimeoutError::Timeout),
+                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+            },
+            Ok(Step::Idle { retry_after: Some(pause) }) => inbox.recv_timeout(pause),
+            Ok(Step::Idle { retry_after: None }) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Err(_) => {
+                // An interrupt that came too late for its statement is not meant for the sources.
+                session.interrupt().clear();
+                inbox.recv_timeout(RETRY_AFTER)
+            }
+        };
+        match next {
+            Ok(job) => job(session),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! PostgreSQL's protocol and HTTP in front of a database.

@@ -1,0 +1,1 @@
+//! Sharded streams: physical plans that a person writes, and declarative splitting.
