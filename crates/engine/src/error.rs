@@ -24,8 +24,9 @@ pub struct Error {
     pub hint: Option<String>,
     /// Byte offset into the script where the problem is.
     pub position: Option<usize>,
-    /// Line and column in the script, from 1, when the planner knew only these.
-    pub(crate) line_column: Option<(u64, u64)>,
+    /// Line and column in the script, from 1, when the planner knew only these. Four bytes each: an error is the other
+    /// half of every result, and stays within 128 bytes.
+    pub(crate) line_column: Option<(u32, u32)>,
     /// Its SQLSTATE, where the message does not tell; see [`Error::sqlstate`].
     pub(crate) code: Option<&'static str>,
 }
@@ -161,7 +162,7 @@ impl Error {
     pub(crate) fn placed_in(mut self, script: &str) -> Error {
         if let Some(line_column) = self.line_column.take().filter(|_| self.position.is_none()) {
             let mut placed = SqlError::new(anabranch_sql::ErrorKind::Invalid, "");
-            placed.line_column = Some(line_column);
+            placed.line_column = Some((line_column.0.into(), line_column.1.into()));
             self.position = placed.place(script);
         }
         self
@@ -180,7 +181,9 @@ impl From<SqlError> for Error {
             detail: error.detail,
             hint: error.hint,
             position: error.position,
-            line_column: error.line_column,
+            line_column: error
+                .line_column
+                .and_then(|(line, column)| Some((line.try_into().ok()?, column.try_into().ok()?))),
             code: sqlstate::of_planner(error.kind),
         }
     }

@@ -85,15 +85,17 @@ pub(crate) struct Section<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Where frames go: each that is complete, and whether it is the commit's last.
+type Emit<'a, E> = dyn FnMut(&mut Vec<u8>, bool) -> Result<(), E> + 'a;
+
 /// Takes sections and gives frames, each with room for its header in front.
 pub(crate) struct Framing<'a, E> {
     frame: Vec<u8>,
-    /// Gets each frame that is complete, and whether it is the commit's last.
-    emit: &'a mut dyn FnMut(&mut Vec<u8>, bool) -> Result<(), E>,
+    emit: &'a mut Emit<'a, E>,
 }
 
 impl<'a, E> Framing<'a, E> {
-    pub fn new(emit: &'a mut dyn FnMut(&mut Vec<u8>, bool) -> Result<(), E>) -> Framing<'a, E> {
+    pub fn new(emit: &'a mut Emit<'a, E>) -> Framing<'a, E> {
         Framing { frame: vec![0; HEADER_BYTES], emit }
     }
 

@@ -231,7 +231,7 @@ fn accounts() -> Vec<Case> {
     let enters = |time, segment| report(time, 7, 60, 1, 0, at(segment, 40));
     let leaves = |time, segment| report(time, 7, 60, 4, 0, at(segment, 5000));
     let told = |time, query, result_time, balance| Answer::Balance { time, query, result_time, balance };
-    let drive = vec![enters(60, 10), report(90, 7, 60, 1, 0, at(10, 3000)), enters(120, 11)];
+    let drive = [enters(60, 10), report(90, 7, 60, 1, 0, at(10, 3000)), enters(120, 11)];
     let with = |rows: &[Row]| drive.iter().chain(rows).copied().collect::<Vec<_>>();
     let mut cases = vec![
         route(

@@ -1,5 +1,7 @@
 //! The store against a model, on disks that fail from a seed.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod crashes;
 mod damage;
 mod faults;

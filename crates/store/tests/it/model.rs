@@ -52,10 +52,13 @@ pub fn run(count: u64, mut body: impl FnMut(&mut Rng)) {
     }
 }
 
+/// How often each row is there.
+type Rows = BTreeMap<(i64, String), i64>;
+
 /// Objects with texts and rows with their number; facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
-    pub objects: BTreeMap<u64, (String, BTreeMap<(i64, String), i64>)>,
+    pub objects: BTreeMap<u64, (String, Rows)>,
     pub facts: BTreeMap<(u64, String), Vec<u8>>,
     pub time: i64,
     pub id_max: u64,
