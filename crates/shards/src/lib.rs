@@ -1,1 +1,52 @@
-//! Sharded streams: physical plans that a person writes, and declarative splitting.
+//! Sharded streams: physical plans that a person writes.
+//!
+//! A [`Shards`] is a plan over a stream that lies in several *shards*. Three things are said apart: what is computed ([`Shards::query`], a frame for each
+//! shard), what the key is ([`Shards::rekey`]), and what moves ([`Shards::redistribute`], [`Shards::reshard`], [`Shards::broadcast`], [`Shards::multicast`]).
+//!
+//! ```
+//! use anabranch_engine::frame::{Event, col, count_rows, sum};
+//! use anabranch_shards::{Layout, Move, Shards};
+//! use arrow::datatypes::{DataType, Field, Schema};
+//!
+//! // Views of each advertisement: counted in each shard, then the counts are added up.
+//! let schema = Schema::new(vec![Field::new("ad", DataType::Int64, true)]);
+//! let views = Shards::source("views", schema, Layout::flat(2)).rekey(["ad"]);
+//! let counts = views
+//!     .query(|shard| shard.tumbling(10).agg([count_rows().alias("n")]))
+//!     .redistribute(Move::FLAT)
+//!     .query(|shard| shard.agg([sum(col("n")).alias("n")]));
+//! counts.check()?;
+//!
+//! let mut run = counts.run()?;
+//! run.push("views", 0, vec![Event::point(1, [7i64.into()]), Event::point(2, [7i64.into()])])?;
+//! run.push("views", 1, vec![Event::point(3, [7i64.into()])])?;
+//! let total = run.finish()?;
+//! let total: Vec<String> = total.lifetimes()?.iter().map(ToString::to_string).collect();
+//! assert_eq!(total, ["[10, 20) 7, 3"]);
+//! # Ok::<(), anabranch_engine::Error>(())
+//! ```
+//!
+//! Law: a program that [`check`](Shards::check) accepts yields the same contents at every time for every number of shards. Source: Quill (Chandramouli et
+//! al., VLDB 2016).
+//!
+//! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies where), [`linear`] (what a query does to placement),
+//! [`safety`] (what follows for a program), [`route`] (rows to shards), [`tasks`] (a plan as numbered steps), [`worker`] (a shard at work), [`run`] (the client).
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod layout;
+pub mod linear;
+pub mod placement;
+pub mod program;
+pub mod route;
+pub mod run;
+pub mod safety;
+mod tasks;
+mod traffic;
+mod worker;
+
+pub use layout::{Layout, Move, Scope, To};
+pub use placement::{Placement, Spread};
+pub use program::Shards;
+pub use run::{Carry, Outcome, Run};
+pub use traffic::Moved;

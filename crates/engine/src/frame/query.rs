@@ -63,6 +63,14 @@ impl Frame {
         Ok(self.state()?.plan.arrow_schema())
     }
 
+    /// The query as nodes, for those who run it in their own way.
+    ///
+    /// # Errors
+    /// The first error of building the frame.
+    pub fn plan(&self) -> Result<Arc<Plan>, Error> {
+        Ok(Arc::clone(&self.state()?.plan))
+    }
+
     /// The plan, as a tree of nodes, with what is known of their streams, when windows emit, and what that chooses: how verbs run.
     ///
     /// # Errors

@@ -1,0 +1,153 @@
+//! What a query over each shard says of the query over all of them.
+//!
+//! A query is *linear* in a split input when the union of its results over shards is its result over the union. Stateless verbs are; a join is when the
+//! other side is replicated. Law: [`over`] says `Ok` only if that holds for all contents; it may refuse queries for which it holds too.
+
+use std::sync::Arc;
+
+use anabranch_plan::temporal::Verb;
+use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan};
+use datafusion_expr::Expr;
+
+use crate::program::INPUTS;
+
+/// How the rows of a plan lie in shards, if what each shard holds is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lies {
+    /// Their union is the result.
+    Split,
+    /// Each holds the result.
+    Replicated,
+}
+
+/// How the result of a plan lies, given how its inputs `left` and `right` do.
+///
+/// # Errors
+/// The verb that needs to see all rows, as words for a message.
+pub fn over(plan: &Plan, inputs: [Lies; 2]) -> Result<Lies, String> {
+    use Lies::{Replicated, Split};
+    let below = plan.inputs().into_iter().map(|input| over(input, inputs)).collect::<Result<Vec<Lies>, String>>()?;
+    if let Node::Temporal { verb: Verb::Events { input, .. }, .. } = &plan.node {
+        let place = INPUTS.iter().position(|name| name == input);
+        return Ok(inputs[place.ok_or_else(|| format!("input \"{input}\""))?]);
+    }
+    if !below.is_empty() && below.iter().all(|lies| *lies == Replicated) {
+        return Ok(Replicated);
+    }
+    match &plan.node {
+        node if is_stateless(node) => match below.iter().all(|lies| *lies == Split) {
+            true => Ok(Split),
+            false => Err("a union of rows that are split with rows that are replicated".to_owned()),
+        },
+        Node::Temporal { verb: Verb::Join { .. }, .. } if below.contains(&Replicated) => Ok(Split),
+        Node::Temporal { verb, .. } if is_of_the_left(verb) && below[1] == Replicated => Ok(Split),
+        _ => Err(anabranch_plan::explain::line(plan)),
+    }
+}
+
+/// Whether a row's result depends on that row alone.
+fn is_stateless(node: &Node) -> bool {
+    match node {
+        Node::Stage { .. } | Node::Unnest { .. } | Node::Union { .. } => true,
+        Node::Temporal { verb, .. } => matches!(
+            verb,
+            Verb::Bounds { .. }
+                | Verb::Shift { .. }
+                | Verb::Duration { .. }
+                | Verb::Lifetime { .. }
+                | Verb::Hopping(_)
+                | Verb::Quantize { .. }
+                | Verb::PointAtEnd
+                | Verb::Extend { .. }
+                | Verb::ClipDuration { .. }
+                | Verb::Chop { .. }
+        ),
+        _ => false,
+    }
+}
+
+/// Whether a verb of two inputs looks each row of the first up in the second.
+fn is_of_the_left(verb: &Verb) -> bool {
+    matches!(verb, Verb::Clip { .. } | Verb::Asof { .. } | Verb::WhereNotExists { .. })
+}
+
+/// How partial results of one column are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// They are added.
+    Sum,
+    /// The least counts.
+    Min,
+    /// The greatest counts.
+    Max,
+}
+
+/// Aggregates of each shard's rows, which others put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// Columns of the groups.
+    pub keys: Vec<String>,
+    /// Columns of results, and what becomes of them.
+    pub results: Vec<(String, Combine)>,
+}
+
+/// What must be put together after an aggregate of split rows, if that can be done.
+pub fn partial(plan: &Plan) -> Option<Partial> {
+    let (calls, keys, below) = aggregate(plan)?;
+    over(below, [Lies::Split; 2]).ok()?;
+    let name = |at: usize| plan.schema.field(at).name().clone();
+    let results = calls.iter().enumerate().map(|(at, call)| Some((name(keys.len() + at), combined(call)?)));
+    Some(Partial { keys: (0..keys.len()).map(name).collect(), results: results.collect::<Option<_>>()? })
+}
+
+/// What is left to put together after a query over partial results: the outer value is `None` if the query does something else with them.
+pub fn combining(plan: &Plan, partial: &Partial) -> Option<Option<Partial>> {
+    // (Stages above see whole results only if nothing is left to put together.)
+    if let Node::Stage { input, .. } = &plan.node {
+        combining(input, partial)?;
+        return Some(None);
+    }
+    let (calls, keys, below) = aggregate(plan)?;
+    let Node::Stage { input, filter, project } = &below.node else { return None };
+    if !filter.is_empty() || !matches!(&input.node, Node::Temporal { verb: Verb::Events { .. }, .. }) {
+        return None;
+    }
+    let column = |at: usize| match &project[at] {
+        Expr::Column(column) => Some(&column.name),
+        _ => None,
+    };
+    let are_keys = keys.iter().all(|&key| column(key).is_some_and(|name| partial.keys.contains(name)));
+    let mut results = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        let argument = column(call.argument?)?;
+        let (_, combine) = partial.results.iter().find(|(name, _)| name == argument)?;
+        let fits = match combine {
+            Combine::Sum => call.function == AggregateFunction::Sum,
+            Combine::Min => call.function == AggregateFunction::Min,
+            Combine::Max => call.function == AggregateFunction::Max,
+        };
+        if !fits || call.filter.is_some() || (call.distinct && *combine == Combine::Sum) {
+            return None;
+        }
+        results.push((plan.schema.field(keys.len() + at).name().clone(), *combine));
+    }
+    let keys = (0..keys.len()).map(|at| plan.schema.field(at).name().clone()).collect();
+    are_keys.then_some(Some(Partial { keys, results }))
+}
+
+fn aggregate(plan: &Plan) -> Option<(&[AggregateCall], &[usize], &Arc<Plan>)> {
+    match &plan.node {
+        Node::Temporal { verb: Verb::Aggregate { keys, calls }, inputs } => Some((calls, keys, &inputs[0])),
+        _ => None,
+    }
+}
+
+/// How results of shards are put together.
+fn combined(call: &AggregateCall) -> Option<Combine> {
+    match call.function {
+        AggregateFunction::Min => Some(Combine::Min),
+        AggregateFunction::Max => Some(Combine::Max),
+        AggregateFunction::Count | AggregateFunction::Sum if !call.distinct => Some(Combine::Sum),
+        _ => None,
+    }
+}

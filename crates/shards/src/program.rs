@@ -1,0 +1,249 @@
+//! A sharded program: an immutable plan, built step by step.
+//!
+//! Law: nothing runs while a program is built. An error of building (an unknown key, different numbers of shards) stays with the program and is returned
+//! when it is run, explained or checked; the first one counts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anabranch_engine::Error;
+use anabranch_engine::frame::{Events, Frame, col};
+use arrow::datatypes::SchemaRef;
+use datafusion_common::ScalarValue;
+
+use crate::layout::{Layout, Move, Scope, To};
+
+/// Names of a query's inputs, in order.
+pub(crate) const INPUTS: [&str; 2] = ["left", "right"];
+
+/// Shards that a row is copied to, given its columns.
+pub type Targets = Arc<dyn Fn(&[ScalarValue]) -> Vec<usize> + Send + Sync>;
+
+/// A sharded stream as a plan; see the [crate's page](crate).
+#[derive(Clone)]
+pub struct Shards {
+    /// The last step, or the first error.
+    step: Result<Arc<Step>, Error>,
+}
+
+/// A step of a program.
+pub struct Step {
+    /// What is done.
+    pub verb: Verb,
+    /// Where its rows come from.
+    pub inputs: Vec<Arc<Step>>,
+    /// Columns of its rows.
+    pub schema: SchemaRef,
+    /// Names of the key's columns; empty for none.
+    pub key: Vec<String>,
+    /// Its shards.
+    pub layout: Layout,
+}
+
+/// What a step does.
+pub enum Verb {
+    /// Rows pushed into each shard.
+    Source {
+        /// How rows are pushed.
+        events: Box<Events>,
+    },
+    /// The key is these columns from now on.
+    Rekey,
+    /// A frame over each shard.
+    Query {
+        /// Over inputs named `left` and `right`.
+        frame: Box<Frame>,
+    },
+    /// Rows go to other shards.
+    Move {
+        /// Which rows go where.
+        kind: Kind,
+        /// How far.
+        reach: Move,
+    },
+}
+
+/// Which rows go where.
+#[derive(Clone)]
+pub enum Kind {
+    /// By the hash of the key.
+    Redistribute,
+    /// By the hash of all columns.
+    Reshard,
+    /// A copy to each.
+    Broadcast,
+    /// A copy to each that a function of the row names.
+    Multicast(Targets),
+}
+
+impl Kind {
+    /// Its name in plans.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Redistribute => "redistribute",
+            Kind::Reshard => "reshard",
+            Kind::Broadcast => "broadcast",
+            Kind::Multicast(_) => "multicast",
+        }
+    }
+}
+
+impl Shards {
+    /// Rows pushed into shards; nothing is known of what lies where.
+    pub fn source(name: &str, schema: impl Into<SchemaRef>, layout: Layout) -> Shards {
+        Shards::of_events(Events::input(name, schema), layout)
+    }
+
+    /// As [`source`](Shards::source), of record batches with a column that says when a row begins.
+    pub fn timed_source(name: &str, schema: impl Into<SchemaRef>, time: &str, layout: Layout) -> Shards {
+        Shards::of_events(Events::input(name, schema).time_column(time), layout)
+    }
+
+    fn of_events(events: Events, layout: Layout) -> Shards {
+        let schema = events.clone().frame().schema();
+        let verb = Verb::Source { events: Box::new(events) };
+        Shards::new(schema.map(|schema| Step { verb, inputs: vec![], schema, key: vec![], layout }))
+    }
+
+    /// The key is these columns from now on. Their hash is computed once, and stored with the rows.
+    #[must_use]
+    pub fn rekey<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Shards {
+        let key: Vec<String> = columns.into_iter().map(str::to_owned).collect();
+        self.then(|input| {
+            for column in &key {
+                input.schema.index_of(column).map_err(|_| no_column(column, &input.schema))?;
+            }
+            let (schema, layout) = (input.schema.clone(), input.layout);
+            Ok(Step { verb: Verb::Rekey, inputs: vec![Arc::clone(input)], schema, key, layout })
+        })
+    }
+
+    /// A query over each shard by itself; if there is a key, over the rows of each key by themselves, and the key stays.
+    #[must_use]
+    pub fn query(&self, build: impl FnOnce(Frame) -> Frame) -> Shards {
+        self.then(|input| {
+            let frame = given(INPUTS[0], input);
+            let frame = match input.key.is_empty() {
+                true => build(frame),
+                false => frame.group_apply(input.key.iter().map(|key| col(key)), build),
+            };
+            queried(frame, vec![Arc::clone(input)])
+        })
+    }
+
+    /// A query of two inputs over each pair of shards of equal number; of rows of equal keys.
+    #[must_use]
+    pub fn query_with(&self, right: &Shards, build: impl FnOnce(Frame, Frame) -> Frame) -> Shards {
+        self.then(|left| {
+            let right = right.step()?;
+            if left.layout != right.layout {
+                let (ours, theirs) = (left.layout.shards(), right.layout.shards());
+                return Err(Error::invalid(format!("a query of {ours} shards and of {theirs} shards"))
+                    .with_hint("Both sides need the same shards, in the same processes."));
+            }
+            if left.key != right.key {
+                let (ours, theirs) = (left.key.join(", "), right.key.join(", "));
+                return Err(Error::invalid(format!(
+                    "a query of rows keyed by ({ours}) and of rows keyed by ({theirs})"
+                ))
+                .with_hint("Rekey both sides by columns of the same names."));
+            }
+            let (first, second) = (given(INPUTS[0], left), given(INPUTS[1], right));
+            let frame = match left.key.is_empty() {
+                true => build(first, second),
+                false => first.group_apply_with(&second, left.key.iter().map(|key| col(key)), build),
+            };
+            queried(frame, vec![Arc::clone(left), Arc::clone(right)])
+        })
+    }
+
+    /// Each row goes to the shard of its key's hash: all rows of a key to one.
+    #[must_use]
+    pub fn redistribute(&self, reach: Move) -> Shards {
+        self.then(|input| match input.key.is_empty() {
+            false => moved(input, Kind::Redistribute, reach),
+            true => Err(Error::invalid("rows without a key are redistributed")
+                .with_hint("Say rekey([..]) first, or spread rows evenly with reshard.")),
+        })
+    }
+
+    /// Rows are spread evenly, by a hash of all columns: a row and its end go to one shard.
+    #[must_use]
+    pub fn reshard(&self, reach: Move) -> Shards {
+        self.then(|input| moved(input, Kind::Reshard, reach))
+    }
+
+    /// Each shard gets all rows.
+    #[must_use]
+    pub fn broadcast(&self, reach: Move) -> Shards {
+        self.then(|input| moved(input, Kind::Broadcast, reach))
+    }
+
+    /// Each row is copied to the shards that the function names, of all. The function must be one of the row alone: the end of a row follows its start.
+    #[must_use]
+    pub fn multicast(&self, targets: impl Fn(&[ScalarValue]) -> Vec<usize> + Send + Sync + 'static) -> Shards {
+        self.then(|input| moved(input, Kind::Multicast(Arc::new(targets)), Move::FLAT))
+    }
+
+    /// The last step.
+    ///
+    /// # Errors
+    /// The first error of building the program.
+    pub fn step(&self) -> Result<&Arc<Step>, Error> {
+        self.step.as_ref().map_err(Error::clone)
+    }
+
+    fn then(&self, build: impl FnOnce(&Arc<Step>) -> Result<Step, Error>) -> Shards {
+        Shards::new(self.step().and_then(build))
+    }
+
+    fn new(step: Result<Step, Error>) -> Shards {
+        Shards { step: step.map(Arc::new) }
+    }
+}
+
+impl fmt::Debug for Shards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.step {
+            Ok(step) => write!(f, "Shards({} columns, {:?})", step.schema.fields().len(), step.layout),
+            Err(error) => write!(f, "Shards({error})"),
+        }
+    }
+}
+
+/// The rows of a step as the input of a query.
+fn given(name: &str, step: &Step) -> Frame {
+    Events::input(name, step.schema.clone()).frame()
+}
+
+fn queried(frame: Frame, inputs: Vec<Arc<Step>>) -> Result<Step, Error> {
+    let schema = frame.schema()?;
+    let (key, layout) = (inputs[0].key.clone(), inputs[0].layout);
+    for column in &key {
+        schema.index_of(column).map_err(|_| no_column(column, &schema))?;
+    }
+    Ok(Step { verb: Verb::Query { frame: Box::new(frame) }, inputs, schema, key, layout })
+}
+
+fn moved(input: &Arc<Step>, kind: Kind, reach: Move) -> Result<Step, Error> {
+    if let To::Shards(shards) = reach.to {
+        let there = input.layout.shards();
+        if reach.scope != Scope::Flat {
+            return Err(Error::invalid("a number of shards is said of movement among all of them only"));
+        }
+        if shards == 0 || shards > there {
+            return Err(Error::invalid(format!("rows cannot move to {shards} shards: there are {there}")));
+        }
+    }
+    let (schema, key, layout) = (input.schema.clone(), input.key.clone(), input.layout);
+    Ok(Step { verb: Verb::Move { kind, reach }, inputs: vec![Arc::clone(input)], schema, key, layout })
+}
+
+fn no_column(column: &str, schema: &SchemaRef) -> Error {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let error = Error::invalid(format!("there is no column \"{column}\" to be a key"));
+    match anabranch_engine::nearest::nearest(column, names.iter().copied()) {
+        Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+        None => error.with_hint(format!("Columns: {}.", names.join(", "))),
+    }
+}

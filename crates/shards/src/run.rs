@@ -1,0 +1,276 @@
+//! A program at work: the client's side.
+//!
+//! Law: what comes out is a function of what was pushed into which shard and of time alone. An error of any shard stops the run and is returned by
+//! every call that follows; row errors come out with the results.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, END, Time};
+use anabranch_engine::connector::{Poll, SourceReader};
+use anabranch_engine::frame::{Events, IntoEvents, Item, Lifetime};
+use anabranch_engine::{Error, Options, Session};
+use arrow::datatypes::SchemaRef;
+use datafusion_common::ScalarValue;
+
+use crate::program::{Shards, Verb};
+use crate::tasks::Tasks;
+use crate::traffic::{Moved, Traffic};
+use crate::worker::{Load, Message, Post, Said, work};
+
+/// Messages under way before the client waits.
+const MESSAGES_MAX: usize = 256;
+
+/// Rows asked of a source at once.
+const ROWS_MAX: usize = 8192;
+
+/// How rows cross from shard to shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// As batches, whose memory is never written again.
+    Batches,
+    /// As bytes, as they would cross between processes.
+    Wire,
+}
+
+/// A program at work, a thread for each shard; dropped, it is gone.
+pub struct Run {
+    tasks: Arc<Tasks>,
+    shards: Vec<Sender<Message>>,
+    threads: Vec<JoinHandle<()>>,
+    results: Receiver<Said>,
+    traffic: Arc<Traffic>,
+    /// For each step and shard, how far a source has come there.
+    frontiers: Vec<Vec<Time>>,
+    outcome: Outcome,
+}
+
+/// What has come out of a program.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Columns of the rows.
+    pub schema: SchemaRef,
+    /// Events of each shard, in order of time.
+    pub shards: Vec<Vec<Batch>>,
+    /// No further event of each shard lies before this time.
+    pub frontiers: Vec<Time>,
+}
+
+impl Shards {
+    /// Sets the program to work, unchecked.
+    ///
+    /// # Errors
+    /// The first error of building it; `Unavailable` when threads cannot be had.
+    pub fn run(&self) -> Result<Run, Error> {
+        self.run_with(Carry::Batches)
+    }
+
+    /// As [`run`](Shards::run); rows cross as said.
+    ///
+    /// # Errors
+    /// As for `run`.
+    pub fn run_with(&self, carry: Carry) -> Result<Run, Error> {
+        let tasks = Arc::new(Tasks::of(self)?);
+        let step = self.step()?;
+        let (layout, schema) = (step.layout, step.schema.clone());
+        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..layout.shards()).map(|_| channel()).unzip();
+        let (client, results) = channel();
+        let traffic = Arc::new(Traffic::default());
+        let mut threads = Vec::new();
+        for (shard, inbox) in inboxes.into_iter().enumerate() {
+            let (tasks, shards, client) = (Arc::clone(&tasks), senders.clone(), client.clone());
+            let post = Post { shard, tasks, carry, inbox, shards, client, traffic: Arc::clone(&traffic) };
+            let thread = Builder::new().name(format!("shard-{shard}")).spawn(move || work(post));
+            threads.push(thread.map_err(|error| Error::unavailable(format!("no thread for shard {shard}: {error}")))?);
+        }
+        let frontiers = vec![vec![Time::MIN; layout.shards()]; tasks.list.len()];
+        let outcome =
+            Outcome { schema, shards: vec![vec![]; layout.shards()], frontiers: vec![Time::MIN; layout.shards()] };
+        Ok(Run { tasks, shards: senders, threads, results, traffic, frontiers, outcome })
+    }
+}
+
+impl Run {
+    /// Gives rows to a shard of a source, in any order between two advances.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such source or shard, or columns do not fit; `Data` when a row lies before the frontier there.
+    pub fn push(&mut self, source: &str, shard: usize, rows: impl IntoEvents) -> Result<(), Error> {
+        let task = self.source(source, shard)?;
+        let batch = rows.into_events(self.events(task)?)?.compact();
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (first, frontier) = (batch.times().min(), self.frontiers[task][shard]);
+        if first < frontier {
+            return Err(Error::data(format!(
+                "a row of source \"{source}\" at {first} comes after shard {shard} was complete before {frontier}"
+            ))
+            .with_hint("Push rows before advancing past them."));
+        }
+        self.send(shard, task, Load::Rows(batch))
+    }
+
+    /// Promises that no row before `time` will be pushed into a shard of a source.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such source or shard; that of a shard that failed.
+    pub fn advance(&mut self, source: &str, shard: usize, time: Time) -> Result<(), Error> {
+        let task = self.source(source, shard)?;
+        if time <= self.frontiers[task][shard] {
+            return Ok(());
+        }
+        self.frontiers[task][shard] = time;
+        self.send(shard, task, Load::Frontier(time))
+    }
+
+    /// [`advance`](Run::advance) for all shards of all sources.
+    ///
+    /// # Errors
+    /// That of a shard that failed.
+    pub fn advance_all(&mut self, time: Time) -> Result<(), Error> {
+        let sources = self.tasks.list.iter().filter_map(|task| match &task.step.verb {
+            Verb::Source { events } => Some(events.name().to_owned()),
+            _ => None,
+        });
+        for source in sources.collect::<Vec<_>>() {
+            (0..self.shards.len()).try_for_each(|shard| self.advance(&source, shard, time))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a source of any connector into a shard, to its end. Several shards are read by several calls; time moves only at the end of each.
+    ///
+    /// # Errors
+    /// Those of the reader and of [`push`](Run::push).
+    pub fn play(&mut self, source: &str, shard: usize, mut reader: Box<dyn SourceReader>) -> Result<(), Error> {
+        loop {
+            match reader.poll(ROWS_MAX)? {
+                Poll::Rows(rows) => self.push(source, shard, rows)?,
+                Poll::Pending { retry_after } => std::thread::sleep(retry_after),
+                Poll::Done => return self.advance(source, shard, END),
+            }
+        }
+    }
+
+    /// Waits until the shards have done all that can be done, and returns what has come out since the last call.
+    ///
+    /// # Errors
+    /// `Data` when a row is in error; that of a shard that failed.
+    pub fn drain(&mut self) -> Result<Outcome, Error> {
+        self.traffic.wait(0)?;
+        let mut error = None;
+        while let Ok(Said { shard, item }) = self.results.try_recv() {
+            match item {
+                Item::Rows(batch) => self.outcome.shards[shard].push(batch),
+                Item::Frontier(time) => self.outcome.frontiers[shard] = time,
+                Item::Errors(batch) => {
+                    let text = ScalarValue::try_from_array(batch.column(0), 0).map(|value| value.to_string());
+                    error.get_or_insert(Error::data(text.unwrap_or_else(|error| error.to_string())));
+                }
+            }
+        }
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let empty = vec![vec![]; self.shards.len()];
+        let shards = std::mem::replace(&mut self.outcome.shards, empty);
+        let (schema, frontiers) = (self.outcome.schema.clone(), self.outcome.frontiers.clone());
+        Ok(Outcome { schema, shards, frontiers })
+    }
+
+    /// Ends all sources, and returns what has come out since the last call.
+    ///
+    /// # Errors
+    /// As for [`drain`](Run::drain).
+    pub fn finish(&mut self) -> Result<Outcome, Error> {
+        self.advance_all(END)?;
+        self.drain()
+    }
+
+    /// What each step hashed and moved so far, in order of the program.
+    pub fn moved(&self) -> Vec<(&'static str, Moved)> {
+        let counted = self.traffic.moved();
+        let named = self.tasks.list.iter().enumerate().map(|(at, task)| {
+            let name = match &task.step.verb {
+                Verb::Source { .. } => "source",
+                Verb::Rekey => "rekey",
+                Verb::Query { .. } => "query",
+                Verb::Move { kind, .. } => kind.name(),
+            };
+            (name, counted.get(at).copied().unwrap_or_default())
+        });
+        named.collect()
+    }
+
+    fn source(&self, name: &str, shard: usize) -> Result<usize, Error> {
+        if shard >= self.shards.len() {
+            return Err(Error::invalid(format!("there is no shard {shard}: there are {}", self.shards.len())));
+        }
+        self.tasks.source(name).ok_or_else(|| Error::invalid(format!("the program has no source \"{name}\"")))
+    }
+
+    fn events(&self, task: usize) -> Result<&Events, Error> {
+        match &self.tasks.list[task].step.verb {
+            Verb::Source { events } => Ok(events),
+            _ => Err(Error::internal("rows come in at a source")),
+        }
+    }
+
+    fn send(&mut self, shard: usize, task: usize, load: Load) -> Result<(), Error> {
+        self.traffic.wait(MESSAGES_MAX)?;
+        self.traffic.begin();
+        let sent = self.shards[shard].send(Message { task, from: shard, load });
+        sent.map_err(|_| Error::internal(format!("shard {shard} has gone away")))
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        for shard in &self.shards {
+            // (A shard that has gone away needs no order to.)
+            let _ = shard.send(Message { task: 0, from: 0, load: Load::Stop });
+        }
+        for thread in self.threads.drain(..) {
+            // (A panic has been said as an error.)
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Outcome {
+    /// The changes of all shards together: consolidated updates in order of time.
+    pub fn changes(&self) -> Batch {
+        contents(self.shards.iter().flatten())
+    }
+
+    /// The changes of one shard.
+    pub fn changes_of(&self, shard: usize) -> Batch {
+        contents(&self.shards[shard])
+    }
+
+    /// Lifetimes of rows, complete: for what has come out of a run from its beginning to its end.
+    ///
+    /// # Errors
+    /// `Invalid` when columns cannot be read back.
+    pub fn lifetimes(&self) -> Result<Vec<Lifetime>, Error> {
+        let frame = Events::input("result", self.schema.clone()).frame();
+        let mut session = Session::new(Options::default())?;
+        let mut run = session.start(&frame)?;
+        for batch in self.shards.iter().flatten() {
+            run.push("result", batch.clone().without_key())?;
+        }
+        run.finish()?;
+        let mut lifetimes = run.lifetimes()?;
+        lifetimes.sort_by_cached_key(|lifetime| (lifetime.start, lifetime.to_string()));
+        Ok(lifetimes)
+    }
+}
+
+fn contents<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Batch {
+    let flat: Vec<Batch> = batches.into_iter().map(|batch| batch.clone().without_key().flatten()).collect();
+    let batch = Batch::concat(&flat).unwrap_or_default();
+    consolidate(batch).in_time_order()
+}

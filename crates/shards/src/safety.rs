@@ -1,0 +1,224 @@
+//! Whether a program means what it says: the union of its shards' results is the result of one shard.
+//!
+//! A program is judged for every layout, level by level: within processes, then across. Partial aggregates are allowed on the way, if they are put
+//! together behind a movement.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anabranch_engine::Error;
+use anabranch_plan::Plan;
+
+use crate::layout::{Scope, To};
+use crate::linear::{self, Lies, Partial};
+use crate::placement::{Placement, Spread};
+use crate::program::{Kind, Shards, Step, Verb};
+
+/// What is known of a step's rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Where they lie.
+    pub placement: Placement,
+    /// Whether they are what the step says.
+    pub state: State,
+}
+
+/// Whether rows are what a step says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The union of the shards is the result of one shard.
+    Whole,
+    /// It would be, after these are put together.
+    Partial(Partial),
+    /// It is not, or nobody knows: the reason.
+    Wrong(String),
+}
+
+/// Knowledge by step, so that a step of several users is looked at once.
+type Table = BTreeMap<*const Step, Known>;
+
+impl Shards {
+    /// Whether the program yields the same contents for every number of shards.
+    ///
+    /// # Errors
+    /// The first error of building it; `Invalid` when it does not, or when that is not known, with the step that is to blame.
+    pub fn check(&self) -> Result<(), Error> {
+        let Known { placement, state } = self.known()?;
+        let refused = |message: String, hint: &str| Err(Error::invalid(message).with_hint(hint));
+        match state {
+            State::Wrong(reason) => refused(
+                format!("the program depends on the number of shards: {reason}"),
+                "Move rows that belong together into one shard before, or run the program unchecked.",
+            ),
+            State::Partial(partial) => refused(
+                format!("the program ends with partial results of each shard: {}", columns(&partial)),
+                "Redistribute them, and put them together with a further aggregate.",
+            ),
+            State::Whole if !placement.across.is_split() || !placement.within.is_split() => refused(
+                format!("the program's result is {placement}: each copy comes out"),
+                "Leave the last broadcast out.",
+            ),
+            State::Whole => Ok(()),
+        }
+    }
+
+    /// What is known of the result.
+    ///
+    /// # Errors
+    /// The first error of building the program.
+    pub fn known(&self) -> Result<Known, Error> {
+        let mut table = Table::new();
+        known(self.step()?, &mut table)
+    }
+
+    /// The program as a tree, each step with its key, where its rows lie, and whether they are partial.
+    ///
+    /// # Errors
+    /// The first error of building the program.
+    pub fn explain(&self) -> Result<String, Error> {
+        let mut text = String::new();
+        explain(self.step()?, 0, &mut Table::new(), &mut BTreeSet::new(), &mut text)?;
+        Ok(text)
+    }
+}
+
+fn explain(
+    step: &Arc<Step>,
+    depth: usize,
+    table: &mut Table,
+    printed: &mut BTreeSet<*const Step>,
+    text: &mut String,
+) -> Result<(), Error> {
+    let is_seen = !printed.insert(Arc::as_ptr(step));
+    let known = known(step, table)?;
+    let what = match &step.verb {
+        Verb::Source { events } => format!("source {} in {} shards", events.name(), step.layout.shards()),
+        Verb::Rekey => format!("rekey ({})", step.key.join(", ")),
+        Verb::Query { .. } if step.key.is_empty() => "query".to_owned(),
+        Verb::Query { .. } => format!("query by ({})", step.key.join(", ")),
+        Verb::Move { kind, reach } => {
+            let scope = match (reach.scope, reach.to) {
+                (_, To::Shards(shards)) => format!(" to {shards} shards"),
+                (Scope::Flat, To::Same) => String::new(),
+                (Scope::Local, To::Same) => " local".to_owned(),
+                (Scope::Global, To::Same) => " global".to_owned(),
+            };
+            format!("{}{scope}", kind.name())
+        }
+    };
+    let state = match &known.state {
+        State::Whole => String::new(),
+        State::Partial(partial) => format!("; partial: {}", columns(partial)),
+        State::Wrong(reason) => format!("; depends on shards: {reason}"),
+    };
+    let again = if is_seen && !step.inputs.is_empty() { " (as above)" } else { "" };
+    // (Text is written to a string, which takes all of it.)
+    let _ = writeln!(text, "{:width$}{what}{again}: {}{state}", "", known.placement, width = 2 * depth);
+    if again.is_empty() {
+        step.inputs.iter().rev().try_for_each(|input| explain(input, depth + 1, table, printed, text))?;
+    }
+    Ok(())
+}
+
+fn columns(partial: &Partial) -> String {
+    partial.results.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn known(step: &Arc<Step>, table: &mut Table) -> Result<Known, Error> {
+    if let Some(known) = table.get(&Arc::as_ptr(step)) {
+        return Ok(known.clone());
+    }
+    let inputs = step.inputs.iter().map(|input| known(input, table)).collect::<Result<Vec<Known>, Error>>()?;
+    let derived = derive(step, &inputs)?;
+    table.insert(Arc::as_ptr(step), derived.clone());
+    Ok(derived)
+}
+
+/// What follows for a step from what is known of its inputs.
+fn derive(step: &Step, inputs: &[Known]) -> Result<Known, Error> {
+    match &step.verb {
+        Verb::Source { .. } => Ok(Known { placement: Placement::ARBITRARY, state: State::Whole }),
+        Verb::Rekey => {
+            let Known { placement, state } = inputs[0].clone();
+            Ok(Known { placement: placement.kept(&step.key), state })
+        }
+        Verb::Move { kind, reach } => Ok(derive_move(step, kind, *reach, &inputs[0])),
+        Verb::Query { frame } => {
+            let plan = frame.plan()?;
+            derive_query(step, &plan, inputs)
+        }
+    }
+}
+
+fn derive_move(step: &Step, kind: &Kind, reach: crate::layout::Move, input: &Known) -> Known {
+    let spread = match kind {
+        Kind::Redistribute => Spread::ByKey(step.key.clone(), reach.to),
+        Kind::Broadcast => Spread::Replicated,
+        Kind::Reshard | Kind::Multicast(_) => Spread::Arbitrary,
+    };
+    // (Copies in the first shard are as many as they were.)
+    let placement = match (kind, reach.to) {
+        (Kind::Broadcast, To::Shards(shards)) if shards < step.layout.shards() => Placement::ARBITRARY,
+        _ => input.placement.moved(reach, spread),
+    };
+    let copies = input.placement.touched(reach.scope).into_iter().any(|spread| !spread.is_split());
+    let state = match (&input.state, kind) {
+        (State::Wrong(reason), _) => State::Wrong(reason.clone()),
+        (_, kind) if copies => State::Wrong(format!("a {} of rows that are replicated", kind.name())),
+        (_, Kind::Multicast(_)) => State::Wrong("a multicast, whose copies are the program's own affair".to_owned()),
+        (_, Kind::Broadcast) if matches!(reach.to, To::Shards(shards) if shards > 1) => {
+            State::Wrong("a broadcast to some of the shards".to_owned())
+        }
+        (state, _) => state.clone(),
+    };
+    Known { placement, state }
+}
+
+fn derive_query(step: &Step, plan: &Plan, inputs: &[Known]) -> Result<Known, Error> {
+    let wrong = inputs.iter().find(|input| matches!(input.state, State::Wrong(_)));
+    let across = level(step, plan, inputs, |placement| &placement.across);
+    let within = level(step, plan, inputs, |placement| &placement.within);
+    let placement = Placement {
+        across: across.clone().unwrap_or_else(|_| inputs[0].placement.across.clone()).kept(&step.key),
+        within: within.clone().unwrap_or_else(|_| inputs[0].placement.within.clone()).kept(&step.key),
+    };
+    let is_safe = across.is_ok() && within.is_ok();
+    let reason = across.err().or(within.err()).unwrap_or_default();
+    let state = match (wrong, inputs) {
+        (Some(wrong), _) => wrong.state.clone(),
+        (_, [Known { state: State::Partial(partial), .. }]) => match linear::combining(plan, partial) {
+            None => State::Wrong("partial results are not put together by a plain aggregate of theirs".to_owned()),
+            Some(_) if is_safe => State::Whole,
+            Some(Some(partial)) => State::Partial(partial),
+            Some(None) => State::Wrong(format!("partial results are computed with: {reason}")),
+        },
+        (_, inputs) if inputs.iter().any(|input| matches!(input.state, State::Partial(_))) => {
+            State::Wrong("partial results in a query of two inputs".to_owned())
+        }
+        _ if is_safe => State::Whole,
+        (_, [Known { placement, .. }]) if placement.across.is_split() && placement.within.is_split() => {
+            linear::partial(plan).map_or(State::Wrong(reason), State::Partial)
+        }
+        _ => State::Wrong(reason),
+    };
+    Ok(Known { placement, state })
+}
+
+/// How the result is spread at one level, if each shard's part of it is right.
+fn level(step: &Step, plan: &Plan, inputs: &[Known], of: impl Fn(&Placement) -> &Spread) -> Result<Spread, String> {
+    let spreads: Vec<&Spread> = inputs.iter().map(|input| of(&input.placement)).collect();
+    let together = |spread: &Spread| spread.keeps_together(&step.key) && *spread == *spreads[0];
+    if spreads.iter().all(|spread| together(spread)) {
+        return Ok(spreads[0].clone());
+    }
+    let lies = |spread: &&Spread| if spread.is_split() { Lies::Split } else { Lies::Replicated };
+    let first = lies(&spreads[0]);
+    let lies = linear::over(plan, [first, spreads.get(1).map_or(first, lies)])?;
+    let split = spreads.iter().find(|spread| spread.is_split());
+    Ok(match (lies, split) {
+        (Lies::Replicated, _) | (_, None) => Spread::Replicated,
+        (Lies::Split, Some(spread)) if spreads.len() == 1 || !spreads[1].is_split() => (*spread).clone(),
+        (Lies::Split, Some(_)) => Spread::Arbitrary,
+    })
+}

@@ -1,0 +1,74 @@
+//! A program as numbered steps, each once however many read it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::program::{Shards, Step, Verb};
+use anabranch_engine::Error;
+
+/// The steps of a program, inputs before those that read them; the last one is the result.
+pub struct Tasks {
+    /// In order.
+    pub list: Vec<Task>,
+}
+
+/// A step, and who reads it.
+pub struct Task {
+    /// What is done.
+    pub step: Arc<Step>,
+    /// Readers, and which of their inputs it is.
+    pub readers: Vec<(usize, usize)>,
+    /// Places of the key's columns.
+    pub key: Vec<usize>,
+}
+
+impl Tasks {
+    /// The steps of a program.
+    pub fn of(program: &Shards) -> Result<Tasks, Error> {
+        let mut tasks = Tasks { list: Vec::new() };
+        let mut places = BTreeMap::new();
+        tasks.add(program.step()?, &mut places)?;
+        tasks.check_names()?;
+        Ok(tasks)
+    }
+
+    /// The place of the source of this name.
+    pub fn source(&self, name: &str) -> Option<usize> {
+        self.list.iter().position(|task| task.source_name() == Some(name))
+    }
+
+    fn add(&mut self, step: &Arc<Step>, places: &mut BTreeMap<*const Step, usize>) -> Result<usize, Error> {
+        if let Some(place) = places.get(&Arc::as_ptr(step)) {
+            return Ok(*place);
+        }
+        let inputs = step.inputs.iter().map(|input| self.add(input, places)).collect::<Result<Vec<_>, Error>>()?;
+        let place = self.list.len();
+        for (port, input) in inputs.into_iter().enumerate() {
+            self.list[input].readers.push((place, port));
+        }
+        let key = step.key.iter().map(|name| step.schema.index_of(name));
+        let key = key.collect::<Result<Vec<_>, _>>().map_err(|error| Error::internal(error.to_string()))?;
+        self.list.push(Task { step: Arc::clone(step), readers: vec![], key });
+        places.insert(Arc::as_ptr(step), place);
+        Ok(place)
+    }
+
+    fn check_names(&self) -> Result<(), Error> {
+        let mut names: Vec<&str> = self.list.iter().filter_map(Task::source_name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => Err(Error::invalid(format!("two sources of the program are named \"{}\"", pair[0]))
+                .with_hint("Build both parts from one source, or give them different names.")),
+        }
+    }
+}
+
+impl Task {
+    fn source_name(&self) -> Option<&str> {
+        match &self.step.verb {
+            Verb::Source { events } => Some(events.name()),
+            _ => None,
+        }
+    }
+}

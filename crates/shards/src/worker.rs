@@ -1,0 +1,290 @@
+//! A shard at work: its part of each step, on a thread of its own.
+//!
+//! Queries are runs of frames in sessions without threads: a shard's rows, state and operators belong to its thread, and nothing but messages leaves it.
+//! Law: rows are sent before the frontier that passes them, and channels keep the order of each sender, so a frontier holds when it arrives.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use anabranch_batch::{Batch, Time, types, wire};
+use anabranch_engine::frame::{Item, Run};
+use anabranch_engine::{Error, Options, Session};
+
+use crate::layout::Move;
+use crate::program::{INPUTS, Kind, Verb};
+use crate::route::routed;
+use crate::run::Carry;
+use crate::tasks::Tasks;
+use crate::traffic::Traffic;
+
+/// What comes to a shard.
+pub struct Message {
+    /// The source or movement that it is for.
+    pub task: usize,
+    /// The shard that sends it.
+    pub from: usize,
+    /// Rows or a promise.
+    pub load: Load,
+}
+
+/// What a message holds.
+pub enum Load {
+    /// Rows.
+    Rows(Batch),
+    /// Rows in the wire form.
+    Wire(Vec<u8>),
+    /// Nothing before this time follows from this sender.
+    Frontier(Time),
+    /// The run is over.
+    Stop,
+}
+
+/// What a shard says to the client.
+pub struct Said {
+    /// Which shard.
+    pub shard: usize,
+    /// Of its result, or errors of its rows.
+    pub item: Item,
+}
+
+/// What a shard is given.
+pub struct Post {
+    /// Its number.
+    pub shard: usize,
+    /// The program.
+    pub tasks: Arc<Tasks>,
+    /// How rows cross.
+    pub carry: Carry,
+    /// What comes.
+    pub inbox: Receiver<Message>,
+    /// To all shards.
+    pub shards: Vec<Sender<Message>>,
+    /// To the client.
+    pub client: Sender<Said>,
+    /// What is under way.
+    pub traffic: Arc<Traffic>,
+}
+
+/// Works until it is told to stop, or fails; a failure is said to the client.
+pub fn work(post: Post) {
+    let guard = Guard { shard: post.shard, traffic: Arc::clone(&post.traffic) };
+    if let Err(error) = serve(&post) {
+        post.traffic.fail(error);
+    }
+    drop(guard);
+}
+
+/// Says that a shard panicked.
+struct Guard {
+    shard: usize,
+    traffic: Arc<Traffic>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.traffic.fail(Error::internal(format!("shard {} panicked", self.shard)));
+        }
+    }
+}
+
+fn serve(post: &Post) -> Result<(), Error> {
+    let is_query = |verb: &Verb| matches!(verb, Verb::Query { .. });
+    let sessions = post.tasks.list.iter().map(|task| match is_query(&task.step.verb) {
+        true => Session::new(Options::default()).map(Some),
+        false => Ok(None),
+    });
+    let mut sessions = sessions.collect::<Result<Vec<Option<Session>>, Error>>()?;
+    let mut places = Vec::new();
+    for (session, task) in sessions.iter_mut().zip(&post.tasks.list) {
+        let run = match (&task.step.verb, session) {
+            (Verb::Query { frame }, Some(session)) => Some(session.start(frame)?),
+            _ => None,
+        };
+        let senders = post.shards.len();
+        let inputs = if run.is_some() { task.step.inputs.len() } else { 1 };
+        places.push(Place { run, heard: vec![Time::MIN; senders], ports: vec![Time::MIN; inputs], told: Time::MIN });
+    }
+    let mut shard = Shard { post, places, waiting: VecDeque::new() };
+    while let Ok(message) = post.inbox.recv() {
+        if matches!(message.load, Load::Stop) {
+            break;
+        }
+        shard.receive(message)?;
+        post.traffic.end();
+    }
+    Ok(())
+}
+
+/// A step's part in a shard.
+struct Place<'s> {
+    /// Of a query.
+    run: Option<Run<'s>>,
+    /// Of a movement: the frontier of each sender.
+    heard: Vec<Time>,
+    /// Of each input.
+    ports: Vec<Time>,
+    /// What readers were told.
+    told: Time,
+}
+
+struct Shard<'p, 's> {
+    post: &'p Post,
+    places: Vec<Place<'s>>,
+    /// Rows and promises for steps of this shard: step, input, what.
+    waiting: VecDeque<(usize, usize, Item)>,
+}
+
+impl Shard<'_, '_> {
+    fn receive(&mut self, message: Message) -> Result<(), Error> {
+        let Message { task, from, load } = message;
+        match load {
+            Load::Rows(batch) => self.emit(task, Item::Rows(batch))?,
+            Load::Wire(bytes) => {
+                let batch = wire::read(&bytes).map_err(|error| Error::internal(error.to_string()))?;
+                self.emit(task, Item::Rows(batch))?;
+            }
+            Load::Frontier(time) => self.hear(task, from, time)?,
+            Load::Stop => {}
+        }
+        while let Some((task, port, item)) = self.waiting.pop_front() {
+            self.take(task, port, item)?;
+        }
+        Ok(())
+    }
+
+    /// A promise of one sender: what the least of them promise is passed on.
+    fn hear(&mut self, task: usize, from: usize, time: Time) -> Result<(), Error> {
+        let step = &self.post.tasks.list[task].step;
+        let frontier = match &step.verb {
+            Verb::Move { reach, .. } => {
+                let place = &mut self.places[task];
+                place.heard[from] = place.heard[from].max(time);
+                let senders = step.layout.peers(self.post.shard, reach.scope);
+                senders.into_iter().map(|sender| place.heard[sender]).min().unwrap_or(time)
+            }
+            _ => time,
+        };
+        self.promise(task, frontier)
+    }
+
+    fn promise(&mut self, task: usize, frontier: Time) -> Result<(), Error> {
+        if frontier > self.places[task].told {
+            self.places[task].told = frontier;
+            self.emit(task, Item::Frontier(frontier))?;
+        }
+        Ok(())
+    }
+
+    /// Hands what a step yields to its readers; without readers it is the result.
+    fn emit(&mut self, task: usize, item: Item) -> Result<(), Error> {
+        let readers = &self.post.tasks.list[task].readers;
+        if readers.is_empty() || matches!(item, Item::Errors(_)) {
+            // (A client that has gone away stops the run.)
+            let _ = self.post.client.send(Said { shard: self.post.shard, item });
+            return Ok(());
+        }
+        for &(reader, port) in readers {
+            self.waiting.push_back((reader, port, item.clone()));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, task: usize, port: usize, item: Item) -> Result<(), Error> {
+        let step = Arc::clone(&self.post.tasks.list[task].step);
+        match (&step.verb, item) {
+            (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, *reach, batch),
+            (Verb::Move { reach, .. }, Item::Frontier(time)) => {
+                for target in step.layout.peers(self.post.shard, reach.scope) {
+                    self.send(target, task, Load::Frontier(time));
+                }
+                Ok(())
+            }
+            (Verb::Rekey, Item::Rows(batch)) => {
+                let batch = self.keyed(task, batch);
+                self.emit(task, Item::Rows(batch))
+            }
+            (Verb::Query { .. }, item) => self.query(task, port, item),
+            (_, Item::Frontier(time)) => self.promise(task, time),
+            (_, item) => self.emit(task, item),
+        }
+    }
+
+    fn query(&mut self, task: usize, port: usize, item: Item) -> Result<(), Error> {
+        let place = &mut self.places[task];
+        let run = place.run.as_mut().ok_or_else(|| Error::internal("a query without a run"))?;
+        match item {
+            Item::Rows(batch) => run.push(INPUTS[port], batch)?,
+            Item::Frontier(time) => {
+                place.ports[port] = time;
+                run.advance(INPUTS[port], time)?;
+            }
+            Item::Errors(_) => {}
+        }
+        for item in run.drain()? {
+            match item {
+                Item::Rows(batch) => self.emit(task, Item::Rows(narrowed(batch)?))?,
+                Item::Frontier(time) => self.promise(task, time)?,
+                errors => self.emit(task, errors)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The batch with the hash of the step's key: that which it holds, if it is of the same columns.
+    fn keyed(&self, task: usize, batch: Batch) -> Batch {
+        let key = &self.post.tasks.list[task].key;
+        let is_hashed = batch.key().is_some_and(|known| *known.columns == **key);
+        let rows = if is_hashed { 0 } else { batch.len() as u64 };
+        self.post.traffic.count(task, |moved| moved.rows_hashed += rows);
+        batch.compact().with_key(key)
+    }
+
+    fn send_rows(&mut self, task: usize, kind: &Kind, reach: Move, batch: Batch) -> Result<(), Error> {
+        let batch = match kind {
+            Kind::Redistribute => self.keyed(task, batch),
+            _ => batch.compact(),
+        };
+        let (here, layout) = (self.post.shard, self.post.tasks.list[task].step.layout);
+        for (target, part) in routed(&batch, kind, reach, layout, here)? {
+            let (rows, bytes) = (part.len() as u64, wire::length_in_bytes(&part) as u64);
+            self.post.traffic.count(task, |moved| {
+                let is_near = layout.process(here) == layout.process(target);
+                let counter = match (target == here, is_near) {
+                    (true, _) => &mut moved.rows_kept,
+                    (_, true) => &mut moved.rows_near,
+                    (_, false) => &mut moved.rows_far,
+                };
+                *counter += rows;
+                moved.bytes += if target == here { 0 } else { bytes };
+            });
+            let load = match self.post.carry {
+                Carry::Wire if target != here => {
+                    let mut bytes = Vec::with_capacity(bytes as usize);
+                    wire::write(&part, &mut bytes).map_err(|error| Error::internal(error.to_string()))?;
+                    Load::Wire(bytes)
+                }
+                _ => Load::Rows(part),
+            };
+            self.send(target, task, load);
+        }
+        Ok(())
+    }
+
+    fn send(&self, target: usize, task: usize, load: Load) {
+        self.post.traffic.begin();
+        // (A shard that has gone away has said why.)
+        let _ = self.post.shards[target].send(Message { task, from: self.post.shard, load });
+    }
+}
+
+/// Rows in the types that batches hold.
+fn narrowed(batch: Batch) -> Result<Batch, Error> {
+    let is_narrow = |column: &arrow::array::ArrayRef| types::narrowed_type(column.data_type()) == *column.data_type();
+    if batch.columns().iter().all(is_narrow) {
+        return Ok(batch);
+    }
+    let columns = batch.columns().iter().map(types::narrowed).collect::<Result<Vec<_>, _>>();
+    Ok(batch.with_columns(columns.map_err(|error| Error::data(error.to_string()))?.into()))
+}

@@ -1,0 +1,7 @@
+//! Sharded streams, against one shard.
+#![allow(clippy::unwrap_used)]
+
+mod movement;
+mod plans;
+mod safety;
+mod support;
