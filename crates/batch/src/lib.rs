@@ -12,7 +12,7 @@
 //! Reading order: [`Times`], [`Diffs`] and [`Until`] (control columns), [`Batch`], [`hash`],
 //! [`equal`], [`order`], [`gather`], [`mod@consolidate`], [`mod@partition`], [`wire`], [`types`],
 //! [`numeric`],
-//! [`TextLimit`], and of times their [`TimePrecision`].
+//! [`TextLimit`], [`frame`], and of times their [`TimePrecision`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -23,6 +23,7 @@ mod control;
 pub mod equal;
 pub mod few;
 mod flat;
+pub mod frame;
 pub mod gather;
 pub mod hash;
 pub mod json;

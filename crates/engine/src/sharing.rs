@@ -380,6 +380,7 @@ fn keeps_state(plan: &Plan) -> bool {
         | Node::Distinct { .. }
         | Node::TopK { .. }
         | Node::Recognize { .. }
+        | Node::Window { .. }
         | Node::SetOperation { .. } => true,
         Node::Stage { .. } | Node::Unnest { .. } | Node::Union { .. } => {
             plan.inputs().into_iter().any(|input| keeps_state(input))

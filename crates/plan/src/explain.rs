@@ -48,6 +48,7 @@ pub fn line(plan: &Plan) -> String {
         Node::Distinct { .. } => format!("Distinct [{}]", names(&plan.schema)),
         Node::TopK { input, top } => top_k(&input.schema, top),
         Node::Recognize { input, recognize } => explain_rows::recognize(input, recognize),
+        Node::Window { input, window } => explain_rows::window(plan, input, window),
         Node::Union { inputs } => format!("Union of {} [{}]", inputs.len(), names(&plan.schema)),
         Node::SetOperation { operation, .. } => {
             let word = match operation {

@@ -1,10 +1,13 @@
-//! How as-of joins and row patterns are shown by `EXPLAIN`.
+//! How as-of joins, row patterns and window functions are shown by `EXPLAIN`.
 
 use std::fmt::Write as _;
 
+use anabranch_batch::frame::{Bound, Exclude, Frame};
+use datafusion_common::DFSchema;
+
 use crate::asof::{Asof, Strategy};
-use crate::explain::{equals, expression, list, name, names, order};
-use crate::ir::Plan;
+use crate::explain::{aggregate_call, equals, expression, list, name, names, order};
+use crate::ir::{Place, Plan, Window, WindowFunction};
 use crate::recognize::{Recognize, Skip};
 
 /// An as-of join.
@@ -52,4 +55,52 @@ pub(crate) fn recognize(input: &Plan, recognize: &Recognize) -> String {
     }
     let _ = write!(out, " [{}]", list(recognize.output.iter().map(|cell| cell.name.clone())));
     out
+}
+
+/// Window functions.
+pub(crate) fn window(plan: &Plan, input: &Plan, window: &Window) -> String {
+    let mut out = String::from("Window");
+    if !window.partition.is_empty() {
+        let _ = write!(out, " by {}", list(window.partition.iter().map(|at| name(&input.schema, *at))));
+    }
+    if !window.order.is_empty() {
+        let _ = write!(out, " order by {}", order(&input.schema, &window.order));
+    }
+    let calls = window.calls.iter().zip(plan.schema.fields().iter().skip(input.schema.fields().len()));
+    let calls = calls.map(|(call, field)| {
+        let frame = frame(&input.schema, &call.frame);
+        let text = match &call.function {
+            WindowFunction::Aggregate(call) => format!("{} over {frame}", aggregate_call(&input.schema, call)),
+            WindowFunction::Value { column, place } => {
+                let column = name(&input.schema, *column);
+                match place {
+                    Place::First => format!("first_value({column}) over {frame}"),
+                    Place::Last => format!("last_value({column}) over {frame}"),
+                    Place::Nth(n) => format!("nth_value({column}, {n}) over {frame}"),
+                }
+            }
+            WindowFunction::PercentRank => "percent_rank()".to_owned(),
+            WindowFunction::CumeDist => "cume_dist()".to_owned(),
+        };
+        format!("{text} as {}", field.name())
+    });
+    let _ = write!(out, " [{}]", list(calls));
+    out
+}
+
+fn frame(input: &DFSchema, frame: &Frame) -> String {
+    let bound = |bound: Bound| match bound {
+        Bound::First => "first".to_owned(),
+        Bound::Last => "last".to_owned(),
+        Bound::Rows(rows) => format!("row {rows:+}"),
+        Bound::Peers(groups) => format!("peers {groups:+}"),
+        Bound::Key(column) => name(input, column),
+    };
+    let exclude = match frame.exclude {
+        Exclude::Nothing => "",
+        Exclude::Row => " without row",
+        Exclude::Peers => " without peers",
+        Exclude::Ties => " without ties",
+    };
+    format!("({} .. {}{exclude})", bound(frame.start), bound(frame.end))
 }

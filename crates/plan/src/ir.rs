@@ -7,6 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use anabranch_batch::frame::Frame;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
 use datafusion_expr::Expr;
@@ -117,6 +118,13 @@ pub enum Node {
         /// What is looked for.
         recognize: Box<Recognize>,
     },
+    /// Every row, then what window functions yield for it.
+    Window {
+        /// Rows to look at.
+        input: Arc<Plan>,
+        /// Partitions, order and functions.
+        window: Box<Window>,
+    },
     /// The rows of all inputs, with multiplicities added. Schemas agree in types.
     Union {
         /// At least two.
@@ -195,6 +203,55 @@ pub struct TopK {
     pub limit: Option<usize>,
     /// Whether a last column holds the row's number in its group, from 1, unsigned 64-bit.
     pub row_number: bool,
+}
+
+/// What is computed for each row. Columns are positions in the input.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// Rows look at the rows of their partition only; NULL equals NULL.
+    pub partition: Vec<usize>,
+    /// The order of a partition's rows. Rows that it does not tell apart are peers, in the order of the remaining columns.
+    pub order: Vec<SortKey>,
+    /// The functions, one output column each, after the input's columns.
+    pub calls: Vec<WindowCall>,
+}
+
+/// A function over the frame of each row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WindowCall {
+    /// What is computed.
+    pub function: WindowFunction,
+    /// Over which rows; the distribution functions look at the whole partition.
+    pub frame: Frame,
+}
+
+/// The window functions that look at a frame or at the whole partition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum WindowFunction {
+    /// An aggregate of the frame's rows. Its own order is empty: elements come in the window's order.
+    Aggregate(AggregateCall),
+    /// A column of one of the frame's rows; NULL where there is no such row.
+    Value {
+        /// The column.
+        column: usize,
+        /// Of which row.
+        place: Place,
+    },
+    /// Rows before the peers, of all rows but one; 0 for a single row.
+    PercentRank,
+    /// Rows up to the last peer, of all rows.
+    CumeDist,
+}
+
+/// A row of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The first.
+    First,
+    /// The last.
+    Last,
+    /// This one, counted from 1.
+    Nth(usize),
 }
 
 /// A set operation that a join cannot express.
@@ -372,7 +429,8 @@ impl Plan {
             | Node::Aggregate { input, .. }
             | Node::Distinct { input }
             | Node::TopK { input, .. }
-            | Node::Recognize { input, .. } => vec![input],
+            | Node::Recognize { input, .. }
+            | Node::Window { input, .. } => vec![input],
             Node::Join { left, right, .. }
             | Node::Asof { left, right, .. }
             | Node::SetOperation { left, right, .. } => {

@@ -23,5 +23,6 @@ pub mod rewrite;
 pub mod temporal;
 
 pub use ir::{
-    AggregateCall, AggregateFunction, Foreign, Fraction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK,
+    AggregateCall, AggregateFunction, Foreign, Fraction, JoinKind, Node, Nulls, Place, Plan, SetOperation, SortKey,
+    TopK, Window, WindowCall, WindowFunction,
 };

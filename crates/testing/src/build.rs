@@ -10,6 +10,7 @@ use anabranch_batch::numeric;
 use anabranch_plan::asof::Asof;
 use anabranch_plan::recognize::Recognize;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
+use anabranch_plan::{Window, WindowFunction};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::{Expr, ExprSchemable};
@@ -143,6 +144,19 @@ impl Builder {
         let keys = recognize.partition.iter().map(|&column| inputs[column].clone());
         let types: Vec<DataType> = keys.chain(recognize.output.iter().map(|cell| cell.data_type.clone())).collect();
         self.plan(Node::Recognize { input: input.clone(), recognize: Box::new(recognize) }, &types)
+    }
+
+    /// Every row, then what window functions yield for it.
+    pub fn window(&mut self, input: &Arc<Plan>, window: Window) -> Arc<Plan> {
+        let mut types = types(input);
+        for call in &window.calls {
+            types.push(match &call.function {
+                WindowFunction::Aggregate(call) => call.output_type.clone(),
+                WindowFunction::Value { column, .. } => types[*column].clone(),
+                WindowFunction::PercentRank | WindowFunction::CumeDist => DataType::Float64,
+            });
+        }
+        self.plan(Node::Window { input: input.clone(), window: Box::new(window) }, &types)
     }
 
     /// Groups by `keys` and computes the calls.

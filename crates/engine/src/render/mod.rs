@@ -13,6 +13,7 @@ mod prepare;
 mod recognize;
 pub mod temporal;
 mod threshold;
+mod window;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -32,6 +33,7 @@ use anabranch_operators::aggregate::Aggregate;
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
+use anabranch_operators::ordered::window::{Window, WindowSpec};
 use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
 use anabranch_operators::relational::set_operation::SetOperation;
@@ -241,6 +243,11 @@ impl<'s> Renderer<'s, '_, '_> {
                 let spec = RecognizeSpec { effort: self.options.effort, ..recognize.as_ref().clone() };
                 let partition = spec.partition.clone();
                 timed(vec![(self.chain(*input), partition)], "Recognize", as_of, Box::new(Recognize::new(spec)))
+            }
+            Step::Window { input, window } => {
+                let spec = WindowSpec { effort: self.options.effort, ..window.as_ref().clone() };
+                let partition = spec.partition.clone();
+                timed(vec![(self.chain(*input), partition)], "Window", as_of, Box::new(Window::new(spec)))
             }
             Step::Temporal { verb, inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(*input)).collect();

@@ -11,6 +11,7 @@ use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::ordered::asof::AsofSpec;
 use anabranch_operators::ordered::match_recognize::RecognizeSpec;
 use anabranch_operators::ordered::top_k::TopKSpec;
+use anabranch_operators::ordered::window::WindowSpec;
 use anabranch_operators::relational::semi_join::{Keep, Residual};
 use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::relational::threshold::Comparison;
@@ -73,7 +74,8 @@ impl Step {
             | Step::Arrange { input, .. }
             | Step::Aggregate { input, .. }
             | Step::TopK { input, .. }
-            | Step::Recognize { input, .. } => vec![*input],
+            | Step::Recognize { input, .. }
+            | Step::Window { input, .. } => vec![*input],
             Step::Join { left, right, .. } | Step::SemiJoin { left, right, .. } | Step::Asof { left, right, .. } => {
                 vec![*left, *right]
             }
@@ -165,6 +167,10 @@ pub enum Step {
     Recognize {
         input: StepId,
         recognize: Box<RecognizeSpec>,
+    },
+    Window {
+        input: StepId,
+        window: Box<WindowSpec>,
     },
     /// A verb on events.
     Temporal {

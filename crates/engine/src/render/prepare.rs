@@ -220,6 +220,11 @@ impl<'a> Preparer<'a> {
                 let input = self.stream(input)?;
                 Ok(self.push(Step::Recognize { input, recognize }))
             }
+            Node::Window { input, window } => {
+                let window = Box::new(super::window::compile(window, types_of(&input.schema))?);
+                let input = self.stream(input)?;
+                Ok(self.push(Step::Window { input, window }))
+            }
             Node::Union { inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(input)).collect::<Result<Vec<_>, _>>()?;
                 Ok(self.push(Step::Union { inputs }))

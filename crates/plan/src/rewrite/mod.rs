@@ -138,7 +138,8 @@ fn with_inputs(plan: &Arc<Plan>, change: impl Fn(&Arc<Plan>) -> Arc<Plan>) -> Ar
         | Node::Aggregate { input, .. }
         | Node::Distinct { input }
         | Node::TopK { input, .. }
-        | Node::Recognize { input, .. } => *input = change(input),
+        | Node::Recognize { input, .. }
+        | Node::Window { input, .. } => *input = change(input),
         Node::Join { left, right, .. } | Node::Asof { left, right, .. } | Node::SetOperation { left, right, .. } => {
             *left = change(left);
             *right = change(right);

@@ -13,7 +13,7 @@ pub(super) fn selectivity(plan: &Plan) -> f64 {
         Node::Scan { .. } => 1.0,
         Node::Constant { .. } => 1e-4,
         Node::Stage { input, filter, .. } => selectivity(input) * filter.iter().map(share).product::<f64>(),
-        Node::Unnest { input, .. } | Node::Distinct { input } => selectivity(input),
+        Node::Unnest { input, .. } | Node::Distinct { input } | Node::Window { input, .. } => selectivity(input),
         Node::Aggregate { keys, .. } if keys.is_empty() => 1e-4,
         Node::Aggregate { input, .. } | Node::Recognize { input, .. } => selectivity(input),
         Node::TopK { input, top } => selectivity(input) * if top.limit.is_some() { 0.1 } else { 1.0 },

@@ -251,6 +251,8 @@ impl ExprPlanner for PostgresPlanner {
             // (DataFusion has no ranges of times, intervals and bytes.)
             let first = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
             raw.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, first, WindowFrameBound::CurrentRow);
+        } else if raw.window_frame.units == WindowFrameUnits::Range && !raw.order_by.is_empty() {
+            raw.window_frame = in_groups(raw.window_frame);
         }
         let wanted = match raw.func_def.name() {
             "row_number" | "rank" | "dense_rank" => DataType::Int64,
@@ -274,7 +276,25 @@ impl ExprPlanner for PostgresPlanner {
 }
 
 /// Window functions to which their frame is nothing.
-const IGNORING_FRAMES: [&str; 6] = ["row_number", "rank", "dense_rank", "ntile", "lag", "lead"];
+const IGNORING_FRAMES: [&str; 8] =
+    ["row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"];
+
+/// A range without offsets reaches whole groups of peers: as groups it needs no arithmetic on the order's type.
+fn in_groups(frame: WindowFrame) -> WindowFrame {
+    let is_plain = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => offset.is_null(),
+    };
+    if !is_plain(&frame.start_bound) || !is_plain(&frame.end_bound) {
+        return frame;
+    }
+    let unbounded = |bound: WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+        WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+    };
+    WindowFrame::new_bounds(WindowFrameUnits::Groups, unbounded(frame.start_bound), unbounded(frame.end_bound))
+}
 
 /// Gives arguments with a cast in them a name in which it appears.
 fn name_casts(args: &mut [Expr]) -> DfResult<()> {

@@ -168,13 +168,28 @@ impl Wanted {
         Ok(ResultOf::Interval { first, average })
     }
 
+    /// The call, with `at` saying where its parts are.
+    pub(super) fn into_call(self, at: &dyn Fn(&Expr) -> Result<usize>) -> Result<AggregateCall> {
+        let order = self.order.iter().map(|(expr, descending, nulls_first)| {
+            Ok(SortKey { column: at(expr)?, descending: *descending, nulls_first: *nulls_first })
+        });
+        Ok(AggregateCall {
+            argument: self.argument.as_ref().map(at).transpose()?,
+            filter: self.filter.as_ref().map(at).transpose()?,
+            order: order.collect::<Result<_>>()?,
+            function: self.function,
+            distinct: self.distinct,
+            output_type: self.output_type,
+        })
+    }
+
     /// The expressions it needs as columns.
-    fn parts(&self) -> impl Iterator<Item = &Expr> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Expr> {
         let order = self.order.iter().map(|(expr, ..)| expr);
         self.argument.iter().chain(&self.filter).chain(order)
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let function = function_name(&self.function);
         let argument = self.argument.as_ref().map_or("*".to_string(), anabranch_plan::explain::expression);
         let distinct = if self.distinct { "distinct " } else { "" };
@@ -182,7 +197,7 @@ impl Wanted {
     }
 
     /// Whether the result is never null.
-    fn never_null(&self) -> bool {
+    pub(super) fn never_null(&self) -> bool {
         self.function == AggregateFunction::Count
     }
 }
@@ -275,22 +290,7 @@ pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> 
     }
     let names: Vec<String> = calls.iter().map(Wanted::name).collect();
     let nullable: Vec<bool> = calls.iter().map(|call| !call.never_null()).collect();
-    let calls = calls
-        .into_iter()
-        .map(|call| {
-            let order = call.order.iter().map(|(expr, descending, nulls_first)| {
-                Ok(SortKey { column: at(expr)?, descending: *descending, nulls_first: *nulls_first })
-            });
-            Ok(AggregateCall {
-                argument: call.argument.as_ref().map(&at).transpose()?,
-                filter: call.filter.as_ref().map(&at).transpose()?,
-                order: order.collect::<Result<_>>()?,
-                function: call.function,
-                distinct: call.distinct,
-                output_type: call.output_type,
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let calls = calls.into_iter().map(|call| call.into_call(&at)).collect::<Result<Vec<_>>>()?;
     let input = stage(input, vec![], columns)?;
     if calls.is_empty() {
         return Ok(super::stage::take(distinct(input), &all_keys));

@@ -5,11 +5,12 @@
 //! batches carry (`types::canonical`); an expression that was typed on another type sees it through a cast.
 //!
 //! Reading order: this file (the walk, order and limit), `schema`, `expr`, `stage` (fusion), then one file for each
-//! family of nodes: `join`, `asof`, `aggregate`, `window`, `recognize`, `rows`.
+//! family of nodes: `join`, `asof`, `aggregate`, `window` (with `ranks` and `frames`), `recognize`, `rows`.
 
 mod aggregate;
 mod asof;
 mod expr;
+mod frames;
 mod join;
 mod ranks;
 mod recognize;

@@ -180,7 +180,7 @@ fn with_result(plan: Arc<Plan>, width: usize, result: Expr) -> Result<Arc<Plan>>
     stage(plan, vec![], columns)
 }
 
-fn whole(expr: Option<&Expr>) -> Option<i64> {
+pub(super) fn whole(expr: Option<&Expr>) -> Option<i64> {
     match expr? {
         Expr::Literal(value, _) if value.data_type().is_integer() => match value.cast_to(&DataType::Int64) {
             Ok(ScalarValue::Int64(n)) => n,

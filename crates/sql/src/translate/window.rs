@@ -1,7 +1,7 @@
 //! Window functions: `row_number()` as a top-k, aggregates over whole partitions as a join with the grouped rows.
 //!
 //! A filter on the row number above becomes the top-k's limit (in `stage`), so that only the first rows of each group are
-//! kept in order. What follows from row numbers is in `ranks`; aggregates over ordered frames are refused.
+//! kept in order. What follows from row numbers is in `ranks`; what looks at frames is in `frames`.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, WindowFunctionDe
 use super::Translator;
 use super::aggregate::{Wanted, grouped};
 use super::expr::{column, resolve};
+use super::frames::over_frames;
 use super::join::{Draw, joined};
 use super::ranks::ranked;
 use super::schema::{drafts, schema};
@@ -30,16 +31,33 @@ impl Translator {
     /// The input's columns, then one column for each window expression.
     fn windows(&self, window: &Window, mut plan: Arc<Plan>) -> Result<Arc<Plan>> {
         let from = window.input.schema();
+        let width = plan.schema.fields().len();
+        let mut framed = Vec::new();
+        let mut at = vec![0; window.window_expr.len()];
         for (n, expr) in window.window_expr.iter().enumerate() {
             let call = call_of(expr)?;
-            let at = from.fields().len() + n;
+            let output = window.schema.field(from.fields().len() + n).data_type();
             plan = match ranked(plan.clone(), call, from)? {
                 Some(ranked) => ranked,
                 None if is_row_number(call) => numbered(plan, call, from)?,
-                None => over_partition(plan, call, from, window.schema.field(at).data_type())?,
+                None if is_of_partition(call) => over_partition(plan, call, from, output)?,
+                None => {
+                    framed.push((n, call, output));
+                    continue;
+                }
             };
+            at[n] = plan.schema.fields().len() - 1;
         }
-        Ok(plan)
+        if framed.is_empty() {
+            return Ok(plan);
+        }
+        let first = plan.schema.fields().len();
+        framed.iter().enumerate().for_each(|(place, (n, ..))| at[*n] = first + place);
+        let calls: Vec<(&WindowFunction, &DataType)> =
+            framed.iter().map(|(_, call, output)| (*call, *output)).collect();
+        let plan = over_frames(plan, &calls, from)?;
+        let shown: Vec<usize> = (0..width).chain(at).collect();
+        Ok(take(plan, &shown))
     }
 }
 
@@ -107,24 +125,11 @@ pub(super) fn number(input: Arc<Plan>, order: Order) -> Arc<Plan> {
 /// Appends an aggregate over the row's whole partition.
 fn over_partition(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, output: &DataType) -> Result<Arc<Plan>> {
     let params = &call.params;
-    let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else {
-        return Err(refused(call));
-    };
-    if !is_whole(params) {
-        return Err(refused(call));
-    }
     let keys = resolved(&params.partition_by, from, &plan)?;
     let n_keys = keys.len();
     let width = plan.schema.fields().len();
     let (plan, left_key) = with_columns(plan, keys)?;
-    let aggregate = AggregateFunctionParams {
-        args: params.args.clone(),
-        distinct: params.distinct,
-        filter: params.filter.clone(),
-        order_by: vec![],
-        null_treatment: params.null_treatment,
-    };
-    let wanted = Wanted::of(function.name(), &aggregate, output, &|e| resolve(e, from, &plan.schema))?;
+    let wanted = aggregate_of(call, output, &|e| resolve(e, from, &plan.schema))?;
     let group = left_key.iter().map(|at| column(&plan.schema, *at)).collect();
     let totals = grouped(plan.clone(), group, vec![wanted])?;
     let left_width = plan.schema.fields().len();
@@ -141,6 +146,31 @@ fn over_partition(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, outpu
     }))
 }
 
+/// The aggregate that a call asks for.
+pub(super) fn aggregate_of(
+    call: &WindowFunction,
+    output: &DataType,
+    resolve: &dyn Fn(&Expr) -> Result<Expr>,
+) -> Result<Wanted> {
+    let params = &call.params;
+    let aggregate = AggregateFunctionParams {
+        args: params.args.clone(),
+        distinct: params.distinct,
+        filter: params.filter.clone(),
+        order_by: vec![],
+        null_treatment: params.null_treatment,
+    };
+    Wanted::of(call.fun.name(), &aggregate, output, resolve)
+}
+
+/// Whether the call is an aggregate of all rows of the partition, to which their order is nothing.
+fn is_of_partition(call: &WindowFunction) -> bool {
+    let lists = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"].contains(&call.fun.name());
+    matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_))
+        && is_whole(&call.params)
+        && (is_unordered(&call.params) || !lists)
+}
+
 /// Whether each row's frame is its whole partition. Without an order the rows of a partition are peers, so a frame by values that reaches
 /// the current row reaches them all; a frame by positions is no set of rows that the data decides.
 fn is_whole(params: &WindowFunctionParams) -> bool {
@@ -148,33 +178,17 @@ fn is_whole(params: &WindowFunctionParams) -> bool {
     let frame = &params.window_frame;
     let from_first = matches!(&frame.start_bound, Preceding(rows) if rows.is_null());
     let to_last = matches!(&frame.end_bound, Following(rows) if rows.is_null());
-    let unordered = params.order_by.iter().all(|key| matches!(key.expr, Expr::Literal(..)));
-    let by_peers = unordered && frame.units != WindowFrameUnits::Rows;
+    let by_peers = is_unordered(params) && frame.units != WindowFrameUnits::Rows;
     let starts = from_first || (by_peers && frame.start_bound == CurrentRow);
     let ends = to_last || (by_peers && frame.end_bound == CurrentRow);
     starts && ends
 }
 
-pub(super) fn resolved(exprs: &[Expr], from: &DFSchema, plan: &Plan) -> Result<Vec<Expr>> {
-    exprs.iter().map(|e| resolve(e, from, &plan.schema)).collect()
+/// Whether all rows of a partition are peers.
+pub(super) fn is_unordered(params: &WindowFunctionParams) -> bool {
+    params.order_by.iter().all(|key| matches!(key.expr, Expr::Literal(..)))
 }
 
-fn refused(call: &WindowFunction) -> SqlError {
-    let name = call.fun.name();
-    if call.params.order_by.is_empty() && matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_)) {
-        return SqlError::unsupported(
-            format!("window function {name}() over some rows of a partition without an order"),
-            "Leave the frame out for a total over the partition. Which rows are near the current row is open without ORDER BY.",
-        );
-    }
-    let hint = match name {
-        "percent_rank" | "cume_dist" => "Compute it from rank() or row_number() and count(*) OVER (PARTITION BY ..).",
-        "first_value" | "last_value" | "nth_value" => {
-            "Number the rows with row_number() OVER (PARTITION BY .. ORDER BY ..) and keep the one wanted."
-        }
-        _ => {
-            "Leave ORDER BY out of the window for a total over the partition; for a running total join with the earlier rows."
-        }
-    };
-    SqlError::unsupported(format!("window function {name}() over an ordered frame"), hint)
+pub(super) fn resolved(exprs: &[Expr], from: &DFSchema, plan: &Plan) -> Result<Vec<Expr>> {
+    exprs.iter().map(|e| resolve(e, from, &plan.schema)).collect()
 }

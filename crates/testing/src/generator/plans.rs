@@ -260,7 +260,7 @@ impl<'a> Plans<'a> {
         rng.subset(simple.len(), wanted).into_iter().map(|i| simple[i]).collect()
     }
 
-    fn call(&mut self, rng: &mut Rng, input: &Arc<Plan>, functions: &[AggregateFunction]) -> AggregateCall {
+    pub(super) fn call(&mut self, rng: &mut Rng, input: &Arc<Plan>, functions: &[AggregateFunction]) -> AggregateCall {
         let mut possible = Vec::new();
         for function in functions {
             for (column, data_type) in types(input).iter().enumerate() {

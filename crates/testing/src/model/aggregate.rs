@@ -35,7 +35,7 @@ pub fn aggregate(input: Answer, keys: &[usize], calls: &[AggregateCall]) -> Answ
 }
 
 /// The result of one call over a group's rows, one entry a copy.
-fn result(call: &AggregateCall, rows: &[&Row]) -> Result<ScalarValue, String> {
+pub(super) fn result(call: &AggregateCall, rows: &[&Row]) -> Result<ScalarValue, String> {
     use AggregateFunction as F;
     let rows = chosen_rows(call, rows);
     let Some(argument) = call.argument else {

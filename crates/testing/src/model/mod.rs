@@ -63,6 +63,7 @@ pub fn evaluate(plan: &Plan, inputs: &Inputs) -> Answer {
         Node::Distinct { input } => map_counts(evaluate(input, inputs), |_, _| 1),
         Node::TopK { input, top } => order::top(evaluate(input, inputs), top),
         Node::Recognize { input, recognize } => recognize::recognize(recognize, evaluate(input, inputs)),
+        Node::Window { input, window } => order::window(window, input, evaluate(input, inputs)),
         Node::Union { inputs: parts } => union(parts.iter().map(|part| evaluate(part, inputs))),
         Node::SetOperation { operation, left, right } => {
             set_operation(*operation, evaluate(left, inputs), evaluate(right, inputs))

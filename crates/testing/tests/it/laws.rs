@@ -152,6 +152,14 @@ fn row_patterns() {
 }
 
 #[test]
+fn window_functions() {
+    laws("window_functions", 60, Size::SMALL, |rng, plans| {
+        let input = plans.relation(0);
+        plans.window(rng, &input)
+    });
+}
+
+#[test]
 fn aggregates() {
     for size in [Size::SMALL, Size::LARGE] {
         aggregate_laws("aggregates", size, &AGGREGATES);

@@ -1,11 +1,9 @@
 //! Partitions as they are at each time, searched for matches, and the changes between them.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
-use anabranch_arrangement::{Keys, Layout, NullKeys, ValueOrder};
-use anabranch_batch::consolidate::consolidate;
-use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
+use anabranch_arrangement::{Layout, ValueOrder};
+use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray, UInt32Array, new_null_array};
 use std::sync::Arc;
 
@@ -14,7 +12,8 @@ use super::search::Search;
 use super::{CellValue, RecognizeSpec, Skip};
 use crate::expression::evaluate;
 use crate::ordered::instants::Instants;
-use crate::ordered::trace::{OrderedTrace, Place, only_used, touched_times};
+use crate::ordered::trace::OrderedTrace;
+use crate::ordered::versions::{Updates, Version, absorb};
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 
@@ -27,17 +26,6 @@ pub struct Recognize {
     read: Vec<usize>,
     /// Whether some condition depends on the match so far.
     depends_on_match: bool,
-}
-
-/// The rows of a partition during an interval.
-struct Version {
-    /// Where they lie among all rows.
-    from: usize,
-    to: usize,
-    /// When they came to be so; `None` if they were before.
-    added: Option<Time>,
-    /// When they became others; `None` if they have not.
-    removed: Option<Time>,
 }
 
 /// All rows of all versions.
@@ -92,47 +80,12 @@ impl Recognize {
         }
     }
 
-    /// The versions of the touched partitions, and their rows.
-    fn versions(&self, keys: &Keys, times: &[Vec<Time>]) -> (Vec<Version>, Rows) {
-        let mut walk = self.trace.walk();
-        let (mut versions, mut places) = (Vec::new(), Vec::new());
-        let (mut values, mut counts): (Vec<Place>, Vec<Diff>) = (Vec::new(), Vec::new());
-        for (key, times) in times.iter().enumerate() {
-            values.clear();
-            counts.clear();
-            walk.group(keys, key, times, |place, at| {
-                values.push(place);
-                counts.extend_from_slice(at);
-                ControlFlow::Continue(())
-            });
-            let n = times.len();
-            let is_same = |a: usize, b: usize| counts.chunks_exact(n).all(|counts| counts[a] == counts[b]);
-            let mut at = 0;
-            while at < n {
-                let next = (at + 1..n).find(|next| !is_same(at, *next));
-                let (added, removed) = ((at > 0).then(|| times[at]), next.map(|next| times[next]));
-                if added.is_some() || removed.is_some() {
-                    let from = places.len();
-                    for (place, counts) in values.iter().zip(counts.chunks_exact(n)) {
-                        places.extend(std::iter::repeat_n(*place, counts[at] as usize));
-                    }
-                    versions.push(Version { from, to: places.len(), added, removed });
-                }
-                at = next.unwrap_or(n);
-            }
-        }
-        let columns: Vec<Vec<ArrayRef>> = walk
-            .sources()
-            .iter()
-            .map(|source| self.read.iter().map(|column| source[*column].clone()).collect())
-            .collect();
-        let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
-        let (sources, places) = only_used(&sources, places);
-        let columns: BTreeMap<usize, ArrayRef> =
-            self.read.iter().copied().zip(gather::interleave(&sources, &places).iter().cloned()).collect();
+    /// The rows that are read.
+    fn rows(&self, columns: Vec<ArrayRef>) -> Rows {
+        let columns: BTreeMap<usize, ArrayRef> = self.read.iter().copied().zip(columns).collect();
         let time = self.spec.within.and_then(|_| columns.get(&self.spec.order[0].0));
         let instants = time.map(|column| (Instants::of(column), column.clone()));
-        (versions, Rows { columns, instants })
+        Rows { columns, instants }
     }
 
     /// Evaluates the conditions that depend on rows alone.
@@ -325,30 +278,6 @@ impl Rows {
     }
 }
 
-/// Output rows under construction.
-#[derive(Default)]
-struct Updates {
-    rows: Vec<u32>,
-    times: Vec<Time>,
-    diffs: Vec<Diff>,
-}
-
-impl Updates {
-    fn enter(&mut self, row: u32, version: &Version) {
-        for (time, diff) in [(version.added, 1), (version.removed, -1)] {
-            let Some(time) = time else { continue };
-            self.rows.push(row);
-            self.times.push(time);
-            self.diffs.push(diff);
-        }
-    }
-
-    fn finish(self, columns: &[ArrayRef]) -> Batch {
-        let (times, diffs) = (Times::Column(self.times.into()).simplify(), Diffs::Column(self.diffs.into()).simplify());
-        consolidate(Batch::with_len(gather::take(columns, &self.rows), self.rows.len(), times, diffs))
-    }
-}
-
 impl Timed for Recognize {
     fn push(&mut self, input: usize, batch: Batch) {
         assert_eq!(input, 0, "patterns are looked for in one input");
@@ -357,16 +286,11 @@ impl Timed for Recognize {
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let Some(batch) = self.pending.take_before(upto) else { return };
-        let batch = batch.with_key(&self.spec.partition);
-        let hashes = &batch.key().expect("the batch is keyed").hashes;
-        let columns: Vec<ArrayRef> = self.spec.partition.iter().map(|&column| batch.column(column).clone()).collect();
-        let (keys, of_row) = Keys::from_columns(&columns, hashes, NullKeys::Match);
-        let times = touched_times(&of_row, batch.times());
-        self.trace.absorb(batch, upto);
-        let (versions, rows) = self.versions(&keys, &times);
+        let (versions, columns) = absorb(&mut self.trace, batch, &self.spec.partition, &self.read, upto);
         if versions.is_empty() {
             return;
         }
+        let rows = self.rows(columns);
         let found = self.search(&versions, &rows);
         self.give(&versions, &rows, found, out);
     }

@@ -96,6 +96,7 @@ files!(
     decimals,
     dml,
     errors,
+    frames,
     joins,
     json,
     match_recognize,

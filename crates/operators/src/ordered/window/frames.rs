@@ -1,0 +1,192 @@
+//! Functions over the frames of all rows of all versions.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anabranch_arrangement::MergeEffort;
+use anabranch_batch::frame::Frame;
+use anabranch_batch::order::Direction;
+use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, gather};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, UInt32Array, new_null_array};
+use arrow::compute;
+use arrow::datatypes::Int64Type;
+
+use super::spans::{Peers, holders, pieces, spans};
+use super::{WindowCall, WindowFunction, WindowSpec};
+use crate::aggregate::{Aggregate, AggregateSpec, Call, Function};
+use crate::ordered::versions::Version;
+use anabranch_flow::tactic::{Output, Timed};
+
+/// The rows of all versions, and who are peers.
+pub(super) struct Frames<'a> {
+    pub(super) spec: &'a WindowSpec,
+    pub(super) versions: &'a [Version],
+    pub(super) columns: &'a [ArrayRef],
+    pub(super) peers: &'a Peers,
+}
+
+/// What a call yields for every row; for the rows that fail, the message.
+pub(super) struct Results {
+    pub(super) values: ArrayRef,
+    /// Ascending.
+    pub(super) failed: Vec<(usize, String)>,
+}
+
+impl Frames<'_> {
+    /// The results of a call.
+    pub(super) fn results(&self, call: &WindowCall) -> Results {
+        let values = match &call.function {
+            WindowFunction::Aggregate(aggregate) => return self.aggregate(aggregate, &call.frame),
+            WindowFunction::First(column) => self.picked(*column, &call.frame, |pieces| Some(pieces.next()?.start)),
+            WindowFunction::Last(column) => {
+                self.picked(*column, &call.frame, |pieces| Some(pieces.next_back()?.end - 1))
+            }
+            WindowFunction::Nth(column, n) => {
+                self.picked(*column, &call.frame, |pieces| pieces.flatten().nth(n.checked_sub(1)?))
+            }
+            WindowFunction::PercentRank => self.shares(|version, peers| {
+                let others = (version.to - version.from - 1).max(1);
+                (peers.start - version.from) as f64 / others as f64
+            }),
+            WindowFunction::CumeDist => {
+                self.shares(|version, peers| (peers.end - version.from) as f64 / (version.to - version.from) as f64)
+            }
+        };
+        Results { values, failed: vec![] }
+    }
+
+    /// A number for each row, from its version and its peers.
+    fn shares(&self, share: impl Fn(&Version, Range<usize>) -> f64) -> ArrayRef {
+        let of_version = |version| (of(version)).map(move |row| (version, row));
+        let rows = self.versions.iter().flat_map(of_version);
+        Arc::new(Float64Array::from_iter_values(rows.map(|(version, row)| share(version, self.peers.of(row)))))
+    }
+
+    /// A column of one row of each frame.
+    fn picked(
+        &self,
+        column: usize,
+        frame: &Frame,
+        pick: impl Fn(&mut dyn DoubleEndedIterator<Item = Range<usize>>) -> Option<usize>,
+    ) -> ArrayRef {
+        let mut picks: Vec<Option<u32>> = Vec::with_capacity(self.columns[column].len());
+        for version in self.versions {
+            let spans = self.spans(version, frame);
+            for (row, span) in of(version).zip(&spans) {
+                let mut pieces = pieces(span, row, self.peers.of(row), frame.exclude);
+                picks.push(pick(&mut pieces).map(|row| row as u32));
+            }
+        }
+        take(&self.columns[column], &UInt32Array::from(picks))
+    }
+
+    fn spans(&self, version: &Version, frame: &Frame) -> Vec<Range<usize>> {
+        spans(version, frame, self.peers, &self.spec.order, self.columns)
+    }
+
+    /// An aggregate over frames: over changes whose time is a row's number, for each version apart.
+    fn aggregate(&self, call: &Call, frame: &Frame) -> Results {
+        let changes = self.changes(call, frame);
+        let mut out = Output::default();
+        let mut aggregate = Aggregate::new(spec_of(call, changes.columns()), None);
+        aggregate.push(0, changes);
+        aggregate.advance(END, &mut out);
+        while aggregate.has_more() {
+            aggregate.advance(END, &mut out);
+        }
+        let n_rows = self.versions.last().map_or(0, |version| version.to);
+        let sources: Vec<&[ArrayRef]> = out.rows.iter().map(Batch::columns).map(|columns| &columns[1..]).collect();
+        let present = in_force(&out.rows, n_rows);
+        let values = match sources.is_empty() {
+            true => new_null_array(&call.output_type, n_rows),
+            false => {
+                let all = gather::concat(&sources);
+                let mut before = vec![0];
+                out.rows.iter().for_each(|batch| before.push(before[before.len() - 1] + batch.len()));
+                take(&all[0], &present.iter().map(|of| of.map(|(batch, row)| (before[batch] + row) as u32)).collect())
+            }
+        };
+        let values = match call.function {
+            // (Over no rows a count is zero; all others are NULL.)
+            Function::Count => {
+                Arc::new(values.as_primitive::<Int64Type>().iter().map(|n| n.or(Some(0))).collect::<Int64Array>())
+            }
+            _ => values,
+        };
+        let failed = in_force(&out.errors, n_rows).into_iter().enumerate();
+        let message = |(batch, row): (usize, usize)| out.errors[batch].column(0).as_string_view().value(row).to_owned();
+        Results { values, failed: failed.filter_map(|(row, of)| Some((row, message(of?)))).collect() }
+    }
+
+    /// The elements of all frames, as they come and go from row to row: number of the version, argument, filter, place in the order.
+    fn changes(&self, call: &Call, frame: &Frame) -> Batch {
+        let (mut elements, mut numbers) = (Vec::new(), Vec::new());
+        let (mut times, mut diffs): (Vec<Time>, Vec<i64>) = (Vec::new(), Vec::new());
+        for (number, version) in self.versions.iter().enumerate() {
+            let holders = holders(version, &self.spans(version, frame));
+            for (element, span) in of(version).zip(&holders) {
+                for piece in pieces(span, element, self.peers.of(element), frame.exclude) {
+                    for (time, diff) in [(piece.start, 1), (piece.end, -1)] {
+                        elements.push(element as u32);
+                        numbers.push(number as i64);
+                        times.push(time as Time);
+                        diffs.push(diff);
+                    }
+                }
+            }
+        }
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(numbers))];
+        let read: Vec<ArrayRef> =
+            call.argument.iter().chain(&call.filter).map(|&at| self.columns[at].clone()).collect();
+        columns.extend(gather::take(&read, &elements).iter().cloned());
+        columns.push(Arc::new(elements.iter().map(|&element| i64::from(element)).collect::<Int64Array>()));
+        let (times, diffs) = (Times::Column(times.into()), Diffs::Column(diffs.into()));
+        Batch::with_len(Columns::from(columns), elements.len(), times, diffs)
+    }
+}
+
+/// The rows of a version.
+fn of(version: &Version) -> Range<usize> {
+    version.from..version.to
+}
+
+/// The call over the columns of [`Frames::changes`], for each version.
+fn spec_of(call: &Call, columns: &[ArrayRef]) -> AggregateSpec {
+    let place = columns.len() - 1;
+    let takes_order = matches!(
+        call.function,
+        Function::StringAgg(_) | Function::ArrayAgg | Function::FirstValue | Function::LastValue
+    );
+    let call = Call {
+        argument: call.argument.map(|_| 1),
+        filter: call.filter.map(|_| 1 + usize::from(call.argument.is_some())),
+        order: if takes_order && !call.distinct { vec![(place, Direction::ASCENDING)] } else { vec![] },
+        ..call.clone()
+    };
+    let input_types = columns.iter().map(|column| column.data_type().clone()).collect();
+    AggregateSpec { keys: vec![0], calls: vec![call], input_types, effort: MergeEffort::default() }
+}
+
+/// For each row's number, the batch and the row of what is there at that time: at most one.
+fn in_force(batches: &[Batch], n_rows: usize) -> Vec<Option<(usize, usize)>> {
+    let mut changes: Vec<(Time, i64, usize, usize)> = Vec::new();
+    for (number, batch) in batches.iter().enumerate() {
+        let rows = (0..batch.len()).map(|row| (batch.times().get(row), batch.diffs().get(row), number, row));
+        changes.extend(rows.filter(|(_, diff, ..)| *diff != 0));
+    }
+    changes.sort_unstable();
+    let mut changes = changes.into_iter().peekable();
+    let mut current = None;
+    let at = |row: usize| {
+        while let Some((_, diff, batch, row)) = changes.next_if(|(time, ..)| *time <= row as Time) {
+            // (Of one time, what goes comes first.)
+            current = (diff > 0).then_some((batch, row));
+        }
+        current
+    };
+    (0..n_rows).map(at).collect()
+}
+
+fn take(column: &ArrayRef, rows: &UInt32Array) -> ArrayRef {
+    compute::take(column, rows, None).expect("rows are in bounds")
+}

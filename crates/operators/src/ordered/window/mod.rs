@@ -1,0 +1,75 @@
+//! Window functions: each row, and what is computed over its frame.
+//!
+//! ```text
+//!     sum(x) over (partition by k order by t):
+//!     in    (k, 1, 5) +1  (k, 3, 2) +1 @1                  (k, 2, 1) +1 @2
+//!     out   (k, 1, 5, 5) +1  (k, 3, 2, 7) +1 @1            (k, 2, 1, 6) +1, (k, 3, 2, 7) -1, (k, 3, 2, 8) +1 @2
+//! ```
+//!
+//! Law: at every time, the rows of each partition are put in order (ties by the remaining columns; a row with multiplicity n
+//! comes n times), and each yields one row: its columns, then the results of the functions over its [`Frame`]. A row of which
+//! a result does not exist (out of range) is an error, retracted when the result exists again.
+//!
+//! Frames move with their row and never back, so the rows whose frames hold a given row lie beside each other. An aggregate
+//! over frames is thus an aggregate over changes whose time is the number of a row: an element comes at the first row whose
+//! frame holds it, and goes behind the last. All of [`crate::aggregate`] computes so.
+//!
+//! State: all rows, sorted within their partition. Freed when rows are removed. Cost: a change costs its partition, whatever
+//! the width of the frames; what stays the same is not put out.
+//!
+//! Reading order: `spans` (where frames begin and end), `frames` (functions over them), `tactic`.
+
+mod frames;
+mod spans;
+mod tactic;
+#[cfg(test)]
+mod tests;
+
+use anabranch_arrangement::MergeEffort;
+use anabranch_batch::frame::Frame;
+use anabranch_batch::order::Direction;
+use arrow::datatypes::DataType;
+
+use crate::aggregate::Call;
+pub use tactic::Window;
+
+/// What is computed. Columns are positions in the input.
+#[derive(Clone, Debug)]
+pub struct WindowSpec {
+    /// Rows look at the rows of their partition; NULL equals NULL.
+    pub partition: Vec<usize>,
+    /// The order of a partition's rows.
+    pub order: Vec<(usize, Direction)>,
+    /// One output column each, after the input's columns.
+    pub calls: Vec<WindowCall>,
+    /// Types of all input columns.
+    pub input_types: Vec<DataType>,
+    /// How eagerly the state is merged.
+    pub effort: MergeEffort,
+}
+
+/// A function over a frame.
+#[derive(Clone, Debug)]
+pub struct WindowCall {
+    /// What is computed.
+    pub function: WindowFunction,
+    /// Over which rows.
+    pub frame: Frame,
+}
+
+/// What is computed over a frame.
+#[derive(Clone, Debug)]
+pub enum WindowFunction {
+    /// An aggregate of the rows. (Its order is not looked at: elements come in the window's order.)
+    Aggregate(Call),
+    /// A column of the first row; NULL without one.
+    First(usize),
+    /// A column of the last row.
+    Last(usize),
+    /// A column of the row with this number, from 1.
+    Nth(usize, usize),
+    /// Rows before the peers, of all rows of the partition but one.
+    PercentRank,
+    /// Rows up to the last peer, of all rows of the partition.
+    CumeDist,
+}

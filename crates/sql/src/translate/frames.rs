@@ -1,0 +1,259 @@
+//! Functions over frames: one node for all calls of a window.
+//!
+//! ROWS and GROUPS count rows and groups of peers; RANGE without offsets reaches whole groups. RANGE with an offset compares the
+//! order's key with a column computed below: the key less or plus the offset, of a type in which neither leaves its range.
+
+use std::sync::Arc;
+
+use anabranch_batch::frame::{Bound, Exclude, Frame};
+use anabranch_plan::{Node, Plan};
+use anabranch_plan::{Place, Window, WindowCall, WindowFunction as Function};
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_expr::expr::WindowFunction;
+use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrameBound, WindowFrameUnits, binary_expr, cast};
+
+use super::aggregate::Wanted;
+use super::expr::resolve;
+use super::ranks::whole;
+use super::schema::{drafts, schema};
+use super::stage::with_columns;
+use super::window::{aggregate_of, is_unordered, order_of, resolved};
+use crate::error::{Result, SqlError};
+
+/// Digits of a decimal in which keys are compared with bounds.
+const KEY_DIGITS: u8 = 38;
+
+/// The plan's columns, perhaps some that are computed, then one column for each call: they share partitions and order.
+/// The calls' columns are the last.
+pub(super) fn over_frames(
+    plan: Arc<Plan>,
+    calls: &[(&WindowFunction, &DataType)],
+    from: &DFSchema,
+) -> Result<Arc<Plan>> {
+    let width = plan.schema.fields().len();
+    let params = &calls[0].0.params;
+    let mut exprs = resolved(&params.partition_by, from, &plan)?;
+    let n_groups = exprs.len();
+    for key in &params.order_by {
+        exprs.push(resolve(&key.expr, from, &plan.schema)?);
+    }
+    let n_keys = exprs.len();
+    if calls.iter().any(|(call, _)| has_offsets(call)) {
+        exprs[n_groups] = bounded_key(exprs[n_groups].clone(), &plan.schema)?;
+    }
+    let mut wanted = Vec::with_capacity(calls.len());
+    for (call, output) in calls {
+        check(call)?;
+        let ends = ends(call, exprs.get(n_groups))?;
+        exprs.extend(ends.iter().filter_map(|end| end.column().cloned()));
+        let what = Wants::of(call, output, from, &plan)?;
+        exprs.extend(what.parts());
+        wanted.push((ends, what));
+    }
+    let (input, columns) = with_columns(plan, exprs.clone())?;
+    let at = |expr: &Expr| {
+        let found = exprs.iter().position(|known| known == expr);
+        found.map(|n| columns[n]).ok_or_else(|| SqlError::internal("a window's column was not computed"))
+    };
+    let mut output = drafts(&input.schema);
+    let mut made = Vec::with_capacity(calls.len());
+    for ([start, end], what) in wanted {
+        let frame = Frame { start: start.bound(&at)?, end: end.bound(&at)?, exclude: Exclude::Nothing };
+        let (function, name, data_type, nullable) = what.made(&at, &input)?;
+        output.push((name, data_type, nullable));
+        made.push(WindowCall { function, frame });
+    }
+    let order = order_of(calls[0].0, &columns[n_groups..n_keys]);
+    let window = Window { partition: columns[..n_groups].to_vec(), order, calls: made };
+    let n_computed = input.schema.fields().len() - width;
+    let node = Node::Window { input, window: Box::new(window) };
+    let plan = Arc::new(Plan { node, schema: schema(output) });
+    let behind = width + n_computed..width + n_computed + calls.len();
+    Ok(super::stage::take(plan, &(0..width).chain(behind).collect::<Vec<_>>()))
+}
+
+/// What a call computes, with its expressions over the input's plan.
+enum Wants {
+    Aggregate(Box<Wanted>),
+    Value { of: Expr, place: Place },
+    PercentRank,
+    CumeDist,
+}
+
+impl Wants {
+    fn of(call: &WindowFunction, output: &DataType, from: &DFSchema, plan: &Plan) -> Result<Wants> {
+        let resolve = |e: &Expr| resolve(e, from, &plan.schema);
+        let place = match call.fun.name() {
+            "percent_rank" => return Ok(Wants::PercentRank),
+            "cume_dist" => return Ok(Wants::CumeDist),
+            "first_value" => Place::First,
+            "last_value" => Place::Last,
+            "nth_value" => match whole(call.params.args.get(1)) {
+                Some(n) if n > 0 => Place::Nth(n as usize),
+                _ => return Err(form(call, "Write nth_value(x, n) OVER (..) with a whole number above zero.")),
+            },
+            _ => return Ok(Wants::Aggregate(Box::new(aggregate_of(call, output, &resolve)?))),
+        };
+        let (Some(value), None) = (call.params.args.first(), &call.params.null_treatment) else {
+            return Err(form(call, "Write first_value(x) OVER (..), without IGNORE NULLS."));
+        };
+        Ok(Wants::Value { of: resolve(value)?, place })
+    }
+
+    fn parts(&self) -> Vec<Expr> {
+        match self {
+            Wants::Aggregate(wanted) => wanted.parts().cloned().collect(),
+            Wants::Value { of, .. } => vec![of.clone()],
+            Wants::PercentRank | Wants::CumeDist => vec![],
+        }
+    }
+
+    /// The function, and its column: name, type, and whether it may be NULL.
+    fn made(self, at: &dyn Fn(&Expr) -> Result<usize>, input: &Plan) -> Result<(Function, String, DataType, bool)> {
+        Ok(match self {
+            Wants::Aggregate(wanted) => {
+                let (name, nullable) = (wanted.name(), !wanted.never_null());
+                let call = wanted.into_call(at)?;
+                let data_type = call.output_type.clone();
+                (Function::Aggregate(call), name, data_type, nullable)
+            }
+            Wants::Value { of, place } => {
+                let column = at(&of)?;
+                let name = match place {
+                    Place::First => "first_value",
+                    Place::Last => "last_value",
+                    Place::Nth(_) => "nth_value",
+                };
+                let data_type = input.schema.field(column).data_type().clone();
+                (Function::Value { column, place }, name.to_owned(), data_type, true)
+            }
+            Wants::PercentRank => (Function::PercentRank, "percent_rank".to_owned(), DataType::Float64, false),
+            Wants::CumeDist => (Function::CumeDist, "cume_dist".to_owned(), DataType::Float64, false),
+        })
+    }
+}
+
+/// An end of a frame: known, or a column that the key is compared with.
+enum End {
+    Known(Bound),
+    Column(Expr),
+}
+
+impl End {
+    fn column(&self) -> Option<&Expr> {
+        match self {
+            End::Known(_) => None,
+            End::Column(expr) => Some(expr),
+        }
+    }
+
+    fn bound(&self, at: &dyn Fn(&Expr) -> Result<usize>) -> Result<Bound> {
+        match self {
+            End::Known(bound) => Ok(*bound),
+            End::Column(expr) => Ok(Bound::Key(at(expr)?)),
+        }
+    }
+}
+
+/// Both ends of a call's frame; `key` is the order's first key.
+fn ends(call: &WindowFunction, key: Option<&Expr>) -> Result<[End; 2]> {
+    let frame = &call.params.window_frame;
+    let end = |bound: &WindowFrameBound| {
+        let (offset, sign) = match bound {
+            WindowFrameBound::Preceding(offset) if offset.is_null() => return Ok(End::Known(Bound::First)),
+            WindowFrameBound::Following(offset) if offset.is_null() => return Ok(End::Known(Bound::Last)),
+            WindowFrameBound::CurrentRow if frame.units == WindowFrameUnits::Rows => {
+                return Ok(End::Known(Bound::Rows(0)));
+            }
+            WindowFrameBound::CurrentRow => return Ok(End::Known(Bound::Peers(0))),
+            WindowFrameBound::Preceding(offset) => (offset, -1),
+            WindowFrameBound::Following(offset) => (offset, 1),
+        };
+        Ok(match (frame.units, key) {
+            (WindowFrameUnits::Rows, _) => End::Known(Bound::Rows(sign * count(call, offset)?)),
+            (WindowFrameUnits::Groups, _) => End::Known(Bound::Peers(sign * count(call, offset)?)),
+            (WindowFrameUnits::Range, None) => {
+                return Err(SqlError::internal("a RANGE frame with an offset has no order"));
+            }
+            (WindowFrameUnits::Range, Some(key)) => {
+                let is_back = (sign < 0) == call.params.order_by[0].asc;
+                let operator = if is_back { Operator::Minus } else { Operator::Plus };
+                End::Column(binary_expr(key.clone(), operator, Expr::Literal(key_offset(call, key, offset)?, None)))
+            }
+        })
+    };
+    Ok([end(&frame.start_bound)?, end(&frame.end_bound)?])
+}
+
+/// A number of rows or groups.
+fn count(call: &WindowFunction, offset: &ScalarValue) -> Result<i64> {
+    let count = match offset.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(Some(count))) if count >= 0 => count,
+        _ => return Err(form(call, "Offsets of ROWS and GROUPS are whole numbers from zero on.")),
+    };
+    Ok(count)
+}
+
+fn has_offsets(call: &WindowFunction) -> bool {
+    let frame = &call.params.window_frame;
+    let is_offset = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => false,
+        WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => !offset.is_null(),
+    };
+    frame.units == WindowFrameUnits::Range && (is_offset(&frame.start_bound) || is_offset(&frame.end_bound))
+}
+
+/// The key of a RANGE frame with offsets, of a type in which the key less or plus an offset stays in range.
+fn bounded_key(key: Expr, schema: &DFSchema) -> Result<Expr> {
+    let data_type = key.get_type(schema)?;
+    Ok(match data_type {
+        DataType::Int8 | DataType::Int16 | DataType::Int32 => cast(key, DataType::Int64),
+        DataType::Int64 => cast(key, DataType::Decimal128(KEY_DIGITS, 0)),
+        DataType::Decimal128(_, scale) => cast(key, DataType::Decimal128(KEY_DIGITS, scale)),
+        DataType::Date32 => cast(key, DataType::Timestamp(TimeUnit::Microsecond, None)),
+        DataType::Float32 => cast(key, DataType::Float64),
+        DataType::Float64 | DataType::Timestamp(..) => key,
+        _ => {
+            return Err(SqlError::unsupported(
+                "RANGE with an offset over this type",
+                "The order's key is a whole number, a numeric(p, s), a double, a date or a timestamp; cast it to one of these.",
+            ));
+        }
+    })
+}
+
+/// The offset, of the type that is added to the key.
+fn key_offset(call: &WindowFunction, key: &Expr, offset: &ScalarValue) -> Result<ScalarValue> {
+    let wanted = match key {
+        Expr::Cast(cast) => Some(cast.field.data_type().clone()),
+        _ => None,
+    };
+    let refused = || form(call, "The offset is a number, or an interval where the key is a date or a timestamp.");
+    match (wanted, offset) {
+        (_, ScalarValue::IntervalMonthDayNano(Some(_))) => Ok(offset.clone()),
+        (Some(DataType::Timestamp(..)), _) => Err(refused()),
+        (Some(wanted), _) => offset.cast_to(&wanted).map_err(|_| refused()),
+        (None, _) => offset.cast_to(&DataType::Float64).map_err(|_| refused()),
+    }
+}
+
+/// Refuses what no frame answers.
+fn check(call: &WindowFunction) -> Result<()> {
+    let name = call.fun.name();
+    if is_unordered(&call.params) && call.params.window_frame.units == WindowFrameUnits::Rows {
+        return Err(SqlError::unsupported(
+            format!("window function {name}() over some rows of a partition without an order"),
+            "Leave the frame out for a total over the partition. Which rows are near the current row is open without ORDER BY.",
+        ));
+    }
+    if has_offsets(call) && call.params.order_by.len() != 1 {
+        let hint = "RANGE with an offset needs exactly one ORDER BY column; ROWS and GROUPS take any number.";
+        return Err(form(call, hint));
+    }
+    Ok(())
+}
+
+fn form(call: &WindowFunction, hint: &str) -> SqlError {
+    SqlError::unsupported(format!("this form of window function {}()", call.fun.name()), hint)
+}
