@@ -30,7 +30,7 @@
 //! al., VLDB 2016).
 //!
 //! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies where), [`linear`] (what a query does to placement),
-//! [`safety`] (what follows for a program), [`route`] (rows to shards), [`tasks`] (a plan as numbered steps), [`worker`] (a shard at work), [`run`] (the client).
+//! [`safety`] (what follows for a program), [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps, and `worker`, a shard at work), [`split`] (branches).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -41,6 +41,7 @@ pub mod program;
 pub mod route;
 pub mod run;
 pub mod safety;
+pub mod split;
 mod tasks;
 mod traffic;
 mod worker;
@@ -49,4 +50,5 @@ pub use layout::{Layout, Move, Scope, To};
 pub use placement::{Placement, Spread};
 pub use program::Shards;
 pub use run::{Carry, Outcome, Run};
+pub use split::{Branches, SplitPlan};
 pub use traffic::Moved;

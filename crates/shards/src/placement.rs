@@ -14,6 +14,8 @@ pub enum Spread {
     Arbitrary,
     /// Rows that are equal in these columns in one shard, which their hash says.
     ByKey(Vec<String>, To),
+    /// Rows of equal numbers in this column in one shard, that of the number.
+    ByNumber(String),
     /// Each row in each shard.
     Replicated,
     /// All rows in the first shard.
@@ -46,6 +48,7 @@ impl Spread {
         match self {
             Spread::One => true,
             Spread::ByKey(columns, _) => columns.iter().all(|column| key.contains(column)),
+            Spread::ByNumber(column) => key.contains(column),
             Spread::Arbitrary | Spread::Replicated => false,
         }
     }
@@ -55,6 +58,7 @@ impl Spread {
     pub fn kept(self, key: &[String]) -> Spread {
         match self {
             Spread::ByKey(columns, _) if columns.iter().any(|column| !key.contains(column)) => Spread::Arbitrary,
+            Spread::ByNumber(column) if !key.contains(&column) => Spread::Arbitrary,
             other => other,
         }
     }
@@ -98,6 +102,7 @@ impl fmt::Display for Spread {
             Spread::Arbitrary => write!(f, "arbitrary"),
             Spread::ByKey(columns, To::Same) => write!(f, "by key ({})", columns.join(", ")),
             Spread::ByKey(columns, To::Shards(n)) => write!(f, "by key ({}) in {n} shards", columns.join(", ")),
+            Spread::ByNumber(column) => write!(f, "by number ({column})"),
             Spread::Replicated => write!(f, "replicated"),
             Spread::One => write!(f, "in one shard"),
         }

@@ -16,6 +16,12 @@ use crate::layout::{Layout, Move, Scope, To};
 /// Names of a query's inputs, in order.
 pub(crate) const INPUTS: [&str; 2] = ["left", "right"];
 
+/// The column that holds the number of a row's branch.
+pub const BRANCH: &str = "branch";
+
+/// The column that holds a row's route while it is split; NULL for rows that are broadcast.
+pub(crate) const ROUTE: &str = "route";
+
 /// Shards that a row is copied to, given its columns.
 pub type Targets = Arc<dyn Fn(&[ScalarValue]) -> Vec<usize> + Send + Sync>;
 
@@ -74,6 +80,19 @@ pub enum Kind {
     Broadcast,
     /// A copy to each that a function of the row names.
     Multicast(Targets),
+    /// Whole batches, unopened, to any.
+    Spray,
+    /// One level of a split: rows of a node to its children, as their column `route` says, or to each.
+    Split {
+        /// Nodes of the level.
+        nodes: u32,
+        /// Children of each.
+        fan_out: u32,
+        /// Branches in all.
+        width: u32,
+    },
+    /// By the column `branch`.
+    ToBranch,
 }
 
 impl Kind {
@@ -84,6 +103,9 @@ impl Kind {
             Kind::Reshard => "reshard",
             Kind::Broadcast => "broadcast",
             Kind::Multicast(_) => "multicast",
+            Kind::Spray => "spray",
+            Kind::Split { .. } => "split",
+            Kind::ToBranch => "to branches",
         }
     }
 }
@@ -183,6 +205,16 @@ impl Shards {
     #[must_use]
     pub fn multicast(&self, targets: impl Fn(&[ScalarValue]) -> Vec<usize> + Send + Sync + 'static) -> Shards {
         self.then(|input| moved(input, Kind::Multicast(Arc::new(targets)), Move::FLAT))
+    }
+
+    /// A movement of splits, among all shards.
+    pub(crate) fn spread(&self, kind: Kind) -> Shards {
+        self.then(|input| moved(input, kind, Move::FLAT))
+    }
+
+    /// A program that is only its error.
+    pub(crate) fn failed(error: Error) -> Shards {
+        Shards::new(Err(error))
     }
 
     /// The last step.

@@ -3,12 +3,29 @@
 //! Law: the shard of a row is a function of its key or its columns, never of its time or the batch it came in: what takes a row back follows it. Rows of
 //! one shard keep their order. Hashes that a batch holds are not computed again.
 
-use anabranch_batch::{Batch, partition_by};
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, hash, partition_by};
 use anabranch_engine::Error;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
+use arrow::datatypes::{Int64Type, Schema};
 use datafusion_common::ScalarValue;
 
 use crate::layout::{Layout, Move, To};
-use crate::program::{Kind, Targets};
+use crate::program::{BRANCH, Kind, ROUTE, Targets};
+
+/// A movement of a batch.
+#[derive(Clone, Copy)]
+pub struct Movement<'a> {
+    /// Which rows go where.
+    pub kind: &'a Kind,
+    /// How far.
+    pub reach: Move,
+    /// Columns of the rows.
+    pub schema: &'a Schema,
+    /// Number of the batch in its shard.
+    pub sequence: u64,
+}
 
 /// A batch for each of all shards, of the rows that `shard` sends; empty ones are left out.
 ///
@@ -16,11 +33,11 @@ use crate::program::{Kind, Targets};
 /// `Data` when a multicast names a shard that is not there.
 pub fn routed(
     batch: &Batch,
-    kind: &Kind,
-    reach: Move,
+    movement: &Movement<'_>,
     layout: Layout,
     shard: usize,
 ) -> Result<Vec<(usize, Batch)>, Error> {
+    let Movement { kind, reach, schema, sequence } = *movement;
     let parts = match kind {
         Kind::Redistribute => partition_by(batch, layout.shards(), |hash| layout.route(shard, hash, reach)),
         Kind::Reshard => {
@@ -43,6 +60,28 @@ pub fn routed(
             return Ok(targets.into_iter().map(|target| (target, batch.clone())).collect());
         }
         Kind::Multicast(targets) => multicast(batch, targets, layout)?,
+        Kind::Split { nodes, fan_out, width } => {
+            let (routes, at) = (numbers(batch, schema, ROUTE)?, numbers(batch, schema, BRANCH)?);
+            let children = |row: usize| {
+                let children = match routes.is_valid(row) {
+                    // (Digits are taken lowest first, so a node is the route's rest by the nodes of its level.)
+                    true => vec![routes.value(row) % (i64::from(*nodes) * i64::from(*fan_out))],
+                    false => (0..i64::from(*fan_out)).map(|child| at.value(row) + i64::from(*nodes) * child).collect(),
+                };
+                // (The least branch of a node is its own number: a node that is none has no branches.)
+                children.into_iter().filter(|child| *child < i64::from(*width)).collect::<Vec<i64>>()
+            };
+            branched(batch, schema, children, layout)?
+        }
+        Kind::ToBranch => {
+            let branches = numbers(batch, schema, BRANCH)?;
+            branched(batch, schema, |row| vec![branches.value(row)], layout)?
+        }
+        // (Which splitter is chosen does not matter to rows: those behind it go by their own columns.)
+        Kind::Spray => {
+            let random = hash::spread(hash::spread(sequence + 1).wrapping_add(shard as u64 + 1));
+            return Ok(vec![(hash::route(random, layout.shards()), batch.clone())]);
+        }
     };
     Ok(parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()).collect())
 }
@@ -63,4 +102,51 @@ fn multicast(batch: &Batch, targets: &Targets, layout: Layout) -> Result<Vec<Bat
         }
     }
     Ok(rows.iter().map(|rows| batch.take(rows)).collect())
+}
+
+/// Rows by the shards of their branches, which `branches` says; the column of that name holds them.
+fn branched(
+    batch: &Batch,
+    schema: &Schema,
+    branches: impl Fn(usize) -> Vec<i64>,
+    layout: Layout,
+) -> Result<Vec<Batch>, Error> {
+    let mut rows: Vec<(Vec<u32>, Vec<i64>)> = vec![Default::default(); layout.shards()];
+    for row in 0..batch.len() {
+        for branch in branches(row) {
+            let (rows, numbers) = &mut rows[branch.rem_euclid(layout.shards() as i64) as usize];
+            rows.push(row as u32);
+            numbers.push(branch);
+        }
+    }
+    let place = schema.index_of(BRANCH).map_err(|error| Error::internal(error.to_string()))?;
+    let part = |(rows, numbers): (Vec<u32>, Vec<i64>)| {
+        let part = batch.take(&rows);
+        let mut columns = part.columns().to_vec();
+        columns[place] = Arc::new(Int64Array::from(numbers));
+        part.with_columns(columns.into())
+    };
+    Ok(rows.into_iter().map(part).collect())
+}
+
+/// A column of whole numbers.
+fn numbers(batch: &Batch, schema: &Schema, name: &str) -> Result<Int64Array, Error> {
+    let place = schema.index_of(name).map_err(|error| Error::internal(error.to_string()))?;
+    let column = batch.column(place).as_primitive_opt::<Int64Type>();
+    column.cloned().ok_or_else(|| Error::internal(format!("column {name} holds no whole numbers")))
+}
+
+/// The rows whose routes are branches, and an error for each of the others.
+pub fn in_range(batch: Batch, movement: &Movement<'_>) -> Result<(Batch, Option<Batch>), Error> {
+    let Kind::Split { nodes: 1, width, .. } = movement.kind else { return Ok((batch, None)) };
+    let routes = numbers(&batch, movement.schema, ROUTE)?;
+    let is_branch = |row: usize| routes.is_null(row) || (0..i64::from(*width)).contains(&routes.value(row));
+    let (kept, lost): (Vec<u32>, Vec<u32>) = (0..batch.len() as u32).partition(|row| is_branch(*row as usize));
+    if lost.is_empty() {
+        return Ok((batch, None));
+    }
+    let message = |row: &u32| format!("a row is routed to branch {} of {width}", routes.value(*row as usize));
+    let messages = StringViewArray::from_iter_values(lost.iter().map(message));
+    let errors = batch.take(&lost).without_key().with_columns(vec![Arc::new(messages) as ArrayRef].into());
+    Ok((batch.take(&kept), Some(errors)))
 }

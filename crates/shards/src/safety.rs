@@ -13,7 +13,7 @@ use anabranch_plan::Plan;
 use crate::layout::{Scope, To};
 use crate::linear::{self, Lies, Partial};
 use crate::placement::{Placement, Spread};
-use crate::program::{Kind, Shards, Step, Verb};
+use crate::program::{BRANCH, Kind, Shards, Step, Verb};
 
 /// What is known of a step's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +104,10 @@ fn explain(
                 (Scope::Local, To::Same) => " local".to_owned(),
                 (Scope::Global, To::Same) => " global".to_owned(),
             };
-            format!("{}{scope}", kind.name())
+            match kind {
+                Kind::Split { nodes, fan_out, .. } => format!("split {nodes} x {fan_out}"),
+                kind => format!("{}{scope}", kind.name()),
+            }
         }
     };
     let state = match &known.state {
@@ -155,7 +158,8 @@ fn derive_move(step: &Step, kind: &Kind, reach: crate::layout::Move, input: &Kno
     let spread = match kind {
         Kind::Redistribute => Spread::ByKey(step.key.clone(), reach.to),
         Kind::Broadcast => Spread::Replicated,
-        Kind::Reshard | Kind::Multicast(_) => Spread::Arbitrary,
+        Kind::Split { .. } | Kind::ToBranch => Spread::ByNumber(BRANCH.to_owned()),
+        Kind::Reshard | Kind::Multicast(_) | Kind::Spray => Spread::Arbitrary,
     };
     // (Copies in the first shard are as many as they were.)
     let placement = match (kind, reach.to) {

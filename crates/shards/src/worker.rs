@@ -13,7 +13,7 @@ use anabranch_engine::{Error, Options, Session};
 
 use crate::layout::Move;
 use crate::program::{INPUTS, Kind, Verb};
-use crate::route::routed;
+use crate::route::{Movement, in_range, routed};
 use crate::run::Carry;
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;
@@ -106,7 +106,7 @@ fn serve(post: &Post) -> Result<(), Error> {
         let inputs = if run.is_some() { task.step.inputs.len() } else { 1 };
         places.push(Place { run, heard: vec![Time::MIN; senders], ports: vec![Time::MIN; inputs], told: Time::MIN });
     }
-    let mut shard = Shard { post, places, waiting: VecDeque::new() };
+    let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0 };
     while let Ok(message) = post.inbox.recv() {
         if matches!(message.load, Load::Stop) {
             break;
@@ -134,6 +134,8 @@ struct Shard<'p, 's> {
     places: Vec<Place<'s>>,
     /// Rows and promises for steps of this shard: step, input, what.
     waiting: VecDeque<(usize, usize, Item)>,
+    /// Batches sent so far.
+    batches: u64,
 }
 
 impl Shard<'_, '_> {
@@ -246,8 +248,15 @@ impl Shard<'_, '_> {
             Kind::Redistribute => self.keyed(task, batch),
             _ => batch.compact(),
         };
-        let (here, layout) = (self.post.shard, self.post.tasks.list[task].step.layout);
-        for (target, part) in routed(&batch, kind, reach, layout, here)? {
+        let step = Arc::clone(&self.post.tasks.list[task].step);
+        let (here, layout) = (self.post.shard, step.layout);
+        self.batches += 1;
+        let movement = Movement { kind, reach, schema: &step.schema, sequence: self.batches };
+        let (batch, errors) = in_range(batch, &movement)?;
+        if let Some(errors) = errors {
+            self.emit(task, Item::Errors(errors))?;
+        }
+        for (target, part) in routed(&batch, &movement, layout, here)? {
             let (rows, bytes) = (part.len() as u64, wire::length_in_bytes(&part) as u64);
             self.post.traffic.count(task, |moved| {
                 let is_near = layout.process(here) == layout.process(target);

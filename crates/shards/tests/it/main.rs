@@ -4,4 +4,5 @@
 mod movement;
 mod plans;
 mod safety;
+mod split;
 mod support;

@@ -1,0 +1,205 @@
+//! Splitting: a stream as many *branches*, each worked on by itself, then merged.
+//!
+//! Branches are data, not channels: a row that is split carries the number of its branch as a column, `branch`, and branch `j` lies in shard `j mod N`. A
+//! thousand branches in two shards are two channels. What splitting costs is in [`cost`].
+//!
+//! ```text
+//!     splitstream   split(width, route, broadcast, plan)    each row to one branch, to all, or to none
+//!     mapstream     map(query)                              the query in each branch
+//!     mergestream   merge, merge_by, merge_tree             one stream again
+//! ```
+//!
+//! Law: every plan yields the same branches. A row that is broadcast reaches every branch, and its route is not evaluated; of the others a row reaches the
+//! branch of its route, or none if that is NULL. A route outside of the width is an error of the row. Source: SCSQ (Zeitler's thesis, Uppsala 2011).
+
+pub mod cost;
+
+use anabranch_engine::Error;
+use anabranch_engine::frame::{Aggregate, Expr, Frame, col, floor_div, lit};
+use arrow::datatypes::DataType;
+use datafusion_common::ScalarValue;
+use datafusion_expr::{cast, when};
+
+use crate::layout::Move;
+use crate::program::{Kind, ROUTE, Shards};
+
+pub use crate::program::BRANCH;
+use cost::Shares;
+
+/// The column that says whether a row goes to all branches, while its route is computed.
+const TO_ALL: &str = "to_all";
+
+/// How rows are split.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SplitPlan {
+    /// In one step.
+    Flat,
+    /// By a tree of fan-outs 2, 4, 8 ..
+    Exp,
+    /// By the widest tree whose nodes cost no more than its root, for these shares.
+    Max(Shares),
+    /// Whole batches to splitters chosen at random, each of which splits in one step.
+    Para,
+    /// A tree if rows are broadcast, else in one step.
+    Auto,
+}
+
+/// A stream that is split; see the [module's page](self).
+#[derive(Clone, Debug)]
+pub struct Branches {
+    /// Keyed by the branch.
+    rows: Shards,
+    width: u32,
+    fan_outs: Vec<u32>,
+    plan: SplitPlan,
+    /// Whether rows are broadcast.
+    broadcasts: bool,
+}
+
+impl Shards {
+    /// Splits into branches `0 .. width`: rows for which `broadcast` is true go to each, others to that of `route`, a whole number.
+    pub fn split(&self, width: u32, route: Expr, broadcast: Option<Expr>, plan: SplitPlan) -> Branches {
+        let fan_outs = match plan {
+            SplitPlan::Exp => cost::exptree(width),
+            SplitPlan::Auto if broadcast.is_some() => cost::exptree(width),
+            SplitPlan::Max(shares) => cost::maxtree(width, shares),
+            SplitPlan::Flat | SplitPlan::Para | SplitPlan::Auto => vec![width],
+        };
+        let names = self.columns();
+        let taken = [BRANCH, ROUTE, TO_ALL].into_iter().find(|taken| names.iter().any(|name| name == taken));
+        let refused = match (width, taken) {
+            (0, _) => Some(Error::invalid("a stream cannot be split into no branches")),
+            (_, Some(taken)) => Some(
+                Error::invalid(format!("a stream with a column \"{taken}\" cannot be split"))
+                    .with_hint("Splitting computes a column of this name: give the other one another name."),
+            ),
+            _ => None,
+        };
+        if let Some(error) = refused {
+            let rows = Shards::failed(error);
+            return Branches { rows, width, fan_outs, plan, broadcasts: broadcast.is_some() };
+        }
+        let broadcasts = broadcast.is_some();
+        let mut rows = self.rekey([]).query(|rows| routed(rows, &names, route, broadcast));
+        if plan == SplitPlan::Para {
+            rows = rows.spread(Kind::Spray);
+        }
+        let mut nodes = 1;
+        for &fan_out in &fan_outs {
+            rows = rows.spread(Kind::Split { nodes, fan_out, width });
+            nodes = nodes.saturating_mul(fan_out);
+        }
+        let rows = rows.rekey([BRANCH]).query(|rows| rows.select(names.iter().map(|name| col(name))));
+        Branches { rows, width, fan_outs, plan, broadcasts }
+    }
+
+    /// Names of the columns; none of a program with an error.
+    fn columns(&self) -> Vec<String> {
+        let names = |step: &std::sync::Arc<crate::program::Step>| {
+            step.schema.fields().iter().map(|field| field.name().clone()).collect()
+        };
+        self.step().map(names).unwrap_or_default()
+    }
+}
+
+/// Rows with their route, NULL for all branches, and the node they begin at. Rows for no branch are left out.
+fn routed(rows: Frame, names: &[String], route: Expr, broadcast: Option<Expr>) -> Frame {
+    let route = cast(route, DataType::Int64);
+    let is_routed = col(ROUTE).is_not_null();
+    let rows = match broadcast {
+        None => rows.with_columns([route.alias(ROUTE)]).filter(is_routed),
+        Some(broadcast) => {
+            let none = lit(ScalarValue::Int64(None));
+            // (Both arms are of one type, so the expression can be built.)
+            let number = when(broadcast.clone(), none).otherwise(route.clone()).unwrap_or(route);
+            let rows = rows.with_columns([broadcast.alias(TO_ALL), number.alias(ROUTE)]);
+            rows.filter(col(TO_ALL).or(is_routed))
+        }
+    };
+    let columns = names.iter().map(|name| col(name)).chain([col(ROUTE), lit(0i64).alias(BRANCH)]);
+    rows.select(columns)
+}
+
+impl Branches {
+    /// A query in each branch by itself.
+    #[must_use]
+    pub fn map(&self, query: impl FnOnce(Frame) -> Frame) -> Branches {
+        Branches { rows: self.rows.query(query), ..self.clone() }
+    }
+
+    /// All rows of all branches, with their branch as a column; in any order between two frontiers.
+    pub fn merge(&self) -> Shards {
+        self.rows.rekey([])
+    }
+
+    /// Rows of all branches that are equal in `on`, as one: in any branch, then put together in the shard of `on`.
+    pub fn merge_by<'a>(
+        &self,
+        on: impl IntoIterator<Item = &'a str>,
+        combine: impl IntoIterator<Item = Aggregate>,
+    ) -> Shards {
+        let combine: Vec<Aggregate> = combine.into_iter().collect();
+        self.rows.rekey(on).redistribute(Move::FLAT).query(|rows| rows.agg(combine))
+    }
+
+    /// As [`merge_by`](Branches::merge_by), by a tree of nodes that take in `fan_in` branches each; the aggregates have the names of the columns that they
+    /// put together.
+    pub fn merge_tree<'a>(
+        &self,
+        on: impl IntoIterator<Item = &'a str>,
+        fan_in: u32,
+        combine: impl IntoIterator<Item = Aggregate>,
+    ) -> Shards {
+        let on: Vec<&str> = on.into_iter().collect();
+        let combine: Vec<Aggregate> = combine.into_iter().collect();
+        if fan_in < 2 {
+            return Shards::failed(Error::invalid(format!("a tree of fan-in {fan_in} does not end")));
+        }
+        let (mut rows, mut nodes) = (self.rows.clone(), self.width);
+        while nodes > 1 {
+            let node = floor_div(col(BRANCH), lit(i64::from(fan_in)));
+            let keyed = rows.rekey([]).query(|rows| rows.with_columns([node.alias(BRANCH)]));
+            let key: Vec<&str> = on.iter().copied().chain([BRANCH]).collect();
+            rows = keyed.spread(Kind::ToBranch).rekey(key).query(|rows| rows.agg(combine.clone()));
+            nodes = nodes.div_ceil(fan_in);
+        }
+        rows.rekey(on)
+    }
+
+    /// The tree that was chosen, what it would cost with a core for each node (modelled), and the steps.
+    ///
+    /// # Errors
+    /// The first error of building the program.
+    pub fn explain(&self) -> Result<String, Error> {
+        let plan = match self.plan {
+            SplitPlan::Flat => "flat",
+            SplitPlan::Exp => "exptree",
+            SplitPlan::Max(_) => "maxtree",
+            SplitPlan::Para => "parasplit",
+            SplitPlan::Auto if self.broadcasts => "exptree, chosen since rows are broadcast",
+            SplitPlan::Auto => "flat, chosen since no rows are broadcast",
+        };
+        let shares = match self.plan {
+            SplitPlan::Max(shares) => shares,
+            _ => Shares::broadcast(if self.broadcasts { 0.01 } else { 0.0 }),
+        };
+        let fan_outs = self.fan_outs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let cost = cost::tree(&self.fan_outs, shares);
+        Ok(format!(
+            "split into {} branches: {plan}, fan-outs [{fan_outs}]\nmodelled, {}% broadcast: {:.1}% of the rate and {:.2} of the CPU time of one branch\n{}",
+            self.width,
+            shares.broadcast * 100.0,
+            cost.rate * 100.0,
+            cost.cpu,
+            self.rows.explain()?
+        ))
+    }
+
+    /// Whether the branches depend on the number of shards.
+    ///
+    /// # Errors
+    /// As for [`Shards::check`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.rows.check()
+    }
+}

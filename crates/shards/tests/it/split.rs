@@ -1,0 +1,142 @@
+//! Splitting, mapping and merging: statements S1, S2, S6, S12, S14, S15 of SCSQ's functions.
+
+use std::collections::BTreeMap;
+
+use anabranch_engine::frame::{Event, col, count_rows, lit, max, sum};
+use anabranch_shards::split::cost::Shares;
+use anabranch_shards::{Branches, Layout, Shards, SplitPlan};
+use anabranch_testing::rng::cases;
+
+use crate::support::{layouts, rows, run, source, updates};
+
+const PLANS: [SplitPlan; 5] = [
+    SplitPlan::Flat,
+    SplitPlan::Exp,
+    SplitPlan::Max(Shares { broadcast: 0.3, routed: 0.7, consume: 1.0 }),
+    SplitPlan::Para,
+    SplitPlan::Auto,
+];
+
+/// Rows with `j = 3` go to all branches, others by `k`, which may be NULL.
+fn split(layout: Layout, width: u32, plan: SplitPlan) -> Branches {
+    let route = (col("k") * lit(7i64) + col("j")) % lit(i64::from(width));
+    source("l", layout).split(width, route, Some(col("j").eq(lit(3i64))), plan)
+}
+
+/// The branches as the words of the law say.
+fn naive(events: &[Vec<Event>], width: i64) -> BTreeMap<(i64, Vec<String>), i64> {
+    let program = source("l", Layout::flat(1));
+    let mut run = program.run().unwrap();
+    events.iter().for_each(|row| run.push("l", 0, row.clone()).unwrap());
+    let rows = updates(&run.finish().unwrap().changes());
+    let mut branches = BTreeMap::new();
+    for ((time, row), diff) in rows {
+        let (k, j) = (row[0].parse::<i64>().ok(), row[1].parse::<i64>().unwrap());
+        let targets: Vec<i64> = match (j, k) {
+            (3, _) => (0..width).collect(),
+            (_, Some(k)) => vec![(k * 7 + j) % width],
+            (_, None) => vec![],
+        };
+        for target in targets {
+            let row = std::iter::once(target.to_string()).chain(row.iter().cloned()).collect();
+            *branches.entry((time, row)).or_default() += diff;
+        }
+    }
+    branches
+}
+
+#[test]
+fn every_plan_yields_the_branches_that_routes_say() {
+    cases("split", 40, |rng| {
+        let events = rows(rng, 40);
+        let width = *rng.pick(&[1, 2, 3, 8, 17, 64, 600]);
+        let layout = *rng.pick(&layouts());
+        let expected = naive(&events, width.into());
+        for plan in PLANS {
+            let branches = split(layout, width, plan);
+            branches.check().unwrap();
+            let found = run(rng, &branches.merge(), layout.shards(), &[("l", events.clone())]);
+            assert_eq!(updates(&found.changes()), expected, "{width} {plan:?} {layout:?}");
+        }
+    });
+}
+
+/// Counts of each branch, which hold rows of many shards, then their sum over all branches, at once and by trees.
+#[test]
+fn queries_of_branches_and_trees_of_sums_are_those_of_one_shard() {
+    cases("branches", 20, |rng| {
+        let events = [("l", rows(rng, 40))];
+        let width = *rng.pick(&[1, 5, 16, 40]);
+        let sums = || [sum(col("n")).alias("n"), max(col("hi")).alias("hi")];
+        let programs = |layout: Layout, plan: SplitPlan| -> [Shards; 4] {
+            let counts = split(layout, width, plan)
+                .map(|rows| rows.group_by([col("j")]).agg([count_rows().alias("n"), max(col("x")).alias("hi")]));
+            [
+                counts.merge(),
+                counts.merge_by(["j"], sums()),
+                counts.merge_tree(["j"], 2, sums()),
+                counts.merge_tree(["j"], 5, sums()),
+            ]
+        };
+        let plan = *rng.pick(&PLANS);
+        let layout = *rng.pick(&layouts());
+        let mut whole = Vec::new();
+        for (alone, program) in programs(Layout::flat(1), SplitPlan::Flat).iter().zip(&programs(layout, plan)) {
+            program.check().unwrap();
+            let expected = updates(&run(rng, alone, 1, &events).changes());
+            let found = updates(&run(rng, program, layout.shards(), &events).changes());
+            assert_eq!(found, expected, "{width} {plan:?} {layout:?}\n{}", program.explain().unwrap());
+            whole.push(found);
+        }
+        // (Columns of merge_by are in another order than those of trees, whose key has the branch too.)
+        if width > 1 {
+            let count = |rows: &BTreeMap<(i64, Vec<String>), i64>| rows.values().sum::<i64>();
+            assert_eq!(count(&whole[1]), count(&whole[2]));
+            assert_eq!(whole[2], whole[3]);
+        }
+    });
+}
+
+#[test]
+fn a_route_out_of_range_is_an_error_of_its_row() {
+    let program = source("l", Layout::flat(2)).split(4, col("x"), None, SplitPlan::Flat).merge();
+    let mut run = program.run().unwrap();
+    let row = |x: i64| Event::start(0, [0i64.into(), 0i64.into(), x.into()]);
+    run.push("l", 0, vec![row(1), row(4), row(-1), row(i64::MAX), row(3)]).unwrap();
+    assert_eq!(run.finish().unwrap_err().message, "a row is routed to branch 4 of 4");
+    assert_eq!(run.drain().unwrap().changes().len(), 2);
+}
+
+#[test]
+fn trees_are_chosen_where_rows_are_broadcast() {
+    let s = source("l", Layout::flat(2));
+    let with = s.split(64, col("k"), Some(col("j").eq(lit(3i64))), SplitPlan::Auto).explain().unwrap();
+    assert!(
+        with.starts_with("split into 64 branches: exptree, chosen since rows are broadcast, fan-outs [2, 4, 8]\n"),
+        "{with}"
+    );
+    let without = s.split(64, col("k"), None, SplitPlan::Auto).explain().unwrap();
+    let expected = "\
+split into 64 branches: flat, chosen since no rows are broadcast, fan-outs [64]
+modelled, 0% broadcast: 100.0% of the rate and 1.00 of the CPU time of one branch
+query by (branch): by number (branch)
+  rekey (branch): by number (branch)
+    split 1 x 64: by number (branch)
+      query: arbitrary
+        rekey (): arbitrary
+          source l in 2 shards: arbitrary
+";
+    assert_eq!(without, expected);
+}
+
+#[test]
+fn names_of_splits_are_refused_where_they_are_taken() {
+    let s = source("l", Layout::flat(2));
+    let branches = s.split(4, col("k"), None, SplitPlan::Flat);
+    let again = branches.merge().split(4, col("k"), None, SplitPlan::Flat);
+    assert_eq!(again.check().unwrap_err().message, "a stream with a column \"branch\" cannot be split");
+    let none = s.split(0, col("k"), None, SplitPlan::Flat);
+    assert_eq!(none.check().unwrap_err().message, "a stream cannot be split into no branches");
+    let endless = branches.merge_tree(["k"], 1, [sum(col("x")).alias("x")]);
+    assert_eq!(endless.check().unwrap_err().message, "a tree of fan-in 1 does not end");
+}
