@@ -53,6 +53,7 @@ mod session;
 mod sharing;
 mod spool;
 mod sqlstate;
+mod transaction;
 
 pub use anabranch_arrangement::MergeEffort;
 pub use anabranch_batch::{Diff, Time, Times};
@@ -61,7 +62,7 @@ pub use catalog::{Created, ObjectId};
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
 pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
-pub use database::{Connection, Database, DatabaseOptions, Prepared, TransactionState};
+pub use database::{Connection, Database, DatabaseOptions, Prepared};
 pub use error::{Error, ErrorKind};
 pub use interrupt::Interrupt;
 pub use session::{
@@ -69,3 +70,4 @@ pub use session::{
     SourceState, SourceStatus, Step, Subscription,
 };
 pub use sharing::Sharing;
+pub use transaction::TransactionState;

@@ -8,7 +8,7 @@ use anabranch_sql::catalog::Relation;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
-use super::{Catalog, Watermark};
+use super::{Catalog, Object, Watermark};
 use crate::sharing::Sharing;
 
 /// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that the query names,
@@ -20,11 +20,26 @@ pub(crate) struct Planning<'a> {
     /// Whether plans may rely on indexes.
     sharing: Sharing,
     looked_up: Mutex<BTreeSet<String>>,
+    /// Tables that are read with rows beside those that views have seen: views over them are planned where they are named.
+    written: BTreeSet<String>,
 }
 
 impl<'a> Planning<'a> {
     pub fn new(catalog: &'a Catalog, sharing: Sharing) -> Planning<'a> {
-        Planning { catalog, sharing, looked_up: Mutex::default() }
+        Planning { catalog, sharing, looked_up: Mutex::default(), written: BTreeSet::new() }
+    }
+
+    /// The same, with rows of these tables that their views have not seen.
+    pub fn with_written(mut self, written: BTreeSet<String>) -> Planning<'a> {
+        self.written = written;
+        self
+    }
+
+    /// Whether a view has not seen all rows that it shall be read with.
+    fn is_behind(&self, object: &Object) -> bool {
+        object.query_text.is_some()
+            && !self.written.is_empty()
+            && !self.catalog.inputs_behind([&object.name]).is_disjoint(&self.written)
     }
 
     /// Relations looked up so far.
@@ -37,10 +52,15 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
     fn relation(&self, name: &str) -> Option<Relation> {
         let object = self.catalog.find(name)?;
         self.looked_up.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_string());
-        let inline = object.kind == ObjectKind::View && object.maintained.is_none();
+        let inline = (object.kind == ObjectKind::View && object.maintained.is_none()) || self.is_behind(object);
+        let kind = match object.kind {
+            ObjectKind::View | ObjectKind::MaterializedView if inline => ObjectKind::View,
+            ObjectKind::View => ObjectKind::MaterializedView,
+            kind => kind,
+        };
         Some(Relation {
             name: object.name.clone(),
-            kind: if object.kind == ObjectKind::View && !inline { ObjectKind::MaterializedView } else { object.kind },
+            kind,
             schema: without_limits(&object.schema),
             primary_key: object.primary_key.clone(),
             watermark: object.watermark.as_ref().map(|watermark| watermark.declared.clone()),

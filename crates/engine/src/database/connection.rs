@@ -4,7 +4,7 @@
 //! statements is forgotten.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_batch::Time;
@@ -18,32 +18,29 @@ use super::prepared::Prepared;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::session::{Changes, Outcome, Rows, Session, Subscription, command_tag};
+use crate::transaction::{Transaction, TransactionState};
 
 /// Longest wait between two looks at a subscription.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-
-/// Where a connection's transaction stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TransactionState {
-    /// None is open: each statement is one.
-    Idle,
-    /// One is open.
-    Open,
-    /// One is open and has failed: all but ROLLBACK is refused.
-    Failed,
-}
 
 /// A client of a [`Database`](crate::Database).
 pub struct Connection {
     engine: Arc<Engine>,
     interrupt: Interrupt,
+    /// The transaction that is open; the engine has it while it serves the connection.
+    transaction: Arc<Mutex<Option<Transaction>>>,
     subscriptions: BTreeMap<u64, Subscription>,
 }
 
 impl Connection {
     pub(super) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
         engine.call(|_| ())?;
-        Ok(Connection { engine, interrupt: Interrupt::new(), subscriptions: BTreeMap::new() })
+        Ok(Connection {
+            engine,
+            interrupt: Interrupt::new(),
+            transaction: Arc::default(),
+            subscriptions: BTreeMap::new(),
+        })
     }
 
     /// Runs the statements of a script in order and stops at the first error; those before it stay done.
@@ -159,7 +156,7 @@ impl Connection {
 
     /// Where the connection's transaction stands.
     pub fn transaction(&self) -> TransactionState {
-        TransactionState::Idle
+        Transaction::state(self.transaction.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
     }
 
     /// A handle that stops the running statement from another thread.
@@ -180,7 +177,11 @@ impl Connection {
     /// Has the engine do something, under this connection's interrupt.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Session) -> T + Send + 'static) -> Result<T, Error> {
         let interrupt = self.interrupt.clone();
-        self.engine.call(move |session| session.serve(interrupt, work))
+        let transaction = Arc::clone(&self.transaction);
+        self.engine.call(move |session| {
+            let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+            session.serve(interrupt, &mut transaction, work)
+        })
     }
 }
 

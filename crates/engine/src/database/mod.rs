@@ -19,7 +19,7 @@ use crate::session::Options;
 
 use engine::Engine;
 
-pub use connection::{Connection, TransactionState};
+pub use connection::Connection;
 pub use prepared::Prepared;
 
 /// How a database is opened.

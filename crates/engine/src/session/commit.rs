@@ -7,14 +7,15 @@
 //! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind. A commit of several times lets them
 //! go at once, and tells dataflows which of the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
+use anabranch_sql::statement::ObjectKind;
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::Session;
 use super::sealed::{Sealed, SealedMark, SealedRows};
-use crate::catalog::{Arrival, Object, Retain, kind_name};
+use crate::catalog::{Arrival, Object, ObjectId, Retain, kind_name};
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -33,6 +34,8 @@ pub(super) struct Timeline {
     open: Option<(Time, Time)>,
     /// The open commit's rows, with the names of their relations, in the order in which they came.
     staged: Vec<(String, Batch)>,
+    /// When each relation's rows changed last.
+    changed: BTreeMap<ObjectId, Time>,
     /// Times of commits that the workers may not have finished, oldest first.
     in_flight: VecDeque<Time>,
     /// Commits and rows since arrangements were last allowed to forget.
@@ -47,6 +50,7 @@ impl Timeline {
             last: now.clamp(0, END / 2),
             open: None,
             staged: Vec::new(),
+            changed: BTreeMap::new(),
             in_flight: VecDeque::new(),
             commits_unforgotten: 0,
             rows_unforgotten: 0,
@@ -56,6 +60,11 @@ impl Timeline {
     /// Time of the last commit.
     pub fn last(&self) -> Time {
         self.last
+    }
+
+    /// Whether a relation's rows have changed after a time.
+    pub fn has_changed(&self, object: ObjectId, after: Time) -> bool {
+        self.changed.get(&object).is_some_and(|time| *time > after)
     }
 
     /// Inputs made now are complete before this time.
@@ -129,6 +138,15 @@ impl Session {
         let columns = self.fit_to_table(relation, batch)?;
         if n_rows == 0 {
             return Ok(());
+        }
+        if self.transaction.is_some() {
+            if times.is_some() {
+                return Err(Error::invalid("rows with times of their own are not supported in a transaction")
+                    .with_sqlstate("0A000")
+                    .with_hint("COMMIT first."));
+            }
+            let diffs = diffs.map_or(Diffs::Constant(1), |diffs| Diffs::Column(diffs.to_vec().into()));
+            return self.stage(relation, Batch::with_len(columns.into(), n_rows, Times::Constant(0), diffs));
         }
         if self.timeline.open.is_none() {
             self.forget_interrupt();
@@ -211,7 +229,10 @@ impl Session {
 
     /// The rows that are not late, as far as the relation has a watermark, which follows them.
     pub(super) fn admit(&mut self, relation: &str, batch: Batch, arrival: Arrival) -> Result<Batch, Error> {
-        match self.catalog.find_mut(relation).and_then(|object| object.watermark.as_mut()) {
+        // (What a transaction writes is admitted when it commits; sources go on beside it.)
+        let waits = self.transaction.is_some();
+        let object = self.catalog.find_mut(relation).filter(|object| !waits || object.kind != ObjectKind::Table);
+        match object.and_then(|object| object.watermark.as_mut()) {
             Some(watermark) => watermark.admit(batch, arrival),
             None => Ok(batch),
         }
@@ -227,8 +248,14 @@ impl Session {
         Ok(())
     }
 
-    /// Makes one commit of changes to a relation, at a time of its own.
+    /// Makes one commit of changes to a relation, at a time of its own; in a transaction they are staged.
     pub(super) fn commit_batches(&mut self, relation: &str, batches: Vec<Batch>) -> Result<Time, Error> {
+        if self.transaction.is_some() {
+            for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+                self.stage(relation, batch)?;
+            }
+            return Ok(self.timeline.last);
+        }
         let time = self.begin_commit();
         for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
             self.push(relation, batch.with_times(Times::Constant(time)))?;
@@ -289,6 +316,7 @@ impl Session {
         let (least, greatest) = (sealed.first, sealed.time);
         self.timeline.rows_unforgotten += sealed.n_updates();
         for rows in sealed.rows {
+            self.timeline.changed.insert(rows.object, greatest);
             self.cluster.push(rows.collection, rows.batch);
         }
         for mark in sealed.marks {

@@ -77,6 +77,9 @@ impl Session {
 
     /// Puts the rows into the table as one commit. If they cannot be read back, none of them is.
     fn commit_spool(&mut self, table: &str, spool: &mut Spool) -> Result<(), Error> {
+        if self.transaction.is_some() {
+            return spool.each(|batch| self.stage(table, batch));
+        }
         let time = self.begin_commit();
         let staged = spool.each(|batch| self.push(table, batch.with_times(Times::Constant(time))));
         if let Err(error) = staged {

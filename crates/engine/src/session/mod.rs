@@ -9,7 +9,7 @@
 //! than a few commits ahead of them.
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
-//! [`sealed`] (what is recorded), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`],
+//! [`sealed`] (what is recorded), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
 //! [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
 
 mod announce;
@@ -30,6 +30,7 @@ mod settings;
 mod show;
 mod subscribe;
 mod tag;
+mod transact;
 mod turn;
 mod upsert;
 mod write;
@@ -52,6 +53,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::pump::Pump;
 use crate::sharing::Sharing;
+use crate::transaction::Transaction;
 
 use commit::Timeline;
 use settings::Settings;
@@ -126,6 +128,8 @@ pub struct Session {
     /// Whether `interrupt` is that of a connection, which forgets earlier triggers itself.
     serves: bool,
     progress: Progress,
+    /// The transaction that is open, if one is. While a connection is served it is the connection's.
+    transaction: Option<Transaction>,
     /// Keeps what is sealed, if anything does.
     recorder: Option<Box<dyn Recorder>>,
     options: Options,
@@ -149,6 +153,7 @@ impl Session {
             interrupt: Interrupt::new(),
             serves: false,
             progress: Progress::default(),
+            transaction: None,
             recorder: None,
             options,
         })
@@ -179,7 +184,12 @@ impl Session {
     /// Whatever is wrong with the statement; the session is as it was before.
     pub fn execute_one(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
         self.begin_statement()?;
-        self.run(script, statement).map_err(|error| error.placed_in(script))
+        self.check_transaction(&statement.statement)?;
+        let result = self.run(script, statement).map_err(|error| error.placed_in(script));
+        if result.is_err() {
+            self.fail_transaction();
+        }
+        result
     }
 
     fn run(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
@@ -200,6 +210,7 @@ impl Session {
             Statement::Show(show) => self.show(show).map(Outcome::Rows),
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
             Statement::Drop(drop) => self.define(|session| session.drop_objects(drop)),
+            Statement::Transaction(transaction) => self.transact(*transaction),
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value } => self.set(name, value).map(|()| Outcome::done("SET")),
         }
@@ -252,12 +263,19 @@ impl Session {
         self.interrupt.clone()
     }
 
-    /// Works with the interrupt of a connection while `work` runs.
-    pub(crate) fn serve<T>(&mut self, interrupt: Interrupt, work: impl FnOnce(&mut Session) -> T) -> T {
+    /// Works with the interrupt and the transaction of a connection while `work` runs.
+    pub(crate) fn serve<T>(
+        &mut self,
+        interrupt: Interrupt,
+        transaction: &mut Option<Transaction>,
+        work: impl FnOnce(&mut Session) -> T,
+    ) -> T {
         let own = std::mem::replace(&mut self.interrupt, interrupt);
+        std::mem::swap(&mut self.transaction, transaction);
         self.serves = true;
         let result = work(self);
         self.serves = false;
+        std::mem::swap(&mut self.transaction, transaction);
         self.interrupt = own;
         result
     }

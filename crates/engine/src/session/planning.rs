@@ -22,7 +22,7 @@ pub(super) struct Named {
 impl Session {
     /// Plans a query whose answer is wanted once.
     pub(super) fn plan_query(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_query(query))
+        self.plan_read(|planner| planner.plan_query(query))
     }
 
     /// Plans a query that stands: a top-level LIMIT is part of it.
@@ -46,22 +46,22 @@ impl Session {
 
     /// Plans the rows of an INSERT, as the table's columns.
     pub(super) fn plan_insert(&self, insert: &Insert) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_insert(insert))
+        self.plan_read(|planner| planner.plan_insert(insert))
     }
 
     /// Plans the rows that an UPDATE changes: old columns, then new ones.
     pub(super) fn plan_update(&self, update: &Update) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_update(update))
+        self.plan_read(|planner| planner.plan_update(update))
     }
 
     /// Plans the rows that a DELETE takes away.
     pub(super) fn plan_delete(&self, delete: &Delete) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_delete(delete))
+        self.plan_read(|planner| planner.plan_delete(delete))
     }
 
     /// Plans the rows that ON CONFLICT DO UPDATE changes: old columns, then new ones.
     pub(super) fn plan_conflict(&self, insert: &Insert) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_conflict(insert))
+        self.plan_read(|planner| planner.plan_conflict(insert))
     }
 
     /// Plans the items of RETURNING.
@@ -74,8 +74,19 @@ impl Session {
         self.plan(|planner| planner.plan_returning(table, alias, items))
     }
 
+    /// Plans what is read at once: over what the open transaction has written, too.
+    fn plan_read(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
+        let mut named = self.plan(plan)?;
+        self.check_behind(&named.names)?;
+        named.planned.plan = self.over_staged(&named.planned.plan)?;
+        Ok(named)
+    }
+
     fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
-        let catalog = Planning::new(&self.catalog, self.settings.sharing);
+        let mut catalog = Planning::new(&self.catalog, self.settings.sharing);
+        if let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.has_staged()) {
+            catalog = catalog.with_written(transaction.written());
+        }
         let planned = plan(&Planner::as_of(&catalog, self.options.clock.now_micros()))?;
         Ok(Named { planned, names: catalog.names() })
     }

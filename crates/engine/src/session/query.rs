@@ -27,6 +27,7 @@ use crate::cluster::{Peek, PeekResult};
 use crate::error::Error;
 use crate::evaluate::evaluate_stage;
 use crate::finish::{Wanted, finish};
+use crate::transaction::as_of_after_writes;
 
 /// How a plan is answered without a dataflow.
 pub(super) struct Direct<'a> {
@@ -48,7 +49,10 @@ impl Session {
         let Named { planned, names } = self.plan_query(query)?;
         let notices = self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
-        let past = self.past(as_of, &planned.plan)?;
+        let past = match as_of.is_some() && self.has_staged() {
+            true => return Err(as_of_after_writes()),
+            false => self.past(as_of, &planned.plan)?,
+        };
         let batches = self.collect_as_of(&planned.plan, past.as_ref())?;
         let schema = visible_schema(&planned);
         let wanted =
@@ -64,6 +68,9 @@ impl Session {
     }
 
     fn collect_as_of(&mut self, plan: &Arc<Plan>, past: Option<&Past>) -> Result<Vec<Batch>, Error> {
+        if past.is_none() {
+            self.note_reads(&plan.relations())?;
+        }
         let at = past.map_or(self.timeline.last(), |past| past.at);
         match self.direct(plan, past) {
             Some(direct) => self.collect_direct(direct, at),

@@ -1,6 +1,6 @@
 //! Command tags: the words with which a statement says that it is done.
 
-use anabranch_sql::statement::{ObjectKind, Statement};
+use anabranch_sql::statement::{ObjectKind, Statement, TransactionStatement};
 
 /// The words of a statement's command tag, without counts.
 pub(crate) fn command_tag(statement: &Statement) -> &'static str {
@@ -27,6 +27,9 @@ pub(crate) fn command_tag(statement: &Statement) -> &'static str {
             ObjectKind::Index => "DROP INDEX",
         },
         Statement::Set { .. } => "SET",
+        Statement::Transaction(TransactionStatement::Begin { .. }) => "BEGIN",
+        Statement::Transaction(TransactionStatement::Commit) => "COMMIT",
+        Statement::Transaction(TransactionStatement::Rollback) => "ROLLBACK",
         Statement::Flush => "FLUSH",
     }
 }

@@ -196,7 +196,7 @@ impl Session {
         check_distinct(object, &there.chain([keys]).collect::<Vec<_>>())
     }
 
-    /// Rows of the table that have one of the keys now.
+    /// Rows of the table that have one of the keys now. In a transaction that wrote to it: and those that were written.
     pub(super) fn rows_with_keys(&mut self, object: &Object, keys: Vec<ArrayRef>) -> Result<Vec<Batch>, Error> {
         let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         let arranged = arrangements
@@ -204,7 +204,8 @@ impl Session {
             .find(|arranged| arranged.key == object.primary_key)
             .ok_or_else(|| Error::internal(format!("table \"{}\" has no index on its primary key", object.name)))?;
         let peek = Peek { arrangement: arranged.arrangement, at: self.timeline.last(), keys: Some(keys) };
-        rows_or_error(self.cluster.peek(peek, &self.interrupt)?)
+        let rows = rows_or_error(self.cluster.peek(peek, &self.interrupt)?)?;
+        Ok(self.with_staged(object, rows))
     }
 
     /// A column of a table's default, evaluated once, for `n_rows` rows.

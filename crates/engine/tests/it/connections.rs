@@ -156,3 +156,119 @@ fn errors_have_the_codes_of_postgresql() {
     }
     assert_eq!(others, Vec::<String>::new());
 }
+
+#[test]
+fn a_transaction_is_seen_when_it_commits_and_at_once() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(
+        &mut here,
+        "CREATE TABLE a (k int PRIMARY KEY, v int); CREATE TABLE b (k int); INSERT INTO a VALUES (1, 10);
+         CREATE MATERIALIZED VIEW both AS SELECT a.v, b.k FROM a JOIN b ON a.k = b.k",
+    );
+    let Some(Outcome::Subscription(changes)) = run(&mut there, "SUBSCRIBE both").pop() else { panic!() };
+    run(&mut here, "BEGIN; INSERT INTO b VALUES (1)");
+    assert_eq!(here.transaction(), TransactionState::Open);
+    assert_eq!(ask(&mut here, "SELECT * FROM both"), ["10 1"]);
+    assert_eq!(ask(&mut there, "SELECT * FROM both"), [""; 0]);
+    run(&mut here, "UPDATE a SET v = 11 WHERE k = 1");
+    assert_eq!(ask(&mut here, "SELECT * FROM both"), ["11 1"]);
+    assert_eq!(ask(&mut there, "SELECT v FROM a"), ["10"]);
+    run(&mut here, "COMMIT");
+    assert_eq!(here.transaction(), TransactionState::Idle);
+    assert_eq!(ask(&mut there, "SELECT * FROM both"), ["11 1"]);
+    // One commit: the subscription has never seen the row of before the update.
+    let Changes::Rows(rows) = there.next_changes(&changes, Duration::from_secs(10)).unwrap() else { panic!() };
+    let lines = batch_lines(&rows);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].ends_with(" 1 11 1"), "{lines:?}");
+}
+
+#[test]
+fn what_a_transaction_read_must_be_unchanged_when_it_commits() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(
+        &mut here,
+        "CREATE TABLE a (k int PRIMARY KEY, v int); CREATE TABLE b (k int); INSERT INTO a VALUES (1, 10);
+         CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM a",
+    );
+    // Read through a view, changed by another, then written elsewhere.
+    run(&mut here, "BEGIN; SELECT s FROM total; INSERT INTO b VALUES (1)");
+    run(&mut there, "UPDATE a SET v = 20");
+    assert_eq!(fail(&mut here, "COMMIT").sqlstate(), "40001");
+    assert_eq!(here.transaction(), TransactionState::Idle);
+    assert_eq!(ask(&mut here, "SELECT count(*) FROM b"), ["0"]);
+    // Two that read and write the same row: the second is refused.
+    run(&mut here, "BEGIN; UPDATE a SET v = v + 1 WHERE k = 1");
+    run(&mut there, "BEGIN; UPDATE a SET v = v + 1 WHERE k = 1; COMMIT");
+    assert_eq!(fail(&mut here, "SELECT v FROM a").sqlstate(), "40001");
+    assert_eq!(here.transaction(), TransactionState::Failed);
+    assert_eq!(fail(&mut here, "SELECT 1").sqlstate(), "25P02");
+    run(&mut here, "ROLLBACK");
+    assert_eq!(ask(&mut here, "SELECT v FROM a"), ["21"]);
+    // The same key, put in by two that read nothing.
+    run(&mut here, "BEGIN; INSERT INTO a VALUES (7, 1)");
+    run(&mut there, "INSERT INTO a VALUES (7, 2)");
+    assert_eq!(fail(&mut here, "COMMIT").sqlstate(), "40001");
+    assert_eq!(ask(&mut here, "SELECT v FROM a WHERE k = 7"), ["2"]);
+    // What it did not read may change beside it.
+    run(&mut here, "BEGIN; SELECT * FROM a; INSERT INTO b VALUES (2)");
+    run(&mut there, "INSERT INTO b VALUES (3)");
+    run(&mut here, "COMMIT");
+    assert_eq!(ask(&mut here, "SELECT k FROM b ORDER BY k"), ["2", "3"]);
+}
+
+#[test]
+fn a_bank_keeps_its_total_under_transactions_that_conflict() {
+    let database = database();
+    run(
+        &mut database.connect().unwrap(),
+        "CREATE TABLE acc (id int PRIMARY KEY, v int); INSERT INTO acc VALUES (0, 100), (1, 100), (2, 100), (3, 100);
+         CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM acc",
+    );
+    let clerks: Vec<_> = (0..4_u32)
+        .map(|clerk| {
+            let mut connection = database.connect().unwrap();
+            thread::spawn(move || {
+                let mut n_done = 0;
+                for turn in 0..12_u32 {
+                    let (from, to) = ((clerk + turn) % 4, (clerk + turn * 3 + 1) % 4);
+                    assert_eq!(ask(&mut connection, "SELECT s FROM total"), ["400"]);
+                    // Read, computed here, written back: only a check of reads keeps the total.
+                    let script = || -> Result<(), Error> {
+                        connection.execute("BEGIN")?;
+                        for (account, change) in [(from, -5), (to, 5)] {
+                            let rows = connection.query(&format!("SELECT v FROM acc WHERE id = {account}"))?;
+                            let value: i32 = lines(&rows)[0].parse().unwrap();
+                            let set = format!("UPDATE acc SET v = {} WHERE id = {account}", value + change);
+                            connection.execute(&set)?;
+                        }
+                        connection.execute("COMMIT").map(drop)
+                    };
+                    let mut script = script;
+                    match script() {
+                        Ok(()) => n_done += 1,
+                        Err(error) => {
+                            assert_eq!(error.sqlstate(), "40001", "{error:?}");
+                            run(&mut connection, "ROLLBACK");
+                        }
+                    }
+                }
+                n_done
+            })
+        })
+        .collect();
+    let n_done: u32 = clerks.into_iter().map(|clerk| clerk.join().unwrap()).sum();
+    assert!(n_done > 0, "no transaction ever commits");
+    assert_eq!(ask(&mut database.connect().unwrap(), "SELECT s FROM total"), ["400"]);
+}
+
+#[test]
+fn a_connection_that_goes_away_takes_its_transaction_with_it() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut here, "CREATE TABLE t (a int); BEGIN; INSERT INTO t VALUES (1)");
+    drop(here);
+    assert_eq!(ask(&mut there, "SELECT count(*) FROM t"), ["0"]);
+}

@@ -129,7 +129,7 @@ fn join_order(plan: &Arc<Plan>) -> Arc<Plan> {
 }
 
 /// The plan with other inputs of the same schemas.
-fn with_inputs(plan: &Arc<Plan>, change: impl Fn(&Arc<Plan>) -> Arc<Plan>) -> Arc<Plan> {
+pub fn with_inputs(plan: &Arc<Plan>, change: impl Fn(&Arc<Plan>) -> Arc<Plan>) -> Arc<Plan> {
     let mut node = plan.node.clone();
     match &mut node {
         Node::Scan { .. } | Node::Constant { .. } => return Arc::clone(plan),

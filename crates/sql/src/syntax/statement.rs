@@ -59,6 +59,8 @@ pub enum Statement {
         /// Its value, without quotes.
         value: String,
     },
+    /// `BEGIN`, `COMMIT`, `ROLLBACK`.
+    Transaction(TransactionStatement),
     /// `FLUSH`: waits until all that was written and all that bounded sources have is in every
     /// view.
     Flush,
@@ -325,6 +327,29 @@ pub struct Drop {
     pub names: Vec<String>,
     /// Whether objects that depend on these go too.
     pub cascade: bool,
+}
+
+/// A statement that begins or ends a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatement {
+    /// `BEGIN` and `START TRANSACTION`, whatever the level of isolation.
+    Begin {
+        /// Whether it may write.
+        access: Access,
+    },
+    /// `COMMIT` and `END`.
+    Commit,
+    /// `ROLLBACK` and `ABORT`.
+    Rollback,
+}
+
+/// What a transaction may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads and writes.
+    ReadWrite,
+    /// Reads alone.
+    ReadOnly,
 }
 
 /// The kinds of catalog objects.

@@ -216,12 +216,12 @@ impl Input<'_> {
     pub(super) fn set(&mut self) -> Result<Statement> {
         self.expect("SET")?;
         if self.eat("SESSION") || self.eat("LOCAL") {
-            // One session, no transactions: both mean the same.
+            // Settings do not belong to transactions: both mean the same.
         }
         if self.word(0).as_deref() == Some("TRANSACTION") {
             return Err(SqlError::unsupported(
                 "SET TRANSACTION",
-                "Leave it out: every statement is a transaction, strictly serialisable.",
+                "Leave it out: all transactions are strictly serialisable. READ ONLY goes with BEGIN.",
             ));
         }
         let name = self.setting_name()?;

@@ -6,7 +6,7 @@
 //! that cannot work here are refused by name, with what to write instead.
 //!
 //! Reading order: this file, `asof`, `recognize`, `session`, `create`, `change` (INSERT, UPDATE,
-//! DELETE, COPY), `ask` (SELECT, SUBSCRIBE, SHOW ..), `refuse`.
+//! DELETE, COPY), `transaction`, `ask` (SELECT, SUBSCRIBE, SHOW ..), `refuse`.
 
 mod ask;
 mod asof;
@@ -15,6 +15,7 @@ mod create;
 mod recognize;
 mod refuse;
 mod session;
+mod transaction;
 
 use std::ops::Range;
 
@@ -267,6 +268,7 @@ impl Input<'_> {
                 self.parser.advance_token();
                 Ok(Statement::Flush)
             }
+            "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" => self.transaction(&first),
             _ => Err(self.refuse(&first)),
         }
     }

@@ -114,6 +114,7 @@ files!(
     times,
     topk,
     tour,
+    transactions,
     types,
     untyped,
     windows,

@@ -1,0 +1,305 @@
+//! Transactions of several statements.
+//!
+//! Law: a transaction takes effect at one point of the timeline, all of it or nothing. Everything
+//! that the transaction read is, at that point, as it was when it was read. Where that cannot be had,
+//! a statement or COMMIT fails with SQLSTATE 40001 and nothing happens.
+//!
+//! Writes are staged and pushed by COMMIT. Reads are as of the last commit. Before each read, and
+//! before COMMIT, the relations that were read before must be unchanged: so all reads of a
+//! transaction are as of the latest of them. A statement's plan reads a written table with its staged
+//! changes, and a view over such a table is planned where it is named, from its text.
+//!
+//! Cost: a read of a table without staged changes costs what it costs outside. A read of a written
+//! table, or of a view over it, computes its answer anew. Left out: savepoints, definitions and
+//! subscriptions are refused. The choice is recorded in decision 0035.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, Times};
+use anabranch_plan::Plan;
+use anabranch_sql::statement::{Access, CreateView, Emit, Statement, TransactionStatement};
+
+use super::{Outcome, Session, command_tag};
+use crate::catalog::{Arrival, Object, ObjectId, kind_name};
+use crate::error::Error;
+use crate::transaction::{
+    Staged, Transaction, TransactionState, conflict, failed, halves, over_net, substitute, waits_for_watermark,
+};
+
+impl Session {
+    /// Where the session's transaction stands.
+    pub fn transaction(&self) -> TransactionState {
+        Transaction::state(self.transaction.as_ref())
+    }
+
+    /// BEGIN, COMMIT, ROLLBACK.
+    pub(super) fn transact(&mut self, statement: TransactionStatement) -> Result<Outcome, Error> {
+        match statement {
+            TransactionStatement::Begin { .. } if self.transaction.is_some() => {
+                Ok(Outcome::done_with("BEGIN", "there is already a transaction in progress"))
+            }
+            TransactionStatement::Begin { access } => {
+                self.transaction = Some(Transaction {
+                    access,
+                    has_failed: false,
+                    seen: self.timeline.last(),
+                    version: None,
+                    read: BTreeSet::new(),
+                    staged: BTreeMap::new(),
+                });
+                Ok(Outcome::done("BEGIN"))
+            }
+            TransactionStatement::Commit => match self.transaction.take() {
+                None => Ok(Outcome::done_with("COMMIT", "there is no transaction in progress")),
+                Some(transaction) if transaction.has_failed => {
+                    Ok(Outcome::done_with("ROLLBACK", "a statement of the transaction had failed"))
+                }
+                Some(transaction) => self.commit_transaction(transaction),
+            },
+            TransactionStatement::Rollback => match self.transaction.take() {
+                None => Ok(Outcome::done_with("ROLLBACK", "there is no transaction in progress")),
+                Some(_) => Ok(Outcome::done("ROLLBACK")),
+            },
+        }
+    }
+
+    /// Refuses what cannot be done in the open transaction, if there is one; that fails it.
+    pub(super) fn check_transaction(&mut self, statement: &Statement) -> Result<(), Error> {
+        let Some(transaction) = &mut self.transaction else { return Ok(()) };
+        if matches!(statement, Statement::Transaction(_)) && !transaction.has_failed {
+            return Ok(());
+        }
+        if transaction.has_failed {
+            return match statement {
+                Statement::Transaction(TransactionStatement::Commit | TransactionStatement::Rollback) => Ok(()),
+                _ => Err(failed()),
+            };
+        }
+        let (tag, writes, alone) = (command_tag(statement), writes(statement), stands_alone(statement));
+        let refused = if writes && transaction.access == Access::ReadOnly {
+            Error::invalid(format!("cannot execute {tag} in a read-only transaction"))
+                .with_sqlstate("25006")
+                .with_hint("ROLLBACK, and BEGIN one that may write.")
+        } else if alone {
+            Error::invalid(format!("{tag} cannot run inside a transaction"))
+                .with_sqlstate("25001")
+                .with_hint("COMMIT or ROLLBACK first; the statement commits by itself.")
+        } else {
+            return Ok(());
+        };
+        self.fail_transaction();
+        Err(refused)
+    }
+
+    /// The open transaction can only be rolled back from here on.
+    pub(super) fn fail_transaction(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.has_failed = true;
+            transaction.staged.clear();
+        }
+    }
+
+    /// Takes note of a change of the open transaction.
+    pub(super) fn stage(&mut self, table: &str, batch: Batch) -> Result<(), Error> {
+        let object = self.catalog.table(table)?.id;
+        let Some(transaction) = &mut self.transaction else {
+            return Err(Error::internal("rows are staged without a transaction"));
+        };
+        if transaction.has_failed {
+            return Err(failed());
+        }
+        if transaction.access == Access::ReadOnly {
+            return Err(Error::invalid(format!("cannot write to table \"{table}\" in a read-only transaction")));
+        }
+        let staged = transaction.staged.entry(table.to_owned()).or_insert(Staged { object, changes: Vec::new() });
+        if staged.object != object {
+            return Err(conflict(&format!("table \"{table}\" was made anew by another transaction")));
+        }
+        staged.changes.push(batch.with_times(Times::Constant(0)).flatten());
+        Ok(())
+    }
+
+    pub(super) fn has_staged(&self) -> bool {
+        self.transaction.as_ref().is_some_and(Transaction::has_staged)
+    }
+
+    /// Takes note of relations that the open transaction is about to read. Those that it read before must be unchanged.
+    pub(super) fn note_reads(&mut self, relations: &[String]) -> Result<(), Error> {
+        let Some(transaction) = &self.transaction else { return Ok(()) };
+        if transaction.has_failed {
+            return Err(failed());
+        }
+        self.check_reads(transaction)?;
+        let inputs = self.catalog.inputs_behind(relations);
+        let inputs: Vec<ObjectId> =
+            inputs.iter().filter_map(|name| self.catalog.find(name)).map(|object| object.id).collect();
+        let (last, version) = (self.timeline.last(), self.catalog.version());
+        if let Some(transaction) = &mut self.transaction {
+            // Nothing that was read has changed since, so it is also as of the last commit.
+            transaction.seen = last;
+            if !inputs.is_empty() {
+                transaction.version.get_or_insert(version);
+            }
+            transaction.read.extend(inputs);
+        }
+        Ok(())
+    }
+
+    /// Refuses to go on when something that was read has changed.
+    fn check_reads(&self, transaction: &Transaction) -> Result<(), Error> {
+        if transaction.version.is_some_and(|version| version != self.catalog.version()) {
+            return Err(conflict("definitions were changed by another transaction"));
+        }
+        let changed = transaction.read.iter().find(|read| self.timeline.has_changed(**read, transaction.seen));
+        let Some(changed) = changed else { return Ok(()) };
+        let object = self.catalog.objects().find(|object| object.id == *changed);
+        Err(match object {
+            Some(object) => {
+                let (kind, name) = (kind_name(object.kind), &object.name);
+                conflict(&format!("{kind} \"{name}\", which was read, was changed by another transaction"))
+            }
+            None => conflict("what was read was changed by another transaction"),
+        })
+    }
+
+    /// Makes one commit of what the transaction has written. It is no longer the session's.
+    fn commit_transaction(&mut self, transaction: Transaction) -> Result<Outcome, Error> {
+        self.check_reads(&transaction)?;
+        let mut changes: Vec<(String, Batch)> = Vec::new();
+        for (table, staged) in &transaction.staged {
+            let object = self.catalog.find(table).filter(|object| object.id == staged.object).cloned();
+            let Some(object) = object else {
+                return Err(conflict(&format!("table \"{table}\" was dropped by another transaction")));
+            };
+            let Some(net) = staged.net() else { continue };
+            // Keys were compared with rows as they were then.
+            self.check_primary_key(&object, std::slice::from_ref(&net)).map_err(|error| {
+                conflict(&format!("another transaction has written the same keys of table \"{table}\""))
+                    .with_detail(error.detail.unwrap_or(error.message))
+            })?;
+            changes.push((table.clone(), net));
+        }
+        let watermarks: Vec<_> = changes
+            .iter()
+            .filter_map(|(table, _)| Some((table.clone(), self.catalog.find(table)?.watermark.clone()?)))
+            .collect();
+        let result = self.commit_changes(changes);
+        if result.is_err() {
+            self.abandon_commit();
+            for (table, watermark) in watermarks {
+                if let Some(object) = self.catalog.find_mut(&table) {
+                    object.watermark = Some(watermark);
+                }
+            }
+        }
+        result.map(|()| Outcome::done("COMMIT"))
+    }
+
+    fn commit_changes(&mut self, changes: Vec<(String, Batch)>) -> Result<(), Error> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let time = self.begin_commit();
+        for (table, net) in changes {
+            let (put_in, taken) = halves(&net);
+            let put_in = if put_in.is_empty() { put_in } else { self.admit(&table, put_in, Arrival::AtOnce)? };
+            for batch in [taken, put_in].into_iter().filter(|batch| !batch.is_empty()) {
+                self.push(&table, batch.with_times(Times::Constant(time)))?;
+            }
+        }
+        self.commit_pending()
+    }
+
+    /// Rows of a table, some of which the open transaction may have changed. Of those it put in, more than were asked for.
+    pub(super) fn with_staged(&self, object: &Object, rows: Vec<Batch>) -> Vec<Batch> {
+        let staged = self.transaction.as_ref().and_then(|transaction| transaction.staged.get(&object.name));
+        let Some(staged) = staged else { return rows };
+        let rows = rows.into_iter().map(|batch| batch.with_times(Times::Constant(0)).flatten());
+        let all: Vec<Batch> = rows.chain(staged.changes.iter().cloned()).collect();
+        // (Rows taken whose keys were not asked for have no row to be taken from here.)
+        Batch::concat(&all).map(consolidate).map(|sums| halves(&sums).0).into_iter().collect()
+    }
+
+    /// The plan over what the open transaction has written.
+    pub(super) fn over_staged(&self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
+        let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
+            return Ok(Arc::clone(plan));
+        };
+        self.check_no_watermark(plan, transaction)?;
+        let mut nets = BTreeMap::new();
+        for name in plan.relations() {
+            let Some(net) = transaction.staged.get(&name).and_then(Staged::net) else { continue };
+            nets.insert(name, net);
+        }
+        let mut problem = None;
+        let changed = substitute(plan, &|scan| over_net(scan, &nets), &mut problem);
+        problem.map_or(Ok(changed), Err)
+    }
+
+    /// A watermark follows when the transaction commits, so a view that waits for it cannot be told before.
+    fn check_no_watermark(&self, plan: &Plan, transaction: &Transaction) -> Result<(), Error> {
+        let written = transaction.written();
+        for name in plan.relations() {
+            let Some(object) = self.catalog.find(&name).filter(|object| object.is_hidden) else { continue };
+            if written.iter().any(|table| crate::catalog::Watermark::relation_of(table) == object.name) {
+                return Err(waits_for_watermark());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to plan, from its text, a view that waits for a watermark.
+    pub(super) fn check_behind(&self, names: &BTreeSet<String>) -> Result<(), Error> {
+        let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
+            return Ok(());
+        };
+        let written = transaction.written();
+        for object in names.iter().filter_map(|name| self.catalog.find(name)) {
+            let waits = object.query_text.is_some()
+                && !self.catalog.inputs_behind([&object.name]).is_disjoint(&written)
+                && matches!(
+                    anabranch_sql::parse(&object.definition)?.first().map(|parsed| &parsed.statement),
+                    Some(Statement::CreateView(CreateView { emit: Emit::OnWindowClose, .. }))
+                );
+            if waits {
+                return Err(waits_for_watermark());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a statement changes rows or definitions.
+fn writes(statement: &Statement) -> bool {
+    match statement {
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::CopyFrom(_) => true,
+        Statement::Subscribe(_) | Statement::Flush => false,
+        other => stands_alone(other),
+    }
+}
+
+/// Whether a statement takes effect by itself, so that no transaction can hold it.
+fn stands_alone(statement: &Statement) -> bool {
+    match statement {
+        Statement::CreateTable(_)
+        | Statement::CreateTableAs(_)
+        | Statement::CreateSource(_)
+        | Statement::CreateView(_)
+        | Statement::CreateIndex(_)
+        | Statement::Drop(_)
+        | Statement::Subscribe(_)
+        | Statement::Flush => true,
+        Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_)
+        | Statement::CopyFrom(_)
+        | Statement::Select { .. }
+        | Statement::Explain(_)
+        | Statement::Show(_)
+        | Statement::Describe { .. }
+        | Statement::Set { .. }
+        | Statement::Transaction(_) => false,
+    }
+}

@@ -1,0 +1,50 @@
+//! BEGIN, COMMIT and ROLLBACK, with all their spellings.
+
+use super::Input;
+use crate::error::{Result, SqlError};
+use crate::syntax::statement::{Access, Statement, TransactionStatement};
+
+impl Input<'_> {
+    /// `BEGIN | START TRANSACTION | COMMIT | END | ROLLBACK | ABORT ..`; `first` is the word that comes next.
+    pub(super) fn transaction(&mut self, first: &str) -> Result<Statement> {
+        self.parser.advance_token();
+        if first == "START" {
+            self.expect("TRANSACTION")?;
+        } else if !self.eat("TRANSACTION") {
+            self.eat("WORK");
+        }
+        let statement = match first {
+            "BEGIN" | "START" => TransactionStatement::Begin { access: self.access()? },
+            "COMMIT" | "END" => TransactionStatement::Commit,
+            _ => TransactionStatement::Rollback,
+        };
+        if statement == TransactionStatement::Rollback && self.eat("TO") {
+            let hint = "There are no savepoints: ROLLBACK all of the transaction and run it again.";
+            return Err(SqlError::unsupported("ROLLBACK TO", hint));
+        }
+        if self.eat("AND CHAIN") {
+            return Err(SqlError::unsupported("AND CHAIN", "Write BEGIN as a statement of its own."));
+        }
+        self.eat("AND NO CHAIN");
+        Ok(Statement::Transaction(statement))
+    }
+
+    /// The modes of BEGIN. All levels of isolation are taken, and give the highest.
+    fn access(&mut self) -> Result<Access> {
+        let mut access = Access::ReadWrite;
+        loop {
+            let is_level = self.eat("ISOLATION LEVEL SERIALIZABLE")
+                || self.eat("ISOLATION LEVEL REPEATABLE READ")
+                || self.eat("ISOLATION LEVEL READ COMMITTED")
+                || self.eat("ISOLATION LEVEL READ UNCOMMITTED");
+            if self.eat("READ ONLY") {
+                access = Access::ReadOnly;
+            } else if self.eat("READ WRITE") {
+                access = Access::ReadWrite;
+            } else if !is_level && !self.eat("DEFERRABLE") && !self.eat("NOT DEFERRABLE") {
+                return Ok(access);
+            }
+            self.eat_token(&datafusion_expr::sqlparser::tokenizer::Token::Comma);
+        }
+    }
+}
