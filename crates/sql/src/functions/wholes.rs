@@ -15,12 +15,14 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::simplify::SimplifyContext;
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use datafusion_optimizer::simplify_expressions::ExprSimplifier;
 
 use crate::resolve::type_names::sql_name;
 
@@ -179,14 +181,38 @@ pub(crate) fn check_folding(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         other => merge_schema(&other.inputs()),
     };
     let names = NamePreserver::new(&plan);
+    let schema = Arc::new(schema);
+    let simplifier = ExprSimplifier::new(SimplifyContext::builder().with_schema(Arc::clone(&schema)).build());
     let checked = plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        Ok(expr.transform_up(|e| Ok(checked_sum(e, &schema)))?.update_data(|e| name.restore(e)))
+        Ok(expr.transform_up(|e| checked_sum(e, &schema, &simplifier))?.update_data(|e| name.restore(e)))
     })?;
     Ok(checked.data)
 }
 
-fn checked_sum(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn checked_sum(expr: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
+    if !matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply) {
+        return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+    }
+    let (left, right) = (without_columns(*left, simplifier)?, without_columns(*right, simplifier)?);
+    Ok(checked_operands(Expr::BinaryExpr(BinaryExpr { left: left.into(), op, right: right.into() }), schema))
+}
+
+/// An operand that loses its columns when it is simplified (`coalesce(1, k)`) has none here: the rule would fold the sum
+/// around it in the same run, after this check. Operands of operands were checked before, so the simplifier folds nothing
+/// that can wrap round. Sums keep their columns, and need no look: a chain of sums costs its length.
+fn without_columns(operand: Expr, simplifier: &ExprSimplifier) -> DfResult<Expr> {
+    let is_sum = matches!(&operand, Expr::BinaryExpr(b) if matches!(b.op, Operator::Plus | Operator::Minus));
+    let is_plain = is_sum || matches!(operand, Expr::Column(_) | Expr::Literal(..));
+    if is_plain || !operand.any_column_refs() || operand.contains_outer() || operand.is_volatile() {
+        return Ok(operand);
+    }
+    let simplified = simplifier.simplify(operand.clone())?;
+    Ok(if simplified.any_column_refs() { operand } else { simplified })
+}
+
+fn checked_operands(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else { return Transformed::no(expr) };
     let verb = match op {
         Operator::Plus => Verb::Add,
