@@ -363,17 +363,18 @@ fn picks(input: &Plan, filter: &[Expr], project: &[Expr]) -> Option<Vec<usize>> 
 }
 
 /// Whether the plan's rows change, and an arrangement can hold them: events with lifetimes are more than rows.
+/// (A plan with variables of a loop around it is a part of that loop.)
 fn is_shareable(plan: &Plan) -> bool {
     fn has_events(plan: &Plan) -> bool {
         matches!(plan.node, Node::Temporal { .. }) || plan.inputs().into_iter().any(|input| has_events(input))
     }
-    !plan.relations().is_empty() && !has_events(plan)
+    !plan.relations().is_empty() && plan.is_closed() && !has_events(plan)
 }
 
 /// Whether computing the plan's rows anew would need state that an arrangement of them spares.
 fn keeps_state(plan: &Plan) -> bool {
     match &plan.node {
-        Node::Scan { .. } | Node::Constant { .. } | Node::Temporal { .. } => false,
+        Node::Scan { .. } | Node::Constant { .. } | Node::Temporal { .. } | Node::Variable { .. } => false,
         Node::Join { .. }
         | Node::Asof { .. }
         | Node::Aggregate { .. }
@@ -381,7 +382,8 @@ fn keeps_state(plan: &Plan) -> bool {
         | Node::TopK { .. }
         | Node::Recognize { .. }
         | Node::Window { .. }
-        | Node::SetOperation { .. } => true,
+        | Node::SetOperation { .. }
+        | Node::Recursive(_) => true,
         Node::Stage { .. } | Node::Unnest { .. } | Node::Union { .. } => {
             plan.inputs().into_iter().any(|input| keeps_state(input))
         }

@@ -1,6 +1,7 @@
 //! How a plan is shown to people: `EXPLAIN`.
 //!
-//! A tree, one node a line, inputs indented below; columns by name. The text is a function of the plan alone, so golden
+//! A tree, one node a line, inputs indented below; columns by name. A loop has a part for each
+//! variable and one for its result; variables are shown by name. The text is a function of the plan alone, so golden
 //! files hold it.
 
 use std::fmt::Write as _;
@@ -10,7 +11,9 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
-use crate::ir::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
+use crate::ir::{
+    AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, Recursive, RoundLimit, SetOperation, SortKey, TopK,
+};
 use crate::{explain_rows, explain_temporal};
 
 /// Literal rows shown before the rest is counted.
@@ -18,16 +21,51 @@ const ROWS_SHOWN_MAX: usize = 3;
 
 /// The plan as an indented tree. `annotate` may add a remark to a node's line, such as the arrangement it shares.
 pub fn explain(plan: &Plan, annotate: &dyn Fn(&Plan) -> Option<String>) -> String {
-    let mut out = String::new();
-    write_tree(plan, annotate, 0, &mut out);
-    out
+    let mut tree = Tree { annotate, loops: vec![], out: String::new() };
+    tree.write(plan, 0);
+    tree.out
 }
 
-fn write_tree(plan: &Plan, annotate: &dyn Fn(&Plan) -> Option<String>, depth: usize, out: &mut String) {
-    let remark = annotate(plan).map(|text| format!("  -- {text}")).unwrap_or_default();
-    out.push_str(&format!("{:indent$}{}{remark}\n", "", line(plan), indent = depth * 2));
-    for input in plan.inputs() {
-        write_tree(input, annotate, depth + 1, out);
+/// A tree being written.
+struct Tree<'a> {
+    annotate: &'a dyn Fn(&Plan) -> Option<String>,
+    /// The loops around the present node, the innermost last.
+    loops: Vec<&'a Recursive>,
+    out: String,
+}
+
+impl<'a> Tree<'a> {
+    fn write(&mut self, plan: &'a Plan, depth: usize) {
+        let remark = (self.annotate)(plan).map(|text| format!("  -- {text}")).unwrap_or_default();
+        let text = self.variable(plan).unwrap_or_else(|| line(plan));
+        self.line(depth, &format!("{text}{remark}"));
+        if let Node::Recursive(recursive) = &plan.node {
+            return self.recursive(recursive, depth + 1);
+        }
+        plan.inputs().into_iter().for_each(|input| self.write(input, depth + 1));
+    }
+
+    /// The parts of a loop, each below its name.
+    fn recursive(&mut self, recursive: &'a Recursive, depth: usize) {
+        self.loops.push(recursive);
+        for binding in &recursive.bindings {
+            self.line(depth, &format!("{} :=", binding.name));
+            self.write(&binding.plan, depth + 1);
+        }
+        self.line(depth, "result");
+        self.write(&recursive.result, depth + 1);
+        self.loops.pop();
+    }
+
+    /// A variable by its name.
+    fn variable(&self, plan: &Plan) -> Option<String> {
+        let Node::Variable { depth, index } = plan.node else { return None };
+        let binding = self.loops.iter().rev().nth(depth)?.bindings.get(index)?;
+        Some(format!("Variable {} [{}]", binding.name, names(&plan.schema)))
+    }
+
+    fn line(&mut self, depth: usize, text: &str) {
+        self.out.push_str(&format!("{:indent$}{text}\n", "", indent = depth * 2));
     }
 }
 
@@ -60,6 +98,19 @@ pub fn line(plan: &Plan) -> String {
             format!("{word} [{}]", names(&plan.schema))
         }
         Node::Temporal { verb, inputs } => explain_temporal::line(plan, verb, inputs),
+        Node::Recursive(recursive) => {
+            let variables = list(recursive.bindings.iter().map(|binding| binding.name.clone()));
+            format!("Recursive {variables}{} [{}]", round_limit(recursive.limit), names(&plan.schema))
+        }
+        Node::Variable { depth, index } => format!("Variable {depth}.{index} [{}]", names(&plan.schema)),
+    }
+}
+
+fn round_limit(limit: RoundLimit) -> String {
+    match limit {
+        RoundLimit::None => String::new(),
+        RoundLimit::Error(rounds) => format!(", error after {rounds} rounds"),
+        RoundLimit::Return(rounds) => format!(", return after {rounds} rounds"),
     }
 }
 

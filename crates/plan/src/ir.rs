@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use anabranch_batch::frame::Frame;
@@ -146,6 +147,91 @@ pub enum Node {
         /// As many as the verb takes.
         inputs: Vec<Arc<Plan>>,
     },
+    /// A loop: variables that are defined by themselves, and what is made of them in the end.
+    Recursive(Box<Recursive>),
+    /// The rows of a variable of a [`Node::Recursive`] around this node.
+    Variable {
+        /// How many loops lie between this node and the loop of the variable; 0 is the innermost.
+        depth: usize,
+        /// The variable's position among the bindings of its loop.
+        index: usize,
+    },
+}
+
+/// Variables that are evaluated in rounds until a round changes none, and a result of the last round.
+///
+/// All variables start empty. A round evaluates the bindings in their order: a binding sees the
+/// variables before it as of this round, itself and those after it as of the round before. The
+/// loop is at its fixed point when a round leaves every variable as it was. `result` sees the
+/// variables as of the last round. Multiplicities are what the bindings' plans yield: a loop over
+/// sets has [`Node::Distinct`] in its bindings. Within bindings and result, `Variable { depth: 0, .. }`
+/// is a variable of this loop. A plan without variables of loops around it means the same in each
+/// round.
+///
+/// Two loops that differ in the names of their variables only are equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Recursive {
+    /// The variables, in the order in which a round evaluates them; at least one.
+    pub bindings: Vec<Binding>,
+    /// What the loop yields.
+    pub result: Arc<Plan>,
+    /// When to stop before the fixed point.
+    pub limit: RoundLimit,
+}
+
+/// A variable of a loop, and the plan that defines its rows.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// For people.
+    pub name: String,
+    /// Columns of the variable's rows. Their types are those of `plan`.
+    pub schema: DFSchemaRef,
+    /// What a round assigns to the variable.
+    pub plan: Arc<Plan>,
+}
+
+impl PartialEq for Binding {
+    fn eq(&self, other: &Binding) -> bool {
+        self.schema == other.schema && self.plan == other.plan
+    }
+}
+
+impl Eq for Binding {}
+
+impl Hash for Binding {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.schema.hash(state);
+        self.plan.hash(state);
+    }
+}
+
+/// What ends a loop before its fixed point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RoundLimit {
+    /// Nothing does.
+    #[default]
+    None,
+    /// The loop has a row error if its last round, of so many, still changes a variable. The rows
+    /// are those after that round.
+    Error(NonZeroU64),
+    /// The variables are as after so many rounds.
+    Return(NonZeroU64),
+}
+
+impl RoundLimit {
+    /// The number of the last round, counted from 1.
+    pub fn rounds_max(self) -> Option<u64> {
+        match self {
+            RoundLimit::None => None,
+            RoundLimit::Error(rounds) | RoundLimit::Return(rounds) => Some(rounds.get()),
+        }
+    }
+
+    /// The row error of a loop that has not come to its end.
+    pub fn message(rounds: u64) -> String {
+        let s = if rounds == 1 { "" } else { "s" };
+        format!("the recursion does not reach a fixed point within {rounds} round{s}")
+    }
 }
 
 /// Which rows a join yields.
@@ -420,10 +506,13 @@ impl Plan {
         Arc::new(schema)
     }
 
-    /// The direct inputs, left to right.
+    /// The direct inputs, left to right. Those of a loop are its bindings' plans, then its result.
     pub fn inputs(&self) -> Vec<&Arc<Plan>> {
         match &self.node {
-            Node::Scan { .. } | Node::Constant { .. } => vec![],
+            Node::Scan { .. } | Node::Constant { .. } | Node::Variable { .. } => vec![],
+            Node::Recursive(recursive) => {
+                recursive.bindings.iter().map(|binding| &binding.plan).chain([&recursive.result]).collect()
+            }
             Node::Stage { input, .. }
             | Node::Unnest { input, .. }
             | Node::Aggregate { input, .. }
@@ -437,6 +526,24 @@ impl Plan {
                 vec![left, right]
             }
             Node::Union { inputs } | Node::Temporal { inputs, .. } => inputs.iter().collect(),
+        }
+    }
+
+    /// Whether all variables in this plan belong to loops in this plan. Only then does the plan
+    /// denote a collection by itself.
+    pub fn is_closed(&self) -> bool {
+        self.free_depth() == 0
+    }
+
+    /// How many loops around this plan it may refer to: one more than the greatest depth of a
+    /// variable, seen from outside of the plan; 0 if there is none.
+    pub fn free_depth(&self) -> usize {
+        match &self.node {
+            Node::Variable { depth, .. } => depth + 1,
+            node => {
+                let below = self.inputs().into_iter().map(|input| input.free_depth()).max().unwrap_or(0);
+                below.saturating_sub(usize::from(matches!(node, Node::Recursive(_))))
+            }
         }
     }
 

@@ -23,6 +23,6 @@ pub mod rewrite;
 pub mod temporal;
 
 pub use ir::{
-    AggregateCall, AggregateFunction, Foreign, Fraction, JoinKind, Node, Nulls, Place, Plan, SetOperation, SortKey,
-    TopK, Window, WindowCall, WindowFunction,
+    AggregateCall, AggregateFunction, Binding, Foreign, Fraction, JoinKind, Node, Nulls, Place, Plan, Recursive,
+    RoundLimit, SetOperation, SortKey, TopK, Window, WindowCall, WindowFunction,
 };

@@ -10,7 +10,7 @@ use anabranch_batch::numeric;
 use anabranch_plan::asof::Asof;
 use anabranch_plan::recognize::Recognize;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
-use anabranch_plan::{Window, WindowFunction};
+use anabranch_plan::{Binding, Recursive, RoundLimit, Window, WindowFunction};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::{Expr, ExprSchemable};
@@ -189,6 +189,20 @@ impl Builder {
     pub fn set(&mut self, operation: SetOperation, left: &Arc<Plan>, right: &Arc<Plan>) -> Arc<Plan> {
         let node = Node::SetOperation { operation, left: left.clone(), right: right.clone() };
         self.plan(node, &types(left))
+    }
+
+    /// A variable of a loop around the plan.
+    pub fn variable(&mut self, depth: usize, index: usize, types: &[DataType]) -> Arc<Plan> {
+        self.plan(Node::Variable { depth, index }, types)
+    }
+
+    /// A loop: what each round assigns to its variables, and what it yields.
+    pub fn recursive(&mut self, plans: Vec<Arc<Plan>>, result: &Arc<Plan>, limit: RoundLimit) -> Arc<Plan> {
+        let binding =
+            |(n, plan): (usize, Arc<Plan>)| Binding { name: format!("v{n}"), schema: plan.schema.clone(), plan };
+        let bindings = plans.into_iter().enumerate().map(binding).collect();
+        let node = Node::Recursive(Box::new(Recursive { bindings, result: result.clone(), limit }));
+        self.plan(node, &types(result))
     }
 
     fn plan(&mut self, node: Node, types: &[DataType]) -> Arc<Plan> {

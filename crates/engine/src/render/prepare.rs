@@ -241,6 +241,9 @@ impl<'a> Preparer<'a> {
                 Ok(self.push(Step::SetOperation { inputs, operation, types }))
             }
             Node::Temporal { verb, inputs } => self.temporal(plan, verb, inputs),
+            Node::Recursive(_) | Node::Variable { .. } => {
+                Err(Error::invalid("recursive queries are not supported yet").with_sqlstate("0A000"))
+            }
         }
     }
 

@@ -132,7 +132,12 @@ fn join_order(plan: &Arc<Plan>) -> Arc<Plan> {
 pub fn with_inputs(plan: &Arc<Plan>, change: impl Fn(&Arc<Plan>) -> Arc<Plan>) -> Arc<Plan> {
     let mut node = plan.node.clone();
     match &mut node {
-        Node::Scan { .. } | Node::Constant { .. } => return Arc::clone(plan),
+        Node::Scan { .. } | Node::Constant { .. } | Node::Variable { .. } => return Arc::clone(plan),
+        // (The rewrites look at each part of a loop alone: nothing passes a variable.)
+        Node::Recursive(recursive) => {
+            recursive.bindings.iter_mut().for_each(|binding| binding.plan = change(&binding.plan));
+            recursive.result = change(&recursive.result);
+        }
         Node::Stage { input, .. }
         | Node::Unnest { input, .. }
         | Node::Aggregate { input, .. }

@@ -10,7 +10,7 @@ use crate::ir::{JoinKind, Node, Plan};
 /// What is left of the rows of a plan's relations, by guess: 1 is all.
 pub(super) fn selectivity(plan: &Plan) -> f64 {
     match &plan.node {
-        Node::Scan { .. } => 1.0,
+        Node::Scan { .. } | Node::Variable { .. } | Node::Recursive(_) => 1.0,
         Node::Constant { .. } => 1e-4,
         Node::Stage { input, filter, .. } => selectivity(input) * filter.iter().map(share).product::<f64>(),
         Node::Unnest { input, .. } | Node::Distinct { input } | Node::Window { input, .. } => selectivity(input),

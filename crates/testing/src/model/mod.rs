@@ -7,7 +7,7 @@
 //!
 //! Relies on inputs without negative multiplicities. Costs whatever it costs.
 //!
-//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`recognize`].
+//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`recognize`], [`recursive`].
 
 pub mod aggregate;
 pub mod asof;
@@ -15,6 +15,7 @@ pub mod expression;
 pub mod join;
 pub mod order;
 pub mod recognize;
+pub mod recursive;
 
 use std::collections::BTreeMap;
 
@@ -51,24 +52,39 @@ impl Answer {
 }
 
 /// The answer of a plan over the given contents.
+///
+/// # Panics
+/// If a loop without a limit does not end, see [`recursive`].
 pub fn evaluate(plan: &Plan, inputs: &Inputs) -> Answer {
+    evaluate_in(plan, &Scope { inputs, loops: vec![] })
+}
+
+/// What the leaves of a plan refer to.
+struct Scope<'a> {
+    inputs: &'a Inputs,
+    /// The present contents of the variables of the loops around the plan, the innermost last.
+    loops: Vec<&'a [Contents]>,
+}
+
+fn evaluate_in(plan: &Plan, scope: &Scope<'_>) -> Answer {
+    let evaluate = |plan: &Plan| evaluate_in(plan, scope);
     match &plan.node {
-        Node::Scan { relation, columns } => scan(inputs.get(relation), columns),
+        Node::Scan { relation, columns } => scan(scope.inputs.get(relation), columns),
         Node::Constant { rows } => constant(rows),
-        Node::Stage { input, filter, project } => stage(input, evaluate(input, inputs), filter, project),
-        Node::Unnest { input, columns, outer } => unnest(evaluate(input, inputs), columns, *outer, plan),
-        Node::Join { left, right, .. } => join::join(plan, evaluate(left, inputs), evaluate(right, inputs)),
-        Node::Asof { left, right, asof } => asof::asof(asof, right, evaluate(left, inputs), evaluate(right, inputs)),
-        Node::Aggregate { input, keys, calls } => aggregate::aggregate(evaluate(input, inputs), keys, calls),
-        Node::Distinct { input } => map_counts(evaluate(input, inputs), |_, _| 1),
-        Node::TopK { input, top } => order::top(evaluate(input, inputs), top),
-        Node::Recognize { input, recognize } => recognize::recognize(recognize, evaluate(input, inputs)),
-        Node::Window { input, window } => order::window(window, input, evaluate(input, inputs)),
-        Node::Union { inputs: parts } => union(parts.iter().map(|part| evaluate(part, inputs))),
-        Node::SetOperation { operation, left, right } => {
-            set_operation(*operation, evaluate(left, inputs), evaluate(right, inputs))
-        }
+        Node::Stage { input, filter, project } => stage(input, evaluate(input), filter, project),
+        Node::Unnest { input, columns, outer } => unnest(evaluate(input), columns, *outer, plan),
+        Node::Join { left, right, .. } => join::join(plan, evaluate(left), evaluate(right)),
+        Node::Asof { left, right, asof } => asof::asof(asof, right, evaluate(left), evaluate(right)),
+        Node::Aggregate { input, keys, calls } => aggregate::aggregate(evaluate(input), keys, calls),
+        Node::Distinct { input } => map_counts(evaluate(input), |_, _| 1),
+        Node::TopK { input, top } => order::top(evaluate(input), top),
+        Node::Recognize { input, recognize } => recognize::recognize(recognize, evaluate(input)),
+        Node::Window { input, window } => order::window(window, input, evaluate(input)),
+        Node::Union { inputs: parts } => union(parts.iter().map(|part| evaluate(part))),
+        Node::SetOperation { operation, left, right } => set_operation(*operation, evaluate(left), evaluate(right)),
         Node::Temporal { .. } => panic!("verbs on events have a model of their own"),
+        Node::Recursive(recursive) => recursive::recursive(recursive, scope),
+        Node::Variable { depth, index } => recursive::variable(scope, *depth, *index),
     }
 }
 

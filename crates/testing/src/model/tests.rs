@@ -1,6 +1,9 @@
 //! Answers checked by hand.
 
-use anabranch_plan::{AggregateFunction, JoinKind, TopK};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use anabranch_plan::{AggregateFunction, JoinKind, RoundLimit, TopK};
 use arrow::datatypes::DataType;
 
 use super::*;
@@ -139,4 +142,76 @@ fn whole_numbers_do_not_wrap_around() {
     let sum = b.aggregate(&l, &[], vec![call(AggregateFunction::Sum, &l, Some(0))]);
     let sum = evaluate(&sum, &inputs);
     assert_eq!((shown(&sum), sum.errors.len()), (vec![], 1));
+}
+
+/// Pairs of numbers.
+fn edges(pairs: &[(i64, i64)]) -> (Relation, Inputs) {
+    let relation = Relation::new("e", &[DataType::Int64, DataType::Int64]);
+    let row = |(a, b): &(i64, i64)| (Row::new([ScalarValue::Int64(Some(*a)), ScalarValue::Int64(Some(*b))]), 1);
+    let inputs = [(relation.name.clone(), pairs.iter().map(row).collect())].into_iter().collect();
+    (relation, inputs)
+}
+
+/// The transitive closure of edges: `v := distinct (e union v joined with e)`.
+fn closure(b: &mut Builder, edges: &Relation, limit: RoundLimit) -> Arc<Plan> {
+    let e = b.scan(edges);
+    let types = [DataType::Int64, DataType::Int64];
+    let v = b.variable(0, 0, &types);
+    let further = b.join_output(&v, &e, JoinOn::new(JoinKind::Inner, &[(1, 0)]), vec![0, 3]);
+    let both = b.union(vec![e, further]);
+    let distinct = b.distinct(&both);
+    let result = b.variable(0, 0, &types);
+    b.recursive(vec![distinct], &result, limit)
+}
+
+#[test]
+fn a_loop_goes_on_to_its_fixed_point_or_its_limit() {
+    let (e, inputs) = edges(&[(1, 2), (2, 3), (3, 1)]);
+    let mut b = Builder::new();
+    assert_eq!(evaluate(&closure(&mut b, &e, RoundLimit::None), &inputs).rows.len(), 9);
+    let rounds = |rounds| NonZeroU64::new(rounds).expect("the number is not zero");
+    let cut = evaluate(&closure(&mut b, &e, RoundLimit::Return(rounds(1))), &inputs);
+    assert_eq!((cut.rows.len(), cut.errors.len()), (3, 0));
+    // The third round finds the last rows, the fourth that there are no more.
+    let failed = |limit| evaluate(&closure(&mut b, &e, RoundLimit::Error(rounds(limit))), &inputs).errors;
+    assert_eq!([1, 2, 3, 4].map(failed).map(|errors| errors.len()), [1, 1, 1, 0]);
+}
+
+#[test]
+fn a_binding_sees_earlier_ones_as_of_this_round() {
+    let (e, inputs) = edges(&[(1, 2)]);
+    let types = [DataType::Int64, DataType::Int64];
+    let mut b = Builder::new();
+    let of_order = |b: &mut Builder, is_forward: bool| {
+        let (e, other) = (b.scan(&e), b.variable(0, usize::from(!is_forward), &types));
+        let plans = if is_forward { vec![e, other] } else { vec![other, e] };
+        let result = b.variable(0, usize::from(is_forward), &types);
+        b.recursive(plans, &result, RoundLimit::Return(NonZeroU64::MIN))
+    };
+    let (forward, backward) = (of_order(&mut b, true), of_order(&mut b, false));
+    assert_eq!(shown(&evaluate(&forward, &inputs)), ["1(1, 2)"]);
+    assert_eq!(shown(&evaluate(&backward, &inputs)), Vec::<String>::new());
+}
+
+#[test]
+fn variables_of_outer_loops_are_seen_in_inner_ones() {
+    let (e, inputs) = edges(&[(1, 2), (2, 3), (3, 4)]);
+    let types = [DataType::Int64, DataType::Int64];
+    let mut b = Builder::new();
+    // Inside: all that can be reached from the outer variable's rows, which start as the edges.
+    let (edges, outer, inner) = (b.scan(&e), b.variable(1, 0, &types), b.variable(0, 0, &types));
+    let further = b.join_output(&inner, &outer, JoinOn::new(JoinKind::Inner, &[(1, 0)]), vec![0, 3]);
+    let all = b.union(vec![edges, outer, further]);
+    let all = b.distinct(&all);
+    let result = b.variable(0, 0, &types);
+    let inside = b.recursive(vec![all], &result, RoundLimit::None);
+    assert!(!inside.is_closed());
+    let plan = b.recursive(vec![inside], &result, RoundLimit::None);
+    assert!(plan.is_closed());
+    assert_eq!(evaluate(&plan, &inputs).rows.len(), 6);
+    let shown = anabranch_plan::explain::explain(&plan, &|_| None);
+    let lines: Vec<&str> = shown.lines().map(|line| line.split(" [").next().unwrap().trim_start()).collect();
+    let expected = "Recursive v0,v0 :=,Recursive v0,v0 :=,Distinct,Union of 3,Scan e,Variable v0,Join inner on x6 = x3,\
+        Variable v0,Variable v0,result,Variable v0,result,Variable v0";
+    assert_eq!(lines.join(","), expected);
 }
