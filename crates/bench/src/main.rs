@@ -7,6 +7,7 @@ mod allocator;
 mod arrange;
 mod compare;
 mod dashboard;
+mod graphs;
 mod install;
 mod join;
 mod lookup;
@@ -14,9 +15,11 @@ mod measure;
 mod ours;
 mod peer;
 mod plot;
+mod recursion;
 mod reduce;
 mod report;
 mod rows;
+mod standing;
 mod temporal;
 mod tpch;
 
@@ -48,6 +51,16 @@ enum Benchmark {
     Lookup(lookup::Options),
     /// Views that come and go while the relations load, with sharing and without.
     Dashboard(dashboard::Options),
+    /// Questions about a graph that changes, with parameters that come and go, beside the peer.
+    Graphs(graphs::Options),
+    /// One run on one side; `graphs` starts these.
+    #[command(hide = true)]
+    GraphsCase(graphs::Case),
+    /// Recursive queries kept current, beside the peer.
+    Recursion(recursion::Options),
+    /// One run on one side; `recursion` starts these.
+    #[command(hide = true)]
+    RecursionCase(recursion::Case),
     /// One run; `dashboard` starts these.
     #[command(hide = true)]
     DashboardCase(dashboard::Case),
@@ -75,6 +88,10 @@ fn main() -> Result<(), String> {
         Benchmark::Tpch(options) => tpch::run(&options),
         Benchmark::Lookup(options) => lookup::run(&options),
         Benchmark::Dashboard(options) => dashboard::run(&options),
+        Benchmark::Graphs(options) => graphs::run(&options),
+        Benchmark::GraphsCase(case) => graphs::run_case(&case),
+        Benchmark::Recursion(options) => recursion::run(&options),
+        Benchmark::RecursionCase(case) => recursion::run_case(&case),
         Benchmark::DashboardCase(case) => dashboard::run_case(&case),
         Benchmark::Arrange(options) => arrange::run(&options),
         Benchmark::Join(options) => join::run(&options),

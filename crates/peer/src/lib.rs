@@ -3,4 +3,7 @@
 //! A crate of its own because its generic operators take minutes to compile: it uses nothing of ours, so a change of ours does not compile it again.
 #![forbid(unsafe_code)]
 
+pub mod graphs;
+pub mod recursion;
+pub mod standing;
 pub mod tpch;
