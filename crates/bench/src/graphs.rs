@@ -181,7 +181,7 @@ fn ours(apart: bool) -> Result<Tables, Error> {
         false => tables.session.execute("CREATE INDEX edges_by_a ON edges (a)")?,
     };
     for (name, query) in QUESTIONS {
-        tables.keep(&name.replace(' ', "_").replace('-', "_"), query)?;
+        tables.keep(&name.replace([' ', '-'], "_"), query)?;
     }
     Ok(tables)
 }
