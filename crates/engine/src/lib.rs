@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod bind;
 mod catalog;
 mod clock;
 pub mod cluster;
@@ -47,6 +48,7 @@ mod finish;
 pub mod frame;
 mod interrupt;
 pub mod nearest;
+mod prepared;
 mod pump;
 mod render;
 mod session;
@@ -62,9 +64,11 @@ pub use catalog::{Created, ObjectId};
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
 pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
-pub use database::{Connection, Database, DatabaseOptions, Prepared};
+pub use database::{Connection, Database, DatabaseOptions};
+pub use datafusion_common::ScalarValue;
 pub use error::{Error, ErrorKind};
 pub use interrupt::Interrupt;
+pub use prepared::Prepared;
 pub use session::{
     Changes, Options, Outcome, Progress, Recorder, RelationInfo, Rows, Sealed, SealedMark, SealedRows, Session,
     SourceState, SourceStatus, Step, Subscription,

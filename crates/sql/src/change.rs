@@ -11,11 +11,9 @@ use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::sqlparser::ast::{self, SetExpr};
 use datafusion_expr::{Expr, ExprSchemable, cast};
-use datafusion_sql::planner::PlannerContext;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
-use crate::passes::plan::clock::Clock;
 use crate::passes::plan::optimise;
 use crate::passes::tree::rewrite_expr;
 use crate::planned::{Finish, Planned};
@@ -67,9 +65,7 @@ impl Planner<'_> {
     /// # Errors
     /// As for a query and for `INSERT`.
     pub fn plan_update(&self, update: &Update) -> Result<Planned> {
-        let (names, assigned) = update.assignments.iter().cloned().unzip();
-        let named = Named { table: &update.table, alias: update.alias.as_deref() };
-        let query = all_where(named, update.from.clone(), &update.selection, assigned)?;
+        let (names, query) = update_query(update)?;
         self.changed_rows(&update.table, "UPDATE", query, names)
     }
 
@@ -78,8 +74,14 @@ impl Planner<'_> {
     /// # Errors
     /// As for `UPDATE`; `Invalid` for columns that are not the primary key.
     pub fn plan_conflict(&self, insert: &Insert) -> Result<Planned> {
+        let (names, query) = self.conflict_query(insert)?;
+        self.changed_rows(&insert.table, "INSERT into", query, names)
+    }
+
+    /// The columns that `ON CONFLICT DO UPDATE` assigns, and the query of the rows: the table's columns, then the values.
+    fn conflict_query(&self, insert: &Insert) -> Result<(Vec<String>, Box<ast::Query>)> {
         let table = &insert.table;
-        let (names, query) = self.guarded(&insert.query, |context| {
+        self.guarded(&insert.query, |context| {
             let target = Target::of(context, table, "INSERT into")?;
             let key: Vec<String> = target.key.iter().map(|at| target.schema.field(*at).name().clone()).collect();
             let (names, values): (Vec<String>, Vec<ast::Expr>) =
@@ -99,8 +101,7 @@ impl Planner<'_> {
             let values = values.into_iter().map(|value| target.qualified(value)).collect::<Result<_>>()?;
             let named = Named { table, alias: None };
             Ok((names, all_where(named, from.from, &Some(condition), values)?))
-        })?;
-        self.changed_rows(table, "INSERT into", query, names)
+        })
     }
 
     /// The items of `RETURNING`, over rows of the table.
@@ -108,11 +109,83 @@ impl Planner<'_> {
     /// # Errors
     /// As for a query.
     pub fn plan_returning(&self, table: &str, alias: Option<&str>, items: &[ast::SelectItem]) -> Result<Planned> {
-        let mut query = all_where(Named { table, alias }, vec![], &None, vec![])?;
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            select.projection = items.to_vec();
+        self.plan_query(&*returned_query(table, alias, items)?)
+    }
+
+    /// The queries that a change of a table consists of, with the types that their columns take.
+    ///
+    /// # Errors
+    /// As for planning the change.
+    pub(crate) fn parts_of_insert(&self, insert: &Insert) -> Result<Vec<Part>> {
+        let mut parts = self.inserted_parts(insert)?;
+        if insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()) {
+            let (names, query) = self.conflict_query(insert)?;
+            parts.push(self.changed_part(&insert.table, query, &names)?);
         }
-        self.plan_query(&query)
+        parts.extend(self.returned_part(&insert.table, None, &insert.returning)?);
+        Ok(parts)
+    }
+
+    /// See [`parts_of_insert`](Self::parts_of_insert).
+    pub(crate) fn parts_of_update(&self, update: &Update) -> Result<Vec<Part>> {
+        let (names, query) = update_query(update)?;
+        let changed = self.changed_part(&update.table, query, &names)?;
+        let returned = self.returned_part(&update.table, update.alias.as_deref(), &update.returning)?;
+        Ok(std::iter::once(changed).chain(returned).collect())
+    }
+
+    /// See [`parts_of_insert`](Self::parts_of_insert).
+    pub(crate) fn parts_of_delete(&self, delete: &Delete) -> Result<Vec<Part>> {
+        let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
+        let query = all_where(named, vec![], &delete.selection, vec![])?;
+        let returned = self.returned_part(&delete.table, delete.alias.as_deref(), &delete.returning)?;
+        Ok(std::iter::once(Part { query, wanted: vec![] }).chain(returned).collect())
+    }
+
+    /// The rows of an insertion: its query, or one query a row of `VALUES`.
+    fn inserted_parts(&self, insert: &Insert) -> Result<Vec<Part>> {
+        let (wanted, query) = self.guarded(&insert.query, |context| {
+            let target = Target::of(context, &insert.table, "INSERT into")?;
+            Ok((target.types(&target.positions(&insert.columns)?), insert.query.clone()))
+        })?;
+        let SetExpr::Values(values) = query.body.as_ref() else { return Ok(vec![Part { query, wanted }]) };
+        if !is_bare(&query) {
+            return Ok(vec![Part { query, wanted }]);
+        }
+        let mut parts = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            let (mut query, mut types) = (template("SELECT 1")?, Vec::with_capacity(row.content.len()));
+            let SetExpr::Select(select) = query.body.as_mut() else { continue };
+            select.projection.clear();
+            for (value, data_type) in row.content.iter().zip(&wanted).filter(|(value, _)| !is_default(value)) {
+                select.projection.push(ast::SelectItem::UnnamedExpr(value.clone()));
+                types.push(data_type.clone());
+            }
+            parts.push(Part { query, wanted: types });
+        }
+        Ok(parts)
+    }
+
+    /// The values that rows of a table are given, after the table's columns.
+    fn changed_part(&self, table: &str, query: Box<ast::Query>, names: &[String]) -> Result<Part> {
+        let (wanted, query) = self.guarded(&query, |context| {
+            let target = Target::of(context, table, "UPDATE")?;
+            let columns = target.positions_of(names)?;
+            let before = target.schema.fields().len();
+            let wanted = std::iter::repeat_n(None, before).chain(target.types(&columns)).collect::<Vec<_>>();
+            Ok((wanted, target.with_defaults(query.clone(), &columns)))
+        })?;
+        Ok(Part { query, wanted })
+    }
+
+    fn returned_part(
+        &self,
+        table: &str,
+        alias: Option<&str>,
+        items: &Option<Vec<ast::SelectItem>>,
+    ) -> Result<Option<Part>> {
+        let Some(items) = items else { return Ok(None) };
+        Ok(Some(Part { query: returned_query(table, alias, items)?, wanted: vec![] }))
     }
 
     /// The rows of a table, and what the further columns of the query make of them.
@@ -138,7 +211,7 @@ impl Planner<'_> {
     }
 
     fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
-        let plan = optimise(plan, &context.config(), Clock::Fixed(self.now_micros()), context.chosen())?;
+        let plan = optimise(plan, &context.config(), self.clock(), context.chosen())?;
         let plan: Arc<Plan> = conform(Translator::new().view(&plan)?, schema)?;
         Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() })
     }
@@ -166,6 +239,13 @@ pub fn plan_delete(delete: &Delete, catalog: &dyn Catalog) -> Result<Planned> {
 /// Of planning.
 pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
     Planner::new(catalog).plan_update(update)
+}
+
+/// A query that is part of a statement, and the types that its columns take; `None` where that is
+/// left to the query.
+pub(crate) struct Part {
+    pub(crate) query: Box<ast::Query>,
+    pub(crate) wanted: Vec<Option<DataType>>,
 }
 
 /// A table as a statement names it.
@@ -207,6 +287,10 @@ impl Target {
             return Ok((0..self.schema.fields().len()).collect());
         }
         self.positions_of(names)
+    }
+
+    fn types(&self, columns: &[usize]) -> Vec<Option<DataType>> {
+        columns.iter().map(|at| Some(self.schema.field(*at).data_type().clone())).collect()
     }
 
     fn positions_of(&self, names: &[String]) -> Result<Vec<usize>> {
@@ -260,7 +344,6 @@ impl Target {
 
     /// `VALUES` for these columns, each value converted to its column's type.
     fn values(&self, context: &Context, values: &ast::Values, columns: &[usize]) -> Result<LogicalPlan> {
-        let planner = context.planner();
         let nothing = DFSchema::empty();
         let width = values.rows.first().map_or(0, |row| row.content.len());
         let mut rows = Vec::with_capacity(values.rows.len());
@@ -278,7 +361,7 @@ impl Target {
                 let expr = if is_default(value) {
                     self.default(context, *at)?
                 } else {
-                    planner.sql_to_expr(rewrite_expr(value)?, &nothing, &mut PlannerContext::new())?
+                    context.expression(rewrite_expr(value)?, &nothing)?
                 };
                 exprs.push(self.assign(*at, expr, &nothing)?);
             }
@@ -315,11 +398,7 @@ impl Target {
     /// The default of a column, or NULL.
     fn default(&self, context: &Context, at: usize) -> Result<Expr> {
         match &self.defaults[at] {
-            Some(default) => Ok(context.planner().sql_to_expr(
-                rewrite_expr(default)?,
-                &DFSchema::empty(),
-                &mut PlannerContext::new(),
-            )?),
+            Some(default) => Ok(context.expression(rewrite_expr(default)?, &DFSchema::empty())?),
             None => Ok(Expr::Literal(ScalarValue::Null, None)),
         }
     }
@@ -433,6 +512,22 @@ impl Changing for Qualify<'_> {
 
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The columns that an UPDATE assigns, and the query of its rows: the table's columns, then the values.
+fn update_query(update: &Update) -> Result<(Vec<String>, Box<ast::Query>)> {
+    let (names, assigned) = update.assignments.iter().cloned().unzip();
+    let named = Named { table: &update.table, alias: update.alias.as_deref() };
+    Ok((names, all_where(named, update.from.clone(), &update.selection, assigned)?))
+}
+
+/// `SELECT items FROM table`.
+fn returned_query(table: &str, alias: Option<&str>, items: &[ast::SelectItem]) -> Result<Box<ast::Query>> {
+    let mut query = all_where(Named { table, alias }, vec![], &None, vec![])?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items.to_vec();
+    }
+    Ok(query)
 }
 
 /// `SELECT table.*, values FROM table, from WHERE selection`.

@@ -251,6 +251,12 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
     SqlError::new(ErrorKind::UnknownName, message).with_hint(hint)
 }
 
+/// The error for a parameter where a statement has none.
+pub(crate) fn no_parameter(id: &str) -> SqlError {
+    SqlError::new(ErrorKind::UnknownName, format!("there is no parameter {id}"))
+        .with_hint("Write the value itself, or prepare the statement and run it with values.")
+}
+
 /// Where a subquery cannot stand, a column can.
 pub(crate) const NAME_IT: &str =
     "Compute it in a derived table, as in FROM (SELECT *, .. AS c FROM t) AS t, and write the column c here.";

@@ -23,6 +23,7 @@
 mod change;
 mod error;
 mod functions;
+mod infer;
 pub mod passes;
 pub mod planned;
 pub mod planner;
@@ -43,6 +44,7 @@ pub use error::{ErrorKind, Result, SqlError};
 pub use planned::{Finish, Planned};
 pub use planner::{Planner, plan_query, plan_view};
 pub use resolve::catalog::{Catalog, Relation};
+pub use resolve::parameters::{Parameters, index_of};
 pub use resolve::types::{arrow_type, column_type_name, sql_name};
 pub use syntax::parse::{Parsed, parse};
 pub use syntax::split::{Split, is_complete, split};

@@ -23,6 +23,7 @@ use crate::passes::tree::{on_close, set_output_names};
 use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
+use crate::resolve::parameters::Parameters;
 use crate::resolve::position;
 use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
 use crate::syntax::statement::{CreateView, Emit};
@@ -35,6 +36,9 @@ pub struct Planner<'a> {
     now_micros: i64,
     /// The rewrites that are made: all, but in tests of single ones.
     chosen: Chosen,
+    parameters: Parameters,
+    /// Whether plans hold at any moment: `now()` is refused.
+    is_steady: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -46,13 +50,29 @@ impl<'a> Planner<'a> {
 
     /// A planner whose `now()` is the given moment, in microseconds since the epoch.
     pub fn as_of(catalog: &'a dyn Catalog, now_micros: i64) -> Self {
-        Self { catalog, now_micros, chosen: Chosen::default() }
+        Self { catalog, now_micros, chosen: Chosen::default(), parameters: Parameters::None, is_steady: false }
     }
 
     /// The planner without one of the rewrites that [`described`](crate::passes::described) lists:
     /// what the rewrite is for.
     pub fn without(self, pass: &'static str) -> Self {
         Self { chosen: Chosen { without: Some(pass) }, ..self }
+    }
+
+    /// The planner with what stands for `$1`, `$2` ..
+    pub fn with_parameters(self, parameters: Parameters) -> Self {
+        Self { parameters, ..self }
+    }
+
+    /// The same planner, with other parameters.
+    pub(crate) fn with_known(&self, parameters: Parameters) -> Planner<'a> {
+        let Planner { catalog, now_micros, chosen, is_steady, .. } = *self;
+        Planner { catalog, now_micros, chosen, parameters, is_steady }
+    }
+
+    /// The planner whose plans hold at any moment: functions of the clock and of chance are refused.
+    pub fn steady(self) -> Self {
+        Self { is_steady: true, ..self }
     }
 
     /// Plans a query whose answer is wanted once: the top `ORDER BY` and `LIMIT` are left to the
@@ -62,7 +82,7 @@ impl<'a> Planner<'a> {
     /// Any [`ErrorKind`] but `Syntax`; placed where the unknown name stands, if one is the cause.
     pub fn plan_query(&self, query: &ast::Query) -> Result<Planned> {
         self.guarded(query, |context| {
-            let (names, plan) = self.prepare(context, query, Clock::Fixed(self.now_micros))?;
+            let (names, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new().query(&plan)?;
             Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), ..planned })
         })
@@ -74,7 +94,7 @@ impl<'a> Planner<'a> {
     /// As [`plan_query`](Self::plan_query).
     pub fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>> {
         self.guarded(query, |context| {
-            let (_, plan) = self.prepare(context, query, Clock::Fixed(self.now_micros))?;
+            let (_, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new().query(&plan)?;
             self.with_facts(|facts| Ok(optimised_in_steps(&planned.plan, facts)))
         })
@@ -153,13 +173,14 @@ impl<'a> Planner<'a> {
         plan: impl Fn(&Context<'a>) -> Result<T>,
     ) -> Result<T> {
         if let Some(parts) = few_parts(query) {
-            let context = Context::new(self.catalog, self.chosen, SHALLOW_LEVELS_MAX - parts);
+            let context = Context::new(self.catalog, self.chosen, self.parameters.clone(), SHALLOW_LEVELS_MAX - parts);
             let result = with_shallow_stack(|| step(&context, query, &plan));
             if !context.wants_deep_stack() {
                 return result;
             }
         }
-        with_deep_stack(|| step(&Context::new(self.catalog, self.chosen, DEPTH_MAX), query, &plan))
+        let context = || Context::new(self.catalog, self.chosen, self.parameters.clone(), DEPTH_MAX);
+        with_deep_stack(|| step(&context(), query, &plan))
     }
 
     /// Column names and the optimised plan of DataFusion.
@@ -169,8 +190,9 @@ impl<'a> Planner<'a> {
         Ok((names, optimise_logical(plan, &context.config(), clock, context.chosen())?))
     }
 
-    pub(crate) fn now_micros(&self) -> i64 {
-        self.now_micros
+    /// The present of what is planned to run once.
+    pub(crate) fn clock(&self) -> Clock {
+        if self.is_steady { Clock::Running } else { Clock::Fixed(self.now_micros) }
     }
 }
 
@@ -208,7 +230,7 @@ impl Checked for Vec<(&'static str, Arc<Plan>)> {
     }
 }
 
-impl Checked for (Vec<String>, Box<ast::Query>) {
+impl<T> Checked for (Vec<T>, Box<ast::Query>) {
     fn check(&self) -> Result<()> {
         Ok(())
     }

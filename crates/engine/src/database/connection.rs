@@ -14,10 +14,11 @@ use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
 use super::engine::Engine;
-use super::prepared::Prepared;
+use super::prepared::Remembered;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::session::{Changes, Outcome, Rows, Session, Subscription, command_tag};
+use crate::prepared::Prepared;
+use crate::session::{Changes, Outcome, Rows, Session, Subscription, parse_one};
 use crate::transaction::{Transaction, TransactionState};
 
 /// Longest wait between two looks at a subscription.
@@ -30,6 +31,7 @@ pub struct Connection {
     /// The transaction that is open; the engine has it while it serves the connection.
     transaction: Arc<Mutex<Option<Transaction>>>,
     subscriptions: BTreeMap<u64, Subscription>,
+    remembered: Remembered,
 }
 
 impl Connection {
@@ -40,6 +42,7 @@ impl Connection {
             interrupt: Interrupt::new(),
             transaction: Arc::default(),
             subscriptions: BTreeMap::new(),
+            remembered: Remembered::default(),
         })
     }
 
@@ -78,34 +81,43 @@ impl Connection {
     /// Whatever is wrong with the statement, as far as it shows before it runs.
     pub fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
         self.interrupt.clear();
-        let mut statements = anabranch_sql::parse(sql)?;
-        let n_statements = statements.len();
-        let (Some(statement), 1) = (statements.pop(), n_statements) else {
-            return Err(Error::invalid(format!("one statement was expected, but there are {n_statements}"))
-                .with_sqlstate("42601"));
-        };
-        if !types.is_empty() {
-            return Err(Error::invalid("the statement has no parameters").with_sqlstate("08P01"));
+        if let Some((version, known)) = self.remembered.get(sql, types) {
+            let known = known.clone();
+            if self.call(|session| session.catalog_version())? == version {
+                return Ok(known);
+            }
         }
-        let (text, statement): (Arc<str>, Arc<Parsed>) = (sql.into(), Arc::new(statement));
-        let (script, asked) = (Arc::clone(&text), Arc::clone(&statement));
-        let columns = self.call(move |session| session.columns_of(&script, &asked))??;
-        let tag = command_tag(&statement.statement);
-        Ok(Prepared { parameters: vec![], columns, tag, text, statement })
+        let (text, statement, given) = (Arc::from(sql), Arc::new(parse_one(sql)?), types.to_vec());
+        let (version, prepared) = self.call(move |session| {
+            let prepared = session.prepare_parsed(text, statement, &given)?;
+            Ok::<_, Error>((session.catalog_version(), prepared))
+        })??;
+        self.remembered.put(types, version, &prepared);
+        Ok(prepared)
     }
 
-    /// Runs a prepared statement with values for its parameters.
+    /// Runs a prepared statement with values for its parameters. Values of other types are read as
+    /// the parameters' types; texts as PostgreSQL reads them.
+    ///
+    /// ```
+    /// use anabranch_engine::{Database, DatabaseOptions, Outcome};
+    /// use datafusion_common::ScalarValue;
+    ///
+    /// let mut connection = Database::open(DatabaseOptions::default())?.connect()?;
+    /// connection.execute("CREATE TABLE t (k int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")?;
+    /// let look_up = connection.prepare("SELECT v FROM t WHERE k = $1", &[])?;
+    /// let Outcome::Rows(rows) = connection.run(&look_up, &[ScalarValue::from(1)])? else { panic!() };
+    /// assert_eq!(rows.num_rows(), 1);
+    /// # Ok::<(), anabranch_engine::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values.
+    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values, `Data` for a value that does not fit.
     pub fn run(&mut self, prepared: &Prepared, parameters: &[ScalarValue]) -> Result<Outcome, Error> {
         self.interrupt.clear();
-        if parameters.len() != prepared.parameters.len() {
-            let (given, wanted) = (parameters.len(), prepared.parameters.len());
-            return Err(Error::invalid(format!("the statement has {wanted} parameters, but {given} values are given"))
-                .with_sqlstate("08P01"));
-        }
-        self.execute_one(&prepared.text, &prepared.statement)
+        let (prepared, bound) = (prepared.clone(), prepared.fitted(parameters)?);
+        let outcome = self.call(move |session| session.run_bound(&prepared, bound))??;
+        Ok(self.noted(outcome))
     }
 
     /// Appends rows to a table. Columns go by name when all names are the table's, else by position.
@@ -168,10 +180,15 @@ impl Connection {
         self.interrupt.check()?;
         let (script, statement) = (Arc::clone(script), Arc::clone(statement));
         let outcome = self.call(move |session| session.execute_one(&script, &statement))??;
+        Ok(self.noted(outcome))
+    }
+
+    /// The outcome; a subscription in it ends with the connection.
+    fn noted(&mut self, outcome: Outcome) -> Outcome {
         if let Outcome::Subscription(subscription) = &outcome {
             self.subscriptions.insert(subscription.id, subscription.clone());
         }
-        Ok(outcome)
+        outcome
     }
 
     /// Has the engine do something, under this connection's interrupt.

@@ -20,7 +20,6 @@ use crate::session::Options;
 use engine::Engine;
 
 pub use connection::Connection;
-pub use prepared::Prepared;
 
 /// How a database is opened.
 #[derive(Clone)]

@@ -1,27 +1,46 @@
-//! Statements that are parsed and planned once and run often.
+//! What a connection remembers of statements: a text that comes again is neither parsed nor planned again.
+//!
+//! Law: an entry serves while the catalog has the version at which it was made. Cost: a look-up by
+//! text and types; the engine is asked for the catalog's version.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use anabranch_sql::Parsed;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::DataType;
 
-/// A statement that can be run. Cheap to clone; it belongs to the connection that prepared it.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    /// Types of `$1`, `$2` ..
-    pub parameters: Vec<DataType>,
-    /// Columns of its rows; `None` when it returns none.
-    pub columns: Option<SchemaRef>,
-    /// The first words of its command tag: `SELECT`, `INSERT`, `CREATE VIEW`.
-    pub tag: &'static str,
-    /// The text it was made of.
-    pub(super) text: Arc<str>,
-    pub(super) statement: Arc<Parsed>,
+use crate::prepared::Prepared;
+
+/// Statements that are remembered, at most.
+const STATEMENTS_MAX: usize = 256;
+/// The longest text that is remembered.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+
+/// Statements by text and given types.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    statements: HashMap<String, Vec<(Vec<Option<DataType>>, u64, Prepared)>>,
+    n_statements: usize,
 }
 
-impl Prepared {
-    /// The text it was made of.
-    pub fn text(&self) -> &str {
-        &self.text
+impl Remembered {
+    /// The statement that was prepared from this text and these types, and the catalog's version then.
+    pub fn get(&self, text: &str, types: &[Option<DataType>]) -> Option<(u64, &Prepared)> {
+        let of_text = self.statements.get(text)?;
+        let (_, version, prepared) = of_text.iter().find(|(given, _, _)| given == types)?;
+        Some((*version, prepared))
+    }
+
+    /// Remembers a statement, in place of an older one. When there are many, all others are forgotten.
+    pub fn put(&mut self, types: &[Option<DataType>], version: u64, prepared: &Prepared) {
+        if prepared.text().len() > TEXT_BYTES_MAX {
+            return;
+        }
+        if self.n_statements >= STATEMENTS_MAX {
+            *self = Remembered::default();
+        }
+        let of_text = self.statements.entry(prepared.text().to_owned()).or_default();
+        let before = of_text.len();
+        of_text.retain(|(given, _, _)| given != types);
+        of_text.push((types.to_vec(), version, prepared.clone()));
+        self.n_statements += of_text.len() - before;
     }
 }

@@ -9,10 +9,11 @@
 //! than a few commits ahead of them.
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
-//! [`sealed`] (what is recorded), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
+//! [`sealed`] (what is recorded), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
 //! [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
 
 mod announce;
+mod bound;
 mod columns;
 mod commit;
 mod copy;
@@ -55,10 +56,12 @@ use crate::pump::Pump;
 use crate::sharing::Sharing;
 use crate::transaction::Transaction;
 
+use bound::Bound;
 use commit::Timeline;
 use settings::Settings;
 use subscribe::Subscriptions;
 
+pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
 pub use sealed::{Recorder, Sealed, SealedMark, SealedRows};
 pub(crate) use tag::command_tag;
@@ -130,6 +133,8 @@ pub struct Session {
     progress: Progress,
     /// The transaction that is open, if one is. While a connection is served it is the connection's.
     transaction: Option<Transaction>,
+    /// What stands for the parameters of the statement that runs.
+    bound: Bound,
     /// Keeps what is sealed, if anything does.
     recorder: Option<Box<dyn Recorder>>,
     options: Options,
@@ -154,6 +159,7 @@ impl Session {
             serves: false,
             progress: Progress::default(),
             transaction: None,
+            bound: Bound::default(),
             recorder: None,
             options,
         })
@@ -194,6 +200,8 @@ impl Session {
 
     fn run(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
         let text = script.get(statement.range.clone()).unwrap_or(script).trim();
+        self.check_parameters(statement)?;
+        self.check_no_parameters(statement)?;
         match &statement.statement {
             Statement::CreateTable(create) => self.define(|session| session.create_table(create, text)),
             Statement::CreateTableAs(create) => self.create_table_as(create),

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
-use anabranch_sql::{Planned, Planner};
+use anabranch_sql::{Parameters, Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_expr::sqlparser::ast;
 
 use super::Session;
+use super::bound::{self, Role};
 use crate::catalog::Planning;
 use crate::error::Error;
 
 /// A plan and the relations that its text names, those inside plain views included.
+#[derive(Clone, Debug)]
 pub(super) struct Named {
     pub planned: Planned,
     pub names: BTreeSet<String>,
@@ -22,17 +24,17 @@ pub(super) struct Named {
 impl Session {
     /// Plans a query whose answer is wanted once.
     pub(super) fn plan_query(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan_read(|planner| planner.plan_query(query))
+        self.plan_read(Role::Rows, &|planner| planner.plan_query(query))
     }
 
     /// Plans a query that stands: a top-level LIMIT is part of it.
     pub(super) fn plan_view(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_view(query))
+        self.plan_now(&|planner| planner.plan_view(query))
     }
 
     /// Plans the query of a view that is being created.
     pub(super) fn plan_created(&self, create: &CreateView) -> Result<Named, Error> {
-        self.plan(|planner| match create.emit {
+        self.plan(Parameters::None, &|planner| match create.emit {
             Emit::Changes => planner.plan_view(&create.query),
             Emit::OnWindowClose => planner.plan_closed(&create.query),
         })
@@ -46,22 +48,22 @@ impl Session {
 
     /// Plans the rows of an INSERT, as the table's columns.
     pub(super) fn plan_insert(&self, insert: &Insert) -> Result<Named, Error> {
-        self.plan_read(|planner| planner.plan_insert(insert))
+        self.plan_read(Role::Rows, &|planner| planner.plan_insert(insert))
     }
 
     /// Plans the rows that an UPDATE changes: old columns, then new ones.
     pub(super) fn plan_update(&self, update: &Update) -> Result<Named, Error> {
-        self.plan_read(|planner| planner.plan_update(update))
+        self.plan_read(Role::Rows, &|planner| planner.plan_update(update))
     }
 
     /// Plans the rows that a DELETE takes away.
     pub(super) fn plan_delete(&self, delete: &Delete) -> Result<Named, Error> {
-        self.plan_read(|planner| planner.plan_delete(delete))
+        self.plan_read(Role::Rows, &|planner| planner.plan_delete(delete))
     }
 
     /// Plans the rows that ON CONFLICT DO UPDATE changes: old columns, then new ones.
     pub(super) fn plan_conflict(&self, insert: &Insert) -> Result<Named, Error> {
-        self.plan_read(|planner| planner.plan_conflict(insert))
+        self.plan_read(Role::Conflict, &|planner| planner.plan_conflict(insert))
     }
 
     /// Plans the items of RETURNING.
@@ -71,24 +73,50 @@ impl Session {
         alias: Option<&str>,
         items: &[ast::SelectItem],
     ) -> Result<Named, Error> {
-        self.plan(|planner| planner.plan_returning(table, alias, items))
+        let plan = |planner: &Planner<'_>| planner.plan_returning(table, alias, items);
+        match self.kept_plan(Role::Returned, &plan)? {
+            Some(named) => Ok(named),
+            None => self.plan_now(&plan),
+        }
+    }
+
+    /// Plans the value of an expression without relations.
+    pub(super) fn plan_constant(&self, query: &ast::Query) -> Result<Named, Error> {
+        self.plan_now(&|planner| planner.plan_query(query))
     }
 
     /// Plans what is read at once: over what the open transaction has written, too.
-    fn plan_read(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
-        let mut named = self.plan(plan)?;
+    fn plan_read(&self, role: Role, plan: bound::Planning<'_>) -> Result<Named, Error> {
+        if let Some(named) = self.kept_plan(role, plan)? {
+            return Ok(named);
+        }
+        let mut named = self.plan_now(plan)?;
         self.check_behind(&named.names)?;
         named.planned.plan = self.over_staged(&named.planned.plan)?;
         Ok(named)
     }
 
-    fn plan(&self, plan: impl FnOnce(&Planner<'_>) -> anabranch_sql::Result<Planned>) -> Result<Named, Error> {
-        let mut catalog = Planning::new(&self.catalog, self.settings.sharing);
-        if let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.has_staged()) {
-            catalog = catalog.with_written(transaction.written());
+    /// A plan with these parameters, as of now.
+    pub(super) fn plan(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
+        let catalog = self.planning_catalog();
+        let planner = Planner::as_of(&catalog, self.options.clock.now_micros()).with_parameters(parameters);
+        Ok(Named { planned: plan(&planner)?, names: catalog.names() })
+    }
+
+    /// A plan with these parameters that holds at any moment.
+    pub(super) fn plan_steady(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
+        let catalog = self.planning_catalog();
+        let planner = Planner::as_of(&catalog, self.options.clock.now_micros()).with_parameters(parameters).steady();
+        Ok(Named { planned: plan(&planner)?, names: catalog.names() })
+    }
+
+    /// The catalog for a statement of the open transaction.
+    pub(super) fn planning_catalog(&self) -> Planning<'_> {
+        let catalog = Planning::new(&self.catalog, self.settings.sharing);
+        match self.transaction.as_ref().filter(|transaction| transaction.has_staged()) {
+            Some(transaction) => catalog.with_written(transaction.written()),
+            None => catalog,
         }
-        let planned = plan(&Planner::as_of(&catalog, self.options.clock.now_micros()))?;
-        Ok(Named { planned, names: catalog.names() })
     }
 }
 

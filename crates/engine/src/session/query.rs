@@ -103,7 +103,7 @@ impl Session {
     /// The single value of a query without relations.
     pub(super) fn evaluate_constant(&self, text: &str) -> Result<ArrayRef, Error> {
         let query = anabranch_sql::parse::parse_query(text)?;
-        let plan = self.plan_query(&query)?.planned.plan;
+        let plan = self.plan_constant(&query)?.planned.plan;
         let Some(Direct { stages, base: Base::Constant(literal, rows) }) = self.direct(&plan, None) else {
             return Err(Error::invalid(format!("a value without relations is expected, not {text}")));
         };

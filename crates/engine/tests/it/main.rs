@@ -6,6 +6,7 @@ mod define;
 mod depth;
 mod errors;
 mod horizon;
+mod parameters;
 mod past;
 mod read;
 mod recorder;

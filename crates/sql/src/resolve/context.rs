@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{Column, Constraint, Constraints, Result as DfResult, TableReference};
+use datafusion_common::{Column, Constraint, Constraints, DFSchema, Result as DfResult, TableReference};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion_expr::sqlparser::ast;
@@ -24,6 +24,7 @@ use crate::passes::plan::recognize::RecognizePlanner;
 use crate::passes::plan::set_operations::SetOperationPlanner;
 use crate::passes::tree::rewrite;
 use crate::resolve::catalog::{Catalog, Relation};
+use crate::resolve::parameters::Parameters;
 use crate::resolve::types::Types;
 use crate::resolve::unknown::{catalog_table, unknown_relation};
 use crate::stack::{DEPTH_MAX, VIEW_LEVELS, too_deep};
@@ -34,6 +35,7 @@ use crate::syntax::statement::ObjectKind;
 pub(crate) struct Context<'a> {
     catalog: &'a dyn Catalog,
     chosen: Chosen,
+    parameters: Parameters,
     options: Arc<ConfigOptions>,
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
@@ -48,10 +50,11 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// A run that follows views down to a depth of `depth_max`.
-    pub(crate) fn new(catalog: &'a dyn Catalog, chosen: Chosen, depth_max: usize) -> Self {
+    pub(crate) fn new(catalog: &'a dyn Catalog, chosen: Chosen, parameters: Parameters, depth_max: usize) -> Self {
         Self {
             catalog,
             chosen,
+            parameters,
             options: Arc::new(options(chosen)),
             expr_planners: expr_planners(),
             relation_planners: vec![
@@ -101,7 +104,12 @@ impl<'a> Context<'a> {
 
     /// DataFusion's first plan of a query.
     pub(crate) fn logical(&self, query: &ast::Query) -> DfResult<LogicalPlan> {
-        let plan = |query: ast::Query| self.planner().sql_statement_to_plan(ast::Statement::Query(Box::new(query)));
+        let plan = |query: ast::Query| {
+            let statement = ast::Statement::Query(Box::new(query));
+            let mut parameters = self.parameters.context();
+            let plan = self.planner().sql_statement_to_plan_with_context(statement, &mut parameters)?;
+            self.parameters.fill_plan(plan)
+        };
         match plan(rewrite(query, self.catalog, false, self.chosen)?) {
             // Two computed columns are spelt alike by DataFusion: it is asked again with names for all.
             Err(error) if error.to_string().contains("unique expression names") => {
@@ -109,6 +117,12 @@ impl<'a> Context<'a> {
             }
             planned => planned,
         }
+    }
+
+    /// An expression over columns of that schema.
+    pub(crate) fn expression(&self, expr: ast::Expr, schema: &DFSchema) -> DfResult<Expr> {
+        let expr = self.planner().sql_to_expr(expr, schema, &mut self.parameters.context())?;
+        self.parameters.fill(expr)
     }
 
     /// The relation of that name.

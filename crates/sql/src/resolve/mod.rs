@@ -4,6 +4,7 @@ pub mod catalog;
 pub mod coerce;
 pub(crate) mod common_types;
 pub(crate) mod context;
+pub(crate) mod parameters;
 pub(crate) mod position;
 pub(crate) mod suggest;
 pub(crate) mod type_names;

@@ -6,7 +6,7 @@ use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
-use crate::error::{NAME_IT, Result, SqlError};
+use crate::error::{NAME_IT, Result, SqlError, no_parameter};
 use crate::resolve::type_names::canonical;
 
 /// What stands for a column: an expression, the type that has, and the type the column had for the planner.
@@ -47,7 +47,7 @@ pub(crate) fn resolve_with(expr: &Expr, stand: &dyn Fn(&Column) -> Result<Stand>
         | Expr::InSubquery(_)
         | Expr::SetComparison(_)
         | Expr::OuterReferenceColumn(..) => Err(correlated(&e).into()),
-        Expr::Placeholder(_) => Err(SqlError::unsupported("a parameter ($1)", "Write the value itself.").into()),
+        Expr::Placeholder(parameter) if parameter.field.is_none() => Err(no_parameter(&parameter.id).into()),
         other => Ok(Transformed::no(other)),
     })?;
     Ok(resolved.data)

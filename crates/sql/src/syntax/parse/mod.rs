@@ -24,7 +24,7 @@ use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
-use crate::error::{ErrorKind, Result, SqlError, offset_of};
+use crate::error::{ErrorKind, Result, SqlError, no_parameter, offset_of};
 use crate::stack::{depth_of, with_deep_stack};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::split::split;
@@ -36,6 +36,9 @@ const SHALLOW_DEPTH_MAX: usize = 50;
 /// Levels that the parser follows on a deep stack.
 const PARSER_DEPTH_MAX: usize = 500;
 
+/// The greatest number of a parameter: clients count them in two bytes.
+const PARAMETERS_MAX: usize = 65_535;
+
 /// A statement and where it stands.
 #[derive(Clone, Debug)]
 pub struct Parsed {
@@ -43,6 +46,8 @@ pub struct Parsed {
     pub statement: Statement,
     /// Its byte range in the text, without the `;`.
     pub range: Range<usize>,
+    /// The greatest number of its parameters `$1`, `$2` ..; 0 without any.
+    pub parameters: usize,
 }
 
 /// Parses a script: statements separated by `;`.
@@ -54,12 +59,12 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
         .statements
         .into_iter()
         .map(|range| {
-            let statement = parse_one(text, range.clone()).map_err(|mut error| {
+            let (statement, parameters) = parse_one(text, range.clone()).map_err(|mut error| {
                 let unplaced = if error.message.ends_with("end of input") { range.end } else { range.start };
                 error.position = Some(error.place(text).unwrap_or(unplaced));
                 error
             })?;
-            Ok(Parsed { statement, range })
+            Ok(Parsed { statement, range, parameters })
         })
         .collect()
 }
@@ -93,17 +98,37 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     Ok(expr)
 }
 
-fn parse_one(text: &str, range: Range<usize>) -> Result<Statement> {
+fn parse_one(text: &str, range: Range<usize>) -> Result<(Statement, usize)> {
     let dialect = Postgres;
     let mut tokens = tokenize(&dialect, text, range.clone())?;
     let depth = depth_of(&tokens, text)?;
+    let parameters = greatest_parameter(&tokens, text)?;
     asof::rewrite(&mut tokens, text)?;
     recognize::rewrite(&mut tokens, text)?;
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
-    match depth > SHALLOW_DEPTH_MAX {
+    let statement = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),
         false => parse_tokens(tokens, text, range, SHALLOW_DEPTH_MAX),
+    }?;
+    Ok((statement, parameters))
+}
+
+/// The greatest number of the parameters `$1`, `$2` ..
+fn greatest_parameter(tokens: &[TokenWithSpan], text: &str) -> Result<usize> {
+    let mut greatest = 0;
+    for token in tokens {
+        let Token::Placeholder(name) = &token.token else { continue };
+        match name.strip_prefix('$').and_then(|number| number.parse().ok()) {
+            Some(number @ 1..=PARAMETERS_MAX) => greatest = greatest.max(number),
+            Some(_) => return Err(asof::placed(no_parameter(name), token, text)),
+            None => {
+                let error = SqlError::new(ErrorKind::Syntax, format!("syntax error at or near \"{name}\""))
+                    .with_hint("Parameters are written $1, $2 ..");
+                return Err(asof::placed(error, token, text));
+            }
+        }
     }
+    Ok(greatest)
 }
 
 fn parse_tokens(

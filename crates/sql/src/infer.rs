@@ -1,0 +1,430 @@
+//! The types of `$1`, `$2` .. from what the parameters stand beside.
+//!
+//! Law: as in PostgreSQL, a parameter has the type that a literal in quotes would have in its place;
+//! the first place that says a type decides. A parameter that no place says a type of is text.
+//!
+//! Left out: functions that take several types, beyond those of the table [`argument`]; there a
+//! cast says the type. Cost: one first plan a statement for each round in which types are found.
+
+use anabranch_batch::numeric;
+use arrow::datatypes::{DataType, IntervalUnit};
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::{DFSchema, ScalarValue};
+use datafusion_expr::expr::{AggregateFunction, InList, Like, ScalarFunction};
+use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::sqlparser::ast::{self, LimitClause, SelectItem, SetExpr};
+use datafusion_expr::utils::merge_schema;
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+
+use crate::change::Part;
+use crate::error::Result;
+use crate::passes::expr::numbers::OF_DOUBLES;
+use crate::planner::{Checked, Planner};
+use crate::resolve::common_types::{float_among, union_type};
+use crate::resolve::parameters::{Parameters, index_of};
+use crate::resolve::type_names::{canonical, is_number, is_text};
+use crate::syntax::parse::Parsed;
+use crate::syntax::statement::Statement;
+use crate::syntax::walk::{Look, Looking, look};
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+const TEXT: DataType = DataType::Utf8View;
+
+/// Types found, by parameter.
+struct Found(Vec<Option<DataType>>);
+
+impl Checked for Found {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Planner<'_> {
+    /// The types of a statement's parameters. `given` are those that are known already.
+    ///
+    /// # Errors
+    /// Whatever planning finds wrong with the statement before types are looked at.
+    pub fn parameter_types(&self, parsed: &Parsed, given: &[Option<DataType>]) -> Result<Vec<DataType>> {
+        let mut known = given.to_vec();
+        known.resize(known.len().max(parsed.parameters), None);
+        let is_open = |known: &[Option<DataType>]| known.iter().any(Option::is_none);
+        if is_open(&known) {
+            let mut parts = self.parts(&parsed.statement)?;
+            parts.iter().for_each(|part| written_types(part, &mut known));
+            parts.retain(|part| !is_plain_row(&part.query));
+            while is_open(&known) {
+                let before = known.clone();
+                self.find(&parts, &mut known);
+                if known == before {
+                    break;
+                }
+            }
+        }
+        Ok(known.into_iter().map(|known| known.unwrap_or(TEXT)).collect())
+    }
+
+    /// The queries that a statement consists of.
+    fn parts(&self, statement: &Statement) -> Result<Vec<Part>> {
+        let of = |query: &ast::Query| vec![Part { query: Box::new(query.clone()), wanted: vec![] }];
+        match statement {
+            Statement::Select { query, .. } => Ok(of(query)),
+            Statement::Subscribe(subscribe) => Ok(of(&subscribe.query)),
+            Statement::Explain(explain) => Ok(of(&explain.query)),
+            Statement::CreateTableAs(create) => Ok(of(&create.query)),
+            Statement::Insert(insert) => self.parts_of_insert(insert),
+            Statement::Update(update) => self.parts_of_update(update),
+            Statement::Delete(delete) => self.parts_of_delete(delete),
+            _ => Ok(vec![]),
+        }
+    }
+
+    /// Adds the types that the parts say, given those that are known. A part that cannot be planned
+    /// so far says none: planning it in full tells why.
+    fn find(&self, parts: &[Part], known: &mut Vec<Option<DataType>>) {
+        for part in parts {
+            let found = guesses().iter().find_map(|guess| self.find_in(part, known, guess).ok());
+            if let Some(Found(types)) = found {
+                *known = types;
+            }
+        }
+    }
+
+    /// The types known and those that a part says. What is planned of an unknown type counts as a `guess`.
+    fn find_in(&self, part: &Part, known: &[Option<DataType>], guess: &Option<DataType>) -> Result<Found> {
+        let guessed: Vec<Option<DataType>> =
+            known.iter().map(|known| known.clone().or_else(|| guess.clone())).collect();
+        self.with_known(Parameters::Known(guessed.into())).guarded(&part.query, |context| {
+            let mut finding = Finding { known: known.to_vec() };
+            finding.plan(&context.logical(&part.query)?, &part.wanted)?;
+            Ok(Found(finding.known))
+        })
+    }
+}
+
+/// What an unknown type counts as, so that the part can be planned: NULL first. The planner has no
+/// operators of NULL for times, and no list of NULL.
+fn guesses() -> [Option<DataType>; 5] {
+    [None, Some(INTERVAL), Some(TEXT), Some(DataType::Float64), Some(list_of(DataType::Int64))]
+}
+
+fn list_of(element: DataType) -> DataType {
+    DataType::new_list(element, true)
+}
+
+/// Types that the syntax says: of LIMIT and OFFSET, of a condition that is a parameter, and of values in a row without
+/// a table.
+fn written_types(part: &Part, known: &mut [Option<DataType>]) {
+    look(part.query.as_ref(), &mut Written { known });
+    if let SetExpr::Select(select) = part.query.body.as_ref()
+        && select.from.is_empty()
+    {
+        for (item, wanted) in select.projection.iter().zip(&part.wanted) {
+            if let (SelectItem::UnnamedExpr(expr), Some(wanted)) = (item, wanted) {
+                note(known, parameter(expr), wanted);
+            }
+        }
+    }
+}
+
+/// Whether a query is one row of parameters and literals.
+fn is_plain_row(query: &ast::Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let is_value = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(ast::Expr::Value(_)));
+    select.from.is_empty() && select.selection.is_none() && select.projection.iter().all(is_value)
+}
+
+struct Written<'a> {
+    known: &'a mut [Option<DataType>],
+}
+
+impl Looking for Written<'_> {
+    fn query(&mut self, query: &ast::Query) -> Look {
+        let (limit, offset) = match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
+            None => (None, None),
+        };
+        let fetch = query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref());
+        for expr in limit.into_iter().chain(offset).chain(fetch) {
+            note(self.known, parameter(expr), &DataType::Int64);
+        }
+        Look::Continue(())
+    }
+
+    fn select(&mut self, select: &ast::Select) -> Look {
+        for condition in select.selection.iter().chain(&select.having) {
+            note(self.known, parameter(condition), &DataType::Boolean);
+        }
+        Look::Continue(())
+    }
+}
+
+/// Which parameter a written expression is.
+fn parameter(expr: &ast::Expr) -> Option<usize> {
+    match expr {
+        ast::Expr::Nested(inner) => parameter(inner),
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Placeholder(name) => name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Takes note of a parameter's type, if it is the first one said.
+fn note(known: &mut [Option<DataType>], at: Option<usize>, is: &DataType) {
+    let is = match canonical(is) {
+        // The digits after the point are not part of the type, in PostgreSQL.
+        DataType::Decimal128(..) => numeric::TYPE,
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        other => other,
+    };
+    if let Some(known) = at.and_then(|at| known.get_mut(at)) {
+        known.get_or_insert(is);
+    }
+}
+
+/// A walk over a plan that takes note of types.
+struct Finding {
+    known: Vec<Option<DataType>>,
+}
+
+impl Finding {
+    fn plan(&mut self, plan: &LogicalPlan, wanted: &[Option<DataType>]) -> Result<()> {
+        let mut nodes = Vec::new();
+        plan.apply_with_subqueries(|node| {
+            nodes.push(node.clone());
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        // Inner queries first, as they are read first.
+        for node in nodes.iter().rev() {
+            let schema = merge_schema(&node.inputs());
+            let is_condition = matches!(node, LogicalPlan::Filter(_));
+            if let LogicalPlan::Values(values) = node {
+                self.columns(&values.values, &schema);
+            }
+            node.apply_expressions(|expr| {
+                self.expr(expr, &schema, is_condition.then_some(&DataType::Boolean));
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        let mut top = plan;
+        while let LogicalPlan::Sort(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) = top {
+            top = top.inputs()[0];
+        }
+        if let LogicalPlan::Projection(projection) = top {
+            for (expr, wanted) in projection.expr.iter().zip(wanted) {
+                self.expr(expr, projection.input.schema(), wanted.as_ref());
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns of VALUES.
+    fn columns(&mut self, rows: &[Vec<Expr>], schema: &DFSchema) {
+        let width = rows.first().map_or(0, Vec::len);
+        for at in 0..width {
+            let column: Vec<&Expr> = rows.iter().filter_map(|row| row.get(at)).collect();
+            self.alike(&column, schema, None);
+        }
+    }
+
+    /// The type of an expression, unless it is a parameter of an unknown type, NULL, or a literal in quotes.
+    fn type_of(&self, expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+        if let Some(at) = index_of(expr) {
+            return self.known.get(at)?.clone();
+        }
+        match expr {
+            Expr::Alias(alias) => self.type_of(&alias.expr, schema),
+            Expr::Literal(value, _) if is_text(&value.data_type()) => None,
+            Expr::Literal(ScalarValue::Int64(Some(n)), _) if i32::try_from(*n).is_ok() => Some(DataType::Int32),
+            _ => expr.get_type(schema).ok().filter(|is| !is.is_null()),
+        }
+    }
+
+    /// The common type of values that must be of one type; `None` if none of them says a type.
+    fn common(&self, values: &[&Expr], schema: &DFSchema) -> Option<DataType> {
+        let types: Vec<DataType> = values.iter().filter_map(|value| self.type_of(value, schema)).collect();
+        let first = types.first()?.clone();
+        let common = types[1..].iter().try_fold(first.clone(), |common, is| union_type(&common, is));
+        Some(float_among(&types).or(common).unwrap_or(first))
+    }
+
+    fn alike(&mut self, values: &[&Expr], schema: &DFSchema, wanted: Option<&DataType>) {
+        let common = self.common(values, schema).or_else(|| wanted.cloned());
+        let is_text_beside =
+            || values.iter().any(|value| matches!(value, Expr::Literal(literal, _) if !literal.is_null()));
+        let common = common.or_else(|| is_text_beside().then_some(TEXT));
+        values.iter().for_each(|value| self.expr(value, schema, common.as_ref()));
+    }
+
+    fn expr(&mut self, expr: &Expr, schema: &DFSchema, wanted: Option<&DataType>) {
+        if let (Some(at), Some(wanted)) = (index_of(expr), wanted) {
+            return note(&mut self.known, Some(at), wanted);
+        }
+        match expr {
+            Expr::Alias(alias) => self.expr(&alias.expr, schema, wanted),
+            Expr::Cast(cast) => self.expr(&cast.expr, schema, Some(cast.field.data_type())),
+            Expr::TryCast(cast) => self.expr(&cast.expr, schema, Some(cast.field.data_type())),
+            Expr::Not(inner) => self.expr(inner, schema, Some(&DataType::Boolean)),
+            Expr::IsTrue(inner) | Expr::IsFalse(inner) | Expr::IsNotTrue(inner) | Expr::IsNotFalse(inner) => {
+                self.expr(inner, schema, Some(&DataType::Boolean));
+            }
+            Expr::Negative(inner) => self.expr(inner, schema, wanted.or(Some(&DataType::Float64))),
+            Expr::BinaryExpr(binary) => self.binary(binary, schema),
+            Expr::Like(Like { expr, pattern, .. }) | Expr::SimilarTo(Like { expr, pattern, .. }) => {
+                self.expr(expr, schema, Some(&TEXT));
+                self.expr(pattern, schema, Some(&TEXT));
+            }
+            Expr::Between(between) => {
+                self.alike(&[&between.expr, &between.low, &between.high], schema, None);
+            }
+            Expr::InList(InList { expr, list, .. }) => {
+                let values: Vec<&Expr> = std::iter::once(expr.as_ref()).chain(list).collect();
+                self.alike(&values, schema, None);
+            }
+            Expr::InSubquery(test) => self.compared(&test.expr, &test.subquery.subquery, schema),
+            Expr::SetComparison(test) => self.compared(&test.expr, &test.subquery.subquery, schema),
+            Expr::Case(case) => {
+                let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
+                match case.expr.as_deref() {
+                    Some(value) => {
+                        let compared: Vec<&Expr> = std::iter::once(value).chain(whens).collect();
+                        self.alike(&compared, schema, None);
+                    }
+                    None => whens.for_each(|when| self.expr(when, schema, Some(&DataType::Boolean))),
+                }
+                let thens = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
+                let chosen: Vec<&Expr> = thens.chain(case.else_expr.as_deref()).collect();
+                self.alike(&chosen, schema, wanted);
+            }
+            Expr::ScalarFunction(call) => self.call(call, schema, wanted),
+            Expr::AggregateFunction(AggregateFunction { params, .. }) => {
+                params.args.iter().for_each(|arg| self.expr(arg, schema, None));
+                params.filter.iter().for_each(|filter| self.expr(filter, schema, Some(&DataType::Boolean)));
+            }
+            other => {
+                let walked = other.apply_children(|child| {
+                    self.expr(child, schema, None);
+                    Ok(TreeNodeRecursion::Continue)
+                });
+                debug_assert!(walked.is_ok(), "the closure does not fail");
+            }
+        }
+    }
+
+    /// A value that is compared with the column of a query.
+    fn compared(&mut self, value: &Expr, query: &LogicalPlan, schema: &DFSchema) {
+        let is = query.schema().fields().first().map(|field| field.data_type().clone());
+        self.expr(value, schema, is.filter(|is| !is.is_null()).as_ref());
+    }
+
+    fn binary(&mut self, binary: &BinaryExpr, schema: &DFSchema) {
+        let BinaryExpr { left, op, right } = binary;
+        if let Operator::And | Operator::Or = op {
+            self.expr(left, schema, Some(&DataType::Boolean));
+            return self.expr(right, schema, Some(&DataType::Boolean));
+        }
+        // Inner parameters first: what they are may decide about this one.
+        for side in [left, right].into_iter().filter(|side| index_of(side).is_none()) {
+            self.expr(side, schema, None);
+        }
+        for (side, other) in [(left, right), (right, left)] {
+            if index_of(side).is_none() {
+                continue;
+            }
+            let is_literal = matches!(other.as_ref(), Expr::Literal(literal, _) if is_text(&literal.data_type()));
+            let beside = self.type_of(other, schema).or_else(|| is_literal.then_some(TEXT));
+            if let Some(wanted) = beside.and_then(|beside| operand(*op, &beside)) {
+                self.expr(side, schema, Some(&wanted));
+            }
+        }
+    }
+
+    fn call(&mut self, call: &ScalarFunction, schema: &DFSchema, wanted: Option<&DataType>) {
+        let name = call.func.name();
+        let args: Vec<&Expr> = call.args.iter().collect();
+        if matches!(name, "coalesce" | "greatest" | "least" | "nullif" | "mod") {
+            return self.alike(&args, schema, wanted);
+        }
+        if let ("array_has", [list, element]) = (name, args.as_slice()) {
+            // `element = ANY(list)`
+            let wanted = self.type_of(element, schema).map(list_of);
+            self.expr(list, schema, wanted.as_ref());
+            return self.expr(element, schema, None);
+        }
+        for (at, arg) in args.iter().enumerate() {
+            self.expr(arg, schema, argument(name, args.len(), at).as_ref());
+        }
+    }
+}
+
+/// The type of an operand beside one of another type.
+fn operand(op: Operator, beside: &DataType) -> Option<DataType> {
+    let is_moment = matches!(beside, DataType::Timestamp(..) | DataType::Time64(_));
+    match op {
+        Operator::StringConcat if matches!(beside, DataType::List(_)) => Some(beside.clone()),
+        Operator::StringConcat => Some(TEXT),
+        Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => Some(TEXT),
+        Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch => Some(TEXT),
+        Operator::Plus if is_moment => Some(INTERVAL),
+        Operator::Plus if *beside == DataType::Date32 => Some(DataType::Int32),
+        Operator::Multiply | Operator::Divide if *beside == INTERVAL => Some(DataType::Float64),
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
+            if is_number(beside) || is_moment || *beside == INTERVAL || *beside == DataType::Date32 =>
+        {
+            Some(beside.clone())
+        }
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo => None,
+        _ => Some(beside.clone()),
+    }
+}
+
+/// The type of an argument of a function of one type; `None` where the argument alone decides.
+fn argument(function: &str, n_args: usize, at: usize) -> Option<DataType> {
+    let whole = Some(DataType::Int32);
+    match (function, at) {
+        ("round" | "trunc", 0) if n_args == 2 => Some(numeric::TYPE),
+        ("round" | "trunc", _) if n_args == 2 => whole,
+        ("abs" | "sign" | "negative", _) => Some(DataType::Float64),
+        (name, _) if OF_DOUBLES.contains(&name) => Some(DataType::Float64),
+        ("left" | "right" | "repeat" | "lpad" | "rpad", 1) => whole,
+        ("substr" | "substring", 1 | 2) | ("split_part", 2) => whole,
+        ("chr", 0) | ("make_date" | "make_interval", _) => whole,
+        ("to_hex", 0) => Some(DataType::Int64),
+        (name, _) if OF_TEXTS.contains(&name) => Some(TEXT),
+        _ => None,
+    }
+}
+
+/// Functions whose other arguments are texts.
+const OF_TEXTS: [&str; 26] = [
+    "ascii",
+    "btrim",
+    "char_length",
+    "character_length",
+    "concat",
+    "concat_ws",
+    "initcap",
+    "left",
+    "length",
+    "lower",
+    "lpad",
+    "ltrim",
+    "md5",
+    "octet_length",
+    "position",
+    "regexp_replace",
+    "repeat",
+    "replace",
+    "reverse",
+    "right",
+    "rpad",
+    "rtrim",
+    "split_part",
+    "strpos",
+    "translate",
+    "upper",
+];
