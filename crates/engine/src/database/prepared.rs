@@ -17,16 +17,25 @@ const TEXT_BYTES_MAX: usize = 8 << 10;
 /// Statements by text and given types.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
-    statements: HashMap<String, Vec<(Vec<Option<DataType>>, u64, Prepared)>>,
+    /// By text.
+    statements: HashMap<String, Vec<Entry>>,
     n_statements: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    given: Vec<Option<DataType>>,
+    /// The catalog's version.
+    version: u64,
+    prepared: Prepared,
 }
 
 impl Remembered {
     /// The statement that was prepared from this text and these types, and the catalog's version then.
     pub fn get(&self, text: &str, types: &[Option<DataType>]) -> Option<(u64, &Prepared)> {
         let of_text = self.statements.get(text)?;
-        let (_, version, prepared) = of_text.iter().find(|(given, _, _)| given == types)?;
-        Some((*version, prepared))
+        let entry = of_text.iter().find(|entry| entry.given == types)?;
+        Some((entry.version, &entry.prepared))
     }
 
     /// Remembers a statement, in place of an older one. When there are many, all others are forgotten.
@@ -39,8 +48,8 @@ impl Remembered {
         }
         let of_text = self.statements.entry(prepared.text().to_owned()).or_default();
         let before = of_text.len();
-        of_text.retain(|(given, _, _)| given != types);
-        of_text.push((types.to_vec(), version, prepared.clone()));
-        self.n_statements += of_text.len() - before;
+        of_text.retain(|entry| entry.given != types);
+        of_text.push(Entry { given: types.to_vec(), version, prepared: prepared.clone() });
+        self.n_statements = self.n_statements + of_text.len() - before;
     }
 }
