@@ -33,7 +33,12 @@ pub(crate) fn serves_all(plan: &Plan) -> bool {
         Node::Union { inputs } => inputs.iter().all(|input| serves_all(input)),
         Node::SetOperation { left, right, .. } => serves_all(left) && serves_all(right),
         // These hold expressions of their own.
-        Node::Asof { .. } | Node::Recognize { .. } | Node::Window { .. } | Node::Temporal { .. } => false,
+        Node::Asof { .. }
+        | Node::Recognize { .. }
+        | Node::Window { .. }
+        | Node::Temporal { .. }
+        | Node::Recursive(_)
+        | Node::Variable { .. } => false,
     }
 }
 
