@@ -14,6 +14,9 @@ Exit codes: 0 all went well, 1 a statement failed, 2 wrong command line, 130 int
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Folder of the database, made if it is not there; without one the database is in memory
+    #[arg(value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
     /// Run this SQL; may be repeated, and mixed with -f in any order
     #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append, allow_hyphen_values = true)]
     commands: Vec<String>,
@@ -60,6 +63,32 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Watch standing queries stay current over the flights of New York 2013
     Demo(Demo),
+    /// Read every byte of a database and say whether it is sound; nothing is changed
+    Check(Check),
+    /// Write a database as a script of SQL that makes it again: anabranch NEW -f SCRIPT
+    Dump(Dump),
+}
+
+/// Which database is checked.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// Folder of the database
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
+
+/// Which database is dumped, and how.
+#[derive(Args, Debug)]
+pub(crate) struct Dump {
+    /// Folder of the database
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write sources as tables with the rows that they have given; else they read again
+    #[arg(long)]
+    pub sources_as_tables: bool,
 }
 
 /// The demo's own choices.

@@ -4,11 +4,12 @@
 //! stream on. A request's replies arrive in order and the last one is [`Reply::Finished`].
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
     },
-    thread::Builder,
+    thread::{Builder, JoinHandle},
     time::Duration,
 };
 
@@ -19,10 +20,11 @@ use anabranch_file::FileConnector;
 use anabranch_sql::Parsed;
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 
-/// A session on a thread of its own. Dropping it ends the thread after the request that runs; nobody waits for that,
-/// because nothing of a session outlives the program.
+/// A session on a thread of its own. Dropping it ends the thread after the request that runs, and waits for that if the
+/// database is on disk: it is then closed, and the next to open it knows how much there must be.
 pub(crate) struct Host {
-    requests: Sender<Request>,
+    requests: Option<Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
     interrupt: Interrupt,
     progress: Progress,
 }
@@ -54,12 +56,18 @@ const CHANGES_WAIT: Duration = Duration::from_millis(100);
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 impl Host {
-    /// Starts the thread, the session and its workers.
-    pub(crate) fn start(workers: usize) -> Result<Host, Error> {
+    /// Starts the thread, the session and its workers, over the database in a folder if one is named.
+    pub(crate) fn start(workers: usize, folder: Option<PathBuf>) -> Result<Host, Error> {
+        let is_on_disk = folder.is_some();
         let (requests, inbox) = channel::<Request>();
         let (started, starting) = channel();
         let body = move || {
-            let mut session = match Session::new(Options { workers, ..Options::default() }) {
+            let options = Options { workers, ..Options::default() };
+            let opened = match folder {
+                Some(folder) => Session::open_folder(&folder, options),
+                None => Session::new(options),
+            };
+            let mut session = match opened {
                 Ok(session) => session,
                 Err(error) => return drop(started.send(Err(error))),
             };
@@ -68,12 +76,12 @@ impl Host {
                 serve(&mut session, &inbox);
             }
         };
-        Builder::new()
+        let thread = Builder::new()
             .name("session".into())
             .spawn(body)
             .map_err(|e| Error::unavailable(format!("cannot start a thread: {e}")))?;
         let (interrupt, progress) = starting.recv().map_err(|_| gone())??;
-        Ok(Host { requests, interrupt, progress })
+        Ok(Host { requests: Some(requests), thread: Some(thread).filter(|_| is_on_disk), interrupt, progress })
     }
 
     /// A handle that stops the running statement.
@@ -107,7 +115,18 @@ impl Host {
     }
 
     fn send(&self, request: Request) -> Result<(), Error> {
-        self.requests.send(request).map_err(|_| gone())
+        self.requests.as_ref().ok_or_else(gone)?.send(request).map_err(|_| gone())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.requests.take();
+        if let Some(thread) = self.thread.take() {
+            self.interrupt.trigger();
+            // A panic was told on standard error.
+            let _ = thread.join();
+        }
     }
 }
 

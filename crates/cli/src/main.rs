@@ -1,6 +1,7 @@
 //! The command line of Anabranch.
 //!
 //! `anabranch` is a shell, `-c` and `-f` (or a pipe) run scripts, `anabranch demo` shows standing queries over real data.
+//! `anabranch FOLDER` opens a database on disk; `check` and `dump` look after one ([`folder`]).
 //! The session lives on a thread of its own ([`host`]), so sources go on streaming while the user types or reads.
 //!
 //! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130 interrupted.
@@ -12,6 +13,7 @@
 
 mod arguments;
 mod demo;
+mod folder;
 mod host;
 mod output;
 mod progress;
@@ -56,11 +58,14 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments, texts: Vec<script::Text>) -> Result<Status, Error> {
-    if let Some(Command::Demo(demo)) = &arguments.command {
-        return demo::run(demo, arguments.workers());
+    match &arguments.command {
+        Some(Command::Demo(demo)) => return demo::run(demo, arguments.workers()),
+        Some(Command::Check(check)) => return folder::check(&check.folder),
+        Some(Command::Dump(dump)) => return folder::dump(dump),
+        None => {}
     }
     let shell = arguments.interactive || (texts.is_empty() && stdin().is_terminal());
-    let host = Host::start(arguments.workers())?;
+    let host = Host::start(arguments.workers(), arguments.folder.clone())?;
     signals::listen(host.interrupt());
     let mut runner = Runner::new(&host, arguments);
     let texts = if texts.is_empty() && !shell { vec![script::Text::File("-".into())] } else { texts };

@@ -24,6 +24,17 @@ pub trait Connector: Send + Sync {
     /// `Invalid` for options that are unknown, missing or contradict each other, `Unavailable` when the system does not
     /// answer or the file is not there, `Data` when what is there cannot be read.
     fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error>;
+
+    /// Opens a reader that goes on where another of the same options had told that it was. Its rows are those that
+    /// the other one had not given yet, each once.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and `Unavailable` or `Data` when reading cannot go on there: says why. Nothing is
+    /// left out or given twice in silence.
+    fn resume(&self, spec: &SourceSpec, position: &str) -> Result<Box<dyn SourceReader>, Error> {
+        let _ = (spec, position);
+        Err(Error::invalid("the connector cannot go on in the middle of a source"))
+    }
 }
 
 /// What a `CREATE SOURCE` or `COPY` asks of a connector.
@@ -50,6 +61,12 @@ pub trait SourceReader: Send {
 
     /// How far reading has come.
     fn progress(&self) -> ReadProgress;
+
+    /// Where reading goes on after all rows given so far, for [`Connector::resume`]; `None` when that cannot be told.
+    /// Asked after each poll of a database in a folder, and kept with the rows, so it is short.
+    fn position(&self) -> Option<String> {
+        None
+    }
 
     /// Whether the source has an end. Statements that wait for sources wait for bounded ones only.
     fn bounded(&self) -> bool {

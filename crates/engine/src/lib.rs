@@ -60,6 +60,7 @@ mod transaction;
 pub use anabranch_arrangement::MergeEffort;
 pub use anabranch_batch::{Diff, Time, Times};
 pub use anabranch_flow::steps::StepStats;
+pub use anabranch_store as store;
 pub use catalog::{Created, ObjectId};
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
@@ -70,8 +71,9 @@ pub use error::{Error, ErrorKind};
 pub use interrupt::Interrupt;
 pub use prepared::Prepared;
 pub use session::{
-    Changes, Options, Outcome, Progress, Recorder, RelationInfo, Rows, Sealed, SealedMark, SealedRows, Session,
-    SourceState, SourceStatus, Step, Subscription,
+    Changes, DumpOptions, Options, Outcome, Progress, Promise, Receipt, Recorder, RelationInfo, Rows, Sealed,
+    SealedFact, SealedMark, SealedRows, Session, SourceRows, SourceState, SourceStatus, Step, Subscription, dump,
+    dump_on,
 };
 pub use sharing::Sharing;
 pub use transaction::TransactionState;

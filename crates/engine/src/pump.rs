@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 
-use crate::connector::{Poll, SourceReader};
+use crate::connector::{Connector, Poll, SourceReader, SourceSpec};
 use crate::error::Error;
 use crate::session::{SourceState, SourceStatus};
 
@@ -26,15 +26,64 @@ pub(crate) struct Pump {
 /// One source.
 pub(crate) struct Pumped {
     name: String,
-    reader: Box<dyn SourceReader>,
+    reader: Option<Box<dyn SourceReader>>,
+    /// What a source without a reader waits for.
+    waiting: Option<Waiting>,
     state: SourceState,
     /// Rows a second; `None` is as fast as possible.
     rate: Option<f64>,
     /// When it started, micros of the session's clock.
     started: i64,
+    /// Rows taken in since it was created.
     rows: u64,
+    /// Those of them that were taken in before it started.
+    rows_before: u64,
     /// Not to be polled before this time, micros of the session's clock.
     retry_at: i64,
+}
+
+/// A source whose connector is not known yet.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub connector: String,
+    pub spec: SourceSpec,
+    pub stand: Stand,
+}
+
+/// Where a source stands, as it is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stand {
+    /// Whether it was read to its end.
+    pub is_done: bool,
+    /// Rows taken in.
+    pub rows: u64,
+    /// Where its reader goes on, in the connector's words; `None` when it cannot tell.
+    pub position: Option<String>,
+}
+
+impl Stand {
+    /// `running 12`, and the position on the lines behind.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let state = if self.is_done { "done" } else { "running" };
+        let position = self.position.as_ref().map(|position| format!("\n{position}")).unwrap_or_default();
+        format!("{state} {}{position}", self.rows).into_bytes()
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) wrote; `None` for other bytes.
+    pub fn read(bytes: &[u8]) -> Option<Stand> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (line, position) = match text.split_once('\n') {
+            Some((line, position)) => (line, Some(position.to_string())),
+            None => (text, None),
+        };
+        let (state, rows) = line.split_once(' ')?;
+        let is_done = match state {
+            "done" => true,
+            "running" => false,
+            _ => return None,
+        };
+        Some(Stand { is_done, rows: rows.parse().ok()?, position })
+    }
 }
 
 /// What polling a source gave.
@@ -65,6 +114,12 @@ impl Pump {
         self.sources.get_mut(name)
     }
 
+    /// Lets sources that wait for the connector of that name go on where they were.
+    pub fn resume(&mut self, name: &str, connector: &dyn Connector, now: i64) {
+        let waits = |source: &&mut Pumped| source.waiting.as_ref().is_some_and(|waiting| waiting.connector == name);
+        self.sources.values_mut().filter(waits).for_each(|source| source.resume(connector, now));
+    }
+
     /// Stops every source that still reads.
     pub fn fail_running(&mut self, error: &Error) {
         self.sources.values_mut().filter(|source| source.state == SourceState::Running).for_each(|s| s.fail(error));
@@ -85,13 +140,53 @@ impl Pumped {
     pub fn new(name: &str, reader: Box<dyn SourceReader>, rate: Option<f64>, now: i64) -> Pumped {
         Pumped {
             name: name.to_string(),
-            reader,
+            reader: Some(reader),
+            waiting: None,
             state: SourceState::Running,
             rate,
             started: now,
             rows: 0,
+            rows_before: 0,
             retry_at: i64::MIN,
         }
+    }
+
+    /// A source of a database that was opened. One that was read to its end needs no reader.
+    pub fn waiting(waiting: Waiting, rate: Option<f64>) -> Pumped {
+        let Waiting { connector, spec, stand } = &waiting;
+        let state = match stand.is_done {
+            true => SourceState::Done,
+            false => SourceState::Failed(format!("connector \"{connector}\" is not registered")),
+        };
+        let (name, rows) = (spec.name.clone(), stand.rows);
+        let waiting = (!stand.is_done).then_some(waiting);
+        Pumped { name, reader: None, waiting, state, rate, started: 0, rows, rows_before: rows, retry_at: i64::MIN }
+    }
+
+    /// Goes on where it was, or fails with the reason why it cannot.
+    fn resume(&mut self, connector: &dyn Connector, now: i64) {
+        let Some(Waiting { spec, stand, .. }) = self.waiting.take() else { return };
+        let reader = match &stand.position {
+            Some(position) => connector.resume(&spec, position),
+            None if stand.rows == 0 => connector.open(&spec),
+            None => Err(Error::invalid("its reader does not tell where it is")),
+        };
+        self.started = now;
+        match reader {
+            Ok(reader) => (self.reader, self.state) = (Some(reader), SourceState::Running),
+            Err(error) => {
+                self.fail(&error);
+                if let SourceState::Failed(why) = &mut self.state {
+                    *why = format!("it cannot go on where it was: {why}");
+                }
+            }
+        }
+    }
+
+    /// Where it stands, if its reader is open.
+    pub fn stand(&self) -> Option<Stand> {
+        let position = self.reader.as_ref()?.position();
+        Some(Stand { is_done: self.state == SourceState::Done, rows: self.rows, position })
     }
 
     /// Polls the source, if it is due, for at most `rows_max` rows.
@@ -109,7 +204,8 @@ impl Pumped {
             Ok(allowed) => allowed.min(rows_max).max(1),
             Err(due_at) => return Ok(Pumping::Later(due_at)),
         };
-        match self.reader.poll(allowed)? {
+        let Some(reader) = &mut self.reader else { return Ok(Pumping::Ended) };
+        match reader.poll(allowed)? {
             Poll::Rows(batch) => {
                 self.rows += batch.num_rows() as u64;
                 Ok(Pumping::Rows(batch))
@@ -129,7 +225,7 @@ impl Pumped {
     fn allowed(&self, now: i64) -> Result<usize, i64> {
         let Some(rate) = self.rate else { return Ok(usize::MAX) };
         let elapsed = now.saturating_sub(self.started).max(0) as f64 / MICROS;
-        let due = elapsed * rate - self.rows as f64;
+        let due = elapsed * rate - (self.rows - self.rows_before) as f64;
         let slice = (rate / RATE_SLICES).max(1.0);
         if due >= slice {
             return Ok(due as usize);
@@ -147,9 +243,9 @@ impl Pumped {
         SourceStatus {
             name: self.name.clone(),
             rows: self.rows,
-            progress: self.reader.progress(),
+            progress: self.reader.as_ref().map(|reader| reader.progress()).unwrap_or_default(),
             state: self.state.clone(),
-            bounded: self.reader.bounded(),
+            bounded: self.reader.as_ref().is_none_or(|reader| reader.bounded()),
             rate: self.rate,
         }
     }

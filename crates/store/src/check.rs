@@ -34,6 +34,19 @@ pub struct CheckedObject {
     pub n_rows: i64,
 }
 
+/// What a database holds, without changing anything. The guard keeps others from opening it meanwhile.
+///
+/// # Errors
+/// As [`Store::open`](crate::Store::open); `NotADatabase` when there is none.
+pub fn read(disk: &dyn Disk) -> Result<(Box<dyn Send + Sync>, Contents), StoreError> {
+    let lock = take_lock(disk)?;
+    let Some(manifest) = Manifest::read(disk)? else {
+        check_empty(disk)?;
+        return Err(StoreError::NotADatabase { place: disk.place(), detail: format!("it has no {MANIFEST}") });
+    };
+    Ok((lock, Contents::load(disk, &manifest)?.0))
+}
+
 /// Reads and checks every byte of a database.
 ///
 /// # Errors

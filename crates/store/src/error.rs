@@ -25,10 +25,12 @@ pub enum StoreError {
         place: String,
     },
     /// Another process, or another handle, has the database open.
-    #[error("the database in {place} is open elsewhere")]
+    #[error("the database in {place} is open elsewhere{}", of_holder(.holder))]
     Locked {
         /// The folder.
         place: String,
+        /// Who has it, as far as it said so.
+        holder: Option<String>,
     },
     /// There is no database.
     #[error("{place} is not a database: {detail}")]
@@ -88,6 +90,10 @@ pub enum StoreError {
         /// The folder.
         place: String,
     },
+}
+
+fn of_holder(holder: &Option<String>) -> String {
+    holder.as_ref().map(|holder| format!(", by {holder}")).unwrap_or_default()
 }
 
 impl StoreError {

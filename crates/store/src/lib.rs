@@ -31,7 +31,7 @@ mod simulated;
 mod snapshot;
 mod store;
 
-pub use check::{CheckedObject, Report, check};
+pub use check::{CheckedObject, Report, check, read};
 pub use commit::{Commit, Created, Fact};
 pub use contents::Contents;
 pub use disk::{Disk, DiskFile};

@@ -81,7 +81,7 @@ impl Disk for LocalDisk {
         sync_folder(&self.folder)
     }
 
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+    fn lock(&self, name: &str, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
         let path = self.folder.join(name);
         let file = match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path) {
             // Where nothing may be written, the folder is nobody's, unless who may write has left a lock.
@@ -90,7 +90,11 @@ impl Disk for LocalDisk {
             opened => opened?,
         };
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => {
+                // (The lock holds without these words: on a full disk they are missing.)
+                let _ = file.set_len(0).and_then(|()| io::Write::write_all(&mut &file, holder.as_bytes()));
+                Ok(Box::new(file))
+            }
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }

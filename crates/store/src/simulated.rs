@@ -229,7 +229,7 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
-    fn lock(&self, _: &str) -> io::Result<Box<dyn Send + Sync>> {
+    fn lock(&self, _: &str, _: &str) -> io::Result<Box<dyn Send + Sync>> {
         let mut state = self.state();
         if std::mem::replace(&mut state.is_locked, true) {
             return Err(ErrorKind::WouldBlock.into());

@@ -495,10 +495,20 @@ fn contents_place(contents: &Contents) -> String {
 
 /// Takes the disk for this handle.
 pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Send + Sync>, StoreError> {
-    disk.lock(LOCK).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => StoreError::Locked { place: disk.place() },
+    let holder = format!("process {}", std::process::id());
+    disk.lock(LOCK, &holder).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => StoreError::Locked { place: disk.place(), holder: read_holder(disk) },
         _ => StoreError::of_io(&disk.place(), "lock", LOCK, &error),
     })
+}
+
+/// Who holds the lock, as far as it said so.
+fn read_holder(disk: &dyn Disk) -> Option<String> {
+    let file = disk.open(LOCK).ok()?;
+    let mut bytes = vec![0; file.size().ok()?.min(256) as usize];
+    file.read_at(0, &mut bytes).ok()?;
+    let holder = String::from_utf8(bytes).ok()?;
+    Some(holder.trim().to_string()).filter(|holder| !holder.is_empty())
 }
 
 /// Makes an empty database on an empty disk: the first segment, then the manifest that names it.

@@ -59,7 +59,7 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     };
     let exhibits = exhibits(&text, &statements);
     checked(write!(stdout(), "{text}\n-- {name} was all of it. It runs now, on {workers} workers.\n\n"))?;
-    let host = Host::start(workers)?;
+    let host = Host::start(workers, None)?;
     signals::listen(host.interrupt());
     let started = Instant::now();
     let paced = paced_sources(&statements);

@@ -129,6 +129,33 @@ impl Catalog {
         }
     }
 
+    /// How far watermarks are that have moved, or have left rows out, since that was recorded.
+    pub fn watermarks_unrecorded(&self) -> Vec<(ObjectId, Vec<u8>)> {
+        let moved = |name: &String| {
+            let object = self.objects.get(name)?;
+            Some((object.id, object.watermark.as_ref()?.unrecorded()?))
+        };
+        self.watermarked.iter().filter_map(moved).collect()
+    }
+
+    /// Takes note that what [`watermarks_unrecorded`](Self::watermarks_unrecorded) told was recorded.
+    pub fn note_recorded(&mut self) {
+        for name in &self.watermarked {
+            let watermark = self.objects.get_mut(name).and_then(|object| object.watermark.as_mut());
+            watermark.into_iter().for_each(Watermark::note_recorded);
+        }
+    }
+
+    /// The id that the next object gets.
+    pub fn next_object(&self) -> ObjectId {
+        ObjectId(self.last_id + 1)
+    }
+
+    /// Lets the next object have that id, or one behind it: ids up to it are taken.
+    pub fn restart_ids(&mut self, next: ObjectId) {
+        self.last_id = next.0.saturating_sub(1);
+    }
+
     /// Indexes in the order of their names.
     pub fn indexes(&self) -> impl Iterator<Item = &Index> {
         self.indexes.values()

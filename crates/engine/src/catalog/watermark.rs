@@ -30,6 +30,8 @@ pub(crate) struct Watermark {
     shown: Option<i64>,
     /// Rows left out.
     pub late: u64,
+    /// The greatest time and the rows left out as they were recorded last.
+    recorded: (Option<i64>, u64),
 }
 
 /// How the rows of a batch came.
@@ -69,7 +71,15 @@ impl Watermark {
                     ));
             }
         };
-        Ok(Watermark { declared: declared.clone(), column, delay, high: None, shown: None, late: 0 })
+        Ok(Watermark {
+            declared: declared.clone(),
+            column,
+            delay,
+            high: None,
+            shown: None,
+            late: 0,
+            recorded: (None, 0),
+        })
     }
 
     /// The rows that are not late. All have diffs of +1.
@@ -125,6 +135,26 @@ impl Watermark {
         let values = cast(changes.column(0), &DataType::Int64).expect("times are integers");
         let values = values.as_primitive::<Int64Type>();
         self.shown = (0..changes.len()).find(|row| changes.diffs().get(*row) < 0).map(|row| values.value(row));
+    }
+
+    /// The greatest time and the number of rows left out as they are kept, if they have changed since they were recorded.
+    pub fn unrecorded(&self) -> Option<Vec<u8>> {
+        let high = self.high.map_or("-".to_string(), |high| high.to_string());
+        (self.recorded != (self.high, self.late)).then(|| format!("{high} {}", self.late).into_bytes())
+    }
+
+    /// Takes note that [`unrecorded`](Self::unrecorded) was recorded.
+    pub fn note_recorded(&mut self) {
+        self.recorded = (self.high, self.late);
+    }
+
+    /// Goes on where a watermark stood that was recorded; `None` when the record cannot be read.
+    pub fn restore(&mut self, recorded: &[u8]) -> Option<()> {
+        let (high, late) = std::str::from_utf8(recorded).ok()?.split_once(' ')?;
+        self.high = if high == "-" { None } else { Some(high.parse().ok()?) };
+        self.late = late.parse().ok()?;
+        self.note_recorded();
+        Some(())
     }
 
     /// The watermark as a value of its column, if there has been a row.

@@ -191,14 +191,17 @@ impl Connection {
         outcome
     }
 
-    /// Has the engine do something, under this connection's interrupt.
+    /// Has the engine do something, under this connection's interrupt. The answer is given once all that it may show
+    /// lasts; the engine serves others meanwhile.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Session) -> T + Send + 'static) -> Result<T, Error> {
         let interrupt = self.interrupt.clone();
         let transaction = Arc::clone(&self.transaction);
-        self.engine.call(move |session| {
+        let (answer, receipt) = self.engine.call(move |session| {
             let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
-            session.serve(interrupt, &mut transaction, work)
-        })
+            (session.serve(interrupt, &mut transaction, work), session.receipt())
+        })?;
+        receipt.wait()?;
+        Ok(answer)
     }
 }
 

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::session::{Options, Session, Step};
+use crate::session::{Session, Step};
 
 /// Requests between two turns of the session, at most.
 const REQUESTS_PER_TURN: usize = 64;
@@ -34,17 +34,17 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Starts the engine with a session of these options.
+    /// Starts the engine with the session that `make` makes, on the engine's thread.
     ///
     /// # Errors
-    /// `Unavailable` when threads cannot be started.
-    pub fn start(options: Options) -> Result<Engine, Error> {
+    /// Those of `make`; `Unavailable` when threads cannot be started.
+    pub fn start(make: impl FnOnce() -> Result<Session, Error> + Send + 'static) -> Result<Engine, Error> {
         let (requests, queue) = channel();
         let (started, starting) = channel();
         let failure = Arc::new(Mutex::new(None));
         let its_failure = Arc::clone(&failure);
         let run = move || {
-            let session = match Session::new(options) {
+            let session = match make() {
                 Ok(session) => session,
                 Err(error) => {
                     // (Nobody can have stopped listening yet.)

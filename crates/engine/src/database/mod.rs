@@ -13,9 +13,11 @@ mod prepared;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anabranch_store::{Disk, StoreOptions};
+
 use crate::connector::Connector;
 use crate::error::Error;
-use crate::session::Options;
+use crate::session::{Options, Session};
 
 use engine::Engine;
 
@@ -59,22 +61,31 @@ pub struct Database {
 }
 
 impl Database {
-    /// Starts an engine.
+    /// Starts an engine: in memory, or over the database in the folder that the options name. An answer shows only
+    /// what is on disk then; see `docs/durability.md`.
     ///
     /// # Errors
-    /// `Invalid` for options that cannot be, `Unavailable` when threads cannot be started.
+    /// `Invalid` for options that cannot be, `Unavailable` when threads cannot be started or the folder is open
+    /// elsewhere, `Data` when a file of it is damaged.
     pub fn open(options: DatabaseOptions) -> Result<Database, Error> {
         if options.workers == 0 {
             return Err(Error::invalid("a database has at least one worker")
                 .with_hint("Set workers to 1, or use a Session, which works on the caller's thread."));
         }
-        if let Some(path) = &options.path {
-            return Err(Error::invalid(format!("the database in {} cannot be opened", path.display()))
-                .with_detail("Databases are kept in memory only.")
-                .with_hint("Leave the path out."));
-        }
         let engine = Options { workers: options.workers, ..options.engine };
-        Ok(Database { engine: Arc::new(Engine::start(engine)?) })
+        let engine = match options.path {
+            None => Engine::start(move || Session::new(engine))?,
+            Some(path) => Engine::start(move || Session::open_folder(&path, engine))?,
+        };
+        Ok(Database { engine: Arc::new(engine) })
+    }
+
+    /// Opens a database on any disk, for tests of what happens when disks fail.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(disk: Arc<dyn Disk>, keeping: StoreOptions, options: Options) -> Result<Database, Error> {
+        Ok(Database { engine: Arc::new(Engine::start(move || Session::open_on(disk, keeping, options))?) })
     }
 
     /// A connection of its own settings, statements and transaction.

@@ -14,8 +14,9 @@ use anabranch_sql::statement::ObjectKind;
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::Session;
-use super::sealed::{Sealed, SealedMark, SealedRows};
-use crate::catalog::{Arrival, Object, ObjectId, Retain, kind_name};
+use super::durable::WATERMARK;
+use super::sealed::{Receipt, Sealed, SealedFact, SealedMark, SealedRows};
+use crate::catalog::{Arrival, Created, Object, ObjectId, Retain, kind_name};
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -34,6 +35,10 @@ pub(super) struct Timeline {
     open: Option<(Time, Time)>,
     /// The open commit's rows, with the names of their relations, in the order in which they came.
     staged: Vec<(String, Batch)>,
+    /// An object that was made for the open commit, and is recorded with it.
+    staged_created: Option<Created>,
+    /// Small values that are recorded with the open commit.
+    staged_facts: Vec<SealedFact>,
     /// When each relation's rows changed last.
     changed: BTreeMap<ObjectId, Time>,
     /// Times of commits that the workers may not have finished, oldest first.
@@ -50,11 +55,18 @@ impl Timeline {
             last: now.clamp(0, END / 2),
             open: None,
             staged: Vec::new(),
+            staged_created: None,
+            staged_facts: Vec::new(),
             changed: BTreeMap::new(),
             in_flight: VecDeque::new(),
             commits_unforgotten: 0,
             rows_unforgotten: 0,
         }
+    }
+
+    /// Goes on behind the commit at `last`, of an earlier run.
+    pub fn restart(&mut self, last: Time) {
+        self.last = last;
     }
 
     /// Time of the last commit.
@@ -88,10 +100,12 @@ impl Session {
         self.begin_statement()?;
         let columns = self.fit_to_table(table, batch)?;
         let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(0), Diffs::Constant(1));
-        self.keeping_watermark(table, |session| {
+        let time = self.keeping_watermark(table, |session| {
             let rows = session.admit_rows(table, vec![rows])?;
             session.write_checked(table, rows)
-        })
+        })?;
+        self.await_lasting()?;
+        Ok(time)
     }
 
     /// Applies signed changes to a table as one commit.
@@ -181,7 +195,18 @@ impl Session {
     /// When the commit cannot be recorded; nothing of it is applied then.
     pub fn commit(&mut self) -> Result<Time, Error> {
         self.commit_pending()?;
+        self.await_lasting()?;
         Ok(self.timeline.last)
+    }
+
+    /// Returns when all that the session has shown lasts. A connection waits by itself, on its own thread.
+    pub(super) fn await_lasting(&self) -> Result<(), Error> {
+        if self.serves { Ok(()) } else { self.receipt().wait() }
+    }
+
+    /// Tells when all that the session has shown lasts.
+    pub(crate) fn receipt(&self) -> Receipt {
+        self.recorder.as_ref().map(|recorder| recorder.receipt()).unwrap_or_default()
     }
 
     /// What every call does first that reads or writes: forgets an earlier interrupt, closes an open commit, and waits
@@ -260,13 +285,30 @@ impl Session {
         for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
             self.push(relation, batch.with_times(Times::Constant(time)))?;
         }
-        self.commit()
+        self.commit_pending()?;
+        Ok(self.timeline.last)
     }
 
     /// Forgets what the open commit has staged.
     pub(super) fn abandon_commit(&mut self) {
         self.timeline.open = None;
         self.timeline.staged.clear();
+        self.timeline.staged_created = None;
+        self.timeline.staged_facts.clear();
+    }
+
+    /// Records an object with the open commit, which brings its first rows.
+    pub(super) fn stage_created(&mut self, created: Option<Created>) {
+        self.begin_commit();
+        self.timeline.staged_created = created;
+    }
+
+    /// Records a small value with the open commit. Without a recorder nobody reads it.
+    pub(super) fn stage_fact(&mut self, fact: SealedFact) {
+        if self.recorder.is_some() {
+            self.begin_commit();
+            self.timeline.staged_facts.push(fact);
+        }
     }
 
     /// Closes the open commit, if there is one: it is sealed, recorded and published.
@@ -276,6 +318,7 @@ impl Session {
             self.catalog.unmark(sealed.marks.iter().map(|mark| (mark.object, &mark.changes)));
             return Err(error);
         }
+        self.catalog.note_recorded();
         self.publish(sealed);
         Ok(())
     }
@@ -293,14 +336,26 @@ impl Session {
             }
             rows.push(SealedRows { object: object.id, collection: maintained.collection, batch });
         }
-        let marks = self.catalog.watermark_changes();
-        let marks = marks.into_iter().map(|(object, collection, changes)| SealedMark {
+        let marks = self.seal_marks(greatest);
+        let mut facts = std::mem::take(&mut self.timeline.staged_facts);
+        if self.recorder.is_some() {
+            let stands = self.catalog.watermarks_unrecorded();
+            facts.extend(stands.into_iter().map(|(object, value)| SealedFact { object, name: WATERMARK, value }));
+        }
+        let created = self.timeline.staged_created.take().into_iter().collect();
+        let durability = self.settings.durability;
+        Some(Sealed { first: least, time: greatest, created, removed: vec![], rows, marks, facts, durability })
+    }
+
+    /// What the relations that hold watermarks become at `time`.
+    pub(super) fn seal_marks(&mut self, time: Time) -> Vec<SealedMark> {
+        let marks = self.catalog.watermark_changes().into_iter();
+        let sealed = marks.map(|(object, collection, changes)| SealedMark {
             object,
             collection,
-            changes: changes.with_times(Times::Constant(greatest)),
+            changes: changes.with_times(Times::Constant(time)),
         });
-        let marks = marks.collect();
-        Some(Sealed { first: least, time: greatest, created: vec![], removed: vec![], rows, marks })
+        sealed.collect()
     }
 
     /// Takes note of a commit or a change of the catalog before anybody sees it. All of both pass here, in one order.
@@ -312,7 +367,7 @@ impl Session {
     }
 
     /// Makes a sealed commit visible: pushes it, and lets inputs, holds and (without threads) the workers follow.
-    fn publish(&mut self, sealed: Sealed) {
+    pub(super) fn publish(&mut self, sealed: Sealed) {
         let (least, greatest) = (sealed.first, sealed.time);
         self.timeline.rows_unforgotten += sealed.n_updates();
         for rows in sealed.rows {

@@ -21,14 +21,14 @@ use super::write::n_rows;
 use super::{Outcome, Session};
 
 use crate::catalog::{
-    Arranged, Index, Maintained, Object, ObjectId, Planning, Retain, SourceOptions, Watermark, kind_name,
+    Arranged, Created, Index, Maintained, Object, ObjectId, Planning, Retain, SourceOptions, Watermark, kind_name,
 };
 use crate::cluster::CollectionId;
 use crate::coerce::planned_schema;
 use crate::connector::SourceSpec;
 use crate::error::Error;
 use crate::nearest::nearest;
-use crate::pump::{Pumped, parse_rate};
+use crate::pump::{Pumped, Stand, Waiting, parse_rate};
 
 impl Session {
     pub(super) fn create_table(&mut self, create: &CreateTable, text: &str) -> Result<Outcome, Error> {
@@ -100,9 +100,16 @@ impl Session {
             watermark: None,
             options: vec![],
         };
-        self.define(|session| session.create_table(&table, &definition))?;
+        let before = self.catalog.next_object();
+        self.create_table(&table, &definition)?;
+        let created = self.created_since(before).pop();
+        self.stage_created(created);
         let n_rows = n_rows(&rows);
-        self.write_checked(&create.name, rows)?;
+        if let Err(error) = self.write_checked(&create.name, rows) {
+            self.abandon_commit();
+            self.drop_created(&create.name);
+            return Err(error);
+        }
         Ok(Outcome::done(format!("SELECT {n_rows}")))
     }
 
@@ -115,21 +122,53 @@ impl Session {
                 .with_detail("What comes from outside is not checked for duplicates.")
                 .with_hint("Leave PRIMARY KEY out; create an index on the columns for lookups."));
         }
-        let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
-        let retain = take_retain(&mut options)?;
-        let rate = options.remove("rate").map(|rate| parse_rate(&rate)).transpose()?.flatten();
-        let connector = options.remove("connector").ok_or_else(|| {
-            Error::invalid(format!("source \"{}\" names no connector", create.name))
-                .with_hint("Add connector = 'file' to WITH (..).")
-        })?;
-        let spec = SourceSpec { name: create.name.clone(), columns: create.columns.clone(), options };
-        let reader = self.connector(&connector)?.open(&spec)?;
+        let asked = asked_source(create)?;
+        let reader = self.connector(&asked.connector)?.open(&asked.spec)?;
         let given = reader.schema();
         let fields: Vec<Field> = match create.columns.is_empty() {
             true => given.fields().iter().map(|field| field.as_ref().clone()).collect(),
             false => create.columns.clone(),
         };
         let schema = planned_schema("source", &create.name, &fields)?;
+        self.add_source(create, &asked, schema, text)?;
+        let now = self.options.clock.now_micros();
+        self.pump.add(Pumped::new(&create.name, reader, asked.rate, now));
+        self.publish_progress();
+        Ok(Outcome::done("CREATE SOURCE"))
+    }
+
+    /// A source of a database that was opened: its connector may not be known yet, and what it reads may be gone.
+    pub(super) fn restore_source(
+        &mut self,
+        create: &CreateSource,
+        text: &str,
+        schema: SchemaRef,
+        stand: Option<Stand>,
+    ) -> Result<(), Error> {
+        let mut asked = asked_source(create)?;
+        self.add_source(create, &asked, schema.clone(), text)?;
+        asked.spec.columns = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        let waiting = Waiting { connector: asked.connector, spec: asked.spec, stand: stand.unwrap_or_default() };
+        self.pump.add(Pumped::waiting(waiting, asked.rate));
+        Ok(())
+    }
+
+    /// Lets sources that wait for that connector go on where they were.
+    pub(super) fn resume_sources(&mut self, connector: &str) {
+        let Ok(by) = self.connector(connector) else { return };
+        let now = self.options.clock.now_micros();
+        self.pump.resume(connector, by.as_ref(), now);
+        self.publish_progress();
+    }
+
+    /// The relation of a source.
+    fn add_source(
+        &mut self,
+        create: &CreateSource,
+        asked: &AskedSource,
+        schema: SchemaRef,
+        text: &str,
+    ) -> Result<(), Error> {
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let object = Object {
             id: ObjectId::default(),
@@ -142,17 +181,13 @@ impl Session {
             query_text: None,
             reads: BTreeSet::new(),
             maintained: None,
-            retain,
+            retain: asked.retain,
             watermark,
-            source: Some(SourceOptions { connector }),
+            source: Some(SourceOptions { connector: asked.connector.clone() }),
             fitting: None,
             is_hidden: false,
         };
-        self.add_timed_input(object)?;
-        let now = self.options.clock.now_micros();
-        self.pump.add(Pumped::new(&create.name, reader, rate, now));
-        self.publish_progress();
-        Ok(Outcome::done("CREATE SOURCE"))
+        self.add_timed_input(object)
     }
 
     pub(super) fn create_view(&mut self, create: &CreateView, text: &str) -> Result<Outcome, Error> {
@@ -192,6 +227,13 @@ impl Session {
             let key = group_columns(&planned.plan).unwrap_or(all_columns);
             object.maintained = Some(self.maintain(&object, &planned.plan, key)?);
         }
+        let old = self.catalog.find(&create.name).filter(|_| replaces).map(|old| old.id);
+        let new = Created { id: self.catalog.next_object(), name: create.name.clone(), text: text.to_string() };
+        if let Err(error) = self.record_definition(old.into_iter().collect(), vec![new], vec![]) {
+            let made = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+            made.for_each(|arranged| self.release_dataflow(arranged.dataflow));
+            return Err(error);
+        }
         if replaces {
             self.drop_relation(&create.name);
         }
@@ -218,14 +260,12 @@ impl Session {
             .map(|arranged| arranged.arrangement)
             .ok_or_else(|| Error::internal(format!("index \"{name}\" has no arrangement")))?;
         let relation = create.relation.clone();
-        self.catalog.add_index(Index {
-            id: ObjectId::default(),
-            name,
-            relation,
-            key,
-            arrangement,
-            definition: text.to_string(),
-        });
+        // A name that was chosen is part of the definition: made again, the index shall have it too.
+        let definition = match &create.name {
+            Some(_) => text.to_string(),
+            None => index_definition(&name, &relation, &create.columns),
+        };
+        self.catalog.add_index(Index { id: ObjectId::default(), name, relation, key, arrangement, definition });
         Ok(match detail {
             Some(detail) => Outcome::done_with("CREATE INDEX", detail),
             None => Outcome::done("CREATE INDEX"),
@@ -394,9 +434,18 @@ impl Session {
     }
 }
 
+/// The statement that makes an index.
+fn index_definition(name: &str, relation: &str, columns: &[String]) -> String {
+    let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
+    format!("CREATE INDEX {} ON {} ({})", quoted(name), quoted(relation), columns.join(", "))
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// The statement that makes a table of these columns.
 fn table_definition(name: &str, columns: &[Field]) -> String {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let column = |field: &Field| format!("{} {}", quoted(field.name()), column_type_name(field));
     let columns: Vec<String> = columns.iter().map(column).collect();
     format!("CREATE TABLE {} ({})", quoted(name), columns.join(", "))
@@ -480,6 +529,27 @@ fn group_columns(plan: &Plan) -> Option<Vec<usize>> {
         }
         _ => None,
     }
+}
+
+/// What the options of a source ask for.
+struct AskedSource {
+    connector: String,
+    retain: Retain,
+    /// Rows a second; `None` is as fast as possible.
+    rate: Option<f64>,
+    spec: SourceSpec,
+}
+
+fn asked_source(create: &CreateSource) -> Result<AskedSource, Error> {
+    let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
+    let retain = take_retain(&mut options)?;
+    let rate = options.remove("rate").map(|rate| parse_rate(&rate)).transpose()?.flatten();
+    let connector = options.remove("connector").ok_or_else(|| {
+        Error::invalid(format!("source \"{}\" names no connector", create.name))
+            .with_hint("Add connector = 'file' to WITH (..).")
+    })?;
+    let spec = SourceSpec { name: create.name.clone(), columns: create.columns.clone(), options };
+    Ok(AskedSource { connector, retain, rate, spec })
 }
 
 /// Takes `retain` out of the options.

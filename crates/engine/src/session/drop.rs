@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use anabranch_sql::statement::{Drop, ObjectKind};
 
 use super::{Outcome, Session};
-use crate::catalog::{Watermark, kind_name};
+use crate::catalog::{ObjectId, Watermark, kind_name};
 use crate::error::Error;
 
 impl Session {
@@ -36,9 +36,17 @@ impl Session {
             }
         }
         match drop.kind {
-            ObjectKind::Index => names.iter().for_each(|name| self.drop_index(name)),
+            ObjectKind::Index => {
+                let ids = self.catalog.indexes().filter(|index| names.contains(&index.name)).map(|index| index.id);
+                self.record_removal(ids.collect())?;
+                names.iter().for_each(|name| self.drop_index(name));
+            }
             _ => {
                 let order = self.drop_order(drop, &names)?;
+                let relations = self.catalog.objects().filter(|object| order.contains(&object.name));
+                let indexes = order.iter().flat_map(|name| self.catalog.indexes_on(name));
+                let ids = relations.map(|object| object.id).chain(indexes.map(|index| index.id));
+                self.record_removal(ids.collect())?;
                 order.iter().for_each(|name| self.drop_relation(name));
             }
         }
@@ -47,6 +55,12 @@ impl Session {
             true => Outcome::done(tag),
             false => Outcome::done_with(tag, format!("{} did not exist.", missing.join(", "))),
         })
+    }
+
+    /// Records that objects go, if any do, before they do.
+    fn record_removal(&mut self, mut removed: Vec<ObjectId>) -> Result<(), Error> {
+        removed.sort_unstable();
+        if removed.is_empty() { Ok(()) } else { self.record_definition(removed, vec![], vec![]) }
     }
 
     /// All that goes, readers before what they read.

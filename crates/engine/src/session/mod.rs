@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
 //! [`sealed`] (what is recorded), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
-//! [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
+//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
 
 mod announce;
 mod bound;
@@ -20,6 +20,7 @@ mod copy;
 mod create;
 mod dataflows;
 mod drop;
+mod durable;
 mod explain;
 mod frames;
 mod outcome;
@@ -43,9 +44,10 @@ use std::time::Duration;
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_sql::Parsed;
-use anabranch_sql::statement::Statement;
+use anabranch_sql::statement::{ObjectKind, Statement};
+use anabranch_store::Durability;
 
-use crate::catalog::{Catalog, Created};
+use crate::catalog::{Catalog, Created, ObjectId};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::Cluster;
 use crate::connector::Connector;
@@ -58,12 +60,14 @@ use crate::transaction::Transaction;
 
 use bound::Bound;
 use commit::Timeline;
+use durable::{COLUMNS, columns_value};
 use settings::Settings;
 use subscribe::Subscriptions;
 
 pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
+pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
-pub use sealed::{Recorder, Sealed, SealedMark, SealedRows};
+pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
 pub(crate) use tag::command_tag;
 pub use turn::Progress;
 
@@ -86,6 +90,8 @@ pub struct Options {
     pub sharing: Sharing,
     /// How long what has changed can still be read with AS OF.
     pub retain_history: Duration,
+    /// When a commit of a database in a folder counts as done, unless `SET durability` says otherwise.
+    pub durability: Durability,
 }
 
 impl Default for Options {
@@ -99,6 +105,7 @@ impl Default for Options {
             temporary_folder: std::env::temp_dir(),
             sharing: Sharing::Full,
             retain_history: Duration::ZERO,
+            durability: Durability::Full,
         }
     }
 }
@@ -166,8 +173,10 @@ impl Session {
     }
 
     /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY` uses the one named `file`.
+    /// Sources of a database that was opened go on where they were.
     pub fn register_connector(&mut self, name: &str, connector: Arc<dyn Connector>) {
         self.connectors.insert(name.to_string(), connector);
+        self.resume_sources(name);
     }
 
     /// Lets `recorder` keep every commit and every change of the catalog from now on.
@@ -195,6 +204,7 @@ impl Session {
         if result.is_err() {
             self.fail_transaction();
         }
+        self.await_lasting()?;
         result
     }
 
@@ -206,7 +216,7 @@ impl Session {
             Statement::CreateTable(create) => self.define(|session| session.create_table(create, text)),
             Statement::CreateTableAs(create) => self.create_table_as(create),
             Statement::CreateSource(create) => self.define(|session| session.create_source(create, text)),
-            Statement::CreateView(create) => self.define(|session| session.create_view(create, text)),
+            Statement::CreateView(create) => self.create_view(create, text),
             Statement::CreateIndex(create) => self.define(|session| session.create_index(create, text)),
             Statement::Insert(insert) => self.insert_rows(insert),
             Statement::Update(update) => self.update_rows(update),
@@ -217,32 +227,49 @@ impl Session {
             Statement::Explain(explain) => self.explain(explain).map(Outcome::Rows),
             Statement::Show(show) => self.show(show).map(Outcome::Rows),
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
-            Statement::Drop(drop) => self.define(|session| session.drop_objects(drop)),
+            Statement::Drop(drop) => self.drop_objects(drop),
             Statement::Transaction(transaction) => self.transact(*transaction),
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value } => self.set(name, value).map(|()| Outcome::done("SET")),
         }
     }
 
-    /// Changes the catalog. All its changes pass here and are recorded, as commits are; `change` has taken effect by then.
-    fn define(&mut self, change: impl FnOnce(&mut Session) -> Result<Outcome, Error>) -> Result<Outcome, Error> {
-        let before = self.catalog.created();
-        let version = self.catalog.version();
-        let outcome = change(self)?;
-        if self.catalog.version() == version {
+    /// Makes an object and records it. What cannot be recorded is dropped again: no statement has seen it.
+    fn define(&mut self, make: impl FnOnce(&mut Session) -> Result<Outcome, Error>) -> Result<Outcome, Error> {
+        let before = self.catalog.next_object();
+        let outcome = make(self)?;
+        let created = self.created_since(before);
+        if created.is_empty() {
             return Ok(outcome);
         }
-        let after = self.catalog.created();
-        let is_in = |all: &[Created], id| all.binary_search_by_key(&id, |created| created.id).is_ok();
-        let time = self.timeline.last();
-        let removed = before.iter().map(|created| created.id).filter(|id| !is_in(&after, *id)).collect();
-        let created = after.into_iter().filter(|created| !is_in(&before, created.id)).collect();
-        let sealed = Sealed { first: time, time, removed, created, rows: vec![], marks: vec![] };
-        if let Err(error) = self.record(&sealed) {
-            sealed.created.iter().rev().for_each(|created| self.drop_created(&created.name));
+        let facts = created.iter().filter_map(|created| self.columns_fact(created)).collect();
+        if let Err(error) = self.record_definition(vec![], created.clone(), facts) {
+            created.iter().rev().for_each(|created| self.drop_created(&created.name));
             return Err(error);
         }
         Ok(outcome)
+    }
+
+    /// Records that objects go and come. What goes may go once this has returned.
+    fn record_definition(
+        &mut self,
+        removed: Vec<ObjectId>,
+        created: Vec<Created>,
+        facts: Vec<SealedFact>,
+    ) -> Result<(), Error> {
+        let sealed = Sealed::at(self.timeline.last(), self.settings.durability);
+        self.record(&Sealed { removed, created, facts, ..sealed })
+    }
+
+    /// Objects with that id or a later one.
+    fn created_since(&self, first: ObjectId) -> Vec<Created> {
+        self.catalog.created().into_iter().filter(|created| created.id >= first).collect()
+    }
+
+    /// The columns of a source: its statement may leave them to the files.
+    fn columns_fact(&self, created: &Created) -> Option<SealedFact> {
+        let object = self.catalog.find(&created.name).filter(|object| object.kind == ObjectKind::Source)?;
+        Some(SealedFact { object: created.id, name: COLUMNS, value: columns_value(&object.schema) })
     }
 
     /// The answer of a script of one row-returning statement.

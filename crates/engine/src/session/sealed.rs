@@ -1,9 +1,13 @@
 //! A commit that is complete, and not visible yet.
 //!
-//! Rows are gathered, sealed, recorded, pushed: between the second and the third step nothing of a commit is known to workers, and all of it
-//! is here. A change of the catalog is sealed as well, so commits and definitions have one order.
+//! Rows are gathered, sealed, recorded, pushed. Between the second and the third step no worker knows of the commit, and
+//! all of it is here. A change of the catalog is sealed as well, so commits and definitions have one order.
+
+use std::fmt;
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Time};
+use anabranch_store::Durability;
 
 use crate::catalog::{Created, ObjectId};
 use crate::cluster::CollectionId;
@@ -16,9 +20,14 @@ pub trait Recorder: Send {
     /// # Errors
     /// When it cannot be kept: the commit is dropped then, and its statement fails with this error.
     fn record(&mut self, sealed: &Sealed) -> Result<(), Error>;
+
+    /// Tells when all that was recorded with [`Durability::Full`] lasts.
+    fn receipt(&self) -> Receipt {
+        Receipt::default()
+    }
 }
 
-/// All that one commit changes. Objects go, objects come, rows change, in this order.
+/// All that one commit changes. Objects go, objects come, rows change, facts change, in this order.
 #[derive(Clone, Debug)]
 pub struct Sealed {
     /// The least time of its rows.
@@ -33,6 +42,10 @@ pub struct Sealed {
     pub rows: Vec<SealedRows>,
     /// Moves of watermarks, which follow from the rows that came.
     pub marks: Vec<SealedMark>,
+    /// Small values that are kept beside the rows.
+    pub facts: Vec<SealedFact>,
+    /// When the commit counts as done.
+    pub durability: Durability,
 }
 
 /// Changes of one relation's rows.
@@ -57,10 +70,69 @@ pub struct SealedMark {
     pub changes: Batch,
 }
 
+/// A small value: where a source stands, how far a watermark is, a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedFact {
+    /// The object that the value belongs to; object 0 is the database.
+    pub object: ObjectId,
+    /// What the value is.
+    pub name: &'static str,
+    /// The value as it is kept.
+    pub value: Vec<u8>,
+}
+
 impl Sealed {
+    /// A commit at one time that changes nothing yet.
+    pub(crate) fn at(time: Time, durability: Durability) -> Sealed {
+        Sealed {
+            first: time,
+            time,
+            removed: vec![],
+            created: vec![],
+            rows: vec![],
+            marks: vec![],
+            facts: vec![],
+            durability,
+        }
+    }
+
     /// Updates in all.
     pub fn n_updates(&self) -> usize {
         let marks = self.marks.iter().map(|mark| mark.changes.len());
         self.rows.iter().map(|rows| rows.batch.len()).chain(marks).sum()
+    }
+}
+
+/// What an answer waits for, since an answer shows only what lasts. Without a promise it waits for nothing.
+#[derive(Clone, Default)]
+pub struct Receipt(Option<Arc<dyn Promise>>);
+
+/// Something that will last.
+pub trait Promise: Send + Sync {
+    /// Returns when it does.
+    ///
+    /// # Errors
+    /// When nobody can tell whether it will.
+    fn wait(&self) -> Result<(), Error>;
+}
+
+impl Receipt {
+    /// The receipt of a promise.
+    pub fn new(promise: Arc<dyn Promise>) -> Receipt {
+        Receipt(Some(promise))
+    }
+
+    /// Returns when everything that was recorded before lasts.
+    ///
+    /// # Errors
+    /// When nobody can tell whether it does.
+    pub fn wait(&self) -> Result<(), Error> {
+        self.0.as_ref().map_or(Ok(()), |promise| promise.wait())
+    }
+}
+
+impl fmt::Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Receipt(waits)" } else { "Receipt(lasts)" })
     }
 }

@@ -1,9 +1,14 @@
 //! SET: what a session lets its user choose.
 
+use super::durable::RETAIN_HISTORY;
+use super::sealed::SealedFact;
 use super::{Options, Session};
+use crate::catalog::ObjectId;
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::sharing::Sharing;
+
+use anabranch_store::Durability;
 
 /// A session's settings.
 #[derive(Clone, Debug)]
@@ -16,11 +21,14 @@ pub(super) struct Settings {
     pub sharing: Sharing,
     /// How long, before the last commit, what relations held can still be read.
     pub retain_history_micros: i64,
+    /// When commits count as done.
+    pub durability: Durability,
 }
 
 /// Names and what they mean, for SHOW ALL.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 5] = [
     ("batch_rows_max", "rows read from one source in one turn, at most"),
+    ("durability", "full: a commit is done when it is on disk; relaxed: at once, and on disk a little later"),
     ("retain_history", "how long what has changed can still be read with AS OF"),
     ("sharing", "whether queries share the arrangements of indexes and of their common parts"),
     ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
@@ -43,6 +51,7 @@ impl Settings {
             batch_rows_max: options.batch_rows_max.max(1),
             sharing: options.sharing,
             retain_history_micros: i64::try_from(options.retain_history.as_micros()).unwrap_or(i64::MAX),
+            durability: options.durability,
         }
     }
 }
@@ -55,6 +64,8 @@ impl Session {
     /// - `batch_rows_max` (a number): rows read from one source in one turn, at most.
     /// - `retain_history` (a duration such as `10 minutes`; at first `0 s`): what tables, views and indexes held stays readable with AS OF for
     ///   that long. What is forgotten already does not come back.
+    /// - `durability` (`full`, `relaxed`; at first `full`; `synchronous_commit` is the same as `on`, `off`): when commits of a database in
+    ///   a folder count as done: once they are on disk, or at once.
     /// - `sharing` (`on`, `off`; at first `on`): queries installed from now on share the arrangements of indexes and of their common
     ///   parts. Those that are installed stay as they are.
     ///
@@ -64,13 +75,26 @@ impl Session {
         let name = name.to_lowercase();
         match name.as_str() {
             "wait_for_sources" => self.settings.wait_for_sources = parse_bool(&name, value)?,
-            "retain_history" => self.settings.retain_history_micros = parse_duration(&name, value)?,
+            "retain_history" => self.retain_history(parse_duration(&name, value)?)?,
+            "durability" => self.settings.durability = parse_durability(&name, value)?,
+            "synchronous_commit" => {
+                let is_full = parse_bool(&name, value)?;
+                self.settings.durability = if is_full { Durability::Full } else { Durability::Relaxed };
+            }
             "sharing" => {
                 self.settings.sharing = if parse_bool(&name, value)? { Sharing::Full } else { Sharing::Off };
             }
             "batch_rows_max" => self.settings.batch_rows_max = parse_count(&name, value)?,
             _ => set_fixed(&name, value)?,
         }
+        Ok(())
+    }
+
+    /// Retains history for that long, also after the database is opened again.
+    fn retain_history(&mut self, micros: i64) -> Result<(), Error> {
+        let (object, value) = (ObjectId::default(), micros.to_string().into_bytes());
+        self.record_definition(vec![], vec![], vec![SealedFact { object, name: RETAIN_HISTORY, value }])?;
+        self.settings.retain_history_micros = micros;
         Ok(())
     }
 
@@ -95,6 +119,7 @@ impl Session {
         match name {
             "wait_for_sources" => on_off(self.settings.wait_for_sources),
             "retain_history" => duration_text(self.settings.retain_history_micros),
+            "durability" => durability_text(self.settings.durability).to_string(),
             "sharing" => on_off(self.settings.sharing != Sharing::Off),
             _ => self.settings.batch_rows_max.to_string(),
         }
@@ -117,6 +142,20 @@ fn set_fixed(name: &str, value: &str) -> Result<(), Error> {
 
 fn on_off(on: bool) -> String {
     if on { "on" } else { "off" }.to_string()
+}
+
+fn durability_text(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Full => "full",
+        Durability::Relaxed => "relaxed",
+    }
+}
+
+fn parse_durability(name: &str, value: &str) -> Result<Durability, Error> {
+    let all = [Durability::Full, Durability::Relaxed];
+    all.into_iter().find(|durability| value.eq_ignore_ascii_case(durability_text(*durability))).ok_or_else(|| {
+        Error::invalid(format!("setting \"{name}\" cannot be '{value}'")).with_hint("It takes full or relaxed.")
+    })
 }
 
 fn unknown_setting(name: &str) -> Error {

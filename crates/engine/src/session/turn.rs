@@ -11,6 +11,8 @@ use anabranch_batch::{Batch, Diffs, Times};
 use arrow::array::RecordBatch;
 
 use super::commit::target;
+use super::durable::SOURCE;
+use super::sealed::SealedFact;
 use super::{Session, SourceState, SourceStatus, Step};
 use crate::catalog::Arrival;
 use crate::coerce::coerce;
@@ -133,7 +135,10 @@ impl Session {
         let pumped = match source.poll(rows_max, now) {
             Ok(Pumping::Rows(batch)) => self.push_source_rows(name, &batch),
             Ok(Pumping::Later(at)) => return Turn::Later(at),
-            Ok(Pumping::Ended) => return Turn::Ended,
+            Ok(Pumping::Ended) => {
+                self.note_stand(name);
+                return Turn::Ended;
+            }
             Err(error) => Err(error),
         };
         match (pumped, self.pump.get_mut(name)) {
@@ -141,7 +146,10 @@ impl Session {
                 source.fail(&error);
                 Turn::Ended
             }
-            _ => Turn::Read,
+            _ => {
+                self.note_stand(name);
+                Turn::Read
+            }
         }
     }
 
@@ -152,6 +160,14 @@ impl Session {
         let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(time), Diffs::Constant(1));
         let rows = self.admit(name, rows, Arrival::InOrder)?;
         self.push(name, rows)
+    }
+
+    /// Records, with the rows that a source gave, where it goes on.
+    fn note_stand(&mut self, name: &str) {
+        let (Some(object), Some(source)) = (self.catalog.find(name), self.pump.get_mut(name)) else { return };
+        if let Some(stand) = source.stand() {
+            self.stage_fact(SealedFact { object: object.id, name: SOURCE, value: stand.to_bytes() });
+        }
     }
 
     /// Shows other threads where the sources stand.

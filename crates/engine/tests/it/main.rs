@@ -4,6 +4,8 @@
 mod connections;
 mod define;
 mod depth;
+mod dump;
+mod durable;
 mod errors;
 mod horizon;
 mod parameters;

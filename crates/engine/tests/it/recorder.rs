@@ -48,7 +48,7 @@ fn commits_and_definitions_are_recorded_in_one_order() {
         session.commit().unwrap();
         run(session, "CREATE TABLE u AS SELECT k FROM t; CREATE TABLE IF NOT EXISTS u (a int); DROP TABLE t CASCADE");
         let lines = notes.lines.lock().unwrap().clone();
-        assert_eq!(lines, ["+1 t", "1:2", "+2 m", "+3 i", "1:3", "+4 u", "4:5", "-1 -2 -3"]);
+        assert_eq!(lines, ["+1 t", "1:2", "+2 m", "+3 i", "1:3", "+4 u 4:5", "-1 -2 -3"]);
     });
 }
 

@@ -33,7 +33,8 @@ fn one_handle_has_it_open() {
     let folder = Folder::new("lock");
     let (store, _) = Store::open(folder.disk(), StoreOptions::default()).unwrap();
     let error = Store::open(folder.disk(), StoreOptions::default()).unwrap_err();
-    assert_eq!(error, StoreError::Locked { place: folder.0.display().to_string() });
+    let (place, holder) = (folder.0.display().to_string(), Some(format!("process {}", std::process::id())));
+    assert_eq!(error, StoreError::Locked { place, holder });
     assert!(matches!(check(folder.disk().as_ref()), Err(StoreError::Locked { .. })));
     store.close().unwrap();
     Store::open(folder.disk(), StoreOptions::default()).unwrap();
