@@ -221,7 +221,7 @@ fn sources_go_on_where_they_were() {
     let mut session = open(&disk);
     run(&mut session, "SET wait_for_sources = off");
     let rows: i64 = ask(&mut session, "SELECT count(*) FROM s")[0].parse().unwrap();
-    assert!(rows >= 6 && rows < 20, "{rows}");
+    assert!((6..20).contains(&rows), "{rows}");
     assert!(ask(&mut session, "SHOW SOURCES")[0].contains("\"numbers\" is not registered"));
     session.register_connector("numbers", Arc::new(Numbers { next: 1, last: 20 }));
     run(&mut session, "SET wait_for_sources = on");
