@@ -1,6 +1,6 @@
 //! What can be said on the command line.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand};
 
@@ -67,6 +67,10 @@ pub(crate) enum Command {
     Check(Check),
     /// Write a database as a script of SQL that makes it again: anabranch NEW -f SCRIPT
     Dump(Dump),
+    /// Serve clients of PostgreSQL's protocol, and HTTP
+    Serve(Serve),
+    /// Make the entry of a user: asks for a password, or reads it from a pipe
+    Password(Password),
 }
 
 /// Which database is checked.
@@ -89,6 +93,49 @@ pub(crate) struct Dump {
     /// Write sources as tables with the rows that they have given; else they read again
     #[arg(long)]
     pub sources_as_tables: bool,
+}
+
+/// How a server is set up; what is not said here stands in the configuration.
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    /// Configuration (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where clients connect [default: 127.0.0.1:5432]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Where HTTP is served: /metrics, /healthz, /readyz, /query, /subscribe
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub http: Option<SocketAddr>,
+    /// Folder that holds the database [default: it is kept in memory]
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// File of users (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+    /// Certificate of TLS (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Log objects of JSON
+    #[arg(long)]
+    pub log_json: bool,
+    /// What is logged: error, warn, info, debug [default: info]
+    #[arg(long, value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+/// Whose entry is made.
+#[derive(Args, Debug)]
+pub(crate) struct Password {
+    /// The user's name
+    #[arg(long, value_name = "NAME", default_value = "anabranch")]
+    pub user: String,
+    /// Whether the user may only read
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 /// The demo's own choices.
@@ -132,6 +179,11 @@ impl Arguments {
             Arguments { markdown: true, .. } => Format::Markdown,
             _ => self.format,
         }
+    }
+
+    /// The number of threads, if one was given.
+    pub(crate) fn workers_given(&self) -> Option<usize> {
+        self.workers
     }
 
     pub(crate) fn workers(&self) -> usize {

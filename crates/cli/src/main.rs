@@ -7,7 +7,7 @@
 //! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130 interrupted.
 //!
 //! Reading order: [`arguments`], [`host`], [`run`] (one statement, from text to printed answer), [`output`], [`target`], [`progress`],
-//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`].
+//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`serve`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -19,6 +19,7 @@ mod output;
 mod progress;
 mod run;
 mod script;
+mod serve;
 mod shell;
 mod signals;
 mod target;
@@ -62,6 +63,8 @@ fn run(arguments: &Arguments, texts: Vec<script::Text>) -> Result<Status, Error>
         Some(Command::Demo(demo)) => return demo::run(demo, arguments.workers()),
         Some(Command::Check(check)) => return folder::check(&check.folder),
         Some(Command::Dump(dump)) => return folder::dump(dump),
+        Some(Command::Serve(serve)) => return serve::run(serve, arguments.workers_given()),
+        Some(Command::Password(password)) => return serve::make_password(password),
         None => {}
     }
     let shell = arguments.interactive || (texts.is_empty() && stdin().is_terminal());

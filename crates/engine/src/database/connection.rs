@@ -18,7 +18,7 @@ use super::prepared::Remembered;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
-use crate::session::{Changes, Outcome, Rows, Session, Subscription, parse_one};
+use crate::session::{Changes, Outcome, Rows, Session, Subscription, check_reads_only, parse_one};
 use crate::transaction::{Transaction, TransactionState};
 
 /// Longest wait between two looks at a subscription.
@@ -32,6 +32,8 @@ pub struct Connection {
     transaction: Arc<Mutex<Option<Transaction>>>,
     subscriptions: BTreeMap<u64, Subscription>,
     remembered: Remembered,
+    /// Whether statements that write are refused.
+    reads_only: bool,
 }
 
 impl Connection {
@@ -43,6 +45,7 @@ impl Connection {
             transaction: Arc::default(),
             subscriptions: BTreeMap::new(),
             remembered: Remembered::default(),
+            reads_only: false,
         })
     }
 
@@ -54,7 +57,7 @@ impl Connection {
         self.interrupt.clear();
         let statements = anabranch_sql::parse(script)?;
         let text: Arc<str> = script.into();
-        statements.into_iter().map(|statement| self.execute_one(&text, &Arc::new(statement))).collect()
+        statements.into_iter().map(|statement| self.run_one(&text, &Arc::new(statement))).collect()
     }
 
     /// The answer of one row-returning statement.
@@ -115,6 +118,9 @@ impl Connection {
     /// As [`execute`](Self::execute); `Invalid` for a wrong number of values, `Data` for a value that does not fit.
     pub fn run(&mut self, prepared: &Prepared, parameters: &[ScalarValue]) -> Result<Outcome, Error> {
         self.interrupt.clear();
+        if self.reads_only {
+            check_reads_only(&prepared.statement.statement)?;
+        }
         let (prepared, bound) = (prepared.clone(), prepared.fitted(parameters)?);
         let outcome = self.call(move |session| session.run_bound(&prepared, bound))??;
         Ok(self.noted(outcome))
@@ -126,6 +132,7 @@ impl Connection {
     /// As [`Session::insert`](crate::Session::insert).
     pub fn insert(&mut self, table: &str, batch: &RecordBatch) -> Result<Time, Error> {
         self.interrupt.clear();
+        self.check_may_write()?;
         let (table, batch) = (table.to_owned(), batch.clone());
         self.call(move |session| session.insert(&table, &batch))?
     }
@@ -136,6 +143,7 @@ impl Connection {
     /// As [`Session::apply`](crate::Session::apply).
     pub fn apply(&mut self, table: &str, rows: &RecordBatch, diffs: &[i64]) -> Result<Time, Error> {
         self.interrupt.clear();
+        self.check_may_write()?;
         let (table, rows, diffs) = (table.to_owned(), rows.clone(), diffs.to_vec());
         self.call(move |session| session.apply(&table, &rows, &diffs))?
     }
@@ -176,8 +184,25 @@ impl Connection {
         self.interrupt.clone()
     }
 
-    fn execute_one(&mut self, script: &Arc<str>, statement: &Arc<Parsed>) -> Result<Outcome, Error> {
+    /// Refuses statements that write from now on; that cannot be taken back.
+    pub fn forbid_writes(&mut self) {
+        self.reads_only = true;
+    }
+
+    /// Runs one statement of a parsed script. `script` is the whole text that was parsed.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub fn execute_one(&mut self, script: &Arc<str>, statement: &Arc<Parsed>) -> Result<Outcome, Error> {
+        self.interrupt.clear();
+        self.run_one(script, statement)
+    }
+
+    fn run_one(&mut self, script: &Arc<str>, statement: &Arc<Parsed>) -> Result<Outcome, Error> {
         self.interrupt.check()?;
+        if self.reads_only {
+            check_reads_only(&statement.statement)?;
+        }
         let (script, statement) = (Arc::clone(script), Arc::clone(statement));
         let outcome = self.call(move |session| session.execute_one(&script, &statement))??;
         Ok(self.noted(outcome))
@@ -189,6 +214,13 @@ impl Connection {
             self.subscriptions.insert(subscription.id, subscription.clone());
         }
         outcome
+    }
+
+    fn check_may_write(&self) -> Result<(), Error> {
+        match self.reads_only {
+            true => Err(Error::invalid("the connection may not write").with_sqlstate("25006")),
+            false => Ok(()),
+        }
     }
 
     /// Has the engine do something, under this connection's interrupt. The answer is given once all that it may show

@@ -68,7 +68,8 @@ pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
 pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
-pub(crate) use tag::command_tag;
+pub use tag::command_tag;
+pub(crate) use transact::check_reads_only;
 pub use turn::Progress;
 
 /// How a session is set up.

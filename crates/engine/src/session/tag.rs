@@ -3,7 +3,7 @@
 use anabranch_sql::statement::{ObjectKind, Statement, TransactionStatement};
 
 /// The words of a statement's command tag, without counts.
-pub(crate) fn command_tag(statement: &Statement) -> &'static str {
+pub fn command_tag(statement: &Statement) -> &'static str {
     match statement {
         Statement::CreateTable(_) => "CREATE TABLE",
         Statement::CreateTableAs(_) | Statement::Select { .. } => "SELECT",

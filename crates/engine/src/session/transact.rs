@@ -271,6 +271,19 @@ impl Session {
     }
 }
 
+/// Refuses a statement that writes, for a connection that may not.
+pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
+    match writes(statement) {
+        false => Ok(()),
+        true => {
+            let tag = command_tag(statement);
+            Err(Error::invalid(format!("cannot execute {tag} in a read-only transaction"))
+                .with_sqlstate("25006")
+                .with_detail("The connection may only read."))
+        }
+    }
+}
+
 /// Whether a statement changes rows or definitions.
 fn writes(statement: &Statement) -> bool {
     match statement {

@@ -1,0 +1,152 @@
+//! Numbers about the server, in Prometheus's text form.
+//!
+//! What happens is counted as it happens; what is, is asked of the database when somebody looks.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use anabranch_engine::{Connection, Rows};
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Int64Type;
+
+/// Counters and gauges.
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub connections: Gauge,
+    pub refused: Counter,
+    pub statements: Counter,
+    pub errors: Counter,
+    pub rows: Counter,
+    arrangement_bytes: Family<Named, Gauge>,
+    arrangement_rows: Family<Named, Gauge>,
+    freshness: Family<Named, Gauge>,
+    late_rows: Family<Named, Gauge>,
+    source_rows: Family<Named, Gauge>,
+    last_commit: Gauge,
+}
+
+/// A relation.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Named {
+    name: String,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("anabranch");
+        let metrics = Metrics {
+            connections: Gauge::default(),
+            refused: Counter::default(),
+            statements: Counter::default(),
+            errors: Counter::default(),
+            rows: Counter::default(),
+            arrangement_bytes: Family::default(),
+            arrangement_rows: Family::default(),
+            freshness: Family::default(),
+            late_rows: Family::default(),
+            source_rows: Family::default(),
+            last_commit: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register("connections", "Clients that are connected", metrics.connections.clone());
+        registry.register("connections_refused", "Clients that were turned away", metrics.refused.clone());
+        registry.register("statements", "Statements that were begun", metrics.statements.clone());
+        registry.register("errors", "Errors that clients were told", metrics.errors.clone());
+        registry.register("rows_sent", "Rows that were sent to clients", metrics.rows.clone());
+        let family = |registry: &mut Registry, name: &str, help: &str, family: &Family<Named, Gauge>| {
+            registry.register(name, help, family.clone());
+        };
+        registry.register_with_unit(
+            "arrangement",
+            "Memory of a relation's arrangements",
+            Unit::Bytes,
+            metrics.arrangement_bytes.clone(),
+        );
+        family(&mut registry, "arrangement_rows", "Updates in a relation's arrangements", &metrics.arrangement_rows);
+        family(&mut registry, "late_rows", "Rows that came behind the watermark", &metrics.late_rows);
+        family(&mut registry, "source_rows", "Rows that were read from a source", &metrics.source_rows);
+        registry.register_with_unit(
+            "freshness",
+            "How far a relation is behind the last commit, in ticks of the timeline",
+            Unit::Other("micros".into()),
+            metrics.freshness.clone(),
+        );
+        registry.register("last_commit_micros", "Time of the last commit", metrics.last_commit.clone());
+        Metrics { registry, ..metrics }
+    }
+
+    /// The text that Prometheus reads.
+    pub(crate) fn text(&self, connection: &mut Connection) -> String {
+        self.look(connection);
+        let mut text = String::new();
+        // (Writing to a String cannot fail.)
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Asks the database what is. What it does not tell stays out.
+    fn look(&self, connection: &mut Connection) {
+        for family in
+            [&self.arrangement_bytes, &self.arrangement_rows, &self.freshness, &self.late_rows, &self.source_rows]
+        {
+            family.clear();
+        }
+        let mut last = None;
+        if let Ok(rows) = connection.query("SHOW TIME") {
+            each(&rows, |row| last = row.number("time"));
+        }
+        let last = last.unwrap_or(0);
+        self.last_commit.set(last);
+        if let Ok(rows) = connection.query("SHOW ARRANGEMENTS") {
+            each(&rows, |row| {
+                let Some(name) = row.text("relation") else { return };
+                let of = Named { name };
+                self.arrangement_bytes.get_or_create(&of).inc_by(row.number("bytes").unwrap_or(0));
+                self.arrangement_rows.get_or_create(&of).inc_by(row.number("rows").unwrap_or(0));
+                if let Some(upper) = row.number("upper") {
+                    self.freshness.get_or_create(&of).set(last.saturating_sub(upper.saturating_sub(1)).max(0));
+                }
+            });
+        }
+        if let Ok(rows) = connection.query("SHOW SOURCES") {
+            each(&rows, |row| self.gauge(&self.source_rows, row, "rows"));
+        }
+        if let Ok(rows) = connection.query("SHOW WATERMARKS") {
+            each(&rows, |row| self.gauge(&self.late_rows, row, "late_rows"));
+        }
+    }
+
+    fn gauge(&self, family: &Family<Named, Gauge>, row: &Row<'_>, column: &str) {
+        if let (Some(name), Some(value)) = (row.text("name"), row.number(column)) {
+            family.get_or_create(&Named { name }).set(value);
+        }
+    }
+}
+
+/// A row of what SHOW answers.
+struct Row<'a> {
+    batch: &'a arrow::array::RecordBatch,
+    row: usize,
+}
+
+impl Row<'_> {
+    fn text(&self, column: &str) -> Option<String> {
+        let values = self.batch.column_by_name(column)?.as_string_view_opt()?;
+        (!values.is_null(self.row)).then(|| values.value(self.row).to_owned())
+    }
+
+    fn number(&self, column: &str) -> Option<i64> {
+        let values = self.batch.column_by_name(column)?.as_primitive_opt::<Int64Type>()?;
+        (!values.is_null(self.row)).then(|| values.value(self.row))
+    }
+}
+
+fn each(rows: &Rows, mut look: impl FnMut(&Row<'_>)) {
+    for batch in &rows.batches {
+        (0..batch.num_rows()).for_each(|row| look(&Row { batch, row }));
+    }
+}

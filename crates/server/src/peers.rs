@@ -1,0 +1,135 @@
+//! Clients that are connected: to count them, to cancel their statements, and to end them.
+
+use std::collections::HashMap;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_engine::Interrupt;
+
+/// What a client is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// It waits for a message, outside a transaction.
+    Idle = 0,
+    /// It waits for a message, inside a transaction.
+    InTransaction = 1,
+    /// A statement runs, or an answer is sent.
+    Busy = 2,
+}
+
+/// A connected client.
+pub(crate) struct Peer {
+    /// The number by which the client cancels.
+    pub id: i32,
+    /// Proves that it is the client who cancels.
+    pub secret: i32,
+    activity: AtomicU8,
+    interrupt: Mutex<Option<Interrupt>>,
+    socket: Arc<TcpStream>,
+}
+
+impl Peer {
+    /// Says what the client is doing.
+    pub(crate) fn is_now(&self, activity: Activity) {
+        self.activity.store(activity as u8, Ordering::SeqCst);
+    }
+
+    /// What stops the client's statement, once it has logged in.
+    pub(crate) fn stopped_by(&self, interrupt: Interrupt) {
+        *self.interrupt.lock().unwrap_or_else(PoisonError::into_inner) = Some(interrupt);
+    }
+
+    fn interrupt(&self) {
+        if let Some(interrupt) = &*self.interrupt.lock().unwrap_or_else(PoisonError::into_inner) {
+            interrupt.trigger();
+        }
+    }
+}
+
+/// All connected clients.
+#[derive(Default)]
+pub(crate) struct Peers {
+    peers: Mutex<HashMap<i32, Arc<Peer>>>,
+    last_id: AtomicI32,
+    is_ending: AtomicBool,
+}
+
+impl Peers {
+    /// Takes a client in, unless there are `n_max` already or the server ends.
+    pub(crate) fn enter(&self, socket: &Arc<TcpStream>, secret: i32, n_max: usize) -> Option<Arc<Peer>> {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if peers.len() >= n_max || self.is_ending() {
+            return None;
+        }
+        let mut id = self.next_id();
+        while peers.contains_key(&id) {
+            id = self.next_id();
+        }
+        let peer = Arc::new(Peer {
+            id,
+            secret,
+            activity: AtomicU8::new(Activity::Idle as u8),
+            interrupt: Mutex::default(),
+            socket: Arc::clone(socket),
+        });
+        peers.insert(id, Arc::clone(&peer));
+        Some(peer)
+    }
+
+    fn next_id(&self) -> i32 {
+        self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// Forgets a client.
+    pub(crate) fn leave(&self, peer: &Peer) {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).remove(&peer.id);
+    }
+
+    /// Stops the statement of a client; a wrong secret stops nothing.
+    pub(crate) fn cancel(&self, id: i32, secret: i32) {
+        let peer = self.peers.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        if let Some(peer) = peer.filter(|peer| peer.secret == secret) {
+            peer.interrupt();
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether the server ends.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::SeqCst)
+    }
+
+    /// Takes nobody in any more, and wakes those who are idle: they hear why and are gone.
+    pub(crate) fn begin_end(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+        self.wake(|activity| activity == Activity::Idle as u8);
+    }
+
+    /// Ends those who are still there: their statements are interrupted.
+    pub(crate) fn end(&self) {
+        for peer in self.peers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            peer.interrupt();
+        }
+        self.wake(|_| true);
+    }
+
+    /// Cuts those off who take nothing.
+    pub(crate) fn cut(&self) {
+        for peer in self.peers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            let _ = peer.socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn wake(&self, which: impl Fn(u8) -> bool) {
+        for peer in self.peers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            if which(peer.activity.load(Ordering::SeqCst)) {
+                // (A socket that is closed needs no waking.)
+                let _ = peer.socket.shutdown(Shutdown::Read);
+            }
+        }
+    }
+}

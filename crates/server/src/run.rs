@@ -1,0 +1,72 @@
+//! A server as a program: it starts, serves until it is told to end, and ends in order.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use anabranch_engine::{Database, DatabaseOptions};
+use anabranch_file::FileConnector;
+
+use crate::config::Config;
+use crate::error::ServerError;
+use crate::http;
+use crate::server::Server;
+
+/// Serves until SIGTERM or an interrupt from the keyboard.
+///
+/// # Errors
+/// When the database cannot be opened, or the server cannot start.
+pub fn run(config: &Config) -> Result<(), ServerError> {
+    crate::logs::start(&config.log)?;
+    // (Refused before anything is opened.)
+    config.check_reach(&config.users()?)?;
+    let workers = config.workers.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).max(1);
+    let options = DatabaseOptions { path: config.data.clone(), workers, ..DatabaseOptions::default() };
+    let database = Database::open(options)?;
+    database.register_connector("file", Arc::new(FileConnector))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| ServerError::new(format!("cannot start: {error}")))?;
+    let server = Server::start(database.clone(), config)?;
+    tracing::info!(
+        address = %server.address(),
+        workers,
+        users = !server.shared().users.is_empty(),
+        encryption = server.shared().tls.is_some(),
+        "listening"
+    );
+    runtime.block_on(async {
+        let http = match config.http {
+            Some(address) => Some(http::start(address, Arc::clone(server.shared())).await?),
+            None => None,
+        };
+        ended().await?;
+        tracing::info!(clients = server.clients(), "ending");
+        if let Some(http) = http {
+            http.abort();
+        }
+        Ok::<(), ServerError>(())
+    })?;
+    server.stop();
+    // Requests over HTTP that still run lose their database.
+    runtime.shutdown_background();
+    database.close()?;
+    tracing::info!("ended");
+    Ok(())
+}
+
+/// Waits for SIGTERM, or SIGINT.
+async fn ended() -> Result<(), ServerError> {
+    let failed = |error: std::io::Error| ServerError::new(format!("cannot wait for signals: {error}"));
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await.map_err(failed)
+}

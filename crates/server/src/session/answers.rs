@@ -1,0 +1,185 @@
+//! Rows and changes as they go out.
+
+use std::time::Duration;
+
+use anabranch_engine::{Changes, Error, Rows, Subscription};
+use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, new_null_array};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use std::sync::Arc;
+
+use super::Client;
+use crate::wire::frames::Broken;
+use crate::wire::reply::{self, Severity};
+use crate::wire::rows::RowWriter;
+
+/// How long a subscription waits before it looks whether its client is still there.
+const CHANGES_WAIT: Duration = Duration::from_millis(250);
+
+/// Rows that are being sent, perhaps in parts.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub schema: SchemaRef,
+    batches: std::collections::VecDeque<RecordBatch>,
+    /// Rows of the first batch that were sent.
+    n_taken: usize,
+    /// Rows that were sent.
+    pub n_sent: usize,
+}
+
+impl Sending {
+    pub(super) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Sending {
+        Sending { schema, batches: batches.into(), n_taken: 0, n_sent: 0 }
+    }
+
+    /// More rows, behind the others.
+    pub(super) fn push(&mut self, batch: RecordBatch) {
+        self.batches.push_back(batch);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+}
+
+impl Client<'_> {
+    /// Sends a whole answer of a simple query. The inner error is the statement's.
+    pub(super) fn send_all(&mut self, tag: &str, rows: &Rows) -> Result<Result<(), Error>, Broken> {
+        reply::columns(&mut self.frames.out, &rows.schema, |_| 0);
+        self.notify(rows);
+        let mut sending = Sending::new(rows.schema.clone(), rows.batches.clone());
+        if let Err(error) = self.send_rows(&mut sending, &[], usize::MAX)? {
+            return Ok(Err(error));
+        }
+        reply::complete(&mut self.frames.out, &row_tag(tag, sending.n_sent));
+        Ok(Ok(()))
+    }
+
+    /// Tells what a reader of the answer should know.
+    pub(super) fn notify(&mut self, rows: &Rows) {
+        for notice in &rows.notices {
+            reply::plain(&mut self.frames.out, Severity::Warning, "01000", notice);
+        }
+    }
+
+    /// Says that a statement without rows is done.
+    pub(super) fn done(&mut self, tag: &str, detail: Option<&str>) {
+        if let Some(detail) = detail {
+            let (severity, code) = match detail.contains("transaction in progress") {
+                true if detail.starts_with("there is no") => (Severity::Warning, "25P01"),
+                true => (Severity::Warning, "25001"),
+                false => (Severity::Notice, "00000"),
+            };
+            reply::plain(&mut self.frames.out, severity, code, detail);
+        }
+        reply::complete(&mut self.frames.out, tag);
+    }
+
+    /// Sends at most so many rows.
+    pub(super) fn send_rows(
+        &mut self,
+        sending: &mut Sending,
+        formats: &[i16],
+        rows_max: usize,
+    ) -> Result<Result<(), Error>, Broken> {
+        let mut left = rows_max;
+        while left > 0 {
+            let Some(batch) = sending.batches.front().cloned() else { break };
+            let batch = &batch;
+            let writer = match RowWriter::new(&sending.schema, batch, formats) {
+                Ok(writer) => writer,
+                Err(error) => return Ok(Err(error)),
+            };
+            let n_rows = left.min(batch.num_rows() - sending.n_taken);
+            for row in sending.n_taken..sending.n_taken + n_rows {
+                if let Err(error) = writer.write(row, &mut self.frames.out) {
+                    return Ok(Err(error));
+                }
+                self.frames.flush_if_large()?;
+            }
+            left -= n_rows;
+            sending.n_taken += n_rows;
+            sending.n_sent += n_rows;
+            self.shared.metrics.rows.inc_by(n_rows as u64);
+            if sending.n_taken == batch.num_rows() {
+                sending.n_taken = 0;
+                sending.batches.pop_front();
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Sends changes as they come, until they end, the client cancels, or it has gone.
+    pub(super) fn send_changes(&mut self, subscription: &Subscription) -> Result<Result<(), Error>, Broken> {
+        let mut sending = Sending::new(subscription.schema().clone(), vec![]);
+        loop {
+            match self.take_changes(subscription, &mut sending)? {
+                Ok(Coming::Some) => {}
+                Ok(Coming::Nothing) => self.frames.flush()?,
+                Ok(Coming::End) => {
+                    reply::complete(&mut self.frames.out, &format!("SUBSCRIBE {}", sending.n_sent));
+                    return Ok(Ok(()));
+                }
+                Err(error) => return Ok(Err(error)),
+            }
+            if let Err(error) = self.send_rows(&mut sending, &[], usize::MAX)? {
+                return Ok(Err(error));
+            }
+        }
+    }
+
+    /// Waits a while for changes, and for the client.
+    pub(super) fn take_changes(
+        &mut self,
+        subscription: &Subscription,
+        sending: &mut Sending,
+    ) -> Result<Result<Coming, Error>, Broken> {
+        if self.shared.peers.is_ending() || !self.frames.is_there() {
+            return Err(Broken::Closed);
+        }
+        // (What is held back goes out before a wait; changes that are there come at once.)
+        self.frames.flush()?;
+        let changes = match self.connection.next_changes(subscription, CHANGES_WAIT) {
+            Ok(changes) => changes,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(Ok(match changes {
+            Changes::Rows(batch) => {
+                sending.push(batch);
+                Coming::Some
+            }
+            Changes::Progress(time) => {
+                sending.push(progress(&sending.schema, time));
+                Coming::Some
+            }
+            Changes::Nothing => Coming::Nothing,
+            Changes::End => Coming::End,
+        }))
+    }
+}
+
+/// What a wait for changes gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coming {
+    Some,
+    Nothing,
+    End,
+}
+
+/// A row that says that all changes before `time` were given: its other columns are NULL.
+fn progress(schema: &SchemaRef, time: i64) -> RecordBatch {
+    let fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    let null = |field: &Field| -> ArrayRef { new_null_array(field.data_type(), 1) };
+    let mut columns: Vec<ArrayRef> = fields.iter().map(null).collect();
+    columns[0] = Arc::new(Int64Array::from(vec![time]));
+    debug_assert_eq!(columns[0].len(), 1);
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("a time and NULLs are of the schema's types")
+}
+
+/// The command tag of a statement that returned rows.
+pub(super) fn row_tag(tag: &str, n_rows: usize) -> String {
+    match tag {
+        "INSERT" => format!("INSERT 0 {n_rows}"),
+        "SELECT" | "UPDATE" | "DELETE" | "FETCH" | "MERGE" => format!("{tag} {n_rows}"),
+        other => other.to_owned(),
+    }
+}

@@ -1,0 +1,255 @@
+//! Values in the binary format, as PostgreSQL's `send` and `recv` functions have them.
+
+use anabranch_batch::numeric;
+use anabranch_engine::Error;
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+
+use super::rows::{Writer, text_writer, value};
+use super::types::{WireType, element_of, oid};
+
+/// Days from 1970 to 2000, where PostgreSQL counts from.
+pub(crate) const EPOCH_DAYS: i32 = 10_957;
+/// The same in microseconds.
+pub(crate) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
+
+/// Writes values of a column of this type of PostgreSQL.
+///
+/// # Errors
+/// `Invalid` for a type without a binary format.
+pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Result<Writer<'_>, Error> {
+    macro_rules! number {
+        ($type:ty, $as:ty) => {{
+            let values = column.as_primitive::<$type>();
+            Box::new(move |row, out| {
+                out.extend_from_slice(&<$as>::from(values.value(row)).to_be_bytes());
+                Ok(())
+            })
+        }};
+    }
+    Ok(match column.data_type() {
+        DataType::Boolean => {
+            let values = column.as_boolean();
+            Box::new(move |row, out| {
+                out.push(u8::from(values.value(row)));
+                Ok(())
+            })
+        }
+        DataType::Int8 => number!(Int8Type, i16),
+        DataType::Int16 => number!(Int16Type, i16),
+        DataType::UInt8 => number!(UInt8Type, i16),
+        DataType::Int32 => number!(Int32Type, i32),
+        DataType::UInt16 => number!(UInt16Type, i32),
+        DataType::Int64 => number!(Int64Type, i64),
+        DataType::UInt32 => number!(UInt32Type, u32),
+        DataType::Float32 => number!(Float32Type, f32),
+        DataType::Float64 => number!(Float64Type, f64),
+        DataType::UInt64 => {
+            let values = column.as_primitive::<UInt64Type>();
+            Box::new(move |row, out| number(&values.value(row).to_string(), out))
+        }
+        DataType::Decimal128(..) => {
+            let values = column.as_primitive::<Decimal128Type>();
+            Box::new(move |row, out| number(&values.value_as_string(row), out))
+        }
+        DataType::LargeBinary => {
+            let values = column.as_binary::<i64>();
+            Box::new(move |row, out| {
+                let mut text = String::new();
+                numeric::write(&numeric::number_of(values.value(row)), &mut text);
+                number(&text, out)
+            })
+        }
+        DataType::Utf8View if is_numeric_text => {
+            let values = column.as_string_view();
+            Box::new(move |row, out| number(values.value(row), out))
+        }
+        DataType::Utf8View if of == oid::UUID => {
+            let values = column.as_string_view();
+            Box::new(move |row, out| uuid(values.value(row), out))
+        }
+        DataType::Utf8View if of == oid::JSONB => {
+            let text = text_writer(column);
+            Box::new(move |row, out| {
+                out.push(1);
+                text(row, out)
+            })
+        }
+        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => text_writer(column),
+        DataType::BinaryView => {
+            let values = column.as_binary_view();
+            Box::new(move |row, out| {
+                out.extend_from_slice(values.value(row));
+                Ok(())
+            })
+        }
+        DataType::Date32 => {
+            let values = column.as_primitive::<Date32Type>();
+            Box::new(move |row, out| {
+                out.extend_from_slice(&values.value(row).saturating_sub(EPOCH_DAYS).to_be_bytes());
+                Ok(())
+            })
+        }
+        DataType::Time64(TimeUnit::Microsecond) => number!(Time64MicrosecondType, i64),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            let values = column.as_primitive::<TimestampMicrosecondType>();
+            Box::new(move |row, out| {
+                out.extend_from_slice(&values.value(row).saturating_sub(EPOCH_MICROS).to_be_bytes());
+                Ok(())
+            })
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let values = column.as_primitive::<IntervalMonthDayNanoType>();
+            Box::new(move |row, out| {
+                let value = values.value(row);
+                out.extend_from_slice(&(value.nanoseconds / 1000).to_be_bytes());
+                out.extend_from_slice(&value.days.to_be_bytes());
+                out.extend_from_slice(&value.months.to_be_bytes());
+                Ok(())
+            })
+        }
+        DataType::List(_) => {
+            let values = column.as_list::<i32>();
+            let element = element_of(of).unwrap_or(oid::TEXT);
+            Box::new(move |row, out| array(&values.value(row), element, out))
+        }
+        DataType::Struct(_) => {
+            let values = column.as_struct();
+            Box::new(move |row, out| {
+                out.extend_from_slice(&(values.num_columns() as i32).to_be_bytes());
+                for (part, field) in values.columns().iter().zip(values.fields()) {
+                    let of = WireType::of(field).oid;
+                    out.extend_from_slice(&of.to_be_bytes());
+                    value(part, &writer(part, of, false)?, row, out)?;
+                }
+                Ok(())
+            })
+        }
+        other => {
+            return Err(Error::invalid(format!("type {other} has no binary format here"))
+                .with_sqlstate("0A000")
+                .with_hint("Ask for it as text."));
+        }
+    })
+}
+
+/// An array: dimensions, whether there are NULLs, the type of elements, lengths, elements.
+fn array(elements: &ArrayRef, of: u32, out: &mut Vec<u8>) -> Result<(), Error> {
+    let mut lengths: Vec<usize> = vec![elements.len()];
+    let mut level = elements.clone();
+    while let Some(lists) = level.as_list_opt::<i32>() {
+        let length = if lists.is_empty() { 0 } else { lists.value_length(0) as usize };
+        if (0..lists.len()).any(|row| lists.is_null(row) || lists.value_length(row) as usize != length) {
+            return Err(Error::data("multidimensional arrays must have sub-arrays with matching dimensions")
+                .with_sqlstate("2202E"));
+        }
+        lengths.push(length);
+        let parts: Vec<ArrayRef> = (0..lists.len()).map(|row| lists.value(row)).collect();
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        if parts.is_empty() {
+            break;
+        }
+        level = arrow::compute::concat(&parts)?;
+    }
+    let is_empty = lengths.contains(&0);
+    let n_dimensions = if is_empty { 0 } else { lengths.len() };
+    out.extend_from_slice(&(n_dimensions as i32).to_be_bytes());
+    out.extend_from_slice(&i32::from(level.null_count() > 0).to_be_bytes());
+    out.extend_from_slice(&of.to_be_bytes());
+    if is_empty {
+        return Ok(());
+    }
+    for length in lengths {
+        out.extend_from_slice(&(length as i32).to_be_bytes());
+        out.extend_from_slice(&1i32.to_be_bytes());
+    }
+    let writer = writer(&level, of, of == oid::NUMERIC)?;
+    (0..level.len()).try_for_each(|row| value(&level, &writer, row, out))
+}
+
+/// A number, from its decimal text: digits of base 10,000, the weight of the first, the sign, and
+/// the digits behind the point.
+pub(crate) fn number(text: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+    let special: Option<u16> = match text {
+        "NaN" => Some(0xC000),
+        "Infinity" => Some(0xD000),
+        "-Infinity" => Some(0xF000),
+        _ => None,
+    };
+    if let Some(sign) = special {
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&sign.to_be_bytes());
+        out.extend_from_slice(&[0; 2]);
+        return Ok(());
+    }
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (0x4000u16, digits),
+        None => (0, text),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let (whole, scale) = (whole.trim_start_matches('0'), part.len());
+    let padded = format!("{:0>1$}", whole, whole.len().next_multiple_of(4));
+    let part = format!("{part:0<0$}", part.len().next_multiple_of(4));
+    let mut groups: Vec<u16> = Vec::with_capacity((padded.len() + part.len()) / 4);
+    for group in padded.as_bytes().chunks(4).chain(part.as_bytes().chunks(4)) {
+        let text = std::str::from_utf8(group).unwrap_or_default();
+        groups.push(text.parse().map_err(|_| Error::internal(format!("\"{text}\" is no part of a number")))?);
+    }
+    let mut weight = (padded.len() / 4) as i32 - 1;
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    let n_leading = groups.iter().take_while(|group| **group == 0).count();
+    groups.drain(..n_leading);
+    weight -= n_leading as i32;
+    if groups.is_empty() {
+        weight = 0;
+    }
+    let too_large = || Error::data("a number is too large for the binary format").with_sqlstate("22003");
+    out.extend_from_slice(&i16::try_from(groups.len()).map_err(|_| too_large())?.to_be_bytes());
+    out.extend_from_slice(&i16::try_from(weight).map_err(|_| too_large())?.to_be_bytes());
+    out.extend_from_slice(&(if groups.is_empty() { 0 } else { sign }).to_be_bytes());
+    out.extend_from_slice(&i16::try_from(scale).map_err(|_| too_large())?.to_be_bytes());
+    groups.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
+    Ok(())
+}
+
+fn uuid(text: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
+    if digits.len() != 32 {
+        return Err(Error::data(format!("invalid input syntax for type uuid: \"{text}\"")));
+    }
+    for pair in digits.chunks(2) {
+        let byte = std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        out.push(byte.ok_or_else(|| Error::data(format!("invalid input syntax for type uuid: \"{text}\"")))?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(text: &str) -> Vec<i16> {
+        let mut out = Vec::new();
+        number(text, &mut out).unwrap();
+        out.chunks(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]])).collect()
+    }
+
+    #[test]
+    fn numbers_are_groups_of_four_digits() {
+        // What PostgreSQL 15 sends: ndigits, weight, sign, dscale, digits.
+        assert_eq!(sent("0"), [0, 0, 0, 0]);
+        assert_eq!(sent("0.00"), [0, 0, 0, 2]);
+        assert_eq!(sent("1"), [1, 0, 0, 0, 1]);
+        assert_eq!(sent("12345.678"), [3, 1, 0, 3, 1, 2345, 6780]);
+        assert_eq!(sent("-0.0001"), [1, -1, 0x4000, 4, 1]);
+        assert_eq!(sent("0.000012"), [1, -2, 0, 6, 1200]);
+        assert_eq!(sent("10000"), [1, 1, 0, 0, 1]);
+        assert_eq!(sent("NaN"), [0, 0, 0xC000u16 as i16, 0]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Which of PostgreSQL's types a column of an answer has, and which type a parameter is.
+
+use anabranch_batch::{TextLimit, numeric};
+use anabranch_sql::output::is_plain_numeric;
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use std::sync::Arc;
+
+/// A type as RowDescription tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WireType {
+    /// Its number in `pg_type`.
+    pub oid: u32,
+    /// Bytes of a value; -1 when they differ.
+    pub size: i16,
+    /// Length, or precision and scale; -1 without.
+    pub modifier: i32,
+}
+
+/// Numbers in `pg_type`.
+pub(crate) mod oid {
+    pub(crate) const BOOL: u32 = 16;
+    pub(crate) const BYTEA: u32 = 17;
+    pub(crate) const NAME: u32 = 19;
+    pub(crate) const INT8: u32 = 20;
+    pub(crate) const INT2: u32 = 21;
+    pub(crate) const INT4: u32 = 23;
+    pub(crate) const TEXT: u32 = 25;
+    pub(crate) const OID: u32 = 26;
+    pub(crate) const JSON: u32 = 114;
+    pub(crate) const FLOAT4: u32 = 700;
+    pub(crate) const FLOAT8: u32 = 701;
+    pub(crate) const UNKNOWN: u32 = 705;
+    pub(crate) const BPCHAR: u32 = 1042;
+    pub(crate) const VARCHAR: u32 = 1043;
+    pub(crate) const DATE: u32 = 1082;
+    pub(crate) const TIME: u32 = 1083;
+    pub(crate) const TIMESTAMP: u32 = 1114;
+    pub(crate) const TIMESTAMPTZ: u32 = 1184;
+    pub(crate) const INTERVAL: u32 = 1186;
+    pub(crate) const NUMERIC: u32 = 1700;
+    pub(crate) const RECORD: u32 = 2249;
+    pub(crate) const UUID: u32 = 2950;
+    pub(crate) const JSONB: u32 = 3802;
+}
+
+/// Types of elements, and of arrays of them.
+const ARRAYS: &[(u32, u32)] = &[
+    (oid::BOOL, 1000),
+    (oid::BYTEA, 1001),
+    (oid::NAME, 1003),
+    (oid::INT2, 1005),
+    (oid::INT4, 1007),
+    (oid::TEXT, 1009),
+    (oid::BPCHAR, 1014),
+    (oid::VARCHAR, 1015),
+    (oid::INT8, 1016),
+    (oid::FLOAT4, 1021),
+    (oid::FLOAT8, 1022),
+    (oid::OID, 1028),
+    (oid::TIMESTAMP, 1115),
+    (oid::DATE, 1182),
+    (oid::TIME, 1183),
+    (oid::TIMESTAMPTZ, 1185),
+    (oid::INTERVAL, 1187),
+    (oid::NUMERIC, 1231),
+    (oid::UUID, 2951),
+    (oid::JSON, 199),
+    (oid::JSONB, 3807),
+    (oid::RECORD, 2287),
+];
+
+impl WireType {
+    /// The type of a column of an answer.
+    pub(crate) fn of(field: &Field) -> WireType {
+        let of = |oid, size| WireType { oid, size, modifier: -1 };
+        if is_plain_numeric(field) {
+            return of(oid::NUMERIC, -1);
+        }
+        match field.data_type() {
+            DataType::Boolean => of(oid::BOOL, 1),
+            DataType::Int8 | DataType::Int16 | DataType::UInt8 => of(oid::INT2, 2),
+            DataType::Int32 | DataType::UInt16 => of(oid::INT4, 4),
+            DataType::Int64 => of(oid::INT8, 8),
+            DataType::UInt32 => of(oid::OID, 4),
+            DataType::Float16 | DataType::Float32 => of(oid::FLOAT4, 4),
+            DataType::Float64 => of(oid::FLOAT8, 8),
+            DataType::Decimal64(precision, scale) | DataType::Decimal128(precision, scale) => {
+                let modifier = (i32::from(*precision) << 16 | i32::from(*scale) & 0xffff) + 4;
+                WireType { oid: oid::NUMERIC, size: -1, modifier }
+            }
+            DataType::UInt64 | DataType::LargeBinary | DataType::Decimal256(..) => of(oid::NUMERIC, -1),
+            DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => of(oid::BYTEA, -1),
+            DataType::Date32 | DataType::Date64 => of(oid::DATE, 4),
+            DataType::Time32(_) | DataType::Time64(_) => of(oid::TIME, 8),
+            DataType::Timestamp(_, None) => of(oid::TIMESTAMP, 8),
+            DataType::Timestamp(_, Some(_)) => of(oid::TIMESTAMPTZ, 8),
+            DataType::Interval(_) | DataType::Duration(_) => of(oid::INTERVAL, 16),
+            DataType::Struct(_) => of(oid::RECORD, -1),
+            DataType::List(element) | DataType::LargeList(element) => of(array_of(element_oid(field, element)), -1),
+            _ => text_type(field),
+        }
+    }
+}
+
+fn text_type(field: &Field) -> WireType {
+    let (oid, modifier) = match TextLimit::of(field) {
+        Some(TextLimit::Varchar(n)) => (oid::VARCHAR, length_modifier(n)),
+        Some(TextLimit::Char(n)) => (oid::BPCHAR, length_modifier(n)),
+        Some(TextLimit::Uuid) => return WireType { oid: oid::UUID, size: 16, modifier: -1 },
+        Some(TextLimit::Json) => (oid::JSON, -1),
+        Some(TextLimit::Jsonb) => (oid::JSONB, -1),
+        None => (oid::TEXT, -1),
+    };
+    WireType { oid, size: -1, modifier }
+}
+
+fn length_modifier(n: u64) -> i32 {
+    i32::try_from(n).ok().and_then(|n| n.checked_add(4)).unwrap_or(-1)
+}
+
+/// The type of an array's elements; those of an array of arrays are the innermost.
+fn element_oid(array: &Field, element: &Field) -> u32 {
+    match element.data_type() {
+        DataType::List(inner) | DataType::LargeList(inner) => element_oid(array, inner),
+        _ if is_numeric_array(array) => oid::NUMERIC,
+        _ => WireType::of(element).oid,
+    }
+}
+
+/// Whether an answer's column has arrays of plain numerics, which are shown as text.
+fn is_numeric_array(array: &Field) -> bool {
+    array.metadata().values().any(|name| name.starts_with("numeric["))
+}
+
+fn array_of(element: u32) -> u32 {
+    ARRAYS.iter().find(|(of, _)| *of == element).map_or(1009, |(_, array)| *array)
+}
+
+/// The element type of an array type.
+pub(crate) fn element_of(array: u32) -> Option<u32> {
+    ARRAYS.iter().find(|(_, of)| *of == array).map(|(element, _)| *element)
+}
+
+/// The type that a client means by its number; `None` when it leaves the choice to the server, or
+/// the type is not known here.
+pub(crate) fn data_type(oid: u32) -> Option<DataType> {
+    Some(match oid {
+        oid::BOOL => DataType::Boolean,
+        oid::BYTEA => DataType::BinaryView,
+        oid::INT8 => DataType::Int64,
+        oid::INT2 => DataType::Int16,
+        oid::INT4 => DataType::Int32,
+        oid::OID => DataType::UInt32,
+        oid::TEXT | oid::NAME | oid::BPCHAR | oid::VARCHAR | oid::JSON | oid::JSONB | oid::UUID => DataType::Utf8View,
+        oid::FLOAT4 => DataType::Float32,
+        oid::FLOAT8 => DataType::Float64,
+        oid::DATE => DataType::Date32,
+        oid::TIME => DataType::Time64(TimeUnit::Microsecond),
+        oid::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        oid::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        oid::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        oid::NUMERIC => numeric::TYPE,
+        array => {
+            let element = data_type(element_of(array)?)?;
+            DataType::List(Arc::new(Field::new("item", element, true)))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_the_types_of_postgresql() {
+        let of = |data_type: DataType| WireType::of(&Field::new("a", data_type, true));
+        assert_eq!(of(DataType::Decimal128(10, 2)).modifier, (10 << 16 | 2) + 4);
+        assert_eq!(of(DataType::List(Arc::new(Field::new("item", DataType::Int32, true)))).oid, 1007);
+        let varchar = TextLimit::Varchar(5).declare(Field::new("a", DataType::Utf8View, true));
+        assert_eq!(WireType::of(&varchar), WireType { oid: oid::VARCHAR, size: -1, modifier: 9 });
+    }
+
+    #[test]
+    fn every_type_that_can_be_given_is_told_as_itself() {
+        let plain = [oid::BOOL, oid::INT8, oid::INT2, oid::INT4, oid::OID, oid::TEXT, oid::FLOAT4, oid::FLOAT8];
+        let times = [oid::DATE, oid::TIME, oid::TIMESTAMP, oid::TIMESTAMPTZ, oid::INTERVAL, oid::NUMERIC, oid::BYTEA];
+        for oid in plain.into_iter().chain(times) {
+            let given = data_type(oid).unwrap();
+            assert_eq!(WireType::of(&Field::new("a", given, true)).oid, oid);
+            let array = array_of(oid);
+            assert_eq!(WireType::of(&Field::new("a", data_type(array).unwrap(), true)).oid, array);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Clients that send what they should not, or do not read: nobody else notices.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use anabranch_server::{Config, Limits};
+
+use crate::support::{Raw, config, field, message, start};
+
+/// A generator of numbers (splitmix64); `SEED` in the environment replays a run.
+struct Random(u64);
+
+impl Random {
+    fn new() -> Random {
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+        eprintln!("SEED={seed}");
+        Random(seed)
+    }
+
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % below as u64) as usize
+    }
+
+    fn bytes(&mut self, n_max: usize) -> Vec<u8> {
+        let n_bytes = self.next(n_max);
+        (0..n_bytes).map(|_| self.next(256) as u8).collect()
+    }
+}
+
+/// Messages as a client would send them.
+fn proper(random: &mut Random) -> Vec<u8> {
+    match random.next(9) {
+        0 => message(b'Q', b"SELECT 1\0"),
+        1 => message(b'P', b"s\0SELECT 1\0\0\0"),
+        2 => message(b'B', b"\0s\0\0\0\0\0\0\0"),
+        3 => message(b'D', b"Ss\0"),
+        4 => message(b'E', b"\0\0\0\0\0"),
+        5 => message(b'C', b"Ss\0"),
+        6 => message(b'S', b""),
+        7 => message(b'H', b""),
+        _ => message(b'd', b"1\tx\n"),
+    }
+}
+
+/// Messages with some bytes changed, cut off, or made up.
+fn improper(random: &mut Random) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..random.next(6) + 1).flat_map(|_| proper(random)).collect();
+    match random.next(4) {
+        0 => bytes.truncate(random.next(bytes.len())),
+        1 => {
+            let at = random.next(bytes.len());
+            bytes[at] = random.next(256) as u8;
+        }
+        2 => bytes.extend(random.bytes(64)),
+        _ => {
+            let letter = b"QPBDECSHXdcfpF"[random.next(14)];
+            let body = random.bytes(64);
+            bytes.extend(message(letter, &body));
+        }
+    }
+    bytes
+}
+
+#[test]
+fn random_messages_harm_nobody() {
+    let server = start(&config());
+    let (mut other, _) = Raw::log_in(server.address());
+    let mut random = Random::new();
+    for round in 0..300 {
+        let mut raw = match random.next(5) {
+            0 => Raw::connect(server.address()),
+            _ => Raw::log_in(server.address()).0,
+        };
+        let bytes = improper(&mut random);
+        // (The server may have hung up meanwhile.)
+        let _ = raw.stream.write_all(&bytes);
+        let _ = raw.stream.shutdown(std::net::Shutdown::Write);
+        let mut rest = Vec::new();
+        let _ = raw.stream.read_to_end(&mut rest);
+        if round % 20 == 0 {
+            assert_eq!(other.query("SELECT 1").0, "TDCZ", "after round {round}");
+        }
+    }
+    drop(other);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while server.clients() > 0 {
+        assert!(Instant::now() < deadline, "{} clients hang", server.clients());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_long_message_is_refused_before_it_comes() {
+    let server = start(&Config { limits: Limits { message_bytes_max: 1000, ..Limits::default() }, ..config() });
+    let (mut raw, _) = Raw::log_in(server.address());
+    raw.stream.write_all(&[b'Q', 0x7f, 0xff, 0xff, 0xff]).unwrap();
+    let (letter, body) = raw.receive().unwrap();
+    assert_eq!((letter, field(&body, b'C').as_deref()), (b'E', Some("54000")));
+    assert_eq!(raw.receive(), None);
+}
+
+#[test]
+fn a_client_that_says_nothing_is_ended() {
+    let limits = Limits { login_s: 1, message_s: 1, ..Limits::default() };
+    let server = start(&Config { limits, ..config() });
+    let mut silent = Raw::connect(server.address());
+    let (mut half, _) = Raw::log_in(server.address());
+    half.stream.write_all(b"Q\0\0").unwrap();
+    assert_eq!(field(&silent.receive().unwrap().1, b'C').as_deref(), Some("08006"));
+    assert_eq!(field(&half.receive().unwrap().1, b'C').as_deref(), Some("08006"));
+}
+
+#[test]
+fn a_client_that_does_not_read_is_ended() {
+    let server = start(&Config { limits: Limits { write_s: 1, ..Limits::default() }, ..config() });
+    let (mut other, _) = Raw::log_in(server.address());
+    let (mut slow, _) = Raw::log_in(server.address());
+    slow.send(b'Q', b"SELECT repeat('x', 1000) FROM generate_series(1, 50000)\0");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while server.clients() > 1 {
+        assert!(Instant::now() < deadline, "the slow client is still there");
+        assert_eq!(other.query("SELECT 1").0, "TDCZ");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn many_idle_clients_are_served_beside_each_other() {
+    let server = start(&config());
+    let mut clients: Vec<Raw> = (0..100).map(|_| Raw::log_in(server.address()).0).collect();
+    assert_eq!(server.clients(), 100);
+    for raw in clients.iter_mut().step_by(10) {
+        assert_eq!(raw.query("SELECT 1").0, "TDCZ");
+    }
+}
