@@ -35,7 +35,7 @@ mod time;
 mod translate;
 
 pub use functions::{input, numerics, output};
-pub use resolve::{catalog, coerce};
+pub use resolve::{catalog, coerce, pg_types};
 pub use syntax::{parse, span, statement};
 
 pub use change::{plan_delete, plan_insert, plan_update};

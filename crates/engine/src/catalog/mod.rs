@@ -4,11 +4,12 @@
 //! object reads only what was there before it. The catalog is plain data: it installs nothing.
 //!
 //! Reading order: [`object`] (what is kept about each), [`planning`] (the catalog as the planner sees it),
-//! [`watermark`] (the time of tables and sources).
+//! [`watermark`] (the time of tables and sources), [`system`] (what PostgreSQL's clients ask of it).
 
 mod created;
 mod object;
 mod planning;
+pub(crate) mod system;
 mod watermark;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,14 +1,15 @@
 //! The catalog as the planner sees it, taking note of what it looks up.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_batch::without_limits;
 use anabranch_sql::catalog::Relation;
 use anabranch_sql::statement::ObjectKind;
+use datafusion_expr::ScalarUDF;
 use datafusion_expr::sqlparser::ast;
 
-use super::{Catalog, Object, Watermark};
+use super::{Catalog, Object, Watermark, system};
 use crate::sharing::Sharing;
 
 /// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that the query names,
@@ -22,11 +23,13 @@ pub(crate) struct Planning<'a> {
     looked_up: Mutex<BTreeSet<String>>,
     /// Tables that are read with rows beside those that views have seen: views over them are planned where they are named.
     written: BTreeSet<String>,
+    /// What functions tell of, once one is asked for.
+    snapshot: OnceLock<Arc<system::Snapshot>>,
 }
 
 impl<'a> Planning<'a> {
     pub fn new(catalog: &'a Catalog, sharing: Sharing) -> Planning<'a> {
-        Planning { catalog, sharing, looked_up: Mutex::default(), written: BTreeSet::new() }
+        Planning { catalog, sharing, looked_up: Mutex::default(), written: BTreeSet::new(), snapshot: OnceLock::new() }
     }
 
     /// The same, with rows of these tables that their views have not seen.
@@ -50,7 +53,17 @@ impl<'a> Planning<'a> {
 
 impl anabranch_sql::catalog::Catalog for Planning<'_> {
     fn relation(&self, name: &str) -> Option<Relation> {
-        let object = self.catalog.find(name)?;
+        let Some(object) = self.catalog.find(name) else {
+            return system::relation(name).map(|relation| Relation {
+                name: name.to_string(),
+                kind: ObjectKind::MaterializedView,
+                schema: relation.schema.clone(),
+                primary_key: vec![],
+                watermark: None,
+                watermark_relation: None,
+                view_query: None,
+            });
+        };
         self.looked_up.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_string());
         let inline = (object.kind == ObjectKind::View && object.maintained.is_none()) || self.is_behind(object);
         let kind = match object.kind {
@@ -75,6 +88,15 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
 
     fn names(&self) -> Vec<String> {
         self.catalog.objects().map(|object| object.name.clone()).collect()
+    }
+
+    fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let snapshot = || Arc::clone(self.snapshot.get_or_init(|| Arc::new(system::Snapshot::of(self.catalog))));
+        system::function(name, snapshot)
+    }
+
+    fn never_has_rows(&self, name: &str) -> bool {
+        self.catalog.find(name).is_none() && system::never_has_rows(name)
     }
 
     fn is_indexed(&self, relation: &str, columns: &[usize]) -> bool {

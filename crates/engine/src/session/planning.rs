@@ -11,7 +11,7 @@ use datafusion_expr::sqlparser::ast;
 
 use super::Session;
 use super::bound::{self, Role};
-use crate::catalog::Planning;
+use crate::catalog::{Planning, system};
 use crate::error::Error;
 
 /// A plan and the relations that its text names, those inside plain views included.
@@ -29,15 +29,15 @@ impl Session {
 
     /// Plans a query that stands: a top-level LIMIT is part of it.
     pub(super) fn plan_view(&self, query: &ast::Query) -> Result<Named, Error> {
-        self.plan_now(&|planner| planner.plan_view(query))
+        standing(self.plan_now(&|planner| planner.plan_view(query))?)
     }
 
     /// Plans the query of a view that is being created.
     pub(super) fn plan_created(&self, create: &CreateView) -> Result<Named, Error> {
-        self.plan(Parameters::None, &|planner| match create.emit {
+        standing(self.plan(Parameters::None, &|planner| match create.emit {
             Emit::Changes => planner.plan_view(&create.query),
             Emit::OnWindowClose => planner.plan_closed(&create.query),
-        })
+        })?)
     }
 
     /// The plan of a query before and after each rewrite.
@@ -87,10 +87,12 @@ impl Session {
 
     /// Plans what is read at once: over what the open transaction has written, too.
     fn plan_read(&self, role: Role, plan: bound::Planning<'_>) -> Result<Named, Error> {
-        if let Some(named) = self.kept_plan(role, plan)? {
+        if let Some(mut named) = self.kept_plan(role, plan)? {
+            named.planned.plan = system::with_rows(&named.planned.plan, &self.catalog)?;
             return Ok(named);
         }
         let mut named = self.plan_now(plan)?;
+        named.planned.plan = system::with_rows(&named.planned.plan, &self.catalog)?;
         self.check_behind(&named.names)?;
         named.planned.plan = self.over_staged(&named.planned.plan)?;
         Ok(named)
@@ -118,6 +120,12 @@ impl Session {
             None => catalog,
         }
     }
+}
+
+/// A plan of what stands: over relations whose changes are followed.
+fn standing(named: Named) -> Result<Named, Error> {
+    system::check_standing(&named.planned.plan)?;
+    Ok(named)
 }
 
 /// The columns that the query's user asked for.

@@ -53,21 +53,21 @@ fn routes(shared: Arc<Shared>) -> Router {
 }
 
 /// A connection for a request; or the answer that refuses it.
-pub(super) async fn connect(shared: &Arc<Shared>, headers: &HeaderMap) -> Result<Connection, Response> {
+pub(super) async fn connect(shared: &Arc<Shared>, headers: &HeaderMap) -> Result<Connection, Box<Response>> {
     let (shared, login) = (Arc::clone(shared), login(headers));
     let connected = spawn_blocking(move || {
         let mut reads_only = false;
         if !shared.users.is_empty() {
             let known = login.and_then(|(name, password)| Some(shared.users.check(&name, &password)?.read_only));
-            reads_only = known.ok_or_else(unauthorized)?;
+            reads_only = known.ok_or_else(|| Box::new(unauthorized()))?;
         }
-        let mut connection = shared.database.connect().map_err(|error| refused(&error))?;
+        let mut connection = shared.database.connect().map_err(|error| Box::new(refused(&error)))?;
         if reads_only {
             connection.forbid_writes();
         }
         Ok(connection)
     });
-    connected.await.unwrap_or_else(|_| Err(StatusCode::INTERNAL_SERVER_ERROR.into_response()))
+    connected.await.unwrap_or_else(|_| Err(Box::new(StatusCode::INTERNAL_SERVER_ERROR.into_response())))
 }
 
 /// Name and password of HTTP's Basic authentication.
@@ -117,7 +117,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let mut connection = match connect(&shared, &headers).await {
         Ok(connection) => connection,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let text = spawn_blocking(move || shared.metrics.text(&mut connection)).await;
     let form = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
@@ -132,7 +132,7 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
     };
     let mut connection = match connect(&shared, &headers).await {
         Ok(connection) => connection,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let answered = spawn_blocking(move || {
         shared.metrics.statements.inc();

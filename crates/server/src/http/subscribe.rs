@@ -61,7 +61,7 @@ pub(super) async fn subscribe(
     };
     let mut connection = match connect(&shared, &headers).await {
         Ok(connection) => connection,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let begun = spawn_blocking(move || {
         let outcome = connection.execute(&sql).map(|mut outcomes| outcomes.pop());

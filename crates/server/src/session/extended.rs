@@ -12,7 +12,7 @@ use crate::wire::message::{Bind, Named};
 use crate::wire::parameters;
 use crate::wire::reply;
 use crate::wire::rows::format_of;
-use crate::wire::types::{WireType, data_type, oid};
+use anabranch_sql::pg_types::{PgType, data_type, oid};
 use arrow::datatypes::Field;
 
 /// A statement under a name.
@@ -139,7 +139,7 @@ impl Client<'_> {
             let wanted = statement.prepared.as_ref().map_or(&[][..], |prepared| prepared.parameters.as_slice());
             let told = wanted.iter().enumerate().map(|(n, wanted)| match statement.declared.get(n) {
                 Some(declared) if *declared != 0 && *declared != oid::UNKNOWN => *declared,
-                _ => WireType::of(&Field::new("", wanted.clone(), true)).oid,
+                _ => PgType::of(&Field::new("", wanted.clone(), true)).oid,
             });
             reply::parameters(out, told);
         }

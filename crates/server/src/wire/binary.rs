@@ -10,7 +10,7 @@ use arrow::datatypes::{
 };
 
 use super::rows::{Writer, text_writer, value};
-use super::types::{WireType, element_of, oid};
+use anabranch_sql::pg_types::{PgType, element_of, oid};
 
 /// Days from 1970 to 2000, where PostgreSQL counts from.
 pub(crate) const EPOCH_DAYS: i32 = 10_957;
@@ -122,7 +122,7 @@ pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Resul
             Box::new(move |row, out| {
                 out.extend_from_slice(&(values.num_columns() as i32).to_be_bytes());
                 for (part, field) in values.columns().iter().zip(values.fields()) {
-                    let of = WireType::of(field).oid;
+                    let of = PgType::of(field).oid;
                     out.extend_from_slice(&of.to_be_bytes());
                     value(part, &writer(part, of, false)?, row, out)?;
                 }

@@ -7,7 +7,7 @@
 //! The source is PostgreSQL's documentation, part VII, "Frontend/Backend Protocol".
 //!
 //! Reading order: [`frames`] (bytes, and their limits), [`message`] (what clients send), [`reply`]
-//! (what they hear), [`types`] (which type a column has), [`rows`] (values out, as text and
+//! (what they hear), [`rows`] (values out, as text and
 //! [`binary`]), [`parameters`] (values in).
 
 pub(crate) mod binary;
@@ -16,4 +16,3 @@ pub(crate) mod message;
 pub(crate) mod parameters;
 pub(crate) mod reply;
 pub(crate) mod rows;
-pub(crate) mod types;

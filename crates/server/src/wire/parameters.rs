@@ -9,7 +9,7 @@ use datafusion_common::ScalarValue;
 use std::sync::Arc;
 
 use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
-use super::types::{WireType, data_type, element_of, oid};
+use anabranch_sql::pg_types::{PgType, data_type, element_of, oid};
 
 /// A value for `$n`, of the type that the statement wants. `declared` is the type that the client
 /// named, 0 if it named none.
@@ -27,7 +27,7 @@ pub(crate) fn value(
         return ScalarValue::try_from(wanted).map_err(|error| Error::internal(format!("a NULL for ${n}: {error}")));
     };
     let told = match declared {
-        0 | oid::UNKNOWN => WireType::of(&Field::new("", wanted.clone(), true)).oid,
+        0 | oid::UNKNOWN => PgType::of(&Field::new("", wanted.clone(), true)).oid,
         declared => declared,
     };
     let given = match format {
@@ -145,7 +145,7 @@ impl Reading {
 
     /// The inverse of [`number`](super::binary::number).
     fn number(&self, bytes: &[u8]) -> Result<ScalarValue, Error> {
-        if bytes.len() < 8 || bytes.len() % 2 != 0 {
+        if bytes.len() < 8 || !bytes.len().is_multiple_of(2) {
             return Err(self.malformed());
         }
         let shorts: Vec<u16> = bytes.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
@@ -256,11 +256,11 @@ mod tests {
             ScalarValue::TimestampMicrosecond(Some(1), None),
             ScalarValue::TimestampMicrosecond(Some(-1), Some("UTC".into())),
             ScalarValue::IntervalMonthDayNano(Some(interval)),
-            ScalarValue::List(Arc::new(arrow::array::AsArray::as_list::<i32>(&ints).clone())),
+            ScalarValue::List(ints),
         ];
         for case in cases {
             let column = case.to_array().unwrap();
-            let of = WireType::of(&Field::new("", case.data_type(), true)).oid;
+            let of = PgType::of(&Field::new("", case.data_type(), true)).oid;
             let mut bytes = Vec::new();
             binary::writer(&column, of, false).unwrap()(0, &mut bytes).unwrap();
             assert_eq!(value(1, Some(&bytes), 1, of, &case.data_type()).unwrap(), case);

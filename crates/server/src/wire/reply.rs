@@ -3,7 +3,7 @@
 use anabranch_engine::{Error, TransactionState};
 use arrow::datatypes::Schema;
 
-use super::types::WireType;
+use anabranch_sql::pg_types::PgType;
 
 /// How bad a notice or an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub(crate) fn columns(out: &mut Vec<u8>, schema: &Schema, formats: impl Fn(usize
     message(out, b'T', |out| {
         out.extend_from_slice(&(schema.fields().len() as u16).to_be_bytes());
         for (n, field) in schema.fields().iter().enumerate() {
-            let of = WireType::of(field);
+            let of = PgType::of(field);
             text(out, field.name());
             // (No table's column: neither table nor number.)
             out.extend_from_slice(&[0; 6]);

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Schema};
 
 use super::binary;
 use super::reply::message;
-use super::types::WireType;
+use anabranch_sql::pg_types::PgType;
 
 /// Writes one value, not NULL, behind what is there.
 pub(crate) type Writer<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> Result<(), Error> + 'a>;
@@ -34,7 +34,7 @@ impl<'a> RowWriter<'a> {
         for (n, (column, field)) in batch.columns().iter().zip(schema.fields()).enumerate() {
             let writer = match format_of(formats, n) {
                 0 => text_writer(column),
-                _ => binary::writer(column, WireType::of(field).oid, is_plain_numeric(field))?,
+                _ => binary::writer(column, PgType::of(field).oid, is_plain_numeric(field))?,
             };
             columns.push((column, writer));
         }

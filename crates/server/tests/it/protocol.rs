@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anabranch_server::{Config, Limits, Server, User};
+use anabranch_server::{Config, Limits, Server};
 
 use crate::support::{Raw, config, field, message, start};
 
@@ -126,38 +126,6 @@ fn others_go_on_while_one_subscribes() {
         assert!(started.elapsed() < Duration::from_secs(5));
         assert_eq!(reader.receive().unwrap().0, b'D');
     }
-}
-
-fn with_user(read_only: bool) -> Config {
-    let user = User { read_only, ..User::with_password("ann", "secret").unwrap() };
-    Config { users: vec![user], ..config() }
-}
-
-async fn client(server: &Server, user: &str, password: &str) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
-    let mut config = tokio_postgres::Config::new();
-    config.host("127.0.0.1").port(server.address().port()).user(user).password(password).dbname("x");
-    let (client, connection) = config.connect(tokio_postgres::NoTls).await?;
-    tokio::spawn(connection);
-    Ok(client)
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
-#[test]
-fn a_password_is_asked_for_where_there_are_users() {
-    let server = start(&with_user(true));
-    block_on(async {
-        let ann = client(&server, "ann", "secret").await.unwrap();
-        let error = ann.batch_execute("CREATE TABLE t (a int)").await.unwrap_err();
-        assert_eq!(error.code().unwrap().code(), "25006");
-        assert_eq!(ann.query_one("SELECT 7", &[]).await.unwrap().get::<_, i64>(0), 7);
-        for (user, password) in [("ann", "secre"), ("bob", "secret")] {
-            let error = client(&server, user, password).await.unwrap_err();
-            assert_eq!(error.code().unwrap().code(), "28P01", "{user}");
-        }
-    });
 }
 
 #[test]

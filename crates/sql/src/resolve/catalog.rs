@@ -1,6 +1,9 @@
 //! What planning asks of a catalog.
 
+use std::sync::Arc;
+
 use arrow::datatypes::SchemaRef;
+use datafusion_expr::ScalarUDF;
 use datafusion_expr::sqlparser::ast;
 
 use crate::syntax::statement::{ObjectKind, Watermark};
@@ -20,6 +23,18 @@ pub trait Catalog: Sync {
     fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
         let _ = table;
         vec![]
+    }
+
+    /// A function that tells of the catalog, as of now.
+    fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let _ = name;
+        None
+    }
+
+    /// Whether a system relation is there for its name alone.
+    fn never_has_rows(&self, name: &str) -> bool {
+        let _ = name;
+        false
     }
 
     /// Whether a relation is indexed by these columns (positions in its schema), in some order, and

@@ -226,7 +226,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        FUNCTIONS.scalar.get(name).cloned()
+        self.catalog.function(name).or_else(|| FUNCTIONS.scalar.get(name).cloned())
     }
 
     fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {

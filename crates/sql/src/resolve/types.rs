@@ -156,8 +156,47 @@ fn decimal(info: &ExactNumberInfo) -> Result<DataType> {
     Ok(DataType::Decimal128(precision as u8, scale as i8))
 }
 
+/// The name of a type whose values are numbers that are written as names: `regclass` and others.
+pub(crate) fn is_reg(name: &str) -> Option<&'static str> {
+    const REG: [&str; 7] = ["regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper"];
+    let name = plain_name(name);
+    REG.into_iter().find(|reg| *reg == name)
+}
+
+/// A type's name in lower case, without the schema of the built-in ones.
+fn plain_name(name: &str) -> String {
+    let name = name.to_lowercase().replace('"', "");
+    name.strip_prefix("pg_catalog.").map(str::to_owned).unwrap_or(name)
+}
+
+/// A built-in type by a name that the parser does not know as one, as those with a schema are.
+fn built_in(name: &str) -> Option<DataType> {
+    Some(match name {
+        "oid" | "xid" | "cid" => DataType::UInt32,
+        "bool" | "boolean" => DataType::Boolean,
+        "int2" => DataType::Int16,
+        "int4" | "int" | "integer" => DataType::Int32,
+        "int8" | "bigint" => DataType::Int64,
+        "float4" => DataType::Float32,
+        "float8" => DataType::Float64,
+        "numeric" => numeric::TYPE,
+        "text" | "varchar" | "char" | "uuid" | "json" | "jsonb" | "pg_node_tree" | "unknown" => DataType::Utf8View,
+        "sql_identifier" | "character_data" | "yes_or_no" => DataType::Utf8View,
+        "bytea" => DataType::BinaryView,
+        "date" => DataType::Date32,
+        "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        "int2vector" => DataType::List(Arc::new(Field::new_list_field(DataType::Int16, true))),
+        "oidvector" => DataType::List(Arc::new(Field::new_list_field(DataType::UInt32, true))),
+        _ => return None,
+    })
+}
+
 fn custom(name: &str) -> Result<DataType> {
-    match name.to_lowercase().as_str() {
+    let plain = plain_name(name);
+    if let Some(built_in) = built_in(&plain) {
+        return Ok(built_in);
+    }
+    match plain.as_str() {
         "timestamptz" => Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))),
         "string" | "citext" | "name" | "bpchar" => Ok(DataType::Utf8View),
         "serial" | "bigserial" | "smallserial" => {

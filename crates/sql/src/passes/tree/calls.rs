@@ -67,7 +67,8 @@ fn call(function: &Function) -> Option<String> {
     match (name.as_str(), args.as_slice()) {
         (word, []) if constant(word).is_some() => constant(word).map(str::to_string),
         ("current_database", []) => Some("'anabranch'".into()),
-        ("version", []) => Some(format!("'Anabranch {}'", env!("CARGO_PKG_VERSION"))),
+        // (Clients read the first two words, and choose their questions by them.)
+        ("version", []) => Some(format!("'PostgreSQL 15.0 (Anabranch {})'", env!("CARGO_PKG_VERSION"))),
         ("clock_timestamp" | "statement_timestamp" | "transaction_timestamp", []) => Some("now()".into()),
         ("regexp_split_to_table", args) if args.len() >= 2 => {
             let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();

@@ -30,6 +30,7 @@ mod session;
 pub(crate) mod set_operations;
 mod similar;
 mod subquery;
+mod system;
 mod table;
 mod window_table;
 

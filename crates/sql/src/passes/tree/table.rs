@@ -6,13 +6,39 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, lateral, literal, membership, merged,
-    refuse, rows, series, session, set_operations, similar, subquery, window_table,
+    refuse, rows, series, session, set_operations, similar, subquery, system, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
 /// Walks over the tree, one after another. Within a walk the rewrites of one part run in this
 /// order.
-pub(super) const WALKS: &[&[Pass<Hooks>]] = &[OPERANDS, TESTS, PARTS];
+pub(super) const WALKS: &[&[Pass<Hooks>]] = &[SYSTEM, OPERANDS, TESTS, PARTS];
+
+/// System schemas. All later rewrites know one name of each relation, function and type.
+const SYSTEM: &[Pass<Hooks>] = &[Pass {
+    name: "names of system schemas",
+    run: Hooks {
+        ordered: Some(|select, order_by, names| {
+            if let Some(catalog) = names.catalog {
+                system::empty(select, order_by, catalog);
+            }
+            Ok(())
+        }),
+        factor: Some(|factor, _| {
+            system::rename_table(factor);
+            Ok(())
+        }),
+        expr: Some(|expr, _| {
+            system::rename_parts(expr);
+            Ok(())
+        }),
+        ..NONE
+    },
+    gives: "names without pg_catalog; lookups in place of casts to regclass",
+    reason: "DataFusion looks functions up by their whole name, and knows neither the types nor OPERATOR()",
+    example: "SELECT pg_catalog.upper(s) AS c FROM t WHERE s OPERATOR(pg_catalog.~) 'a'",
+    without: Loss::Failure,
+}];
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
 const OPERANDS: &[Pass<Hooks>] = &[Pass {

@@ -1,13 +1,16 @@
-//! Which of PostgreSQL's types a column of an answer has, and which type a parameter is.
+//! Types under the numbers that PostgreSQL gives them in `pg_type`: what its protocol and its catalog
+//! tell.
 
-use anabranch_batch::{TextLimit, numeric};
-use anabranch_sql::output::is_plain_numeric;
-use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use std::sync::Arc;
 
-/// A type as RowDescription tells it.
+use anabranch_batch::{TextLimit, numeric};
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+
+use crate::functions::output::is_plain_numeric;
+
+/// A type as PostgreSQL's clients are told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WireType {
+pub struct PgType {
     /// Its number in `pg_type`.
     pub oid: u32,
     /// Bytes of a value; -1 when they differ.
@@ -16,31 +19,33 @@ pub(crate) struct WireType {
     pub modifier: i32,
 }
 
-/// Numbers in `pg_type`.
-pub(crate) mod oid {
-    pub(crate) const BOOL: u32 = 16;
-    pub(crate) const BYTEA: u32 = 17;
-    pub(crate) const NAME: u32 = 19;
-    pub(crate) const INT8: u32 = 20;
-    pub(crate) const INT2: u32 = 21;
-    pub(crate) const INT4: u32 = 23;
-    pub(crate) const TEXT: u32 = 25;
-    pub(crate) const OID: u32 = 26;
-    pub(crate) const JSON: u32 = 114;
-    pub(crate) const FLOAT4: u32 = 700;
-    pub(crate) const FLOAT8: u32 = 701;
-    pub(crate) const UNKNOWN: u32 = 705;
-    pub(crate) const BPCHAR: u32 = 1042;
-    pub(crate) const VARCHAR: u32 = 1043;
-    pub(crate) const DATE: u32 = 1082;
-    pub(crate) const TIME: u32 = 1083;
-    pub(crate) const TIMESTAMP: u32 = 1114;
-    pub(crate) const TIMESTAMPTZ: u32 = 1184;
-    pub(crate) const INTERVAL: u32 = 1186;
-    pub(crate) const NUMERIC: u32 = 1700;
-    pub(crate) const RECORD: u32 = 2249;
-    pub(crate) const UUID: u32 = 2950;
-    pub(crate) const JSONB: u32 = 3802;
+/// Numbers in `pg_type`, under the names of types.
+pub mod oid {
+    #![allow(missing_docs)]
+
+    pub const BOOL: u32 = 16;
+    pub const BYTEA: u32 = 17;
+    pub const NAME: u32 = 19;
+    pub const INT8: u32 = 20;
+    pub const INT2: u32 = 21;
+    pub const INT4: u32 = 23;
+    pub const TEXT: u32 = 25;
+    pub const OID: u32 = 26;
+    pub const JSON: u32 = 114;
+    pub const FLOAT4: u32 = 700;
+    pub const FLOAT8: u32 = 701;
+    pub const UNKNOWN: u32 = 705;
+    pub const BPCHAR: u32 = 1042;
+    pub const VARCHAR: u32 = 1043;
+    pub const DATE: u32 = 1082;
+    pub const TIME: u32 = 1083;
+    pub const TIMESTAMP: u32 = 1114;
+    pub const TIMESTAMPTZ: u32 = 1184;
+    pub const INTERVAL: u32 = 1186;
+    pub const NUMERIC: u32 = 1700;
+    pub const RECORD: u32 = 2249;
+    pub const UUID: u32 = 2950;
+    pub const JSONB: u32 = 3802;
 }
 
 /// Types of elements, and of arrays of them.
@@ -69,10 +74,10 @@ const ARRAYS: &[(u32, u32)] = &[
     (oid::RECORD, 2287),
 ];
 
-impl WireType {
+impl PgType {
     /// The type of a column of an answer.
-    pub(crate) fn of(field: &Field) -> WireType {
-        let of = |oid, size| WireType { oid, size, modifier: -1 };
+    pub fn of(field: &Field) -> PgType {
+        let of = |oid, size| PgType { oid, size, modifier: -1 };
         if is_plain_numeric(field) {
             return of(oid::NUMERIC, -1);
         }
@@ -86,7 +91,7 @@ impl WireType {
             DataType::Float64 => of(oid::FLOAT8, 8),
             DataType::Decimal64(precision, scale) | DataType::Decimal128(precision, scale) => {
                 let modifier = (i32::from(*precision) << 16 | i32::from(*scale) & 0xffff) + 4;
-                WireType { oid: oid::NUMERIC, size: -1, modifier }
+                PgType { oid: oid::NUMERIC, size: -1, modifier }
             }
             DataType::UInt64 | DataType::LargeBinary | DataType::Decimal256(..) => of(oid::NUMERIC, -1),
             DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => of(oid::BYTEA, -1),
@@ -102,16 +107,16 @@ impl WireType {
     }
 }
 
-fn text_type(field: &Field) -> WireType {
+fn text_type(field: &Field) -> PgType {
     let (oid, modifier) = match TextLimit::of(field) {
         Some(TextLimit::Varchar(n)) => (oid::VARCHAR, length_modifier(n)),
         Some(TextLimit::Char(n)) => (oid::BPCHAR, length_modifier(n)),
-        Some(TextLimit::Uuid) => return WireType { oid: oid::UUID, size: 16, modifier: -1 },
+        Some(TextLimit::Uuid) => return PgType { oid: oid::UUID, size: 16, modifier: -1 },
         Some(TextLimit::Json) => (oid::JSON, -1),
         Some(TextLimit::Jsonb) => (oid::JSONB, -1),
         None => (oid::TEXT, -1),
     };
-    WireType { oid, size: -1, modifier }
+    PgType { oid, size: -1, modifier }
 }
 
 fn length_modifier(n: u64) -> i32 {
@@ -123,7 +128,7 @@ fn element_oid(array: &Field, element: &Field) -> u32 {
     match element.data_type() {
         DataType::List(inner) | DataType::LargeList(inner) => element_oid(array, inner),
         _ if is_numeric_array(array) => oid::NUMERIC,
-        _ => WireType::of(element).oid,
+        _ => PgType::of(element).oid,
     }
 }
 
@@ -137,13 +142,13 @@ fn array_of(element: u32) -> u32 {
 }
 
 /// The element type of an array type.
-pub(crate) fn element_of(array: u32) -> Option<u32> {
+pub fn element_of(array: u32) -> Option<u32> {
     ARRAYS.iter().find(|(_, of)| *of == array).map(|(element, _)| *element)
 }
 
 /// The type that a client means by its number; `None` when it leaves the choice to the server, or
 /// the type is not known here.
-pub(crate) fn data_type(oid: u32) -> Option<DataType> {
+pub fn data_type(oid: u32) -> Option<DataType> {
     Some(match oid {
         oid::BOOL => DataType::Boolean,
         oid::BYTEA => DataType::BinaryView,
@@ -173,11 +178,11 @@ mod tests {
 
     #[test]
     fn columns_have_the_types_of_postgresql() {
-        let of = |data_type: DataType| WireType::of(&Field::new("a", data_type, true));
+        let of = |data_type: DataType| PgType::of(&Field::new("a", data_type, true));
         assert_eq!(of(DataType::Decimal128(10, 2)).modifier, (10 << 16 | 2) + 4);
         assert_eq!(of(DataType::List(Arc::new(Field::new("item", DataType::Int32, true)))).oid, 1007);
         let varchar = TextLimit::Varchar(5).declare(Field::new("a", DataType::Utf8View, true));
-        assert_eq!(WireType::of(&varchar), WireType { oid: oid::VARCHAR, size: -1, modifier: 9 });
+        assert_eq!(PgType::of(&varchar), PgType { oid: oid::VARCHAR, size: -1, modifier: 9 });
     }
 
     #[test]
@@ -186,9 +191,9 @@ mod tests {
         let times = [oid::DATE, oid::TIME, oid::TIMESTAMP, oid::TIMESTAMPTZ, oid::INTERVAL, oid::NUMERIC, oid::BYTEA];
         for oid in plain.into_iter().chain(times) {
             let given = data_type(oid).unwrap();
-            assert_eq!(WireType::of(&Field::new("a", given, true)).oid, oid);
+            assert_eq!(PgType::of(&Field::new("a", given, true)).oid, oid);
             let array = array_of(oid);
-            assert_eq!(WireType::of(&Field::new("a", data_type(array).unwrap(), true)).oid, array);
+            assert_eq!(PgType::of(&Field::new("a", data_type(array).unwrap(), true)).oid, array);
         }
     }
 }

@@ -1,0 +1,421 @@
+//! Functions that tell of the catalog, of the server, and of what a user may do.
+//!
+//! A function is made for one planning and holds the catalog's [`Snapshot`] of then. Arguments may be
+//! of any type: numbers come as literals in quotes, too.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use anabranch_sql::pg_types::{element_of, oid};
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::{Result as DfResult, ScalarValue};
+use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+
+use super::DATABASE;
+use super::rows::{system_oid, type_lines};
+use super::schema::{list, text};
+use super::snapshot::{INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, Snapshot, quoted};
+
+/// Settings of PostgreSQL that clients look at, with the one value that each has.
+pub(super) const SETTINGS: &[(&str, &str)] = &[
+    ("DateStyle", "ISO, MDY"),
+    ("IntervalStyle", "postgres"),
+    ("TimeZone", "UTC"),
+    ("application_name", ""),
+    ("bytea_output", "hex"),
+    ("client_encoding", "UTF8"),
+    ("default_transaction_isolation", "serializable"),
+    ("default_transaction_read_only", "off"),
+    ("extra_float_digits", "1"),
+    ("integer_datetimes", "on"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C"),
+    ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
+    ("search_path", "\"$user\", public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", "15.0"),
+    ("server_version_num", "150000"),
+    ("standard_conforming_strings", "on"),
+    ("transaction_isolation", "serializable"),
+    ("transaction_read_only", "off"),
+];
+
+/// What a function gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gives {
+    Bool,
+    Int,
+    Long,
+    Oid,
+    Text,
+    Texts,
+    Short,
+    Time,
+}
+
+impl Gives {
+    fn data_type(self) -> DataType {
+        match self {
+            Gives::Bool => DataType::Boolean,
+            Gives::Int => DataType::Int32,
+            Gives::Long => DataType::Int64,
+            Gives::Oid => DataType::UInt32,
+            Gives::Short => DataType::Int16,
+            Gives::Text => DataType::Utf8View,
+            Gives::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
+            Gives::Time => DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("UTC".into())),
+        }
+    }
+}
+
+type Compute = fn(&Snapshot, &[ScalarValue]) -> Option<ScalarValue>;
+
+/// Functions by name; `None` is NULL.
+const FUNCTIONS: &[(&str, Gives, Compute)] = &[
+    ("format_type", Gives::Text, |_, args| {
+        Some(text(&format_type(whole(args, 0)?.try_into().ok()?, whole(args, 1).map(|modifier| modifier as i32))))
+    }),
+    ("pg_get_expr", Gives::Text, |_, args| args.first().cloned()),
+    ("pg_get_viewdef", Gives::Text, |snapshot, args| {
+        let relation = snapshot.relation(relation_oid(snapshot, args, 0)?)?;
+        relation.query.as_ref().map(|query| text(&format!("{query};")))
+    }),
+    ("pg_get_indexdef", Gives::Text, |snapshot, args| {
+        let index = snapshot.index(relation_oid(snapshot, args, 0)?)?;
+        match usize::try_from(whole(args, 1).unwrap_or(0)).ok()? {
+            0 => Some(text(&snapshot.index_definition(index))),
+            n => snapshot.columns_of(index).nth(n - 1).map(|field| text(&quoted(field.name()))),
+        }
+    }),
+    ("pg_get_constraintdef", Gives::Text, |snapshot, args| {
+        let oid: u32 = whole(args, 0)?.try_into().ok()?;
+        let index = snapshot.indexes.iter().find(|index| index.constraint == Some(oid))?;
+        Some(text(&snapshot.constraint_definition(index)))
+    }),
+    ("pg_get_userbyid", Gives::Text, |_, _| Some(text(DATABASE))),
+    ("pg_table_is_visible", Gives::Bool, yes),
+    ("pg_type_is_visible", Gives::Bool, yes),
+    ("pg_function_is_visible", Gives::Bool, yes),
+    ("pg_opclass_is_visible", Gives::Bool, yes),
+    ("pg_operator_is_visible", Gives::Bool, yes),
+    ("pg_collation_is_visible", Gives::Bool, yes),
+    ("pg_is_other_temp_schema", Gives::Bool, no),
+    ("pg_relation_is_publishable", Gives::Bool, no),
+    ("pg_is_in_recovery", Gives::Bool, no),
+    ("row_security_active", Gives::Bool, no),
+    ("has_any_column_privilege", Gives::Bool, yes),
+    ("has_column_privilege", Gives::Bool, yes),
+    ("has_database_privilege", Gives::Bool, yes),
+    ("has_function_privilege", Gives::Bool, yes),
+    ("has_schema_privilege", Gives::Bool, yes),
+    ("has_sequence_privilege", Gives::Bool, yes),
+    ("has_table_privilege", Gives::Bool, yes),
+    ("pg_has_role", Gives::Bool, yes),
+    ("pg_try_advisory_lock", Gives::Bool, yes),
+    ("pg_advisory_unlock", Gives::Bool, yes),
+    ("pg_advisory_unlock_all", Gives::Text, |_, _| Some(text(""))),
+    ("pg_advisory_lock", Gives::Text, |_, _| Some(text(""))),
+    ("obj_description", Gives::Text, null),
+    ("col_description", Gives::Text, null),
+    ("shobj_description", Gives::Text, null),
+    ("pg_get_serial_sequence", Gives::Text, null),
+    ("pg_get_partkeydef", Gives::Text, null),
+    ("pg_get_ruledef", Gives::Text, null),
+    ("pg_get_triggerdef", Gives::Text, null),
+    ("pg_get_functiondef", Gives::Text, null),
+    ("pg_get_function_arguments", Gives::Text, null),
+    ("pg_get_function_identity_arguments", Gives::Text, null),
+    ("pg_get_function_result", Gives::Text, null),
+    ("pg_get_statisticsobjdef_columns", Gives::Text, null),
+    ("pg_tablespace_location", Gives::Text, |_, _| Some(text(""))),
+    ("pg_encoding_to_char", Gives::Text, |_, _| Some(text("UTF8"))),
+    ("pg_client_encoding", Gives::Text, |_, _| Some(text("UTF8"))),
+    ("getdatabaseencoding", Gives::Text, |_, _| Some(text("UTF8"))),
+    ("inet_server_addr", Gives::Text, null),
+    ("inet_client_addr", Gives::Text, null),
+    ("inet_server_port", Gives::Int, null),
+    ("inet_client_port", Gives::Int, null),
+    ("pg_backend_pid", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(std::process::id() as i32)))),
+    ("pg_relation_size", Gives::Long, zero),
+    ("pg_table_size", Gives::Long, zero),
+    ("pg_indexes_size", Gives::Long, zero),
+    ("pg_total_relation_size", Gives::Long, zero),
+    ("pg_database_size", Gives::Long, zero),
+    ("pg_tablespace_size", Gives::Long, zero),
+    ("txid_current", Gives::Long, zero),
+    ("pg_my_temp_schema", Gives::Oid, |_, _| Some(ScalarValue::UInt32(Some(0)))),
+    ("pg_postmaster_start_time", Gives::Time, null),
+    ("pg_conf_load_time", Gives::Time, null),
+    ("pg_sequence_last_value", Gives::Long, null),
+    ("pg_column_is_updatable", Gives::Bool, yes),
+    ("pg_relation_is_updatable", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(28)))),
+    ("current_schemas", Gives::Texts, |_, args| {
+        let with_implicit = matches!(args.first(), Some(ScalarValue::Boolean(Some(true))));
+        let names: &[&str] = if with_implicit { &["pg_catalog", "public"] } else { &["public"] };
+        let names: Vec<ScalarValue> = names.iter().map(|name| text(name)).collect();
+        Some(list(&names, &DataType::Utf8View))
+    }),
+    ("current_setting", Gives::Text, |_, args| {
+        let name = words(args, 0)?;
+        SETTINGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, value)| text(value))
+    }),
+    ("set_config", Gives::Text, |_, args| args.get(1).cloned()),
+    ("to_regclass", Gives::Oid, regclass_in),
+    ("regclass_in", Gives::Oid, regclass_in),
+    ("regclass_out", Gives::Text, |snapshot, args| {
+        let oid: u32 = whole(args, 0)?.try_into().ok()?;
+        Some(text(&snapshot.name_of(oid).map_or_else(|| dash(oid), quoted)))
+    }),
+    ("to_regtype", Gives::Oid, regtype_in),
+    ("regtype_in", Gives::Oid, regtype_in),
+    ("regtype_out", Gives::Text, |_, args| Some(text(&format_type(whole(args, 0)?.try_into().ok()?, None)))),
+    ("regnamespace_in", Gives::Oid, |_, args| {
+        let name = words(args, 0)?;
+        NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| ScalarValue::UInt32(Some(*oid)))
+    }),
+    ("regnamespace_out", Gives::Text, |_, args| {
+        let oid: u32 = whole(args, 0)?.try_into().ok()?;
+        Some(text(NAMESPACES.iter().find(|(known, _)| *known == oid).map_or("-", |(_, name)| name)))
+    }),
+    ("regrole_out", Gives::Text, |_, _| Some(text(DATABASE))),
+    ("regrole_in", Gives::Oid, |_, _| Some(ScalarValue::UInt32(Some(super::snapshot::OWNER)))),
+    ("regproc_in", Gives::Text, procedure),
+    ("regproc_out", Gives::Text, procedure),
+    ("regprocedure_in", Gives::Text, procedure),
+    ("regprocedure_out", Gives::Text, procedure),
+    ("regoper_in", Gives::Text, procedure),
+    ("regoper_out", Gives::Text, procedure),
+    ("pg_index_column_has_property", Gives::Bool, no),
+    ("pg_indexam_has_property", Gives::Bool, no),
+    ("pg_char_to_encoding", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(6)))),
+    ("pg_trigger_depth", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(0)))),
+    ("array_ndims_of_type", Gives::Short, null),
+];
+
+const NAMESPACES: [(u32, &str); 3] =
+    [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION_SCHEMA, "information_schema")];
+
+fn yes(_: &Snapshot, _: &[ScalarValue]) -> Option<ScalarValue> {
+    Some(ScalarValue::Boolean(Some(true)))
+}
+
+fn no(_: &Snapshot, _: &[ScalarValue]) -> Option<ScalarValue> {
+    Some(ScalarValue::Boolean(Some(false)))
+}
+
+fn null(_: &Snapshot, _: &[ScalarValue]) -> Option<ScalarValue> {
+    None
+}
+
+fn zero(_: &Snapshot, _: &[ScalarValue]) -> Option<ScalarValue> {
+    Some(ScalarValue::Int64(Some(0)))
+}
+
+/// A procedure is known by its name alone.
+fn procedure(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
+    let name = words(args, 0)?;
+    Some(text(name.strip_prefix("pg_catalog.").unwrap_or(&name)))
+}
+
+/// What stands for a number that nothing has.
+fn dash(oid: u32) -> String {
+    if oid == 0 { "-".to_owned() } else { oid.to_string() }
+}
+
+fn words(args: &[ScalarValue], n: usize) -> Option<String> {
+    match args.get(n)? {
+        ScalarValue::Utf8(value) | ScalarValue::Utf8View(value) | ScalarValue::LargeUtf8(value) => value.clone(),
+        other if other.is_null() => None,
+        other => Some(other.to_string()),
+    }
+}
+
+fn whole(args: &[ScalarValue], n: usize) -> Option<i64> {
+    match args.get(n)? {
+        ScalarValue::Int16(value) => value.map(i64::from),
+        ScalarValue::Int32(value) => value.map(i64::from),
+        ScalarValue::UInt32(value) => value.map(i64::from),
+        ScalarValue::Int64(value) => *value,
+        _ => words(args, n)?.trim().parse().ok(),
+    }
+}
+
+/// A relation by its number or its name.
+fn relation_oid(snapshot: &Snapshot, args: &[ScalarValue], n: usize) -> Option<u32> {
+    match whole(args, n) {
+        Some(oid) => oid.try_into().ok(),
+        None => snapshot.oid_of(&unquoted(&words(args, n)?)),
+    }
+}
+
+/// The last part of a name as it is written in SQL, folded.
+fn unquoted(name: &str) -> String {
+    let last = match name.strip_suffix('"') {
+        Some(rest) => rest.rsplit_once("\"").map_or(rest, |(_, last)| last).to_owned(),
+        None => name.rsplit_once('.').map_or(name, |(_, last)| last).to_lowercase(),
+    };
+    last.trim().to_owned()
+}
+
+fn regclass_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
+    let name = words(args, 0)?;
+    let number = name.parse().ok();
+    let oid = number.or_else(|| snapshot.oid_of(&unquoted(&name))).or_else(|| system_oid(&unquoted(&name)));
+    oid.map(|oid| ScalarValue::UInt32(Some(oid)))
+}
+
+fn regtype_in(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
+    let name = words(args, 0)?.to_lowercase().replace('"', "");
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let is_named = |line: &Vec<&str>| {
+        line[1] == name || line[0].parse().is_ok_and(|oid| format_type(oid, None) == name) || line[0] == name
+    };
+    let line = type_lines().find(is_named)?;
+    Some(ScalarValue::UInt32(line[0].parse().ok()))
+}
+
+/// What a type is called in SQL; `None` leaves the modifier out of account.
+pub(super) fn format_type(of: u32, modifier: Option<i32>) -> String {
+    if let Some(element) = element_of(of) {
+        return format!("{}[]", format_type(element, modifier));
+    }
+    let given = modifier.filter(|modifier| *modifier >= 0);
+    let length = given.map_or(String::new(), |modifier| format!("({})", modifier - 4));
+    let digits = given.map_or(String::new(), |modifier| format!("({modifier})"));
+    match of {
+        0 => "-".to_owned(),
+        oid::BOOL => "boolean".to_owned(),
+        oid::INT2 => "smallint".to_owned(),
+        oid::INT4 => "integer".to_owned(),
+        oid::INT8 => "bigint".to_owned(),
+        oid::FLOAT4 => "real".to_owned(),
+        oid::FLOAT8 => "double precision".to_owned(),
+        oid::VARCHAR => format!("character varying{length}"),
+        oid::BPCHAR if modifier == Some(-1) => "bpchar".to_owned(),
+        oid::BPCHAR => format!("character{length}"),
+        oid::TIME => format!("time{digits} without time zone"),
+        oid::TIMESTAMP => format!("timestamp{digits} without time zone"),
+        oid::TIMESTAMPTZ => format!("timestamp{digits} with time zone"),
+        oid::INTERVAL => format!("interval{digits}"),
+        oid::NUMERIC => match given {
+            Some(given) => format!("numeric({},{})", (given - 4) >> 16, (given - 4) & 0xffff),
+            None => "numeric".to_owned(),
+        },
+        18 => "\"char\"".to_owned(),
+        _ => {
+            let line = type_lines().find(|line| line[0] == of.to_string());
+            line.map_or_else(|| "???".to_owned(), |line| line[1].to_owned())
+        }
+    }
+}
+
+/// A function of the table over a snapshot.
+struct Telling {
+    name: &'static str,
+    gives: Gives,
+    compute: Compute,
+    signature: Signature,
+    snapshot: Arc<Snapshot>,
+}
+
+/// The function of that name.
+pub(super) fn find(name: &str, snapshot: impl FnOnce() -> Arc<Snapshot>) -> Option<Arc<ScalarUDF>> {
+    let (name, gives, compute) = *FUNCTIONS.iter().find(|(known, ..)| *known == name)?;
+    let signature = Signature::one_of(
+        vec![datafusion_expr::TypeSignature::Nullary, datafusion_expr::TypeSignature::VariadicAny],
+        Volatility::Stable,
+    );
+    Some(Arc::new(ScalarUDF::from(Telling { name, gives, compute, signature, snapshot: snapshot() })))
+}
+
+impl fmt::Debug for Telling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telling").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Telling {
+    fn eq(&self, other: &Telling) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.snapshot, &other.snapshot)
+    }
+}
+
+impl Eq for Telling {}
+
+impl Hash for Telling {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Telling {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(self.gives.data_type())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let columns = args.args.iter().map(|arg| arg.to_array(args.number_rows));
+        let columns = columns.collect::<DfResult<Vec<_>>>()?;
+        let null = ScalarValue::try_from(&self.gives.data_type())?;
+        let mut values = Vec::with_capacity(args.number_rows);
+        for row in 0..args.number_rows {
+            let given = columns.iter().map(|column| ScalarValue::try_from_array(column, row));
+            let given = given.collect::<DfResult<Vec<_>>>()?;
+            let value = (self.compute)(&self.snapshot, &given);
+            values.push(match value {
+                Some(value) if self.gives == Gives::Text => text_of(value),
+                Some(value) => value,
+                None => null.clone(),
+            });
+        }
+        match values.is_empty() {
+            true => Ok(ColumnarValue::Array(arrow::array::new_empty_array(&self.gives.data_type()))),
+            false => Ok(ColumnarValue::Array(ScalarValue::iter_to_array(values)?)),
+        }
+    }
+}
+
+/// A text in the one form of texts.
+fn text_of(value: ScalarValue) -> ScalarValue {
+    match value {
+        ScalarValue::Utf8(value) | ScalarValue::LargeUtf8(value) => ScalarValue::Utf8View(value),
+        ScalarValue::Utf8View(value) => ScalarValue::Utf8View(value),
+        other if other.is_null() => ScalarValue::Utf8View(None),
+        other => text(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_names_of_postgresql() {
+        assert_eq!(format_type(oid::NUMERIC, Some((10 << 16 | 2) + 4)), "numeric(10,2)");
+        assert_eq!(format_type(oid::VARCHAR, Some(9)), "character varying(5)");
+        assert_eq!(format_type(oid::TIMESTAMPTZ, Some(3)), "timestamp(3) with time zone");
+        assert_eq!(format_type(1007, Some(-1)), "integer[]");
+        assert_eq!(format_type(2950, None), "uuid");
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        assert_eq!(unquoted("public.Orders"), "orders");
+        assert_eq!(unquoted("\"public\".\"Orders\""), "Orders");
+        assert_eq!(unquoted("\"Or.ders\""), "Or.ders");
+        let number = |args: &[ScalarValue]| regtype_in(&Snapshot::default(), args);
+        assert_eq!(number(&[text("integer")]), Some(ScalarValue::UInt32(Some(23))));
+        assert_eq!(number(&[text("pg_catalog.int4")]), Some(ScalarValue::UInt32(Some(23))));
+        assert_eq!(number(&[text("nothing")]), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! Rows of `information_schema`. Materialized views are listed as views: tools that look here could
+//! not find them otherwise.
+
+use arrow::datatypes::{DataType, Field};
+
+use super::DATABASE;
+use super::functions::format_type;
+use super::rows::type_lines;
+use super::schema::{Cell, Row};
+use super::snapshot::{Described, DescribedIndex, Snapshot, type_of};
+use anabranch_sql::pg_types::oid;
+
+type Rows = fn(&Snapshot) -> Vec<Row>;
+
+const FILLED: &[(&str, Rows)] = &[
+    ("information_schema.columns", columns),
+    ("information_schema.constraint_column_usage", constraint_columns),
+    ("information_schema.key_column_usage", key_columns),
+    ("information_schema.schemata", |_| schemata()),
+    ("information_schema.table_constraints", table_constraints),
+    ("information_schema.tables", tables),
+    ("information_schema.views", views),
+];
+
+/// Whether the relation has rows.
+pub(super) fn has_rows(name: &str) -> bool {
+    FILLED.iter().any(|(filled, _)| *filled == name)
+}
+
+/// The rows of a relation; `None` for one that has none.
+pub(super) fn rows(name: &str, snapshot: &Snapshot) -> Option<Vec<Row>> {
+    FILLED.iter().find(|(filled, _)| *filled == name).map(|(_, rows)| rows(snapshot))
+}
+
+fn schemata() -> Vec<Row> {
+    let row = |name: &str| -> Row {
+        vec![("catalog_name", DATABASE.into()), ("schema_name", name.into()), ("schema_owner", DATABASE.into())]
+    };
+    ["public", "information_schema", "pg_catalog"].map(row).to_vec()
+}
+
+fn named(relation: &Described) -> Row {
+    vec![
+        ("table_catalog", DATABASE.into()),
+        ("table_schema", "public".into()),
+        ("table_name", relation.name.as_str().into()),
+    ]
+}
+
+fn tables(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |relation: &Described| {
+        let mut row = named(relation);
+        row.push(("table_type", if relation.kind == 'r' { "BASE TABLE" } else { "VIEW" }.into()));
+        row.push(("is_insertable_into", (relation.kind == 'r').into()));
+        row.push(("is_typed", false.into()));
+        row
+    };
+    snapshot.relations.iter().map(row).collect()
+}
+
+fn views(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |relation: &Described| {
+        let mut row = named(relation);
+        row.push(("view_definition", relation.query.clone().into()));
+        row.push(("check_option", "NONE".into()));
+        for column in ["is_updatable", "is_insertable_into", "is_trigger_updatable", "is_trigger_deletable"] {
+            row.push((column, false.into()));
+        }
+        row
+    };
+    snapshot.relations.iter().filter(|relation| relation.kind != 'r').map(row).collect()
+}
+
+fn columns(snapshot: &Snapshot) -> Vec<Row> {
+    let of = |relation: &Described| -> Vec<Row> {
+        let fields = relation.schema.fields().iter().enumerate();
+        fields.map(|(n, field)| column(relation, n, field)).collect()
+    };
+    snapshot.relations.iter().flat_map(of).collect()
+}
+
+fn column(relation: &Described, n: usize, field: &Field) -> Row {
+    let of = type_of(field);
+    let line = type_lines().find(|line| line[0] == of.oid.to_string());
+    let is_list = matches!(field.data_type(), DataType::List(_));
+    let shown = if is_list { "ARRAY".into() } else { format_type(of.oid, Some(-1)) };
+    let (precision, radix, scale) = digits(of.oid, of.modifier);
+    let length = matches!(of.oid, oid::VARCHAR | oid::BPCHAR).then_some(of.modifier - 4).filter(|length| *length > 0);
+    let is_time = matches!(of.oid, oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL);
+    let of_time = is_time.then_some(if of.modifier < 0 { 6 } else { of.modifier });
+    let of_time = of_time.or((of.oid == oid::DATE).then_some(0));
+    let mut row = named(relation);
+    row.extend([
+        ("column_name", Cell::from(field.name().as_str())),
+        ("ordinal_position", (n as i32 + 1).into()),
+        ("column_default", relation.defaults.get(n).cloned().flatten().into()),
+        ("is_nullable", (field.is_nullable() && !relation.primary_key.contains(&n)).into()),
+        ("data_type", shown.into()),
+        ("character_maximum_length", length.into()),
+        ("numeric_precision", precision.into()),
+        ("numeric_precision_radix", radix.into()),
+        ("numeric_scale", scale.into()),
+        ("datetime_precision", of_time.into()),
+        ("udt_catalog", DATABASE.into()),
+        ("udt_schema", "pg_catalog".into()),
+        ("udt_name", line.map(|line| line[1]).into()),
+        ("dtd_identifier", (n + 1).to_string().into()),
+        ("is_self_referencing", false.into()),
+        ("is_identity", false.into()),
+        ("identity_cycle", false.into()),
+        ("is_generated", "NEVER".into()),
+        ("is_updatable", (relation.kind == 'r').into()),
+    ]);
+    row
+}
+
+/// Precision, its radix, and scale of numbers.
+fn digits(of: u32, modifier: i32) -> (Option<i32>, Option<i32>, Option<i32>) {
+    match of {
+        oid::INT2 => (Some(16), Some(2), Some(0)),
+        oid::INT4 => (Some(32), Some(2), Some(0)),
+        oid::INT8 => (Some(64), Some(2), Some(0)),
+        oid::FLOAT4 => (Some(24), Some(2), None),
+        oid::FLOAT8 => (Some(53), Some(2), None),
+        oid::NUMERIC if modifier >= 4 => (Some((modifier - 4) >> 16), Some(10), Some((modifier - 4) & 0xffff)),
+        oid::NUMERIC => (None, Some(10), None),
+        _ => (None, None, None),
+    }
+}
+
+fn constraint(snapshot: &Snapshot, index: &DescribedIndex) -> Row {
+    let mut row = named(&snapshot.relations[index.relation]);
+    row.push(("constraint_catalog", DATABASE.into()));
+    row.push(("constraint_schema", "public".into()));
+    row.push(("constraint_name", index.name.as_str().into()));
+    row
+}
+
+fn keys(snapshot: &Snapshot) -> impl Iterator<Item = &DescribedIndex> {
+    snapshot.indexes.iter().filter(|index| index.constraint.is_some())
+}
+
+fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |index: &DescribedIndex| {
+        let mut row = constraint(snapshot, index);
+        row.push(("constraint_type", "PRIMARY KEY".into()));
+        row.push(("is_deferrable", false.into()));
+        row.push(("initially_deferred", false.into()));
+        row.push(("enforced", true.into()));
+        row
+    };
+    keys(snapshot).map(row).collect()
+}
+
+fn key_columns(snapshot: &Snapshot) -> Vec<Row> {
+    let of = |index: &DescribedIndex| -> Vec<Row> {
+        let fields = snapshot.columns_of(index).enumerate();
+        let row = |(n, field): (usize, &Field)| {
+            let mut row = constraint(snapshot, index);
+            row.push(("column_name", field.name().as_str().into()));
+            row.push(("ordinal_position", (n as i32 + 1).into()));
+            row
+        };
+        fields.map(row).collect()
+    };
+    keys(snapshot).flat_map(of).collect()
+}
+
+fn constraint_columns(snapshot: &Snapshot) -> Vec<Row> {
+    key_columns(snapshot)
+}

@@ -1,0 +1,371 @@
+//! Rows of `pg_catalog`.
+
+use super::DATABASE;
+use super::functions::SETTINGS;
+use super::schema::{Cell, Row, oid_of};
+use super::snapshot::{
+    Described, DescribedIndex, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, default_oid, type_of,
+};
+use arrow::datatypes::Field;
+
+/// Lines of types: number, name, length, by value, kind, category, preferred, delimiter, element,
+/// array, collation.
+const TYPES: &str = include_str!("types.txt");
+
+/// The operator class of all keys: they are ordered.
+const ORDERED: i64 = 1_978;
+const HEAP: u32 = 2;
+const BTREE: u32 = 403;
+
+type Rows = fn(&Snapshot) -> Vec<Row>;
+
+/// Relations that have rows.
+const FILLED: &[(&str, Rows)] = &[
+    ("pg_am", |_| ams()),
+    ("pg_attrdef", attrdefs),
+    ("pg_attribute", attributes),
+    ("pg_authid", |_| roles("rolname")),
+    ("pg_class", classes),
+    ("pg_collation", |_| collations()),
+    ("pg_constraint", constraints),
+    ("pg_database", |_| databases()),
+    ("pg_index", indexes),
+    ("pg_indexes", shown_indexes),
+    ("pg_matviews", |snapshot| shown_views(snapshot, 'm')),
+    ("pg_namespace", |_| namespaces()),
+    ("pg_roles", |_| roles("rolname")),
+    ("pg_settings", |_| settings()),
+    ("pg_tables", tables),
+    ("pg_tablespace", |_| tablespaces()),
+    ("pg_type", |_| types()),
+    ("pg_user", |_| users()),
+    ("pg_views", |snapshot| shown_views(snapshot, 'v')),
+];
+
+/// Whether the relation has rows.
+pub(super) fn has_rows(name: &str) -> bool {
+    FILLED.iter().any(|(filled, _)| *filled == name)
+}
+
+/// The rows of a relation; `None` for one that has none.
+pub(super) fn rows(name: &str, snapshot: &Snapshot) -> Option<Vec<Row>> {
+    FILLED.iter().find(|(filled, _)| *filled == name).map(|(_, rows)| rows(snapshot))
+}
+
+/// The fields of the lines of types.
+pub(super) fn type_lines() -> impl Iterator<Item = Vec<&'static str>> {
+    TYPES.lines().map(|line| line.split('\t').collect())
+}
+
+fn number(text: &str) -> Cell {
+    text.parse().map_or(Cell::Null, Cell::Number)
+}
+
+fn namespaces() -> Vec<Row> {
+    let namespace = |(oid, name): (u32, &str)| -> Row {
+        vec![("oid", oid.into()), ("nspname", name.into()), ("nspowner", OWNER.into())]
+    };
+    [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION_SCHEMA, "information_schema")].map(namespace).to_vec()
+}
+
+fn classes(snapshot: &Snapshot) -> Vec<Row> {
+    let relations = snapshot.relations.iter().map(|relation| {
+        let has_index = snapshot.indexes.iter().any(|index| snapshot.relations[index.relation].oid == relation.oid);
+        let access = if relation.kind == 'v' { 0 } else { HEAP };
+        class(relation.oid, &relation.name, relation.kind, access, relation.schema.fields().len(), has_index)
+    });
+    let indexes =
+        snapshot.indexes.iter().map(|index| class(index.oid, &index.name, 'i', BTREE, index.key.len(), false));
+    relations.chain(indexes).collect()
+}
+
+fn class(oid: u32, name: &str, kind: char, access: u32, n_columns: usize, has_index: bool) -> Row {
+    vec![
+        ("oid", oid.into()),
+        ("relname", name.into()),
+        ("relnamespace", PUBLIC.into()),
+        ("relowner", OWNER.into()),
+        ("relam", access.into()),
+        ("relfilenode", oid.into()),
+        ("reltuples", (-1).into()),
+        ("relhasindex", has_index.into()),
+        ("relpersistence", "p".into()),
+        ("relkind", kind.to_string().into()),
+        ("relnatts", (n_columns as i32).into()),
+        ("relhasrules", (kind == 'v' || kind == 'm').into()),
+        ("relispopulated", true.into()),
+        ("relreplident", if kind == 'i' { "n" } else { "d" }.into()),
+    ]
+}
+
+fn attributes(snapshot: &Snapshot) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for relation in &snapshot.relations {
+        for (n, field) in relation.schema.fields().iter().enumerate() {
+            let mut row = attribute(relation.oid, n, field);
+            row.push(("attnotnull", (!field.is_nullable() || relation.primary_key.contains(&n)).into()));
+            row.push(("atthasdef", relation.defaults.get(n).is_some_and(Option::is_some).into()));
+            rows.push(row);
+        }
+    }
+    for index in &snapshot.indexes {
+        rows.extend(snapshot.columns_of(index).enumerate().map(|(n, field)| attribute(index.oid, n, field)));
+    }
+    rows
+}
+
+fn attribute(relation: u32, n: usize, field: &Field) -> Row {
+    let of = type_of(field);
+    let line = type_lines().find(|line| line[0] == of.oid.to_string());
+    vec![
+        ("attrelid", relation.into()),
+        ("attname", field.name().as_str().into()),
+        ("atttypid", of.oid.into()),
+        ("attlen", Cell::Number(of.size.into())),
+        ("attnum", (n as i32 + 1).into()),
+        ("attcacheoff", (-1).into()),
+        ("atttypmod", of.modifier.into()),
+        ("attbyval", line.as_ref().is_some_and(|line| line[3] == "t").into()),
+        ("attalign", "i".into()),
+        ("attstorage", "p".into()),
+        ("attcollation", line.map_or(Cell::Number(0), |line| number(line[10]))),
+        ("attstattarget", (-1).into()),
+        ("attislocal", true.into()),
+    ]
+}
+
+fn attrdefs(snapshot: &Snapshot) -> Vec<Row> {
+    let of = |relation: &Described| -> Vec<Row> {
+        let defaults = relation.defaults.iter().enumerate();
+        let row = |(n, default): (usize, &Option<String>)| -> Option<Row> {
+            Some(vec![
+                ("oid", default_oid(relation, n).into()),
+                ("adrelid", relation.oid.into()),
+                ("adnum", (n as i32 + 1).into()),
+                ("adbin", default.clone()?.into()),
+            ])
+        };
+        defaults.filter_map(row).collect()
+    };
+    snapshot.relations.iter().flat_map(of).collect()
+}
+
+fn places(index: &DescribedIndex) -> Cell {
+    Cell::Numbers(index.key.iter().map(|column| *column as i64 + 1).collect())
+}
+
+fn indexes(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |index: &DescribedIndex| -> Row {
+        let n_columns = index.key.len();
+        let is_key = index.constraint.is_some();
+        let each = |value: i64| Cell::Numbers(vec![value; n_columns]);
+        vec![
+            ("indexrelid", index.oid.into()),
+            ("indrelid", snapshot.relations[index.relation].oid.into()),
+            ("indnatts", (n_columns as i32).into()),
+            ("indnkeyatts", (n_columns as i32).into()),
+            ("indisunique", is_key.into()),
+            ("indisprimary", is_key.into()),
+            ("indimmediate", true.into()),
+            ("indisvalid", true.into()),
+            ("indisready", true.into()),
+            ("indislive", true.into()),
+            ("indkey", places(index)),
+            ("indcollation", each(0)),
+            ("indclass", each(ORDERED)),
+            ("indoption", each(0)),
+        ]
+    };
+    snapshot.indexes.iter().map(row).collect()
+}
+
+fn constraints(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |index: &DescribedIndex| -> Option<Row> {
+        Some(vec![
+            ("oid", index.constraint?.into()),
+            ("conname", index.name.as_str().into()),
+            ("connamespace", PUBLIC.into()),
+            ("contype", "p".into()),
+            ("convalidated", true.into()),
+            ("conrelid", snapshot.relations[index.relation].oid.into()),
+            ("conindid", index.oid.into()),
+            ("confupdtype", " ".into()),
+            ("confdeltype", " ".into()),
+            ("confmatchtype", " ".into()),
+            ("conislocal", true.into()),
+            ("connoinherit", true.into()),
+            ("conkey", places(index)),
+        ])
+    };
+    snapshot.indexes.iter().filter_map(row).collect()
+}
+
+fn types() -> Vec<Row> {
+    let row = |line: Vec<&str>| -> Row {
+        let is_array = line[5] == "A" && line[2] == "-1" && line[1].starts_with('_');
+        let procedure = |what: &str| match is_array {
+            true => format!("array_{what}"),
+            false => format!("{}{what}", line[1]),
+        };
+        vec![
+            ("oid", number(line[0])),
+            ("typname", line[1].into()),
+            ("typnamespace", PG_CATALOG.into()),
+            ("typowner", OWNER.into()),
+            ("typlen", number(line[2])),
+            ("typbyval", (line[3] == "t").into()),
+            ("typtype", line[4].into()),
+            ("typcategory", line[5].into()),
+            ("typispreferred", (line[6] == "t").into()),
+            ("typisdefined", true.into()),
+            ("typdelim", line[7].into()),
+            ("typelem", number(line[8])),
+            ("typarray", number(line[9])),
+            ("typsubscript", if is_array { "array_subscript_handler" } else { "-" }.into()),
+            ("typinput", procedure("in").into()),
+            ("typoutput", procedure("out").into()),
+            ("typreceive", procedure("recv").into()),
+            ("typsend", procedure("send").into()),
+            ("typmodin", "-".into()),
+            ("typmodout", "-".into()),
+            ("typanalyze", "-".into()),
+            ("typalign", "i".into()),
+            ("typstorage", "p".into()),
+            ("typtypmod", (-1).into()),
+            ("typcollation", number(line[10])),
+        ]
+    };
+    type_lines().map(row).collect()
+}
+
+fn databases() -> Vec<Row> {
+    vec![vec![
+        ("oid", 5u32.into()),
+        ("datname", DATABASE.into()),
+        ("datdba", OWNER.into()),
+        ("encoding", 6.into()),
+        ("datlocprovider", "c".into()),
+        ("datallowconn", true.into()),
+        ("datconnlimit", (-1).into()),
+        ("dattablespace", 1_663u32.into()),
+        ("datcollate", "C".into()),
+        ("datctype", "C".into()),
+    ]]
+}
+
+fn roles(name: &'static str) -> Vec<Row> {
+    vec![vec![
+        ("oid", OWNER.into()),
+        (name, DATABASE.into()),
+        ("rolsuper", true.into()),
+        ("rolinherit", true.into()),
+        ("rolcreaterole", true.into()),
+        ("rolcreatedb", true.into()),
+        ("rolcanlogin", true.into()),
+        ("rolreplication", false.into()),
+        ("rolbypassrls", true.into()),
+        ("rolconnlimit", (-1).into()),
+    ]]
+}
+
+fn users() -> Vec<Row> {
+    vec![vec![
+        ("usename", DATABASE.into()),
+        ("usesysid", OWNER.into()),
+        ("usecreatedb", true.into()),
+        ("usesuper", true.into()),
+        ("userepl", false.into()),
+        ("usebypassrls", true.into()),
+    ]]
+}
+
+fn ams() -> Vec<Row> {
+    let am = |(oid, name, handler, kind): (u32, &str, &str, &str)| -> Row {
+        vec![("oid", oid.into()), ("amname", name.into()), ("amhandler", handler.into()), ("amtype", kind.into())]
+    };
+    [(HEAP, "heap", "heap_tableam_handler", "t"), (BTREE, "btree", "bthandler", "i")].map(am).to_vec()
+}
+
+fn collations() -> Vec<Row> {
+    let collation = |(oid, name, provider): (u32, &str, &str)| -> Row {
+        vec![
+            ("oid", oid.into()),
+            ("collname", name.into()),
+            ("collnamespace", PG_CATALOG.into()),
+            ("collowner", OWNER.into()),
+            ("collprovider", provider.into()),
+            ("collisdeterministic", true.into()),
+            ("collencoding", (-1).into()),
+        ]
+    };
+    [(100, "default", "d"), (950, "C", "c"), (951, "POSIX", "c")].map(collation).to_vec()
+}
+
+fn tablespaces() -> Vec<Row> {
+    vec![vec![("oid", 1_663u32.into()), ("spcname", "pg_default".into()), ("spcowner", OWNER.into())]]
+}
+
+fn settings() -> Vec<Row> {
+    let row = |(name, value): &(&'static str, &'static str)| -> Row {
+        vec![
+            ("name", (*name).into()),
+            ("setting", (*value).into()),
+            ("category", "Preset Options".into()),
+            ("short_desc", "".into()),
+            ("context", "internal".into()),
+            ("vartype", "string".into()),
+            ("source", "default".into()),
+            ("boot_val", (*value).into()),
+            ("reset_val", (*value).into()),
+            ("pending_restart", false.into()),
+        ]
+    };
+    SETTINGS.iter().map(row).collect()
+}
+
+fn tables(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |relation: &Described| -> Row {
+        vec![
+            ("schemaname", "public".into()),
+            ("tablename", relation.name.as_str().into()),
+            ("tableowner", DATABASE.into()),
+            ("hasindexes", (!relation.primary_key.is_empty()).into()),
+            ("hasrules", false.into()),
+            ("hastriggers", false.into()),
+            ("rowsecurity", false.into()),
+        ]
+    };
+    snapshot.relations.iter().filter(|relation| relation.kind == 'r').map(row).collect()
+}
+
+fn shown_views(snapshot: &Snapshot, kind: char) -> Vec<Row> {
+    let row = |relation: &Described| -> Row {
+        vec![
+            ("schemaname", "public".into()),
+            ("viewname", relation.name.as_str().into()),
+            ("matviewname", relation.name.as_str().into()),
+            ("viewowner", DATABASE.into()),
+            ("matviewowner", DATABASE.into()),
+            ("ispopulated", true.into()),
+            ("definition", relation.query.clone().into()),
+        ]
+    };
+    snapshot.relations.iter().filter(|relation| relation.kind == kind).map(row).collect()
+}
+
+fn shown_indexes(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |index: &DescribedIndex| -> Row {
+        vec![
+            ("schemaname", "public".into()),
+            ("tablename", snapshot.relations[index.relation].name.as_str().into()),
+            ("indexname", index.name.as_str().into()),
+            ("indexdef", snapshot.index_definition(index).into()),
+        ]
+    };
+    snapshot.indexes.iter().map(row).collect()
+}
+
+/// The number of a system relation, for `'pg_class'::regclass`.
+pub(super) fn system_oid(name: &str) -> Option<u32> {
+    oid_of(name.strip_prefix("pg_catalog.").unwrap_or(name))
+}

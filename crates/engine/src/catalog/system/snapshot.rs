@@ -1,0 +1,167 @@
+//! What system relations and functions tell of: the catalog at one time, under PostgreSQL's numbers.
+
+use anabranch_batch::TimePrecision;
+use anabranch_sql::pg_types::PgType;
+use anabranch_sql::statement::ObjectKind;
+use arrow::datatypes::{Field, SchemaRef};
+
+use crate::catalog::{Catalog, Index, Object, ObjectId};
+
+/// The first number of objects that users make.
+const FIRST: u32 = 16_384;
+/// Numbers of one object: itself, the index of its key, that key's constraint.
+const NUMBERS_EACH: u32 = 4;
+/// Defaults of columns are counted from here.
+const FIRST_DEFAULT: u32 = 1 << 30;
+/// Columns of one relation, at most, as far as numbers of defaults go.
+const COLUMNS_MAX: u32 = 2_048;
+
+/// The namespace of users' objects.
+pub(super) const PUBLIC: u32 = 2_200;
+/// The namespace of system relations.
+pub(super) const PG_CATALOG: u32 = 11;
+/// The namespace of the standard's system relations.
+pub(super) const INFORMATION_SCHEMA: u32 = 13_000;
+/// The one who owns all.
+pub(super) const OWNER: u32 = 10;
+
+/// The catalog at one time.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(super) relations: Vec<Described>,
+    pub(super) indexes: Vec<DescribedIndex>,
+}
+
+/// A relation.
+#[derive(Debug)]
+pub(super) struct Described {
+    pub oid: u32,
+    pub name: String,
+    /// `relkind`: `r`, `v` or `m`.
+    pub kind: char,
+    pub schema: SchemaRef,
+    pub primary_key: Vec<usize>,
+    /// Texts of defaults.
+    pub defaults: Vec<Option<String>>,
+    /// The query of a view.
+    pub query: Option<String>,
+}
+
+/// An index, or the key of a table.
+#[derive(Debug)]
+pub(super) struct DescribedIndex {
+    pub oid: u32,
+    pub name: String,
+    /// The relation's place in the snapshot.
+    pub relation: usize,
+    pub key: Vec<usize>,
+    /// The constraint of a primary key.
+    pub constraint: Option<u32>,
+}
+
+fn number(id: ObjectId) -> u32 {
+    FIRST.wrapping_add((id.0 as u32).wrapping_mul(NUMBERS_EACH))
+}
+
+impl Snapshot {
+    pub(crate) fn of(catalog: &Catalog) -> Snapshot {
+        let relations: Vec<Described> = catalog.objects().map(described).collect();
+        let place = |name: &str| relations.iter().position(|relation| relation.name == name);
+        let keys = relations.iter().enumerate().filter(|(_, relation)| !relation.primary_key.is_empty());
+        let key = |(place, relation): (usize, &Described)| DescribedIndex {
+            oid: relation.oid + 1,
+            name: format!("{}_pkey", relation.name),
+            relation: place,
+            key: relation.primary_key.clone(),
+            constraint: Some(relation.oid + 2),
+        };
+        let of_index = |index: &Index| {
+            let relation = place(&index.relation)?;
+            let (oid, name, key) = (number(index.id), index.name.clone(), index.key.clone());
+            Some(DescribedIndex { oid, name, relation, key, constraint: None })
+        };
+        let indexes: Vec<DescribedIndex> = keys.map(key).chain(catalog.indexes().filter_map(of_index)).collect();
+        Snapshot { relations, indexes }
+    }
+
+    pub(super) fn relation(&self, oid: u32) -> Option<&Described> {
+        self.relations.iter().find(|relation| relation.oid == oid)
+    }
+
+    pub(super) fn index(&self, oid: u32) -> Option<&DescribedIndex> {
+        self.indexes.iter().find(|index| index.oid == oid)
+    }
+
+    /// The number of a relation or an index.
+    pub(super) fn oid_of(&self, name: &str) -> Option<u32> {
+        let relation = self.relations.iter().find(|relation| relation.name == name).map(|relation| relation.oid);
+        relation.or_else(|| self.indexes.iter().find(|index| index.name == name).map(|index| index.oid))
+    }
+
+    /// The name of a relation or an index.
+    pub(super) fn name_of(&self, oid: u32) -> Option<&str> {
+        let relation = self.relation(oid).map(|relation| relation.name.as_str());
+        relation.or_else(|| self.index(oid).map(|index| index.name.as_str()))
+    }
+
+    pub(super) fn columns_of(&self, index: &DescribedIndex) -> impl Iterator<Item = &Field> {
+        let schema = &self.relations[index.relation].schema;
+        index.key.iter().map(|column| schema.field(*column))
+    }
+
+    /// The statement that PostgreSQL would show for an index.
+    pub(super) fn index_definition(&self, index: &DescribedIndex) -> String {
+        let columns: Vec<String> = self.columns_of(index).map(|field| quoted(field.name())).collect();
+        let unique = if index.constraint.is_some() { "UNIQUE " } else { "" };
+        let (name, relation) = (quoted(&index.name), quoted(&self.relations[index.relation].name));
+        format!("CREATE {unique}INDEX {name} ON public.{relation} USING btree ({})", columns.join(", "))
+    }
+
+    pub(super) fn constraint_definition(&self, index: &DescribedIndex) -> String {
+        let columns: Vec<String> = self.columns_of(index).map(|field| quoted(field.name())).collect();
+        format!("PRIMARY KEY ({})", columns.join(", "))
+    }
+}
+
+fn described(object: &Object) -> Described {
+    let kind = match object.kind {
+        ObjectKind::View => 'v',
+        ObjectKind::MaterializedView => 'm',
+        _ => 'r',
+    };
+    let defaults = object.defaults.iter().map(|default| default.as_ref().map(ToString::to_string)).collect();
+    Described {
+        oid: number(object.id),
+        name: object.name.clone(),
+        kind,
+        schema: object.schema.clone(),
+        primary_key: object.primary_key.clone(),
+        defaults,
+        query: object.query_text.clone(),
+    }
+}
+
+/// The number of a column's default.
+pub(super) fn default_oid(relation: &Described, column: usize) -> u32 {
+    let place = (relation.oid.wrapping_sub(FIRST) / NUMBERS_EACH).wrapping_mul(COLUMNS_MAX);
+    FIRST_DEFAULT.wrapping_add(place).wrapping_add(column as u32)
+}
+
+/// A column's type, with the digits of times.
+pub(super) fn type_of(field: &Field) -> PgType {
+    let of = PgType::of(field);
+    match TimePrecision::of(field) {
+        Some(TimePrecision(digits)) => PgType { modifier: digits.into(), ..of },
+        None => of,
+    }
+}
+
+/// A name as it is written in SQL.
+pub(super) fn quoted(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let starts_well = name.bytes().next().is_some_and(|byte| is_plain(byte) && !byte.is_ascii_digit());
+    match starts_well && name.bytes().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}

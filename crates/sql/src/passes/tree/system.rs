@@ -1,0 +1,207 @@
+//! Names of PostgreSQL's system schemas.
+//!
+//! The catalog has system relations under plain names (`pg_class`), and those of the other schema
+//! under both (`information_schema.tables`). Functions, operators and types of `pg_catalog` are those
+//! without a schema. A `reg..` type is a number that is written as a name: a cast of a text looks the
+//! number up, any other cast looks the name up.
+
+use datafusion_expr::sqlparser::ast::{
+    self, BinaryOperator, DataType, Expr, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, OrderBy,
+    OrderByKind, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
+};
+
+use super::names::item_name;
+use crate::functions::FUNCTIONS;
+use crate::resolve::catalog::Catalog;
+use crate::resolve::types::is_reg;
+use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::walk::{Look, Looking, look};
+
+const CATALOG: &str = "pg_catalog";
+const INFORMATION: &str = "information_schema";
+
+/// Gives a table, or a function called as one, the name that the catalog knows.
+pub(super) fn rename_table(factor: &mut TableFactor) {
+    let TableFactor::Table { name, alias, .. } = factor else { return };
+    strip(name);
+    let [schema, table] = name.0.as_slice() else { return };
+    let (Some(schema), Some(table)) = (schema.as_ident().map(fold), table.as_ident().map(fold)) else { return };
+    if schema == INFORMATION {
+        let own = Ident::with_quote('"', &table);
+        alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: vec![], at: None });
+        *name = ObjectName::from(vec![Ident::with_quote('"', format!("{INFORMATION}.{table}"))]);
+    }
+}
+
+/// Takes the system schema out of an expression's names.
+pub(super) fn rename_parts(expr: &mut Expr) {
+    match expr {
+        Expr::Function(function) => {
+            strip(&mut function.name);
+        }
+        Expr::CompoundIdentifier(parts) if parts.len() > 2 => {
+            let schema = fold(&parts[0]);
+            if schema == CATALOG || schema == INFORMATION {
+                parts.remove(0);
+            }
+        }
+        Expr::BinaryOp { op, .. } => {
+            if let Some(plain) = plain_operator(op) {
+                *op = plain;
+            }
+        }
+        Expr::Collate { collation, .. } => {
+            strip(collation);
+        }
+        Expr::Cast { expr: inner, data_type: DataType::Custom(name, _), .. } => {
+            if let Some(of) = is_reg(&name.to_string()) {
+                let way = if is_text(inner) { "in" } else { "out" };
+                if let Ok(call) = parse_expr(&format!("{of}_{way}({inner})")) {
+                    *expr = call;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes `pg_catalog.` away.
+fn strip(name: &mut ObjectName) {
+    let schema = |part: &ObjectNamePart| part.as_ident().map(fold);
+    if name.0.len() > 1 && name.0.first().and_then(schema).as_deref() == Some(CATALOG) {
+        name.0.remove(0);
+    }
+}
+
+/// `OPERATOR(pg_catalog.~)` as `~`.
+fn plain_operator(op: &BinaryOperator) -> Option<BinaryOperator> {
+    let BinaryOperator::PGCustomBinaryOperator(parts) = op else { return None };
+    let (operator, schema) = parts.split_last()?;
+    if !matches!(schema, [] | [_]) || schema.first().is_some_and(|schema| !schema.eq_ignore_ascii_case(CATALOG)) {
+        return None;
+    }
+    match parse_expr(&format!("a {operator} b")).ok()? {
+        Expr::BinaryOp { op, .. } => Some(op),
+        _ => None,
+    }
+}
+
+/// Whether an expression is a text, and not a number.
+fn is_text(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_text(inner),
+        Expr::Value(value) => {
+            matches!(value.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::Placeholder(_))
+        }
+        Expr::Cast { data_type, .. } => matches!(
+            data_type,
+            DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::Char(_)
+        ),
+        Expr::BinaryOp { op: BinaryOperator::StringConcat, .. } => true,
+        Expr::Function(function) => {
+            matches!(function.name.to_string().to_lowercase().as_str(), "quote_ident" | "concat" | "format" | "lower")
+        }
+        _ => false,
+    }
+}
+
+/// A SELECT from a system relation that never has rows needs no plan: its columns are NULL, and its
+/// condition is false.
+pub(super) fn empty(select: &mut Select, order_by: Option<&mut OrderBy>, catalog: &dyn Catalog) {
+    let is_plain = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    if !has_no_rows(select, catalog) || !select.projection.iter().all(is_plain) {
+        return;
+    }
+    for item in &mut select.projection {
+        let name = item_name(item).unwrap_or_default();
+        let alias = Ident::with_quote('"', name);
+        *item = SelectItem::ExprWithAlias { expr: Expr::value(Value::Null), alias };
+    }
+    select.from.clear();
+    select.selection = Some(Expr::value(Value::Boolean(false)));
+    select.group_by = GroupByExpr::Expressions(vec![], vec![]);
+    select.having = None;
+    select.distinct = None;
+    if let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order_by {
+        for key in keys {
+            key.expr = Expr::value(Value::Number("1".into(), false));
+        }
+    }
+}
+
+/// Whether nothing can come out: a relation without rows is joined so that there is no row without
+/// it, and no aggregate makes a row of nothing.
+fn has_no_rows(select: &Select, catalog: &dyn Catalog) -> bool {
+    let groups = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
+    select.from.iter().any(|from| joined_is_empty(from, catalog)) && (groups || !has_aggregate(select))
+}
+
+fn joined_is_empty(from: &TableWithJoins, catalog: &dyn Catalog) -> bool {
+    from.joins.iter().fold(factor_is_empty(&from.relation, catalog), |left, join| {
+        let right = factor_is_empty(&join.relation, catalog);
+        match join.join_operator {
+            JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_) => left || right,
+            JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => left,
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => right,
+            JoinOperator::FullOuter(_) => left && right,
+            _ => false,
+        }
+    })
+}
+
+fn factor_is_empty(factor: &TableFactor, catalog: &dyn Catalog) -> bool {
+    match factor {
+        TableFactor::Table { name, args: None, .. } => {
+            let mut name = name.clone();
+            strip(&mut name);
+            let parts: Vec<String> = name.0.iter().filter_map(ObjectNamePart::as_ident).map(fold).collect();
+            catalog.never_has_rows(&parts.join("."))
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => joined_is_empty(table_with_joins, catalog),
+        TableFactor::Derived { subquery, .. } => match subquery.body.as_ref() {
+            SetExpr::Select(select) => has_no_rows(select, catalog),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether an aggregate is in the select list or in HAVING.
+fn has_aggregate(select: &Select) -> bool {
+    let mut found = Aggregates { found: false, depth: 0 };
+    for item in &select.projection {
+        look(item, &mut found);
+    }
+    if let Some(having) = &select.having {
+        look(having, &mut found);
+    }
+    found.found
+}
+
+struct Aggregates {
+    found: bool,
+    depth: usize,
+}
+
+impl Looking for Aggregates {
+    fn query(&mut self, _query: &ast::Query) -> Look {
+        self.depth += 1;
+        Look::Continue(())
+    }
+
+    fn after_query(&mut self, _query: &ast::Query) -> Look {
+        self.depth -= 1;
+        Look::Continue(())
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Look {
+        if let (Expr::Function(function), 0) = (expr, self.depth)
+            && function.over.is_none()
+        {
+            let mut name = function.name.clone();
+            strip(&mut name);
+            self.found |= FUNCTIONS.aggregate.contains_key(&name.to_string().to_lowercase());
+        }
+        Look::Continue(())
+    }
+}
