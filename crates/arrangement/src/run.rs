@@ -107,6 +107,13 @@ impl Run {
         !self.is_packed && self.layout.can_be_packed()
     }
 
+    /// The same updates as a run of another interval, for a trace whose times are not those of its
+    /// intervals (such as rounds of a loop). O(chunks).
+    pub fn in_interval(&self, lower: Time, upper: Time) -> Run {
+        let parts = self.chunks_by_part().map(<[_]>::to_vec).collect();
+        Run::from_parts(Arc::clone(&self.layout), lower, upper, self.since, parts)
+    }
+
     /// The layout of the rows.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout

@@ -271,6 +271,7 @@ impl Shares for Drafter<'_> {
             Node::Aggregate { keys, .. } => self.share(plan, &(0..keys.len()).collect::<Vec<_>>()).map(Some),
             Node::Distinct { .. } => self.share(plan, &(0..plan.schema.fields().len()).collect::<Vec<_>>()).map(Some),
             Node::TopK { top, .. } => self.share(plan, &top.group).map(Some),
+            Node::Recursive(_) => self.share(plan, &(0..plan.schema.fields().len()).collect::<Vec<_>>()).map(Some),
             _ => Ok(None),
         }
     }

@@ -118,7 +118,7 @@ impl<'s> Chain<'s> {
     }
 
     /// Whether rows come over an edge.
-    fn edges(&self) -> Edges {
+    pub fn edges(&self) -> Edges {
         Edges::of_any(self.heads.iter().map(Head::edges))
     }
 
@@ -150,6 +150,16 @@ impl<'s> Chain<'s> {
         let recalling = Recalling::new(last.tactic);
         self.links.push(Link::Timed(Advancing { tactic: Box::new(recalling.clone()), ..last }));
         Some(Rc::new(recalling))
+    }
+
+    /// The chain as a feed of the operator or task that is being made.
+    pub fn into_feed(self, opening: &mut Opening<'s>) -> Box<dyn Feed> {
+        Box::new(self.into_line(opening, FrontierInterest::Always))
+    }
+
+    /// With all rows on one worker: the one that owns rows without a key.
+    pub fn on_one_worker(self) -> Chain<'s> {
+        self.by_key(vec![])
     }
 
     fn called(mut self, kind: &'static str) -> Chain<'s> {

@@ -34,11 +34,14 @@ pub struct Pulled {
     pub has_more: bool,
 }
 
-impl Pulled {
-    fn new() -> Pulled {
+impl Default for Pulled {
+    /// Nothing has come, and nothing will.
+    fn default() -> Pulled {
         Pulled { out: Output::default(), upto: END, pending: None, has_more: false }
     }
+}
 
+impl Pulled {
     /// Lets a tactic, which has been given the rows, put out all before `upto`, or as much of it as a turn allows.
     fn advance(&mut self, tactic: &mut Advancing) {
         let reached = tactic.advance(self.upto, &mut self.out);
@@ -48,7 +51,7 @@ impl Pulled {
     }
 
     /// Adds what another feed has brought, but for its rows.
-    fn take_but_rows(&mut self, other: Pulled) {
+    pub fn take_but_rows(&mut self, other: Pulled) {
         other.out.errors.into_iter().for_each(|batch| self.out.give_errors(batch));
         self.has_more |= other.has_more;
         self.reach(other.upto, other.pending);
@@ -84,7 +87,7 @@ pub(crate) struct Line {
 impl Line {
     /// One turn of all feeds and links.
     pub fn turn(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability) -> Pulled {
-        let mut pulled = Pulled::new();
+        let mut pulled = Pulled::default();
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, &mut pulled));
         for link in &mut self.links {
             let rows = std::mem::take(&mut pulled.out.rows);
@@ -116,7 +119,7 @@ pub(crate) struct Meeting {
 
 impl Feed for Meeting {
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
-        let mut met = Pulled::new();
+        let mut met = Pulled::default();
         for (input, line) in self.lines.iter_mut().enumerate() {
             let mut own = line.turn(frontiers, hold);
             own.out.rows.drain(..).for_each(|batch| self.tactic.push(input, batch));

@@ -15,12 +15,14 @@
 //! - [`relational`]: join, semi-join and anti-join, set operations, comparison with a scalar;
 //! - [`aggregate`]: aggregates, and the table of groups;
 //! - [`ordered`]: top-k, as-of join, row patterns;
+//! - [`recursive`]: loops;
 //! - [`temporal`]: verbs on events.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 pub mod expression;
 pub mod ordered;
+pub mod recursive;
 pub mod relational;
 pub mod stateless;
 pub mod temporal;

@@ -9,7 +9,8 @@
 //! wherever it needs a computation; only [`Node::Stage`] and join residuals compute.
 //!
 //! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`properties`] (what is known of streams), [`pattern`], [`asof`], [`recognize`], [`explain`] (how a plan is
-//! shown), [`rewrite`] (what makes it cheaper).
+//! shown), [`rewrite`] (what makes it cheaper),
+//! [`variables`] (parts of loops seen from outside).
 
 pub mod asof;
 pub mod explain;
@@ -21,6 +22,7 @@ pub mod properties;
 pub mod recognize;
 pub mod rewrite;
 pub mod temporal;
+pub mod variables;
 
 pub use ir::{
     AggregateCall, AggregateFunction, Binding, Foreign, Fraction, JoinKind, Node, Nulls, Place, Plan, Recursive,

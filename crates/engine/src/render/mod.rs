@@ -8,8 +8,10 @@ pub mod expression;
 mod join;
 mod kernels;
 mod leaves;
+mod loops;
 pub mod physical;
 mod prepare;
+mod prepare_loop;
 mod recognize;
 pub mod temporal;
 mod threshold;
@@ -34,6 +36,7 @@ use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
 use anabranch_operators::ordered::window::{Window, WindowSpec};
+use anabranch_operators::recursive::recursive;
 use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
 use anabranch_operators::relational::set_operation::SetOperation;
@@ -249,11 +252,46 @@ impl<'s> Renderer<'s, '_, '_> {
                 let partition = spec.partition.clone();
                 timed(vec![(self.chain(*input), partition)], "Window", as_of, Box::new(Window::new(spec)))
             }
+            Step::Recursive { inputs, types, arranged, body } => self.recursive(inputs, types, arranged, body),
+            Step::Enter { .. } | Step::EnterArranged { .. } | Step::Variable { .. } => {
+                unreachable!("it is a step of a loop")
+            }
             Step::Temporal { verb, inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(*input)).collect();
                 Chain::of_stream(verb.render(inputs, self.options.effort), as_of)
             }
         }
+    }
+
+    /// A loop, on one worker.
+    fn recursive(
+        &mut self,
+        inputs: &[StepId],
+        types: &[Vec<DataType>],
+        arranged: &[StepId],
+        body: &physical::Body,
+    ) -> Chain<'s> {
+        let (as_of, effort, is_owner) = (self.options.as_of, self.options.effort, self.owns_single_group());
+        let layout_of = |step: &StepId| match &self.built[step.0] {
+            Built::Arranged(reader, _) => Arc::clone(reader.layout()),
+            _ => unreachable!("an arrangement was prepared here"),
+        };
+        let layouts: Vec<Arc<Layout>> = arranged.iter().map(layout_of).collect();
+        let mut streams: Vec<Chain<'s>> = inputs.iter().map(|input| self.chain(*input).on_one_worker()).collect();
+        if self.scope.peers() == 1 {
+            let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Arrangements, effort);
+            let arranged = arranged.iter().map(|step| self.arranged(*step)).collect();
+            return recursive(self.scope.clone(), spec, streams, arranged, as_of, is_owner);
+        }
+        for (step, layout) in arranged.iter().zip(&layouts) {
+            let Step::ImportArranged { name, arrangement } = &self.physical.steps[step.0] else {
+                unreachable!("arrangements that enter a loop are imported")
+            };
+            let all: Vec<usize> = (0..layout.types.len()).collect();
+            streams.push(self.import_changes(name, None, Some(*arrangement), &all).on_one_worker());
+        }
+        let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Streams, effort);
+        recursive(self.scope.clone(), spec, streams, vec![], as_of, is_owner)
     }
 
     /// Rows by key: for operators of this dataflow, for others, or for both.

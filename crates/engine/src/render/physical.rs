@@ -4,6 +4,7 @@
 //! fail has been done when it exists, so workers render it without failing, and all the same.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::Batch;
@@ -12,6 +13,7 @@ use anabranch_operators::ordered::asof::AsofSpec;
 use anabranch_operators::ordered::match_recognize::RecognizeSpec;
 use anabranch_operators::ordered::top_k::TopKSpec;
 use anabranch_operators::ordered::window::WindowSpec;
+use anabranch_operators::recursive::Limit;
 use anabranch_operators::relational::semi_join::{Keep, Residual};
 use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::relational::threshold::Comparison;
@@ -69,6 +71,8 @@ impl Step {
     fn inputs(&self) -> Vec<StepId> {
         match self {
             Step::ImportStream { .. } | Step::ImportArranged { .. } | Step::Constant { .. } => vec![],
+            Step::Enter { .. } | Step::EnterArranged { .. } | Step::Variable { .. } => vec![],
+            Step::Recursive { inputs, arranged, .. } => inputs.iter().chain(arranged).copied().collect(),
             Step::Stage { input, .. }
             | Step::Unnest { input, .. }
             | Step::Arrange { input, .. }
@@ -177,6 +181,39 @@ pub enum Step {
         verb: TemporalStep,
         inputs: Vec<StepId>,
     },
+    /// A loop.
+    Recursive {
+        /// Streams that enter.
+        inputs: Vec<StepId>,
+        /// The types of their columns.
+        types: Vec<Vec<DataType>>,
+        /// Imported arrangements that enter.
+        arranged: Vec<StepId>,
+        body: Arc<Body>,
+    },
+    /// In a loop: the rows of a stream that enters.
+    Enter {
+        input: usize,
+    },
+    /// In a loop: an arrangement that enters.
+    EnterArranged {
+        input: usize,
+    },
+    /// In a loop: the rows of a variable as of the round before.
+    Variable {
+        binding: usize,
+    },
+}
+
+/// The steps of a loop.
+pub struct Body {
+    /// Inputs come before users.
+    pub steps: Vec<Step>,
+    /// The step that defines each variable.
+    pub bindings: Vec<StepId>,
+    /// The step whose rows leave the loop.
+    pub result: StepId,
+    pub limit: Limit,
 }
 
 /// As [`anabranch_operators::relational::join::JoinSpec`], without the time.

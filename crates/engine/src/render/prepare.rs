@@ -19,6 +19,7 @@ use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::stateless::unnest::Unnest;
 use anabranch_plan::asof::{Asof, Strategy};
 use anabranch_plan::rewrite::cannot_fail;
+use anabranch_plan::variables::lifted;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
@@ -30,6 +31,7 @@ use datafusion_expr::utils::split_conjunction;
 use super::expression::{Compiled, stage_of};
 use super::leaves::Leaves;
 use super::physical::{Physical, Step, StepId};
+use super::prepare_loop::Entries;
 use crate::cluster::{ArrangementId, Export, Read};
 use crate::error::Error;
 use crate::sharing::{base_of, order_of};
@@ -102,7 +104,8 @@ pub(crate) fn prepare(
     for export in exports {
         exported.push((export.clone(), preparer.arrange_step(root, &export.key, &types)));
     }
-    Ok(Physical { steps: preparer.steps, root, types, exports: exported })
+    let steps = preparer.frames.pop().expect("loops are prepared one inside the other").steps;
+    Ok(Physical { steps, root, types, exports: exported })
 }
 
 /// The types that a schema's columns have in batches.
@@ -113,11 +116,20 @@ pub(super) fn types_of(schema: &DFSchema) -> Vec<DataType> {
 pub(super) struct Preparer<'a> {
     reads: &'a BTreeMap<String, Read>,
     shares: &'a mut dyn Shares,
-    pub(super) steps: Vec<Step>,
-    streams: HashMap<Arc<Plan>, StepId>,
+    /// The dataflow's own steps, then those of the loops around what is being prepared.
+    pub(super) frames: Vec<Frame>,
+    leaves: &'a Leaves,
+}
+
+/// Steps that run at one place: in the dataflow, or in a loop.
+#[derive(Default)]
+pub(super) struct Frame {
+    pub steps: Vec<Step>,
+    pub streams: HashMap<Arc<Plan>, StepId>,
     arrangements: HashMap<(StepId, Vec<usize>), StepId>,
     imports: HashMap<ArrangementId, StepId>,
-    leaves: &'a Leaves,
+    /// What a loop has beside; nothing in the dataflow's own.
+    pub entries: Entries,
 }
 
 /// A side of a join: an arrangement, and where the plan's columns are in it.
@@ -135,20 +147,22 @@ impl ArrangedSide {
 
 impl<'a> Preparer<'a> {
     fn new(leaves: &'a Leaves, reads: &'a BTreeMap<String, Read>, shares: &'a mut dyn Shares) -> Preparer<'a> {
-        Preparer {
-            leaves,
-            reads,
-            shares,
-            steps: Vec::new(),
-            streams: HashMap::new(),
-            arrangements: HashMap::new(),
-            imports: HashMap::new(),
-        }
+        Preparer { leaves, reads, shares, frames: vec![Frame::default()] }
+    }
+
+    pub(super) fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("the dataflow's own steps have a frame")
+    }
+
+    /// How many loops there are around what is being prepared.
+    pub(super) fn n_loops(&self) -> usize {
+        self.frames.len() - 1
     }
 
     pub(super) fn push(&mut self, step: Step) -> StepId {
-        self.steps.push(step);
-        StepId(self.steps.len() - 1)
+        let steps = &mut self.frame().steps;
+        steps.push(step);
+        StepId(steps.len() - 1)
     }
 
     /// The step that yields the rows of the whole plan. They may come from what others made, but are not made for others: that is what
@@ -158,21 +172,32 @@ impl<'a> Preparer<'a> {
             Some(arrangement) => self.shared_stream(plan, arrangement),
             None => self.new_stream(plan)?,
         };
-        self.streams.insert(Arc::clone(plan), step);
+        self.frame().streams.insert(Arc::clone(plan), step);
         Ok(step)
     }
 
     /// The step that yields a plan's rows as a stream.
     pub(super) fn stream(&mut self, plan: &Arc<Plan>) -> Result<StepId, Error> {
-        if let Some(step) = self.streams.get(plan) {
+        if let Some(step) = self.frame().streams.get(plan) {
             return Ok(*step);
         }
-        let step = match self.shares.shared_rows(plan)? {
-            Some(arrangement) => self.shared_stream(plan, arrangement),
-            None => self.new_stream(plan)?,
+        let step = match self.n_loops() {
+            0 => match self.shares.shared_rows(plan)? {
+                Some(arrangement) => self.shared_stream(plan, arrangement),
+                None => self.new_stream(plan)?,
+            },
+            _ => match lifted(plan) {
+                Some(outside) => self.entered(&outside)?,
+                None => self.new_stream(plan)?,
+            },
         };
-        self.streams.insert(Arc::clone(plan), step);
+        self.frame().streams.insert(Arc::clone(plan), step);
         Ok(step)
+    }
+
+    /// Whether there is a step, or an arrangement, with the rows of the plan.
+    fn is_there(&mut self, plan: &Arc<Plan>) -> bool {
+        self.frame().streams.contains_key(plan) || self.n_loops() == 0 && self.shares.rows(plan).is_some()
     }
 
     /// The rows of an arrangement that holds exactly the plan's.
@@ -241,9 +266,8 @@ impl<'a> Preparer<'a> {
                 Ok(self.push(Step::SetOperation { inputs, operation, types }))
             }
             Node::Temporal { verb, inputs } => self.temporal(plan, verb, inputs),
-            Node::Recursive(_) | Node::Variable { .. } => {
-                Err(Error::invalid("recursive queries are not supported yet").with_sqlstate("0A000"))
-            }
+            Node::Recursive(recursive) => self.recursive(recursive),
+            Node::Variable { index, .. } => self.variable(*index),
         }
     }
 
@@ -281,8 +305,7 @@ impl<'a> Preparer<'a> {
         let project = project
             .map(|(e, data_type)| Ok(Compiled::new(e, &input.schema)?.typed(data_type)))
             .collect::<Result<Vec<_>, Error>>()?;
-        let is_there = self.streams.contains_key(input) || self.shares.rows(input).is_some();
-        if matches!(input.node, Node::Join { .. }) && !is_there {
+        if matches!(input.node, Node::Join { .. }) && !self.is_there(input) {
             return self.join(input, Some((filter, project)));
         }
         let input_types = types_of(&input.schema);
@@ -298,39 +321,56 @@ impl<'a> Preparer<'a> {
 
     /// The arrangement of a plan's rows by key: one that exists, or a new one.
     pub(super) fn arranged(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<ArrangedSide, Error> {
+        if self.n_loops() > 0 {
+            return self.arranged_in_loop(plan, key);
+        }
+        if let Some(side) = self.existing_arranged(plan, key)? {
+            return Ok(side);
+        }
+        let (plan, key, columns) = match self.leaves.widened(plan, key)? {
+            Some(wide) => (wide.plan, wide.key, wide.columns),
+            None => (Arc::clone(plan), key.to_vec(), (0..plan.schema.fields().len()).collect()),
+        };
+        let stream = self.stream(&plan)?;
+        let step = self.arrange_step(stream, &key, &types_of(&plan.schema));
+        Ok(ArrangedSide { step, columns })
+    }
+
+    /// An arrangement of a plan's rows by key that exists, or that others will use.
+    pub(super) fn existing_arranged(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<Option<ArrangedSide>, Error> {
         if let Some((relation, columns)) = as_scan(plan) {
             let wanted: Vec<usize> = key.iter().map(|column| columns[*column]).collect();
             let read = self.read(&relation)?;
             if let Some((arrangement, _)) = read.arrangements.iter().find(|(_, key)| *key == wanted)
                 && self.shares.reads_indexes()
             {
-                return Ok(ArrangedSide { step: self.import(&relation, *arrangement), columns });
+                return Ok(Some(ArrangedSide { step: self.import(&relation, *arrangement), columns }));
             }
         }
         let (plan, key, columns) = match self.leaves.widened(plan, key)? {
             Some(wide) => (wide.plan, wide.key, wide.columns),
             None => (Arc::clone(plan), key.to_vec(), (0..plan.schema.fields().len()).collect()),
         };
-        if let Some(found) = self.shares.arrangement(&plan, &key)? {
-            let columns = columns.into_iter().map(|column| found.columns[column]).collect();
-            return Ok(ArrangedSide { step: self.import("shared", found.arrangement), columns });
-        }
-        let stream = self.stream(&plan)?;
-        let step = self.arrange_step(stream, &key, &types_of(&plan.schema));
-        Ok(ArrangedSide { step, columns })
+        let Some(found) = self.shares.arrangement(&plan, &key)? else { return Ok(None) };
+        let columns = columns.into_iter().map(|column| found.columns[column]).collect();
+        Ok(Some(ArrangedSide { step: self.import("shared", found.arrangement), columns }))
     }
 
     fn import(&mut self, name: &str, arrangement: ArrangementId) -> StepId {
-        if let Some(step) = self.imports.get(&arrangement) {
+        if let Some(step) = self.frame().imports.get(&arrangement) {
             return *step;
         }
         let step = self.push(Step::ImportArranged { name: name.to_owned(), arrangement });
-        self.imports.insert(arrangement, step);
+        self.frame().imports.insert(arrangement, step);
         step
     }
 
     /// The order of a join key's columns in which an arrangement of the plan exists.
     pub(super) fn existing_key_order(&self, plan: &Arc<Plan>, key: &[usize]) -> Option<Vec<usize>> {
+        // (Arrangements enter a loop, not one inside of it.)
+        if self.n_loops() > 1 || !plan.is_closed() {
+            return None;
+        }
         self.index_key_order(plan, key).or_else(|| self.shares.key_order(plan, key))
     }
 
@@ -341,11 +381,11 @@ impl<'a> Preparer<'a> {
     }
 
     pub(super) fn arrange_step(&mut self, input: StepId, key: &[usize], types: &[DataType]) -> StepId {
-        if let Some(step) = self.arrangements.get(&(input, key.to_vec())) {
+        if let Some(step) = self.frame().arrangements.get(&(input, key.to_vec())) {
             return *step;
         }
         let step = self.push(Step::Arrange { input, key: key.to_vec(), types: types.to_vec() });
-        self.arrangements.insert((input, key.to_vec()), step);
+        self.frame().arrangements.insert((input, key.to_vec()), step);
         step
     }
 }

@@ -112,6 +112,10 @@ struct Remembering {
 impl Preparer<'_> {
     /// The step of a temporal node.
     pub(super) fn temporal(&mut self, plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> Result<StepId, Error> {
+        if self.n_loops() > 0 {
+            let error = Error::invalid("verbs on events are not supported over variables of a loop");
+            return Err(error.with_hint("compute them outside of the loop.").with_sqlstate("0A000"));
+        }
         if let Verb::Events { input, .. } = verb {
             return self.events(plan, input);
         }

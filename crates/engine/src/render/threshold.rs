@@ -43,7 +43,7 @@ impl Preparer<'_> {
         };
         let used: BTreeSet<usize> = filter.iter().chain(project).flat_map(Compiled::columns).collect();
         let shows_left_only = used.iter().all(|column| *column < left.schema.fields().len());
-        if !left_key.is_empty() || !shows_left_only || !is_scalar(right) {
+        if !left_key.is_empty() || !shows_left_only || !is_scalar(right) || self.n_loops() > 0 {
             return Ok(None);
         }
         let Some(compared) = compared(residual, left, right) else { return Ok(None) };

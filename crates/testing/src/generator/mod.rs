@@ -7,5 +7,6 @@ pub mod expressions;
 pub mod history;
 pub mod patterns;
 pub mod plans;
+pub mod recursive;
 pub mod values;
 pub mod windows;

@@ -18,10 +18,12 @@ use crate::rng::Rng;
 
 /// Makes random plans over some relations.
 pub struct Plans<'a> {
-    relations: &'a [Relation],
+    pub(super) relations: &'a [Relation],
     /// Whether expressions may fail on rows.
-    fallible: Fallible,
+    pub(super) fallible: Fallible,
     pub(super) builder: Builder,
+    /// The types of the variables of each loop around what is being made, the innermost last.
+    pub(super) loops: Vec<Vec<Vec<DataType>>>,
 }
 
 /// All the ways to join.
@@ -43,7 +45,7 @@ pub const SET_OPERATIONS: [SetOperation; 4] =
 impl<'a> Plans<'a> {
     /// Plans over these relations.
     pub fn new(relations: &'a [Relation], fallible: Fallible) -> Plans<'a> {
-        Plans { relations, fallible, builder: Builder::new() }
+        Plans { relations, fallible, builder: Builder::new(), loops: vec![] }
     }
 
     /// A whole plan, at most `depth` steps above the relations.
@@ -79,8 +81,11 @@ impl<'a> Plans<'a> {
         }
     }
 
-    /// A relation, some of its columns.
+    /// A relation, some of its columns; or, in a loop, perhaps a variable.
     pub fn scan(&mut self, rng: &mut Rng) -> Arc<Plan> {
+        if !self.loops.is_empty() && rng.chance(50) {
+            return self.variable(rng);
+        }
         let relation = rng.pick(self.relations);
         let kept = relation.types.len() - rng.below(2);
         let mut columns = rng.subset(relation.types.len(), kept);
@@ -306,7 +311,7 @@ impl<'a> Plans<'a> {
     }
 
     /// A projection to the wanted types, with literals where the plan has no such column.
-    fn conform(&mut self, rng: &mut Rng, plan: &Arc<Plan>, wanted: &[DataType]) -> Arc<Plan> {
+    pub(super) fn conform(&mut self, rng: &mut Rng, plan: &Arc<Plan>, wanted: &[DataType]) -> Arc<Plan> {
         let have = types(plan);
         let mut column = |data_type: &DataType| {
             let fitting: Vec<usize> = (0..have.len()).filter(|&i| have[i] == *data_type).collect();

@@ -13,6 +13,7 @@ mod passes;
 mod promises;
 mod properties;
 mod questions;
+mod recursive;
 mod rewrites;
 mod slt;
 mod temporal;

@@ -32,7 +32,7 @@ use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
 use anabranch_flow::{Edges, Open};
-use pairs::RunPairs;
+pub(crate) use pairs::RunPairs;
 
 /// What to join on, and what to make of the pairs.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ pub struct JoinSpec {
 }
 
 /// Of two sides, the one with so many times fewer rows is looked up in the other, even if it was there first.
-const SMALL_PART: usize = 8;
+pub(crate) const SMALL_PART: usize = 8;
 
 /// Probes and pairs that one scheduling of the operator may cost: some ten milliseconds.
 const FUEL_PER_TURN: usize = 1 << 17;
@@ -93,14 +93,15 @@ impl Feed for JoinFeed {
     }
 }
 
+/// A side of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+pub(crate) enum Side {
     Left = 0,
     Right = 1,
 }
 
 impl Side {
-    fn other(self) -> Side {
+    pub(crate) fn other(self) -> Side {
         match self {
             Side::Left => Side::Right,
             Side::Right => Side::Left,

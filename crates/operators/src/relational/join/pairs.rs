@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_arrangement::{Keys, Matches, Run, gather_rows, probe};
+use anabranch_arrangement::{Chunk, Keys, Matches, Run, gather_rows, probe};
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
 
 use super::{JoinSpec, Side};
@@ -13,13 +13,15 @@ use anabranch_flow::tactic::Output;
 const BATCH_ROWS: usize = 1 << 16;
 
 /// A join in progress: the rows of `run` against those of `others` before a time.
-pub(super) struct RunPairs {
+pub(crate) struct RunPairs {
     run: Arc<Run>,
     side: Side,
     others: Vec<Arc<Run>>,
     other_key: Vec<usize>,
     before: Time,
     as_of: Time,
+    /// A side whose times do not count.
+    timeless: Option<Side>,
     keys: Keys,
     rows: RowsByKey,
     next_key: usize,
@@ -46,7 +48,7 @@ struct Crossing {
 
 impl RunPairs {
     /// The pairs of a run of `side` with the rows of `others`, of the other side, before a time.
-    pub(super) fn new(spec: &JoinSpec, side: Side, run: &Arc<Run>, others: Vec<Arc<Run>>, before: Time) -> RunPairs {
+    pub(crate) fn new(spec: &JoinSpec, side: Side, run: &Arc<Run>, others: Vec<Arc<Run>>, before: Time) -> RunPairs {
         let left = (&spec.left_key, &spec.gather_left);
         let right = (&spec.right_key, &spec.gather_right);
         let ((run_key, gather_run), (other_key, gather_other)) = match side {
@@ -62,6 +64,7 @@ impl RunPairs {
             other_key: other_key.clone(),
             before,
             as_of: spec.as_of,
+            timeless: None,
             keys,
             rows,
             next_key: 0,
@@ -71,8 +74,14 @@ impl RunPairs {
         }
     }
 
+    /// The same in a round of a loop: times are rounds, this one at least. The rows of a side from
+    /// outside of the loop are there from its first round on, whatever their times.
+    pub(crate) fn in_round(self, round: Time, timeless: Option<Side>) -> RunPairs {
+        RunPairs { as_of: round, timeless, ..self }
+    }
+
     /// Goes on until the fuel is used up; true at the end.
-    pub(super) fn work(&mut self, stage: &Stage, fuel: &mut isize, out: &mut Output) -> bool {
+    pub(crate) fn work(&mut self, stage: &Stage, fuel: &mut isize, out: &mut Output) -> bool {
         loop {
             if let Some(mut crossing) = self.crossing.take()
                 && !self.cross(&mut crossing, stage, fuel, out)
@@ -137,12 +146,16 @@ impl RunPairs {
             match_picks.iter().map(|m| (matches.source[*m as usize], matches.row[*m as usize])).collect();
         let other_columns = gather_rows(&matches.chunks, &self.gather_other, &other_picks);
 
+        let counts = |side: Side| self.timeless != Some(side);
+        let (is_mine, is_other) = (counts(self.side), counts(self.side.other()));
+        let time_of =
+            |chunk: &Chunk, row: u32, counts| if counts { chunk.times().get(row as usize) } else { Time::MIN };
         let mut times = Vec::with_capacity(run_picks.len());
         let mut diffs = Vec::with_capacity(run_picks.len());
         for ((chunk, row), (source, other_row)) in run_picks.iter().zip(&other_picks) {
             let mine = &chunks[*chunk as usize];
             let other = &matches.chunks[*source as usize];
-            let time = mine.times().get(*row as usize).max(other.times().get(*other_row as usize));
+            let time = time_of(mine, *row, is_mine).max(time_of(other, *other_row, is_other));
             times.push(time.max(self.as_of));
             diffs.push(mine.diffs().get(*row as usize) * other.diffs().get(*other_row as usize));
         }

@@ -22,10 +22,12 @@
 //! State: the two shared arrangements. Cost: as the join, plus a sort of the matches of each row. Outer joins are an inner join and the anti join's
 //! rows padded with NULLs. Source: TPC-H on differential dataflow (queries 4, 16, 21, 22); the transitions are ours.
 
+mod matching;
 mod tactic;
+mod timed;
 mod transitions;
 
-use anabranch_arrangement::{NullKeys, Reader, Sealed};
+use anabranch_arrangement::NullKeys;
 use anabranch_batch::Time;
 
 use crate::expression::ExpressionRef;
@@ -34,10 +36,11 @@ use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
-use anabranch_flow::tactic::Output;
 use anabranch_flow::{Edges, Open};
+use matching::Matching;
 pub use tactic::SemiJoin;
-use tactic::{Changed, Interval};
+pub(crate) use tactic::changes;
+pub use timed::TimedSemiJoin;
 
 /// Which left rows to yield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +92,7 @@ pub fn semi_join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: SemiJoinSpec
     let open: Open<'s> = Box::new(move |opening| {
         let (left_reader, left) = opening.runs(left);
         let (right_reader, right) = opening.runs(right);
-        let readers = Readers { left: left_reader, right: right_reader };
-        let tactic = SemiJoin::new(spec);
-        let (runs, interval) = ([vec![], vec![]], None);
-        Box::new(SemiJoinFeed { sides: [left, right], tactic, readers, runs, interval, as_of, done: Time::MIN })
+        Box::new(SemiJoinFeed { sides: [left, right], matching: Matching::new(spec, left_reader, right_reader) })
     });
     Chain::of_feed(scope, "SemiJoin", as_of, edges, open)
 }
@@ -100,74 +100,23 @@ pub fn semi_join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: SemiJoinSpec
 /// The tactic as a feed: runs wait until both sides are complete.
 struct SemiJoinFeed {
     sides: [Box<dyn RunsFeed>; 2],
-    tactic: SemiJoin,
-    readers: Readers,
-    /// Runs of each side that are not complete on both.
-    runs: [Vec<Sealed>; 2],
-    /// What is being worked on.
-    interval: Option<Interval>,
-    as_of: Time,
-    done: Time,
+    matching: Matching,
 }
 
 impl Feed for SemiJoinFeed {
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
-        let sides = self.sides.iter_mut().zip(&mut self.runs);
+        let SemiJoinFeed { sides, matching } = self;
+        let sides = sides.iter_mut().zip(&mut matching.runs);
         let reached =
             sides.map(|(feed, runs)| feed.pull(frontiers, hold, pulled, &mut |sealed, _time| runs.extend(sealed)));
         let upto = reached.min().expect("there are two sides");
-        let aim = self.interval.as_ref().map_or(upto, |interval| interval.upto);
-        if aim > self.done.max(self.as_of) {
-            self.work(aim, &mut pulled.out);
-        }
-        if self.interval.is_some() {
+        let aim = matching.advance(upto, &mut pulled.out);
+        if matching.is_under_way() {
             pulled.has_more = true;
-            return pulled.reach(self.done, Some(self.done));
+            return pulled.reach(matching.done, Some(matching.done));
         }
         pulled.has_more |= aim < upto;
-        let waits = self.runs.iter().any(|runs| !runs.is_empty());
+        let waits = matching.runs.iter().any(|runs| !runs.is_empty());
         pulled.reach(aim, waits.then_some(aim));
-    }
-}
-
-impl SemiJoinFeed {
-    /// A turn's work on the changes before `upto`.
-    fn work(&mut self, upto: Time, out: &mut Output) {
-        let [left, right] = &self.runs;
-        if self.interval.is_none() && !(left.is_empty() && right.is_empty()) {
-            let changes = |runs: &[Sealed]| tactic::changes(runs, self.done, upto);
-            // (What changes on the right concerns rows that were on the left before: of a history there are none.)
-            let is_first = self.readers.left.runs().iter().all(|run| run.is_from(self.done));
-            let right = if is_first { None } else { changes(right) };
-            let changed = Changed { left: changes(left), right };
-            let n_changed = changed.left.iter().chain(&changed.right).map(|batch| batch.len()).sum();
-            let runs = [self.readers.left.runs_for(n_changed), self.readers.right.runs_for(n_changed)];
-            self.interval = Some(self.tactic.begin(changed, runs, self.done, upto));
-        }
-        if let Some(interval) = &mut self.interval {
-            self.tactic.work(interval, out);
-            if !interval.is_over() {
-                return;
-            }
-        }
-        self.interval = None;
-        self.done = upto;
-        self.runs.iter_mut().for_each(|runs| runs.retain(|sealed| sealed.upper > upto));
-        self.readers.forget_before(upto - 1);
-    }
-}
-
-struct Readers {
-    left: Reader,
-    right: Reader,
-}
-
-impl Readers {
-    fn forget_before(&mut self, since: Time) {
-        for reader in [&mut self.left, &mut self.right] {
-            if since > reader.since() {
-                reader.set_since(since);
-            }
-        }
     }
 }

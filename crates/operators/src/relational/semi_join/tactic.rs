@@ -71,7 +71,7 @@ pub(super) struct Changed {
 }
 
 /// The updates of sealed runs in `[from, upto)`, all columns; `None` for none.
-pub(super) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> {
+pub(crate) fn changes(runs: &[Sealed], from: Time, upto: Time) -> Option<Batch> {
     let mut parts = Vec::new();
     for sealed in runs.iter().filter(|sealed| sealed.lower < upto && sealed.upper > from) {
         for chunk in sealed.run.chunks() {

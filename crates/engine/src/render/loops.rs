@@ -1,0 +1,206 @@
+//! The steps of a loop as nodes of its operator.
+//!
+//! A step that is a function of the rows of each key becomes an arrangement by the key, and the
+//! function of it. A loop within a loop is such a function, of a key that all rows have.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anabranch_arrangement::{Layout, MergeEffort};
+use anabranch_flow::tactic::Timed;
+use anabranch_operators::aggregate::Aggregate;
+use anabranch_operators::ordered::asof::{Asof, AsofSpec};
+use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
+use anabranch_operators::ordered::top_k::TopK;
+use anabranch_operators::ordered::window::{Window, WindowSpec};
+use anabranch_operators::recursive::{LoopSpec, Nested, Node, NodeId, TacticMaker};
+use anabranch_operators::relational::semi_join::TimedSemiJoin;
+use anabranch_operators::relational::set_operation::{Operation, SetOperation};
+use arrow::datatypes::DataType;
+
+use super::layout;
+use super::physical::{Body, JoinStep, SemiJoinStep, Step, StepId};
+use anabranch_operators::relational::join::JoinSpec;
+use anabranch_operators::relational::semi_join::SemiJoinSpec;
+
+/// How arrangements outside enter a loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum EnterAs {
+    /// As they are.
+    Arrangements,
+    /// As streams behind the others, arranged again inside: with several workers, a part of the
+    /// arrangement is on each, and the loop on one.
+    Streams,
+}
+
+/// The operator of a loop whose body is `body`. `types` are those of the streams that enter,
+/// `arranged` the layouts of the arrangements.
+pub(super) fn spec_of(
+    body: &Body,
+    types: &[Vec<DataType>],
+    arranged: &[Arc<Layout>],
+    enter_as: EnterAs,
+    effort: MergeEffort,
+) -> LoopSpec {
+    let mut nodes = Nodes { nodes: vec![], arrangements: HashMap::new(), of_step: vec![], effort };
+    for step in &body.steps {
+        let node = match step {
+            Step::EnterArranged { input } if enter_as == EnterAs::Streams => {
+                let entered = nodes.push(Node::Enter { input: types.len() + input });
+                nodes.push(Node::Arrange { input: entered, layout: Arc::clone(&arranged[*input]) })
+            }
+            step => nodes.step(step),
+        };
+        nodes.of_step.push(node);
+    }
+    let n_more = if enter_as == EnterAs::Streams { arranged.len() } else { 0 };
+    LoopSpec {
+        bindings: body.bindings.iter().map(|binding| nodes.of(*binding)).collect(),
+        result: nodes.of(body.result),
+        nodes: nodes.nodes,
+        n_inputs: types.len() + n_more,
+        limit: body.limit.clone(),
+        effort,
+    }
+}
+
+struct Nodes {
+    nodes: Vec<Node>,
+    /// Arrangements by their input and key.
+    arrangements: HashMap<(NodeId, Vec<usize>), NodeId>,
+    of_step: Vec<NodeId>,
+    effort: MergeEffort,
+}
+
+impl Nodes {
+    fn of(&self, step: StepId) -> NodeId {
+        self.of_step[step.0]
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    fn step(&mut self, step: &Step) -> NodeId {
+        let effort = self.effort;
+        match step {
+            Step::Enter { input } => self.push(Node::Enter { input: *input }),
+            Step::EnterArranged { input } => self.push(Node::EnterArranged { input: *input }),
+            Step::Variable { binding } => self.push(Node::Variable { binding: *binding }),
+            Step::Stage { input, stage } => self.push(Node::Stage { input: self.of(*input), stage: stage.clone() }),
+            Step::Unnest { input, unnest } => {
+                self.push(Node::Unnest { input: self.of(*input), unnest: unnest.clone() })
+            }
+            Step::Union { inputs } => {
+                self.push(Node::Union { inputs: inputs.iter().map(|input| self.of(*input)).collect() })
+            }
+            Step::Arrange { input, key, types } => self.arrange(self.of(*input), key, types),
+            Step::Join { left, right, join } => {
+                let (left, right) = (self.of(*left), self.of(*right));
+                self.push(Node::Join { left, right, join: Box::new(join_spec(join)) })
+            }
+            Step::SemiJoin { left, right, semi_join } => {
+                let spec = semi_join_spec(semi_join);
+                let inputs = vec![self.of(*left), self.of(*right)];
+                self.reduce(inputs, false, move |layouts| {
+                    Box::new(TimedSemiJoin::new(spec.clone(), &layouts[0], &layouts[1]))
+                })
+            }
+            Step::SetOperation { inputs, operation: Operation::Distinct, types } => {
+                self.push(Node::Distinct { input: self.of(inputs[0]), types: types.clone() })
+            }
+            Step::SetOperation { inputs, operation, types } => {
+                let (operation, types) = (*operation, types.clone());
+                let all: Vec<usize> = (0..types.len()).collect();
+                let inputs = inputs.iter().map(|input| self.arrange(self.of(*input), &all, &types)).collect();
+                self.reduce(inputs, false, move |_| Box::new(SetOperation::new(operation, types.clone())))
+            }
+            Step::Aggregate { input, aggregate } => {
+                let spec = anabranch_operators::aggregate::AggregateSpec { effort, ..aggregate.clone() };
+                let input = self.arrange(self.of(*input), &spec.keys, &spec.input_types);
+                let is_over_nothing = spec.keys.is_empty();
+                let from = is_over_nothing.then_some(1);
+                self.reduce(vec![input], is_over_nothing, move |_| Box::new(Aggregate::new(spec.clone(), from)))
+            }
+            Step::TopK { input, top } => {
+                let spec = anabranch_operators::ordered::top_k::TopKSpec { effort, ..top.clone() };
+                let input = self.arrange(self.of(*input), &spec.group, &spec.input_types);
+                self.reduce(vec![input], false, move |_| Box::new(TopK::new(spec.clone())))
+            }
+            Step::Window { input, window } => {
+                let spec = WindowSpec { effort, ..window.as_ref().clone() };
+                let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
+                self.reduce(vec![input], false, move |_| Box::new(Window::new(spec.clone())))
+            }
+            Step::Recognize { input, recognize } => {
+                let spec = RecognizeSpec { effort, ..recognize.as_ref().clone() };
+                let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
+                self.reduce(vec![input], false, move |_| Box::new(Recognize::new(spec.clone())))
+            }
+            Step::Asof { left, right, asof } => {
+                let spec = AsofSpec { effort, ..asof.clone() };
+                let left = self.arrange(self.of(*left), &spec.left_key, &spec.left_types);
+                let right = self.arrange(self.of(*right), &spec.right_key, &spec.right_types);
+                self.reduce(vec![left, right], false, move |_| Box::new(Asof::new(spec.clone())))
+            }
+            Step::Recursive { inputs, types, body, .. } => {
+                let spec = spec_of(body, types, &[], EnterAs::Arrangements, effort);
+                let inputs = inputs.iter().zip(types);
+                let inputs = inputs.map(|(input, types)| self.arrange(self.of(*input), &[], types)).collect();
+                self.reduce(inputs, true, move |_| Box::new(Nested::new(spec.clone())))
+            }
+            Step::ImportStream { .. } | Step::ImportArranged { .. } | Step::Constant { .. } => {
+                unreachable!("what depends on no variable is computed outside of the loop")
+            }
+            Step::Threshold { .. } | Step::Temporal { .. } => {
+                unreachable!("a loop is prepared without these steps")
+            }
+        }
+    }
+
+    fn arrange(&mut self, input: NodeId, key: &[usize], types: &[DataType]) -> NodeId {
+        if let Some(node) = self.arrangements.get(&(input, key.to_vec())) {
+            return *node;
+        }
+        let node = self.push(Node::Arrange { input, layout: layout(key, types) });
+        self.arrangements.insert((input, key.to_vec()), node);
+        node
+    }
+
+    fn reduce(
+        &mut self,
+        inputs: Vec<NodeId>,
+        is_over_nothing: bool,
+        tactic: impl Fn(&[Arc<Layout>]) -> Box<dyn Timed> + 'static,
+    ) -> NodeId {
+        let tactic: TacticMaker = Arc::new(tactic);
+        self.push(Node::Reduce { inputs, tactic, is_over_nothing })
+    }
+}
+
+/// The operator of a join; its times are set by who runs it.
+fn join_spec(step: &JoinStep) -> JoinSpec {
+    JoinSpec {
+        left_key: step.left_key.clone(),
+        right_key: step.right_key.clone(),
+        nulls: step.nulls,
+        gather_left: step.gather_left.clone(),
+        gather_right: step.gather_right.clone(),
+        stage: step.stage.clone(),
+        as_of: 0,
+    }
+}
+
+fn semi_join_spec(step: &SemiJoinStep) -> SemiJoinSpec {
+    SemiJoinSpec {
+        left_key: step.left_key.clone(),
+        right_key: step.right_key.clone(),
+        nulls: step.nulls,
+        keep: step.keep,
+        residual: step.residual.clone(),
+        gather: step.gather.clone(),
+        stage: step.stage.clone(),
+        as_of: 0,
+    }
+}

@@ -1,0 +1,150 @@
+//! A loop as a feed: it works by fuel, and time goes no further than the epoch that is under way.
+
+use anabranch_arrangement::Sealed;
+use anabranch_batch::{Batch, END, Time};
+use anabranch_flow::chain::Chain;
+use anabranch_flow::drive::HeldCapability;
+use anabranch_flow::line::{Feed, Frontiers, Pulled};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::runs::{Arranged, RunsFeed};
+use anabranch_flow::{Edges, Open, Scope};
+
+use super::machine::Machine;
+use super::spec::LoopSpec;
+use super::trace::Entering;
+
+/// Rows, probes and pairs that a turn may cost: some ten milliseconds.
+const FUEL_PER_TURN: isize = 1 << 17;
+
+/// Runs a loop on this worker. All rows of the streams must be on it.
+///
+/// With no row and on a worker that is not the `owner` of what has no key, the loop yields nothing.
+pub fn recursive<'s>(
+    scope: Scope<'s>,
+    spec: LoopSpec,
+    streams: Vec<Chain<'s>>,
+    arranged: Vec<Arranged<'s>>,
+    as_of: Time,
+    is_owner: bool,
+) -> Chain<'s> {
+    let edges = streams.iter().map(Chain::edges).chain(arranged.iter().map(Arranged::edges));
+    let edges = Edges::of_any(edges.collect::<Vec<Edges>>());
+    let open: Open<'s> = Box::new(move |opening| {
+        let streams: Vec<Box<dyn Feed>> = streams.into_iter().map(|chain| chain.into_feed(opening)).collect();
+        let (readers, runs): (Vec<Entering>, Vec<Box<dyn RunsFeed>>) = arranged
+            .into_iter()
+            .map(|arranged| opening.runs(arranged))
+            .map(|(reader, runs)| (Entering::new(reader, as_of), runs))
+            .unzip();
+        let pending = streams.iter().map(|_| Pending::default()).collect();
+        Box::new(LoopFeed { streams, runs, epochs: Epochs::new(Machine::new(spec, readers), pending, as_of, is_owner) })
+    });
+    Chain::of_feed(scope, "Recursive", as_of, edges, open)
+}
+
+struct LoopFeed {
+    streams: Vec<Box<dyn Feed>>,
+    runs: Vec<Box<dyn RunsFeed>>,
+    epochs: Epochs,
+}
+
+impl Feed for LoopFeed {
+    fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
+        let LoopFeed { streams, runs, epochs } = self;
+        let mut upto = END;
+        for (feed, pending) in streams.iter_mut().zip(&mut epochs.pending) {
+            let mut own = Pulled::default();
+            feed.pull(frontiers, hold, &mut own);
+            own.out.rows.drain(..).for_each(|batch| pending.push(batch));
+            upto = upto.min(own.upto);
+            pulled.take_but_rows(own);
+        }
+        for (input, feed) in runs.iter_mut().enumerate() {
+            let take = &mut |sealed: Vec<Sealed>, _| epochs.machine.accept(input, sealed);
+            upto = upto.min(feed.pull(frontiers, hold, pulled, take));
+        }
+        epochs.work(upto, &mut FUEL_PER_TURN.clone(), pulled);
+    }
+}
+
+/// The epochs of a loop, as time goes on.
+struct Epochs {
+    machine: Machine,
+    /// Rows of each stream that wait for their epoch.
+    pending: Vec<Pending>,
+    as_of: Time,
+    is_owner: bool,
+}
+
+impl Epochs {
+    fn new(machine: Machine, pending: Vec<Pending>, as_of: Time, is_owner: bool) -> Epochs {
+        Epochs { machine, pending, as_of, is_owner }
+    }
+
+    /// Works on the epochs before `upto`.
+    fn work(&mut self, upto: Time, fuel: &mut isize, pulled: &mut Pulled) {
+        loop {
+            if let Some(epoch) = self.machine.epoch()
+                && !self.machine.work(fuel, &mut pulled.out)
+            {
+                pulled.has_more = true;
+                return pulled.reach(epoch, Some(epoch));
+            }
+            let next = self.next_epoch();
+            match next {
+                Some(epoch) if epoch < upto => {
+                    let entered = self.pending.iter_mut().map(|pending| pending.take_ready(epoch + 1)).collect();
+                    self.machine.begin(epoch, entered);
+                }
+                _ => {
+                    if upto > self.as_of {
+                        self.machine.forget_before(upto);
+                    }
+                    return pulled.reach(upto, next);
+                }
+            }
+        }
+    }
+
+    fn next_epoch(&self) -> Option<Time> {
+        let first = (self.is_owner && !self.machine.has_begun()).then_some(self.as_of);
+        let waiting = self.pending.iter().filter_map(Pending::pending_from).map(|time| time.max(self.as_of));
+        waiting.chain(self.machine.next_time()).chain(first).min()
+    }
+}
+
+/// A loop inside of a loop, as a tactic of the outer one: its epochs are the rounds of that.
+pub struct Nested(Epochs);
+
+impl Nested {
+    /// A loop over nothing, which begins at the first round.
+    pub fn new(spec: LoopSpec) -> Nested {
+        let pending = (0..spec.n_inputs).map(|_| Pending::default()).collect();
+        Nested(Epochs::new(Machine::new(spec, vec![]), pending, 1, true))
+    }
+}
+
+impl anabranch_flow::tactic::Timed for Nested {
+    fn push(&mut self, input: usize, batch: Batch) {
+        self.0.pending[input].push(batch);
+    }
+
+    fn advance(&mut self, upto: Time, out: &mut anabranch_flow::tactic::Output) {
+        let mut pulled = Pulled::default();
+        self.0.work(upto, &mut FUEL_PER_TURN.clone(), &mut pulled);
+        pulled.out.rows.into_iter().for_each(|batch| out.give_rows(batch));
+        pulled.out.errors.into_iter().for_each(|batch| out.give_errors(batch));
+    }
+
+    fn has_more(&self) -> bool {
+        self.0.machine.epoch().is_some()
+    }
+
+    fn pending_from(&self) -> Option<Time> {
+        self.0.next_epoch()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.0.pending.iter().map(Pending::size_bytes).sum()
+    }
+}

@@ -1,0 +1,399 @@
+//! A loop at work: epochs one after the other, in each of them rounds.
+//!
+//! Law: when an epoch is over, what has left the loop accumulates to the loop's meaning over what has
+//! entered it, up to that epoch. Nothing is put out for a round below the present one, and nothing
+//! waits when an epoch is over. Work may stop after any node or portion of a join, and go on later.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use anabranch_arrangement::Sealed;
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, Diffs, Time, Times};
+use anabranch_flow::tactic::Output;
+use arrow::array::StringViewArray;
+
+use super::distinct::Distinct;
+use super::moment::Moment;
+use super::overrun::Overrun;
+use super::pairs::{JoinSide, pairs_of};
+use super::reduce::{Reduce, ReduceInput};
+use super::spec::{Limit, LoopSpec, Node, NodeId};
+use super::trace::{Entering, RoundTrace};
+use crate::relational::join::{JoinSpec, RunPairs};
+
+/// A loop. See the module's page.
+pub(super) struct Machine {
+    spec: LoopSpec,
+    states: Vec<State>,
+    /// The rows of each node in the present round.
+    now: Vec<Vec<Batch>>,
+    /// Rows of each node for later rounds.
+    later: Vec<BTreeMap<Time, Vec<Batch>>>,
+    /// Rows of each stream that this epoch brings.
+    entered: Vec<Vec<Batch>>,
+    /// Rows of each variable for the next round; those that no node reads are not kept.
+    variables: Vec<Variable>,
+    place: Option<Place>,
+    has_begun: bool,
+    /// What the epoch puts out: rows of the result, and row errors.
+    out: Output,
+    /// Whether the loop has the error of its limit.
+    is_over_limit: bool,
+}
+
+/// Where work goes on.
+struct Place {
+    moment: Moment,
+    node: NodeId,
+    is_node_begun: bool,
+}
+
+enum State {
+    Stateless,
+    Arrangement(RoundTrace),
+    Entering(Entering),
+    Joining(VecDeque<RunPairs>),
+    Distinct(Distinct),
+    Reduce(Reduce),
+}
+
+struct Variable {
+    next: Vec<Batch>,
+    is_read: bool,
+    /// Equal rows are summed up already.
+    is_consolidated: bool,
+    overrun: Option<Overrun>,
+}
+
+impl Machine {
+    /// A loop over nothing, with the arrangements that enter it.
+    pub fn new(spec: LoopSpec, arranged: Vec<Entering>) -> Machine {
+        let mut arranged: Vec<Option<Entering>> = arranged.into_iter().map(Some).collect();
+        let state = |node: &Node| match node {
+            Node::EnterArranged { input } => {
+                State::Entering(arranged[*input].take().expect("an arrangement enters by one node"))
+            }
+            Node::Arrange { layout, .. } => State::Arrangement(RoundTrace::new(layout, spec.effort)),
+            Node::Join { .. } => State::Joining(VecDeque::new()),
+            Node::Distinct { types, .. } => State::Distinct(Distinct::new(types)),
+            Node::Reduce { tactic, is_over_nothing, .. } => State::Reduce(Reduce::new(tactic, *is_over_nothing)),
+            _ => State::Stateless,
+        };
+        let states = spec.nodes.iter().map(state).collect();
+        let variables = (0..spec.bindings.len()).map(|binding| Variable::new(&spec, binding)).collect();
+        let n_nodes = spec.nodes.len();
+        Machine {
+            states,
+            now: vec![Vec::new(); n_nodes],
+            later: vec![BTreeMap::new(); n_nodes],
+            entered: vec![Vec::new(); spec.n_inputs],
+            variables,
+            place: None,
+            has_begun: false,
+            out: Output::default(),
+            is_over_limit: false,
+            spec,
+        }
+    }
+
+    /// Whether the first epoch has begun.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// The epoch that is being worked on.
+    pub fn epoch(&self) -> Option<Time> {
+        self.place.as_ref().map(|place| place.moment.epoch)
+    }
+
+    /// Runs of an arrangement that enters.
+    pub fn accept(&mut self, input: usize, runs: Vec<Sealed>) {
+        self.entering(input).accept(runs);
+    }
+
+    /// The next epoch in which an arrangement that enters has changes.
+    pub fn next_time(&self) -> Option<Time> {
+        let times = self.states.iter().filter_map(|state| match state {
+            State::Entering(entering) => entering.next_time(),
+            _ => None,
+        });
+        times.min()
+    }
+
+    /// All epochs before `upto` are over.
+    pub fn forget_before(&mut self, upto: Time) {
+        for state in &mut self.states {
+            if let State::Entering(entering) = state {
+                entering.forget_before(upto);
+            }
+        }
+    }
+
+    fn entering(&mut self, input: usize) -> &mut Entering {
+        let is_it = |node: &Node| matches!(node, Node::EnterArranged { input: number } if *number == input);
+        let node = self.spec.nodes.iter().position(is_it).expect("an arrangement enters by a node");
+        match &mut self.states[node] {
+            State::Entering(entering) => entering,
+            _ => unreachable!("the node is one by which an arrangement enters"),
+        }
+    }
+
+    /// Begins an epoch with the rows that streams bring.
+    ///
+    /// # Panics
+    /// If another is being worked on.
+    pub fn begin(&mut self, epoch: Time, entered: Vec<Vec<Batch>>) {
+        assert!(self.place.is_none(), "epochs come one after the other");
+        let moment = Moment { epoch, round: 1, is_first: !self.has_begun };
+        self.entered = entered;
+        self.has_begun = true;
+        self.place = Some(Place { moment, node: 0, is_node_begun: false });
+    }
+
+    /// Goes on with an epoch until it is over, or the fuel is used up. Returns whether it is over;
+    /// then all that it changes is in `out`.
+    pub fn work(&mut self, fuel: &mut isize, out: &mut Output) -> bool {
+        while let Some(mut place) = self.place.take() {
+            if place.node == self.spec.nodes.len() {
+                self.end_round(&place.moment);
+                match self.next_round() {
+                    Some(round) => {
+                        let moment = Moment { round, ..place.moment };
+                        self.place = Some(Place { moment, node: 0, is_node_begun: false });
+                    }
+                    None => self.close(place.moment.epoch, out),
+                }
+                continue;
+            }
+            let is_done = *fuel > 0 && self.evaluate(&mut place, fuel);
+            if is_done {
+                place = Place { node: place.node + 1, is_node_begun: false, ..place };
+            }
+            self.place = Some(place);
+            if !is_done {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Evaluates a node, or a part of it. Returns whether that was all.
+    fn evaluate(&mut self, place: &mut Place, fuel: &mut isize) -> bool {
+        let Place { moment, node: id, .. } = *place;
+        let is_begun = std::mem::replace(&mut place.is_node_begun, true);
+        let mut rows: Vec<Batch> = Vec::new();
+        let (before, rest) = self.states.split_at_mut(id);
+        let state = &mut rest[0];
+        match (&self.spec.nodes[id], state) {
+            (Node::Enter { input }, _) => {
+                let entered = std::mem::take(&mut self.entered[*input]);
+                rows.extend(entered.into_iter().map(|batch| batch.with_times(Times::Constant(moment.round))));
+            }
+            (Node::Variable { binding }, _) => rows = std::mem::take(&mut self.variables[*binding].next),
+            (Node::Stage { input, stage }, _) => {
+                let mut out = Output::default();
+                self.now[*input].iter().for_each(|batch| stage.apply(batch.clone(), &mut out));
+                rows = out.rows;
+                self.out.errors.extend(out.errors);
+            }
+            (Node::Unnest { input, unnest }, _) => {
+                let mut out = Output::default();
+                self.now[*input].iter().for_each(|batch| unnest.apply(batch.clone().compact(), &mut out));
+                rows = out.rows;
+                self.out.errors.extend(out.errors);
+            }
+            (Node::Union { inputs }, _) => {
+                inputs.iter().for_each(|input| rows.extend(self.now[*input].iter().cloned()));
+            }
+            (Node::Arrange { input, .. }, State::Arrangement(trace)) => trace.take(&self.now[*input]),
+            (Node::Distinct { input, .. }, State::Distinct(distinct)) => {
+                rows = distinct.step(&self.now[*input], moment.round);
+                *fuel -= rows_of(&self.now[*input]) as isize;
+            }
+            (Node::Join { left, right, join }, State::Joining(pairs)) => {
+                if !is_begun {
+                    *pairs = pairs_of(join, join_side(&before[*left]), join_side(&before[*right]), &moment);
+                    rows = self.later[id].remove(&moment.round).unwrap_or_default();
+                }
+                let mut out = Output::default();
+                work_on(pairs, join, fuel, &mut out);
+                let is_done = pairs.is_empty();
+                self.out.errors.append(&mut out.errors);
+                out.rows.into_iter().for_each(|batch| self.sort_in(id, batch, moment.round));
+                self.now[id].extend(rows);
+                return is_done;
+            }
+            (Node::Reduce { inputs, .. }, State::Reduce(reduce)) => {
+                let sides: Vec<ReduceInput<'_>> = inputs.iter().map(|input| reduce_input(&before[*input])).collect();
+                if !is_begun && !reduce.begin(&sides, &moment) {
+                    return true;
+                }
+                let Some(out) = reduce.work(moment.round) else {
+                    *fuel = 0;
+                    return false;
+                };
+                *fuel -= rows_of(&out.rows) as isize;
+                rows = out.rows;
+                self.out.errors.extend(out.errors);
+            }
+            (Node::EnterArranged { .. }, _) => {}
+            _ => unreachable!("each node has the state of its kind"),
+        }
+        *fuel -= rows_of(&rows) as isize + 1;
+        self.now[id] = rows;
+        true
+    }
+
+    /// Keeps the rows of a join for their rounds.
+    fn sort_in(&mut self, id: NodeId, batch: Batch, round: Time) {
+        let batch = batch.flatten();
+        let times = match batch.times() {
+            Times::Constant(time) if *time == round => return self.now[id].push(batch),
+            Times::Constant(time) => return self.later[id].entry(*time).or_default().push(batch),
+            Times::Column(times) => times.clone(),
+        };
+        let mut rows_at: BTreeMap<Time, Vec<u32>> = BTreeMap::new();
+        (0..).zip(times.iter()).for_each(|(row, time)| rows_at.entry(*time).or_default().push(row));
+        for (time, rows) in rows_at {
+            assert!(time >= round, "no pair is of an earlier round than its parts");
+            let part = batch.take(&rows).with_times(Times::Constant(time));
+            match time == round {
+                true => self.now[id].push(part),
+                false => self.later[id].entry(time).or_default().push(part),
+            }
+        }
+    }
+
+    /// What the round has changed is now what was before; variables go into the next one.
+    fn end_round(&mut self, moment: &Moment) {
+        for state in &mut self.states {
+            if let State::Arrangement(trace) = state {
+                trace.settle();
+            }
+        }
+        let is_last = self.spec.limit.round_max() == Some(moment.round);
+        for (variable, binding) in self.variables.iter_mut().zip(&self.spec.bindings) {
+            variable.end_round(&self.now[*binding], moment.round, is_last);
+        }
+        self.out.rows.append(&mut self.now[self.spec.result]);
+        self.now.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The next round in which something happens, if there is one and the limit allows it.
+    fn next_round(&self) -> Option<Time> {
+        let waiting = self.later.iter().filter_map(|later| later.keys().next().copied());
+        let states = self.states.iter().filter_map(|state| match state {
+            State::Distinct(distinct) => distinct.next_round(),
+            State::Reduce(reduce) => reduce.next_round(),
+            _ => None,
+        });
+        let variables = self.variables.iter().filter_map(|variable| variable.next.first());
+        let variables = variables.map(|batch| batch.times().min());
+        let round = waiting.chain(states).chain(variables).min()?;
+        self.spec.limit.round_max().is_none_or(|last| round <= last).then_some(round)
+    }
+
+    /// The epoch is over: puts out what it has changed.
+    fn close(&mut self, epoch: Time, out: &mut Output) {
+        for state in &mut self.states {
+            match state {
+                State::Distinct(distinct) => distinct.close(),
+                State::Reduce(reduce) => reduce.close(),
+                State::Entering(entering) => entering.close(epoch),
+                _ => {}
+            }
+        }
+        self.later.iter_mut().for_each(BTreeMap::clear);
+        let Output { rows, errors } = std::mem::take(&mut self.out);
+        summed(rows, epoch).into_iter().for_each(|batch| out.give_rows(batch));
+        summed(errors, epoch).into_iter().for_each(|batch| out.give_errors(batch));
+        self.tell_limit(epoch, out);
+    }
+
+    /// Puts out the error of the limit when it comes or goes.
+    fn tell_limit(&mut self, epoch: Time, out: &mut Output) {
+        let Limit::Error(_, message) = &self.spec.limit else { return };
+        let is_over = self.variables.iter().any(|variable| variable.overrun.as_ref().is_some_and(Overrun::is_any));
+        if is_over != std::mem::replace(&mut self.is_over_limit, is_over) {
+            let column = Arc::new(StringViewArray::from(vec![message.as_str()]));
+            let diff = if is_over { 1 } else { -1 };
+            out.give_errors(Batch::new(vec![column], Times::Constant(epoch), Diffs::Constant(diff)));
+        }
+    }
+}
+
+impl Variable {
+    fn new(spec: &LoopSpec, binding: usize) -> Variable {
+        let reads = |node: &Node| matches!(node, Node::Variable { binding: read } if *read == binding);
+        let node = &spec.nodes[spec.bindings[binding]];
+        Variable {
+            next: vec![],
+            is_read: spec.nodes.iter().any(reads),
+            is_consolidated: matches!(node, Node::Distinct { .. } | Node::Reduce { .. }),
+            overrun: matches!(spec.limit, Limit::Error(..)).then(Overrun::default),
+        }
+    }
+
+    /// Takes what a round has changed of the variable.
+    fn end_round(&mut self, rows: &[Batch], round: Time, is_last: bool) {
+        match &mut self.overrun {
+            Some(overrun) if is_last => overrun.add(rows),
+            _ => {}
+        }
+        if !self.is_read || is_last {
+            return;
+        }
+        // (What cancels is no reason for another round.)
+        let rows = match self.is_consolidated {
+            true => rows.to_vec(),
+            false => {
+                let rows: Vec<Batch> = rows.iter().map(|batch| batch.clone().flatten()).collect();
+                Batch::concat(&rows).map(consolidate).into_iter().collect()
+            }
+        };
+        let rows = rows.into_iter().filter(|batch| !batch.is_empty());
+        self.next.extend(rows.map(|batch| batch.with_times(Times::Constant(round + 1))));
+    }
+}
+
+fn rows_of(batches: &[Batch]) -> usize {
+    batches.iter().map(Batch::len).sum()
+}
+
+fn work_on(pairs: &mut VecDeque<RunPairs>, join: &JoinSpec, fuel: &mut isize, out: &mut Output) {
+    while let Some(first) = pairs.front_mut()
+        && *fuel > 0
+    {
+        if first.work(&join.stage, fuel, out) {
+            pairs.pop_front();
+        }
+    }
+}
+
+/// What rounds have changed, as one change of an epoch.
+fn summed(batches: Vec<Batch>, epoch: Time) -> Vec<Batch> {
+    let all = batches.into_iter().map(|batch| batch.flatten().with_times(Times::Constant(epoch)));
+    let all: Vec<Batch> = all.collect();
+    let only_adds = |batch: &Batch| matches!(batch.diffs(), Diffs::Constant(diff) if *diff > 0);
+    if all.iter().all(only_adds) {
+        return all;
+    }
+    Batch::concat(&all).map(consolidate).into_iter().collect()
+}
+
+fn join_side(state: &State) -> JoinSide<'_> {
+    match state {
+        State::Arrangement(trace) => JoinSide::Inside(trace),
+        State::Entering(entering) => JoinSide::Outside(entering),
+        _ => unreachable!("a join reads arrangements"),
+    }
+}
+
+fn reduce_input(state: &State) -> ReduceInput<'_> {
+    match state {
+        State::Arrangement(trace) => ReduceInput::Inside(trace),
+        State::Entering(entering) => ReduceInput::Outside(entering),
+        _ => unreachable!("a reduction reads arrangements"),
+    }
+}

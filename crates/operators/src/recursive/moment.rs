@@ -1,0 +1,14 @@
+//! Where a loop is.
+
+use anabranch_batch::Time;
+
+/// A round of an epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    /// The time outside of the loop.
+    pub epoch: Time,
+    /// From 1.
+    pub round: Time,
+    /// Whether the epoch is the loop's first.
+    pub is_first: bool,
+}

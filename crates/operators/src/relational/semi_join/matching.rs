@@ -1,0 +1,83 @@
+//! A semi-join as times become complete: one interval after the other.
+
+use anabranch_arrangement::{Reader, Sealed};
+use anabranch_batch::Time;
+use anabranch_flow::tactic::Output;
+
+use super::SemiJoinSpec;
+use super::tactic::{Changed, Interval, SemiJoin, changes};
+
+/// The tactic with its arrangements, and how far it has come.
+pub(super) struct Matching {
+    tactic: SemiJoin,
+    readers: Readers,
+    /// Runs of each side that are not complete on both.
+    pub runs: [Vec<Sealed>; 2],
+    /// The interval that is being worked on.
+    interval: Option<Interval>,
+    as_of: Time,
+    /// All changes before this time are put out.
+    pub done: Time,
+}
+
+impl Matching {
+    pub fn new(spec: SemiJoinSpec, left: Reader, right: Reader) -> Matching {
+        let as_of = spec.as_of;
+        let (tactic, readers) = (SemiJoin::new(spec), Readers { left, right });
+        Matching { tactic, readers, runs: [vec![], vec![]], interval: None, as_of, done: Time::MIN }
+    }
+
+    /// A turn's work on the changes before `upto`, or on those of the interval that is under way.
+    /// Returns the end of the interval.
+    pub fn advance(&mut self, upto: Time, out: &mut Output) -> Time {
+        let aim = self.interval.as_ref().map_or(upto, |interval| interval.upto);
+        if aim > self.done.max(self.as_of) {
+            self.work(aim, out);
+        }
+        aim
+    }
+
+    /// Whether an interval is not over.
+    pub fn is_under_way(&self) -> bool {
+        self.interval.is_some()
+    }
+
+    fn work(&mut self, upto: Time, out: &mut Output) {
+        let [left, right] = &self.runs;
+        if self.interval.is_none() && !(left.is_empty() && right.is_empty()) {
+            let changes = |runs: &[Sealed]| changes(runs, self.done, upto);
+            // (What changes on the right concerns rows that were on the left before: of a history there are none.)
+            let is_first = self.readers.left.runs().iter().all(|run| run.is_from(self.done));
+            let right = if is_first { None } else { changes(right) };
+            let changed = Changed { left: changes(left), right };
+            let n_changed = changed.left.iter().chain(&changed.right).map(|batch| batch.len()).sum();
+            let runs = [self.readers.left.runs_for(n_changed), self.readers.right.runs_for(n_changed)];
+            self.interval = Some(self.tactic.begin(changed, runs, self.done, upto));
+        }
+        if let Some(interval) = &mut self.interval {
+            self.tactic.work(interval, out);
+            if !interval.is_over() {
+                return;
+            }
+        }
+        self.interval = None;
+        self.done = upto;
+        self.runs.iter_mut().for_each(|runs| runs.retain(|sealed| sealed.upper > upto));
+        self.readers.forget_before(upto - 1);
+    }
+}
+
+struct Readers {
+    left: Reader,
+    right: Reader,
+}
+
+impl Readers {
+    fn forget_before(&mut self, since: Time) {
+        for reader in [&mut self.left, &mut self.right] {
+            if since > reader.since() {
+                reader.set_since(since);
+            }
+        }
+    }
+}
