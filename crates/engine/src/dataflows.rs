@@ -2,7 +2,7 @@
 //!
 //! Law: a dataflow stays as long as a name owns it (a relation, an index, a subscription) or another dataflow reads one
 //! of its arrangements. So dropping an index or a view never disturbs the queries that share its arrangements: they keep them, nameless,
-//! until the last of them goes. Shared dataflows have no name from the start.
+//! until the last of them goes. Shared dataflows have no name from the start. What has failed is not shared with anything new.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct Dataflows {
     /// The dataflow that makes each arrangement.
     makers: HashMap<ArrangementId, DataflowId>,
     registry: Registry,
+    /// How many failures the cluster had told of when the registry was last cleared of them.
+    failures: u64,
 }
 
 #[derive(Debug)]
@@ -157,6 +159,9 @@ impl Dataflows {
         cluster: &mut Cluster,
         wanted: &Wanted<'_>,
     ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
+        self.forget_failed(cluster);
+        let mut read = wanted.reads.values().flat_map(|read| &read.arrangements);
+        read.try_for_each(|(arrangement, _)| cluster.check_sound(*arrangement))?;
         if let Some(existing) = self.whole(wanted) {
             self.retain(existing.0);
             return Ok(existing);
@@ -172,6 +177,16 @@ impl Dataflows {
             made = Some(installed);
         }
         Ok(made.expect("the wanted dataflow is drafted last"))
+    }
+
+    /// Takes down what has failed, and offers it to nobody any more.
+    fn forget_failed(&mut self, cluster: &mut Cluster) {
+        cluster.take_down_failed();
+        if std::mem::replace(&mut self.failures, cluster.failures()) == cluster.failures() {
+            return;
+        }
+        let failed = self.installed.iter().filter(|(dataflow, _)| cluster.failure(**dataflow).is_some());
+        failed.flat_map(|(_, failed)| &failed.exports).for_each(|export| self.registry.remove(*export));
     }
 
     /// The dataflow that makes exactly what is wanted.

@@ -163,11 +163,15 @@ impl<'s> Chain<'s> {
         operator.build(move |mut capabilities| {
             steps.start_with(HeldCapability::new(capabilities.pop().expect("one output")));
             let meter = arranging.worker.meter("Arrange");
+            let account = arranging.worker.account().clone();
             move |frontiers| {
-                let turn = steps.turn(frontiers);
-                let step = meter.step();
-                let (upto, pending) = (turn.upto, turn.pending);
-                let mut messages = arranging.turn(turn, steps.waker(), step.start());
+                let turned = account.turn(|| {
+                    let turn = steps.turn(frontiers);
+                    let step = meter.step();
+                    let (upto, pending) = (turn.upto, turn.pending);
+                    (arranging.turn(turn, steps.waker(), step.start()), upto, pending)
+                });
+                let Some((mut messages, upto, pending)) = turned else { return };
                 if !messages.is_empty() {
                     let capability = steps.hold.capability().expect("what is sealed came with a capability");
                     let mut output = output.activate();

@@ -191,10 +191,11 @@ impl<'s> Chain<'s> {
         let (mut operator, mut steps) = self.open(name, interest);
         let (output, stream) = operator.new_output::<Parcel>();
         let mut output = OutputBuilder::<_, NoopBuilder<Parcel>>::from(output);
+        let account = worker.account().clone();
         operator.build(move |mut capabilities| {
             steps.start_with(HeldCapability::new(capabilities.pop().expect("one output")));
             move |frontiers| {
-                let mut turn = steps.turn(frontiers);
+                let Some(mut turn) = account.turn(|| steps.turn(frontiers)) else { return };
                 if !turn.out.is_empty() {
                     let capability = steps.hold.capability().expect("what is put out came with a capability");
                     send(&mut turn.out, capability, &mut output.activate());
@@ -214,11 +215,16 @@ impl<'s> Chain<'s> {
         mut end: impl FnMut(ChainTurn, &Waker) + 'static,
     ) {
         // Returns whether there may be another turn.
+        let account = self.scope.worker().account().clone();
         let mut turn_of = move |steps: &mut Steps, frontiers: &Frontiers| {
-            let turn = steps.turn(frontiers);
-            let goes_on = turn.upto < END;
-            end(turn, &steps.waker);
-            goes_on
+            let goes_on = account.turn(|| {
+                let turn = steps.turn(frontiers);
+                let goes_on = turn.upto < END;
+                end(turn, &steps.waker);
+                goes_on
+            });
+            // (What has failed is kept until the dataflow is dropped.)
+            goes_on.unwrap_or(true)
         };
         match self.edges() {
             Edges::None => {

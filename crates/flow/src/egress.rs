@@ -45,7 +45,11 @@ pub fn egress(stream: Stream<'_>) -> EgressRef {
     let shared = Rc::new(RefCell::new(Egress { items: Vec::new(), upper: Time::MIN }));
     let target = Rc::clone(&shared);
     let mut waiting: Vec<Batch> = Vec::new();
+    let account = stream.scope().worker().account().clone();
     stream.into_timely().sink(Pipeline, "Egress", move |(input, frontier)| {
+        if account.failure().is_some() {
+            return;
+        }
         let mut target = target.borrow_mut();
         input.for_each(|_capability, parcel| match std::mem::take(parcel) {
             Parcel::Empty => {}

@@ -39,14 +39,16 @@ pub fn stateless<'s>(
         let meter = worker.meter(name);
         move |frontiers| {
             let _step = meter.step();
-            let mut output = output.activate();
             let Some(capability) = &held else { return };
-            puller.for_each(|_capability, parcel| match std::mem::take(parcel) {
-                Parcel::Empty => {}
-                Parcel::Rows(batch) => apply(batch, &mut out),
-                Parcel::Errors(batch) => out.give_errors(batch),
+            let turned = worker.account().turn(|| {
+                puller.for_each(|_capability, parcel| match std::mem::take(parcel) {
+                    Parcel::Empty => {}
+                    Parcel::Rows(batch) => apply(batch, &mut out),
+                    Parcel::Errors(batch) => out.give_errors(batch),
+                });
             });
-            send(&mut out, capability, &mut output);
+            let Some(()) = turned else { return };
+            send(&mut out, capability, &mut output.activate());
             held = lowered(held.take(), reach(frontier_of(&frontiers[0])));
         }
     });
@@ -77,24 +79,26 @@ pub fn events<'s>(
         let meter = worker.meter(name);
         move |frontiers| {
             let _step = meter.step();
-            let mut output = output.activate();
             let Some(capability) = &held else { return };
             let mut out = Output::default();
-            for (index, input) in pullers.iter_mut().enumerate() {
-                input.for_each(|_capability, parcel| match std::mem::take(parcel) {
-                    Parcel::Empty => {}
-                    Parcel::Rows(batch) => tactic.push(index, batch.compact()),
-                    Parcel::Errors(batch) => out.give_errors(batch),
-                });
-            }
-            let upto = frontiers.iter().map(frontier_of).min().expect("an operator has an input");
-            let is_idle = tactic.is_idle_before(upto);
-            if !tactic.turn(upto, &mut out) {
-                activator.activate();
-            } else if is_idle && worker.has_spare_time() {
-                tactic.idle();
-            }
-            send(&mut out, capability, &mut output);
+            let turned = worker.account().turn(|| {
+                for (index, input) in pullers.iter_mut().enumerate() {
+                    input.for_each(|_capability, parcel| match std::mem::take(parcel) {
+                        Parcel::Empty => {}
+                        Parcel::Rows(batch) => tactic.push(index, batch.compact()),
+                        Parcel::Errors(batch) => out.give_errors(batch),
+                    });
+                }
+                let upto = frontiers.iter().map(frontier_of).min().expect("an operator has an input");
+                let is_idle = tactic.is_idle_before(upto);
+                if !tactic.turn(upto, &mut out) {
+                    activator.activate();
+                } else if is_idle && worker.has_spare_time() {
+                    tactic.idle();
+                }
+            });
+            let Some(()) = turned else { return };
+            send(&mut out, capability, &mut output.activate());
             // Rows may wait for a later turn: the frontier follows what is out, not what has come in.
             held = lowered(held.take(), reach(tactic.done()));
         }

@@ -1,6 +1,7 @@
 //! Workers on threads of their own: a queue of commands each, woken when something is put in.
 //!
-//! A worker that panics has broken an invariant: the others end too, so that none waits for the dead, and [`Threads::failure`] says why.
+//! A turn of an operator that panics fails its dataflow alone ([`crate::account`]). A worker that panics elsewhere has broken an invariant: the others end too, so that none waits
+//! for the dead, and [`Threads::failure`] says why.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use timely::communication::initialize::WorkerGuards;
 use timely::{CommunicationConfig, Config, WorkerConfig};
 
+use crate::account::panic_message;
 use crate::service::{Host, Service};
 use crate::worker::Worker;
 
@@ -113,9 +115,7 @@ fn run<S: Service>(mut host: Host<S>, index: usize, start: Start<S::Command>, fa
     drop(start.started);
     let outcome = catch_unwind(AssertUnwindSafe(|| serve(&mut host, &start.commands, failure)));
     if let Err(panic) = outcome {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        failure.set(text.unwrap_or_else(|| "no message".to_owned()));
+        failure.set(panic_message(panic.as_ref()));
         // Dropping broken state could panic again.
         std::mem::forget(host);
     }

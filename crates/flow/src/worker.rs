@@ -1,4 +1,4 @@
-//! A worker: what its operators know of it, its dataflows, and its rounds.
+//! A worker: what its operators know of it and of their dataflow, its dataflows, and its rounds.
 //!
 //! Law: a worker shares nothing with another worker, on its thread or elsewhere, but the channels between its peers: tasks, lengths of steps, and whether there is
 //! time to spare are its own. So two sessions whose workers are on one thread do not mix.
@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,17 @@ use timely::communication::Allocator;
 use timely::communication::allocator::thread::Thread;
 
 use crate::Scope;
+use crate::account::Account;
 use crate::steps::{Meter, StepClock};
 use crate::tasks::{TaskId, Tasks};
 
-/// What operators know of their worker, and are handed when they are made. Clones are the same.
+/// What operators know of their worker and of their dataflow, and are handed when they are made. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct WorkerContext(Rc<Inner>);
+pub struct WorkerContext {
+    worker: Rc<Inner>,
+    /// Of the dataflow; the worker itself has an account of its own, which nobody looks at.
+    account: Account,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -32,33 +38,43 @@ struct Inner {
 
 impl WorkerContext {
     pub(crate) fn tasks(&self) -> &Tasks {
-        &self.0.tasks
+        &self.worker.tasks
     }
 
     /// Counts the steps of an operator of this kind.
     pub fn meter(&self, kind: &'static str) -> Meter {
-        self.0.clock.meter(kind)
+        self.worker.clock.meter(kind)
     }
 
     /// The lengths of the worker's steps.
     pub fn clock(&self) -> &StepClock {
-        &self.0.clock
+        &self.worker.clock
     }
 
     /// Whether the worker has time to spare. It has none while one of its dataflows is behind its inputs: a reader that waits for the dataflow would wait for
     /// the spare work too. Law: what is done in spare time changes no answer.
     pub fn has_spare_time(&self) -> bool {
-        !self.0.is_behind.get()
+        !self.worker.is_behind.get()
     }
 
     /// Says whether a dataflow is behind its inputs.
     pub fn set_behind(&self, is_behind: bool) {
-        self.0.is_behind.set(is_behind);
+        self.worker.is_behind.set(is_behind);
     }
 
     /// Whether a dataflow was behind its inputs when that was last looked at.
     pub fn is_behind(&self) -> bool {
-        self.0.is_behind.get()
+        self.worker.is_behind.get()
+    }
+
+    /// The account of the dataflow.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// The same worker, for operators of another dataflow.
+    fn of_dataflow(&self, account: Account) -> WorkerContext {
+        WorkerContext { worker: Rc::clone(&self.worker), account }
     }
 }
 
@@ -107,10 +123,20 @@ impl Worker {
 
     /// Builds a dataflow. All peers build the same dataflows in the same order.
     pub fn dataflow<R>(&mut self, name: &str, build: impl FnOnce(Scope<'_>) -> R) -> (R, Dataflow) {
+        self.dataflow_of(name, Account::default(), build)
+    }
+
+    /// Builds a dataflow whose failure its account tells.
+    pub fn dataflow_of<R>(
+        &mut self,
+        name: &str,
+        account: Account,
+        build: impl FnOnce(Scope<'_>) -> R,
+    ) -> (R, Dataflow) {
         let index = self.timely.next_dataflow_index();
         let first = self.context.tasks().next_id();
-        let context = &self.context;
-        let built = self.timely.dataflow_named::<Time, _, _>(name, |timely| build(Scope::new(timely, context.clone())));
+        let context = self.context.of_dataflow(account);
+        let built = self.timely.dataflow_named::<Time, _, _>(name, |timely| build(Scope::new(timely, context)));
         self.has_dataflows = true;
         (built, Dataflow { index, tasks: first..self.context.tasks().next_id() })
     }
@@ -120,8 +146,11 @@ impl Worker {
     /// # Panics
     /// If called by a task.
     pub fn drop_dataflow(&mut self, dataflow: Dataflow) {
-        self.timely.drop_dataflow(dataflow.index);
-        self.context.tasks().remove(dataflow.tasks);
+        let (timely, tasks) = (&mut self.timely, self.context.tasks());
+        let operators = catch_unwind(AssertUnwindSafe(|| timely.drop_dataflow(dataflow.index)));
+        let tasks = catch_unwind(AssertUnwindSafe(|| tasks.remove(dataflow.tasks)));
+        // What a failed turn has left half done may panic once more: then a part of it stays in memory, and nothing else.
+        let _ = (operators, tasks);
     }
 
     /// One round: the tasks that were woken, then the dataflows of timely. Nothing sleeps.

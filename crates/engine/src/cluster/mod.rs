@@ -4,9 +4,12 @@
 //! worker each; operators exchange them by key. Every answer is collected from all workers.
 //!
 //! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N threads run its loop and are woken by commands.
-//! A worker that panics has broken an invariant: it marks the cluster as failed, and every later call says so.
+//!
+//! A turn of an operator that panics fails its dataflow and those that read it ([`tenants`]): these are taken down, and whoever asks for them hears why.
+//! A worker that panics elsewhere has broken an invariant: it marks the cluster as failed, and every later call says so.
 
 mod spec;
+mod tenants;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -16,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
+use anabranch_flow::account::{Accounts, Failure};
 use anabranch_flow::egress::Item;
 use anabranch_flow::service::Host;
 use anabranch_flow::steps::StepStats;
@@ -30,6 +34,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
+use tenants::Tenants;
 use worker::{Command, EventsPart, WorkerState, WorkerStats};
 
 /// A session's workers.
@@ -38,6 +43,8 @@ pub struct Cluster {
     n_workers: usize,
     /// The worker that gets the next batch.
     next_worker: usize,
+    accounts: Accounts,
+    tenants: Tenants,
 }
 
 enum Workers {
@@ -61,7 +68,8 @@ impl Cluster {
             0 => (Workers::Local(Box::new(Host::on_this_thread(|worker| WorkerState::new(effort, worker)))), 1),
             n => (Workers::Threads(started(n, effort)?), n),
         };
-        Ok(Cluster { workers, n_workers, next_worker: 0 })
+        let (accounts, tenants) = (Accounts::default(), Tenants::default());
+        Ok(Cluster { workers, n_workers, next_worker: 0, accounts, tenants })
     }
 
     /// How many workers share the data; at least 1.
@@ -127,7 +135,7 @@ impl Cluster {
     pub fn events(&mut self, dataflow: DataflowId) -> Result<Vec<Vec<Item>>, Error> {
         let (sender, receiver) = channel();
         self.tell(|| Command::FetchEvents { dataflow, reply: sender.clone() });
-        let mut parts = self.collect(&receiver, &Interrupt::new())?;
+        let mut parts = self.collect_from(Some(dataflow), &receiver, &Interrupt::new())?;
         parts.sort_by_key(|part: &EventsPart| part.worker);
         Ok(parts.into_iter().map(|part| part.items).collect())
     }
@@ -157,17 +165,21 @@ impl Cluster {
         as_of: Time,
         egress: Egress,
     ) {
+        let account = self.accounts.open();
+        self.tenants.add(dataflow, name, physical, account.clone());
         self.tell(|| Command::Install {
             dataflow,
             name: name.to_owned(),
             physical: Box::new(physical.clone()),
             as_of,
             egress,
+            account: account.clone(),
         });
     }
 
     /// Drops a dataflow and what it exports, unless others read it.
     pub fn uninstall(&mut self, dataflow: DataflowId) {
+        self.tenants.remove(dataflow);
         self.tell(|| Command::Uninstall { dataflow });
     }
 
@@ -176,11 +188,12 @@ impl Cluster {
     /// # Errors
     /// `Cancelled` by the interrupt, `Internal` when a worker has failed.
     pub fn peek(&mut self, peek: Peek, interrupt: &Interrupt) -> Result<PeekResult, Error> {
+        let maker = self.tenants.maker(peek.arrangement);
         let (sender, receiver) = channel();
         self.tell(|| Command::Peek { peek: peek.clone(), reply: sender.clone() });
         let mut result = PeekResult::default();
         let mut errors: BTreeMap<String, i64> = BTreeMap::new();
-        for part in self.collect(&receiver, interrupt)? {
+        for part in self.collect_from(maker, &receiver, interrupt)? {
             result.batches.extend(part.batches);
             for (message, diff) in part.errors {
                 *errors.entry(message).or_default() += diff;
@@ -207,17 +220,32 @@ impl Cluster {
     /// # Errors
     /// As [`peek`](Cluster::peek).
     pub fn await_frontier(&mut self, dataflow: DataflowId, past: Time, interrupt: &Interrupt) -> Result<(), Error> {
+        self.take_down_failed();
+        self.tenants.check(dataflow)?;
         if let Workers::Local(local) = &mut self.workers {
             while local.service().upper(dataflow).ok_or_else(lost_answer)? <= past {
                 local.turn();
                 interrupt.check()?;
+                self.tenants.check(dataflow)?;
             }
             return Ok(());
         }
         let (sender, receiver) = channel();
         self.tell(|| Command::Await { dataflow, past, reply: sender.clone() });
-        self.collect(&receiver, interrupt)?;
+        self.collect_from(Some(dataflow), &receiver, interrupt)?;
         Ok(())
+    }
+
+    /// Waits as [`await_frontier`](Cluster::await_frontier) does, but not for what has failed.
+    ///
+    /// # Errors
+    /// `Cancelled` by the interrupt, `Internal` when a worker has failed.
+    pub(crate) fn await_sound(&mut self, dataflow: DataflowId, past: Time, interrupt: &Interrupt) -> Result<(), Error> {
+        let waited = self.await_frontier(dataflow, past, interrupt);
+        match self.failure(dataflow) {
+            Some(_) => Ok(()),
+            None => waited,
+        }
     }
 
     /// The changes of a subscribed dataflow since the last call; waits up to `timeout` for the first.
@@ -240,7 +268,7 @@ impl Cluster {
         let (sender, receiver) = channel();
         self.tell(|| Command::Fetch { dataflow, reply: sender.clone() });
         let mut all = Changes { upper: anabranch_batch::END, ..Changes::default() };
-        for part in self.collect(&receiver, &Interrupt::new())? {
+        for part in self.collect_from(Some(dataflow), &receiver, &Interrupt::new())? {
             all.batches.extend(part.batches);
             all.errors.extend(part.errors);
             all.upper = all.upper.min(part.upper);
@@ -321,6 +349,33 @@ impl Cluster {
         }
     }
 
+    /// Takes down what has failed since the last call, with all that read it.
+    pub(crate) fn take_down_failed(&mut self) {
+        for dataflow in self.tenants.newly_failed(&self.accounts) {
+            self.tell(|| Command::Uninstall { dataflow });
+        }
+    }
+
+    /// How many dataflows have failed so far: it grows with each.
+    pub(crate) fn failures(&self) -> u64 {
+        self.accounts.failures()
+    }
+
+    /// Refuses what is made by a dataflow that has failed.
+    pub(crate) fn check_sound(&self, arrangement: ArrangementId) -> Result<(), Error> {
+        self.tenants.maker(arrangement).map_or(Ok(()), |maker| self.tenants.check(maker))
+    }
+
+    /// Why a dataflow has failed, if it has.
+    pub(crate) fn failure(&self, dataflow: DataflowId) -> Option<&Failure> {
+        self.tenants.failure(dataflow)
+    }
+
+    /// Lets the next turn of every dataflow of this name panic, for tests of what follows.
+    pub(crate) fn panic_in(&self, name: &str) {
+        self.tenants.panic_in(name);
+    }
+
     fn tell(&mut self, command: impl Fn() -> Command) {
         for worker in 0..self.n_workers {
             self.tell_one(worker, command());
@@ -336,8 +391,20 @@ impl Cluster {
 
     /// One answer of every worker.
     fn collect<T>(&mut self, receiver: &Receiver<T>, interrupt: &Interrupt) -> Result<Vec<T>, Error> {
+        self.collect_from(None, receiver, interrupt)
+    }
+
+    /// One answer of every worker, unless the dataflow that is asked fails.
+    fn collect_from<T>(
+        &mut self,
+        dataflow: Option<DataflowId>,
+        receiver: &Receiver<T>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<T>, Error> {
         let mut answers = Vec::with_capacity(self.n_workers);
         while answers.len() < self.n_workers {
+            self.take_down_failed();
+            dataflow.map_or(Ok(()), |dataflow| self.tenants.check(dataflow))?;
             match &mut self.workers {
                 Workers::Local(local) => match receiver.try_recv() {
                     Ok(answer) => answers.push(answer),
@@ -345,7 +412,7 @@ impl Cluster {
                         local.turn();
                         interrupt.check()?;
                     }
-                    Err(TryRecvError::Disconnected) => return Err(lost_answer()),
+                    Err(TryRecvError::Disconnected) => return Err(self.lost(dataflow)),
                 },
                 Workers::Threads(threads) => match receiver.recv_timeout(LOOK_EVERY) {
                     Ok(answer) => answers.push(answer),
@@ -355,12 +422,19 @@ impl Cluster {
                     }
                     Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
                         check_threads(threads)?;
-                        return Err(lost_answer());
+                        return Err(self.lost(dataflow));
                     }
                 },
             }
         }
         Ok(answers)
+    }
+
+    /// The error for a question that a worker let fall.
+    fn lost(&mut self, dataflow: Option<DataflowId>) -> Error {
+        self.take_down_failed();
+        let failed = dataflow.and_then(|dataflow| self.tenants.check(dataflow).err());
+        failed.unwrap_or_else(lost_answer)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapshot, probe, snapshot};
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
+use anabranch_flow::account::Account;
 use anabranch_flow::egress::{EgressRef, Item};
 use anabranch_flow::import::{Horizon, no_horizon};
 use anabranch_flow::relay::Relay;
@@ -23,23 +24,73 @@ use crate::render::{Exported, RenderOptions, Rendered, Shared, render};
 
 /// What a worker is told.
 pub(super) enum Command {
-    CreateInput { input: CollectionId, upper: Time },
-    DropInput { input: CollectionId },
-    CreateEvents { input: CollectionId },
-    Push { input: CollectionId, batch: Batch },
-    Advance { upper: Time },
-    AdvanceEvents { input: CollectionId, upper: Time },
-    Install { dataflow: DataflowId, name: String, physical: Box<Physical>, as_of: Time, egress: Egress },
-    Uninstall { dataflow: DataflowId },
-    Peek { peek: Peek, reply: Reply<PeekResult> },
-    Await { dataflow: DataflowId, past: Time, reply: Reply<()> },
-    Fetch { dataflow: DataflowId, reply: Reply<Changes> },
-    Notify { dataflow: DataflowId, reply: Reply<()> },
-    FetchEvents { dataflow: DataflowId, reply: Reply<EventsPart> },
-    AllowCompaction { arrangement: ArrangementId, since: Time },
-    SetHorizons { after: Time, horizons: Arc<[(DataflowId, Time)]> },
-    Stats { reply: Reply<WorkerStats> },
-    Steps { reply: Reply<Vec<StepStats>> },
+    CreateInput {
+        input: CollectionId,
+        upper: Time,
+    },
+    DropInput {
+        input: CollectionId,
+    },
+    CreateEvents {
+        input: CollectionId,
+    },
+    Push {
+        input: CollectionId,
+        batch: Batch,
+    },
+    Advance {
+        upper: Time,
+    },
+    AdvanceEvents {
+        input: CollectionId,
+        upper: Time,
+    },
+    Install {
+        dataflow: DataflowId,
+        name: String,
+        physical: Box<Physical>,
+        as_of: Time,
+        egress: Egress,
+        account: Account,
+    },
+    Uninstall {
+        dataflow: DataflowId,
+    },
+    Peek {
+        peek: Peek,
+        reply: Reply<PeekResult>,
+    },
+    Await {
+        dataflow: DataflowId,
+        past: Time,
+        reply: Reply<()>,
+    },
+    Fetch {
+        dataflow: DataflowId,
+        reply: Reply<Changes>,
+    },
+    Notify {
+        dataflow: DataflowId,
+        reply: Reply<()>,
+    },
+    FetchEvents {
+        dataflow: DataflowId,
+        reply: Reply<EventsPart>,
+    },
+    AllowCompaction {
+        arrangement: ArrangementId,
+        since: Time,
+    },
+    SetHorizons {
+        after: Time,
+        horizons: Arc<[(DataflowId, Time)]>,
+    },
+    Stats {
+        reply: Reply<WorkerStats>,
+    },
+    Steps {
+        reply: Reply<Vec<StepStats>>,
+    },
     ResetSteps,
 }
 
@@ -143,8 +194,8 @@ impl Service for WorkerState {
             Command::AdvanceEvents { input, upper } => {
                 self.relays.get_mut(&input).expect("the session advances inputs that exist").advance(upper);
             }
-            Command::Install { dataflow, name, physical, as_of, egress } => {
-                self.install(worker, dataflow, &name, &physical, as_of, egress);
+            Command::Install { dataflow, name, physical, as_of, egress, account } => {
+                self.install(worker, dataflow, &name, &physical, as_of, egress, account);
             }
             Command::Uninstall { dataflow } => self.uninstall(worker, dataflow),
             Command::Peek { peek, reply } => {
@@ -225,6 +276,7 @@ impl Service for WorkerState {
 }
 
 impl WorkerState {
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of one command")]
     fn install(
         &mut self,
         worker: &mut Worker,
@@ -233,11 +285,13 @@ impl WorkerState {
         physical: &Physical,
         as_of: Time,
         egress: Egress,
+        account: Account,
     ) {
         let horizon = no_horizon();
         let options = RenderOptions { as_of, horizon: Rc::clone(&horizon), effort: self.effort, egress };
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
-        let (rendered, built) = worker.dataflow(name, |scope| render(scope, name, physical, &mut shared, options));
+        let (rendered, built) =
+            worker.dataflow_of(name, account, |scope| render(scope, name, physical, &mut shared, options));
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
         for (arrangement, exported) in rendered.exports {
             let mut exported = Exported { rows: exported.rows.named(SESSION), errors: exported.errors.named(SESSION) };

@@ -105,6 +105,16 @@ impl Database {
         self.engine.call(move |session| session.register_connector(&name, connector))
     }
 
+    /// Lets the next turn of the dataflow of a relation panic, for tests of what follows.
+    ///
+    /// # Errors
+    /// `Closed` when the database was closed.
+    #[doc(hidden)]
+    pub fn panic_in(&self, relation: &str) -> Result<(), Error> {
+        let relation = relation.to_owned();
+        self.engine.call(move |session| session.panic_in(&relation))
+    }
+
     /// Ends the engine once it has answered what was asked before. Connections hear `Closed` from then on.
     ///
     /// # Errors

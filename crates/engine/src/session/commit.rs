@@ -213,6 +213,7 @@ impl Session {
     /// until the workers are near. An interrupt while waiting is an error before anything was done.
     pub(super) fn begin_statement(&mut self) -> Result<(), Error> {
         self.forget_interrupt();
+        self.cluster.take_down_failed();
         self.commit_pending()?;
         self.keep_workers_near()
     }
@@ -269,6 +270,9 @@ impl Session {
         if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
             return Err(Error::internal(format!("\"{relation}\" is no input")));
         }
+        // (Rows of a table that has failed would be nowhere.)
+        let arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        arranged.take(1).try_for_each(|arranged| self.cluster.check_sound(arranged.arrangement))?;
         self.timeline.staged.push((relation.to_owned(), batch));
         Ok(())
     }
@@ -424,7 +428,7 @@ impl Session {
     /// Waits until every dataflow is complete for all times up to `past`.
     pub(super) fn await_dataflows(&mut self, past: Time) -> Result<(), Error> {
         for dataflow in self.dataflows.owned() {
-            self.cluster.await_frontier(dataflow, past, &self.interrupt)?;
+            self.cluster.await_sound(dataflow, past, &self.interrupt)?;
         }
         self.timeline.in_flight.retain(|time| *time > past);
         Ok(())

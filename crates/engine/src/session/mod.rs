@@ -299,6 +299,12 @@ impl Session {
         self.interrupt.clone()
     }
 
+    /// Lets the next turn of the dataflow of a relation panic, for tests of what follows.
+    #[doc(hidden)]
+    pub fn panic_in(&mut self, relation: &str) {
+        self.cluster.panic_in(relation);
+    }
+
     /// Works with the interrupt and the transaction of a connection while `work` runs.
     pub(crate) fn serve<T>(
         &mut self,

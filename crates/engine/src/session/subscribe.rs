@@ -7,7 +7,7 @@
 //! Rows that cannot be computed are an error for each time at which some come, told after the changes of all times before.
 //!
 //! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are gone or are
-//! sources that are read to their end. A table is never at its end.
+//! sources that are read to their end. A table is never at its end. One whose dataflow fails ends with that error.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -148,7 +148,10 @@ impl Session {
         };
         let nap = nap.min(deadline.saturating_duration_since(Instant::now()));
         let dataflow = self.live(subscription)?.dataflow;
-        let changes = self.cluster.changes(dataflow, nap)?;
+        let changes = self.cluster.changes(dataflow, nap);
+        // What has failed is told once, and is the end.
+        self.live(subscription)?.ended |= self.cluster.failure(dataflow).is_some();
+        let changes = changes?;
         let last = self.timeline.last();
         let live = self.live(subscription)?;
         live.absorb(changes)?;

@@ -53,6 +53,7 @@ impl Session {
 
     /// One turn of a statement that takes several; an interrupt of the statement stays.
     pub(super) fn turn(&mut self) -> Result<Step, Error> {
+        self.cluster.take_down_failed();
         self.commit_pending()?;
         if self.run_workers() {
             return Ok(Step::Working);

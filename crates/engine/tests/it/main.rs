@@ -8,6 +8,7 @@ mod dump;
 mod durable;
 mod errors;
 mod horizon;
+mod isolation;
 mod parameters;
 mod past;
 mod read;

@@ -1,0 +1,138 @@
+//! What is known of a dataflow beside its rows: whether it has failed.
+//!
+//! Law: a turn that panics fails the dataflow of its operator, and no other. From then on no operator of the dataflow has a turn, on any
+//! worker, and none lets go of the right to send: so no frontier passes rows that are missing, and nothing incomplete is seen as complete.
+//! Whoever reads the dataflow fails next; that is for the owner of the workers to say, who knows the readers.
+//!
+//! An [`Account`] is shared by the workers and by their owner, who sees a failure without asking a worker.
+//! Cost: one load a turn.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The accounts of the dataflows of a group of workers. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Accounts(Arc<Book>);
+
+#[derive(Debug, Default)]
+struct Book {
+    /// How many dataflows have failed so far.
+    failures: AtomicU64,
+}
+
+/// The account of one dataflow. Clones are the same. The default is of a dataflow outside of all accounts: its panics are its caller's.
+#[derive(Clone, Debug, Default)]
+pub struct Account(Arc<Entry>);
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// None outside of all accounts.
+    book: Option<Accounts>,
+    failure: OnceLock<Failure>,
+    /// Whether the next turn panics on purpose.
+    panics_next: AtomicBool,
+}
+
+/// Why a dataflow has no turns any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure it is.
+    pub cause: Cause,
+    /// What happened, in words.
+    pub message: String,
+}
+
+/// Kinds of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// An operator panicked.
+    Panic,
+    /// The dataflow reads one that has failed.
+    Reads,
+}
+
+impl Accounts {
+    /// A new account.
+    pub fn open(&self) -> Account {
+        Account(Arc::new(Entry { book: Some(self.clone()), ..Entry::default() }))
+    }
+
+    /// How many dataflows have failed so far: it grows with each.
+    pub fn failures(&self) -> u64 {
+        self.0.failures.load(Ordering::Acquire)
+    }
+}
+
+impl Account {
+    /// Why the dataflow has failed, if it has.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.0.failure.get()
+    }
+
+    /// Fails the dataflow. The first failure is kept.
+    pub fn fail(&self, failure: Failure) {
+        if self.0.failure.set(failure).is_ok()
+            && let Some(book) = &self.0.book
+        {
+            book.0.failures.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Lets the next turn panic, for tests of what follows.
+    #[doc(hidden)]
+    pub fn panic_next(&self) {
+        self.0.panics_next.store(true, Ordering::Relaxed);
+    }
+
+    /// What a turn of an operator returns; nothing when the dataflow has failed, or fails in this turn because it panics.
+    pub(crate) fn turn<R>(&self, turn: impl FnOnce() -> R) -> Option<R> {
+        if self.0.book.is_none() {
+            return Some(turn());
+        }
+        if self.failure().is_some() {
+            return None;
+        }
+        // What the turn has left half done is not looked at again: the dataflow has no further turn.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            assert!(!self.0.panics_next.swap(false, Ordering::Relaxed), "this panic is on purpose");
+            turn()
+        }));
+        match outcome {
+            Ok(returned) => Some(returned),
+            Err(panic) => {
+                self.fail(Failure { cause: Cause::Panic, message: panic_message(panic.as_ref()) });
+                None
+            }
+        }
+    }
+}
+
+/// What a panic says.
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    text.unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_turns_of_its_dataflow_alone() {
+        let accounts = Accounts::default();
+        let (mine, other) = (accounts.open(), accounts.open());
+        assert_eq!(mine.turn(|| 1), Some(1));
+        assert_eq!(mine.turn(|| -> i32 { panic!("a bad {}", "turn") }), None);
+        assert_eq!(mine.turn(|| 2), None);
+        let failure = Failure { cause: Cause::Panic, message: "a bad turn".to_owned() };
+        assert_eq!((mine.failure(), other.failure()), (Some(&failure), None));
+        // The first failure is the one that is told.
+        mine.fail(Failure { cause: Cause::Reads, message: String::new() });
+        assert_eq!((mine.failure(), accounts.failures()), (Some(&failure), 1));
+        other.panic_next();
+        assert_eq!((other.turn(|| 1), accounts.failures()), (None, 2));
+    }
+}
