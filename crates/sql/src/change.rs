@@ -52,7 +52,8 @@ impl Planner<'_> {
     /// As for a query.
     pub fn plan_delete(&self, delete: &Delete) -> Result<Planned> {
         let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
-        let query = all_where(named, vec![], &delete.selection, vec![])?;
+        let mut query = all_where(named, vec![], &delete.selection, vec![])?;
+        query.with = delete.with.clone();
         self.guarded(&query, |context| {
             let target = Target::of(context, &delete.table, "DELETE from")?;
             self.rows(context, context.logical(&query)?, &target.schema)
@@ -137,7 +138,8 @@ impl Planner<'_> {
     /// See [`parts_of_insert`](Self::parts_of_insert).
     pub(crate) fn parts_of_delete(&self, delete: &Delete) -> Result<Vec<Part>> {
         let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
-        let query = all_where(named, vec![], &delete.selection, vec![])?;
+        let mut query = all_where(named, vec![], &delete.selection, vec![])?;
+        query.with = delete.with.clone();
         let returned = self.returned_part(&delete.table, delete.alias.as_deref(), &delete.returning)?;
         Ok(std::iter::once(Part { query, wanted: vec![] }).chain(returned).collect())
     }
@@ -518,7 +520,9 @@ fn quoted(name: &str) -> String {
 fn update_query(update: &Update) -> Result<(Vec<String>, Box<ast::Query>)> {
     let (names, assigned) = update.assignments.iter().cloned().unzip();
     let named = Named { table: &update.table, alias: update.alias.as_deref() };
-    Ok((names, all_where(named, update.from.clone(), &update.selection, assigned)?))
+    let mut query = all_where(named, update.from.clone(), &update.selection, assigned)?;
+    query.with = update.with.clone();
+    Ok((names, query))
 }
 
 /// `SELECT items FROM table`.

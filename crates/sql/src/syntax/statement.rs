@@ -209,6 +209,8 @@ pub struct Update {
     pub from: Vec<ast::TableWithJoins>,
     /// `RETURNING` items over the new rows.
     pub returning: Option<Vec<ast::SelectItem>>,
+    /// `WITH` before the statement: queries that its conditions and values may name.
+    pub with: Option<ast::With>,
 }
 
 /// `DELETE FROM table [WHERE ..]`.
@@ -224,6 +226,8 @@ pub struct Delete {
     pub returning: Option<Vec<ast::SelectItem>>,
     /// Whether it was written as `TRUNCATE`.
     pub truncate: bool,
+    /// `WITH` before the statement: queries that its condition may name.
+    pub with: Option<ast::With>,
 }
 
 /// `COPY table [(columns)] FROM 'path' [WITH] (options)`.

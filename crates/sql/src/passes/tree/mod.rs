@@ -8,6 +8,7 @@
 //! Law: the tree means what PostgreSQL says that the text means, in words that DataFusion reads
 //! alike.
 
+mod array_query;
 pub(crate) mod asof;
 mod calls;
 mod case;
@@ -23,6 +24,7 @@ mod membership;
 mod merged;
 mod names;
 pub(crate) mod on_close;
+mod order_names;
 mod refuse;
 mod rows;
 mod series;

@@ -43,7 +43,8 @@ fn names_around_wildcards(query: &Query) -> (Vec<Option<String>>, Vec<Option<Str
     (front, back)
 }
 
-fn select_items(body: &SetExpr) -> Option<&Vec<SelectItem>> {
+/// The items that name the columns of a query.
+pub(super) fn select_items(body: &SetExpr) -> Option<&Vec<SelectItem>> {
     match body {
         SetExpr::Select(select) => Some(&select.projection),
         SetExpr::Query(query) => select_items(&query.body),

@@ -142,8 +142,22 @@ pub(super) fn exactly_one_row(expr: &mut Expr) -> Result<()> {
     one_row_of(query)?;
     if let Some(value) = value_without_tables(query) {
         *expr = Expr::Nested(Box::new(value));
+        return Ok(());
     }
+    name_value(query);
     Ok(())
+}
+
+/// Names the value of a scalar subquery: DataFusion joins its column to those of the outer query, where an aggregate of
+/// the same text (`sum(v) / (SELECT sum(v) ..)`) would have the same name.
+fn name_value(query: &mut Query) {
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let [item @ SelectItem::UnnamedExpr(_)] = select.projection.as_mut_slice()
+        && let SelectItem::UnnamedExpr(value) = item
+        && query.order_by.is_none()
+    {
+        *item = SelectItem::ExprWithAlias { expr: value.clone(), alias: ast::Ident::new("__value") };
+    }
 }
 
 fn value_without_tables(query: &Query) -> Option<Expr> {
@@ -285,7 +299,8 @@ fn orders_by_columns(order: &ast::OrderBy) -> bool {
     }
 }
 
-fn expr(text: &str) -> Result<Expr> {
+/// The expression that a text says.
+pub(super) fn expr(text: &str) -> Result<Expr> {
     Ok(Parser::new(&Postgres).try_with_sql(text)?.parse_expr()?)
 }
 

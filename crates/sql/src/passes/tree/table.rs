@@ -5,8 +5,9 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, lateral, literal, membership, merged,
-    refuse, rows, series, session, set_operations, similar, subquery, system, window_table,
+    array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, lateral, literal,
+    membership, merged, order_names, refuse, rows, series, session, set_operations, similar, subquery, system,
+    window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -108,6 +109,29 @@ const PARTS: &[Pass<Hooks>] = &[
         reason: "DataFusion plans the query as if the clause were not there",
         example: "SELECT k FROM t FOR UPDATE",
         without: Loss::Refusal,
+    },
+    Pass {
+        name: "order by names of items",
+        run: Hooks {
+            query: Some(|query, _| order_names::as_positions(query)),
+            ordered: Some(|select, order_by, _| {
+                order_names::write_out(select, order_by);
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "items without a name of their own in the place of the names that PostgreSQL gives them",
+        reason: "DataFusion names such an item by its text",
+        example: "SELECT max(x) FROM t GROUP BY k ORDER BY max",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "ARRAY of a query",
+        run: Hooks { expr: Some(|expr, _| array_query::rewrite(expr)), ..NONE },
+        gives: "array_agg in a scalar subquery, or an empty list",
+        reason: "DataFusion knows no function of a query",
+        example: "SELECT ARRAY(SELECT k FROM t ORDER BY k) AS a",
+        without: Loss::Failure,
     },
     Pass {
         name: "FETCH FIRST as LIMIT",
@@ -285,6 +309,14 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "as-of joins of the rows with the starts and ends of sessions",
         reason: "DataFusion has no session windows",
         example: "SELECT k, window_start, window_end FROM SESSION(t, DESCRIPTOR(x), 5)",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "name windows after their tables",
+        run: Hooks { select: Some(|select, _| window_table::name_after_tables(select)), ..NONE },
+        gives: "an alias for a call without one, if nothing else in FROM has the name",
+        reason: "the call becomes a derived table, to whose columns a table's name would not lead",
+        example: "SELECT t.k, window_start FROM TUMBLE(t, DESCRIPTOR(x), 5)",
         without: Loss::Failure,
     },
     Pass {

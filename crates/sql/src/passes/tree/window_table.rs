@@ -17,11 +17,11 @@
 //! Cost: one expression a row, and a row out for every window; no state.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, TableFactor,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Ident, Select, TableAlias, TableFactor,
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::parse::object_name;
+use crate::syntax::parse::{fold, object_name};
 use crate::syntax::span::Span;
 use crate::syntax::template::template;
 
@@ -64,6 +64,58 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
     let subquery = template(&call.query()?)?;
     *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
     Ok(())
+}
+
+/// Gives calls without an alias the names of their tables, so that `bid.price` is a column of `HOP(bid, ..)`.
+///
+/// # Errors
+/// None.
+pub(super) fn name_after_tables(select: &mut Select) -> Result<()> {
+    let factors = || {
+        select
+            .from
+            .iter()
+            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
+    };
+    let names: Vec<Option<String>> = factors().map(shown_name).collect();
+    let is_alone = |name: &String| names.iter().flatten().filter(|other| *other == name).count() == 1;
+    let is_alone: Vec<bool> = names.iter().map(|name| name.as_ref().is_some_and(is_alone)).collect();
+    let mut at = 0;
+    for from in &mut select.from {
+        let joined = from.joins.iter_mut().map(|join| &mut join.relation);
+        for factor in std::iter::once(&mut from.relation).chain(joined) {
+            if let (Some(name), true) = (&names[at], is_alone[at]) {
+                name_call(factor, name);
+            }
+            at += 1;
+        }
+    }
+    Ok(())
+}
+
+/// What a factor's columns are called by: its alias, its own name, or the table that a call is about.
+fn shown_name(factor: &TableFactor) -> Option<String> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(fold(&alias.name))
+        }
+        TableFactor::Table { args: Some(args), .. } => match args.args.first()? {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(table))) => Some(fold(table)),
+            FunctionArg::Named { arg: FunctionArgExpr::Expr(Expr::Identifier(table)), .. } => Some(fold(table)),
+            _ => None,
+        },
+        TableFactor::Table { name, .. } => object_name(name).ok(),
+        _ => None,
+    }
+}
+
+fn name_call(factor: &mut TableFactor, name: &str) {
+    let TableFactor::Table { name: function, alias: alias @ None, args: Some(_), .. } = factor else { return };
+    let is_window =
+        object_name(function).is_ok_and(|name| matches!(name.as_str(), "tumble" | "hop" | "cumulate" | "session"));
+    if is_window {
+        *alias = Some(TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: vec![], at: None });
+    }
 }
 
 impl Kind {

@@ -5,6 +5,7 @@ use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
+use super::change::behind_with;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::statement::{Drop, Explain, ObjectKind, Show, Shows, Statement, Subscribe};
@@ -12,7 +13,10 @@ use crate::syntax::statement::{Drop, Explain, ObjectKind, Show, Shows, Statement
 impl Input<'_> {
     pub(super) fn select(&mut self) -> Result<Statement> {
         let text = self.rest().to_string();
-        let query = self.select_query()?;
+        let query = match behind_with(*self.select_query()?) {
+            Ok(change) => return change,
+            Err(query) => query,
+        };
         let as_of = self.as_of()?;
         Ok(Statement::Select { query, as_of, text })
     }

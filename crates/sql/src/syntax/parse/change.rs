@@ -10,75 +10,23 @@ use crate::syntax::template::template;
 
 impl Input<'_> {
     pub(super) fn insert(&mut self) -> Result<Statement> {
-        let ast::Statement::Insert(insert) = self.parser.parse_statement()? else {
-            return Err(self.unexpected("INSERT INTO"));
-        };
-        let conflict = insert.on.map(conflict).transpose()?;
-        if insert.overwrite || insert.replace_into || insert.partitioned.is_some() {
-            return Err(SqlError::unsupported("this form of INSERT", "Write INSERT INTO table (columns) query."));
+        match self.parser.parse_statement()? {
+            ast::Statement::Insert(insert) => insert_of(insert, None),
+            _ => Err(self.unexpected("INSERT INTO")),
         }
-        let ast::TableObject::TableName(name) = &insert.table else {
-            return Err(SqlError::unsupported("INSERT into a function", "Name a table."));
-        };
-        let columns = insert.columns.iter().map(object_name).collect::<Result<Vec<_>>>()?;
-        let Some(query) = insert.source else {
-            return Err(SqlError::unsupported(
-                "INSERT .. DEFAULT VALUES",
-                "Write VALUES (DEFAULT, ..), one DEFAULT for each column.",
-            ));
-        };
-        Ok(Statement::Insert(Insert {
-            table: object_name(name)?,
-            columns,
-            query,
-            conflict,
-            returning: insert.returning,
-        }))
     }
 
     pub(super) fn update(&mut self) -> Result<Statement> {
-        let ast::Statement::Update(update) = self.parser.parse_statement()? else {
-            return Err(self.unexpected("UPDATE"));
-        };
-        if !update.table.joins.is_empty() {
-            return Err(SqlError::unsupported("UPDATE of a join", "Write UPDATE table SET .. FROM other WHERE .."));
+        match self.parser.parse_statement()? {
+            ast::Statement::Update(update) => update_of(update, None),
+            _ => Err(self.unexpected("UPDATE")),
         }
-        let from = match update.from {
-            Some(ast::UpdateTableFromKind::AfterSet(from) | ast::UpdateTableFromKind::BeforeSet(from)) => from,
-            None => vec![],
-        };
-        if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
-            return Err(SqlError::unsupported("UPDATE .. LIMIT", "Choose the rows with WHERE key IN (SELECT ..)."));
-        }
-        let (table, alias) = relation_name(&update.table.relation)?;
-        Ok(Statement::Update(Update {
-            assignments: assignments(update.assignments)?,
-            table,
-            alias,
-            from,
-            selection: update.selection,
-            returning: update.returning,
-        }))
     }
 
     pub(super) fn delete(&mut self) -> Result<Statement> {
-        let ast::Statement::Delete(delete) = self.parser.parse_statement()? else {
-            return Err(self.unexpected("DELETE FROM"));
-        };
-        if !delete.order_by.is_empty() || delete.limit.is_some() || !delete.tables.is_empty() {
-            return Err(SqlError::unsupported("DELETE .. LIMIT", "Choose the rows with WHERE key IN (SELECT ..)."));
-        }
-        let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) = &delete.from;
-        match tables.as_slice() {
-            [table] if table.joins.is_empty() => {
-                let selection = match delete.using {
-                    Some(using) => Some(exists(using, delete.selection)?),
-                    None => delete.selection,
-                };
-                let (table, alias) = relation_name(&table.relation)?;
-                Ok(Statement::Delete(Delete { table, alias, selection, returning: delete.returning, truncate: false }))
-            }
-            _ => Err(SqlError::unsupported("DELETE from several tables", "Write one DELETE for each table.")),
+        match self.parser.parse_statement()? {
+            ast::Statement::Delete(delete) => delete_of(delete, None),
+            _ => Err(self.unexpected("DELETE FROM")),
         }
     }
 
@@ -93,7 +41,14 @@ impl Input<'_> {
         for words in ["RESTART IDENTITY", "CONTINUE IDENTITY", "RESTRICT"] {
             self.eat(words);
         }
-        Ok(Statement::Delete(Delete { table, alias: None, selection: None, returning: None, truncate: true }))
+        Ok(Statement::Delete(Delete {
+            table,
+            alias: None,
+            selection: None,
+            returning: None,
+            truncate: true,
+            with: None,
+        }))
     }
 
     pub(super) fn copy(&mut self) -> Result<Statement> {
@@ -143,6 +98,93 @@ impl Input<'_> {
             }
         }
         Ok(options)
+    }
+}
+
+/// A statement that changes a table, where the parser has found it behind `WITH`.
+pub(super) fn behind_with(query: ast::Query) -> std::result::Result<Result<Statement>, Box<ast::Query>> {
+    let with = query.with.clone();
+    match *query.body {
+        ast::SetExpr::Insert(ast::Statement::Insert(insert)) => Ok(insert_of(insert, with)),
+        ast::SetExpr::Update(ast::Statement::Update(update)) => Ok(update_of(update, with)),
+        ast::SetExpr::Delete(ast::Statement::Delete(delete)) => Ok(delete_of(delete, with)),
+        body => Err(Box::new(ast::Query { body: Box::new(body), ..query })),
+    }
+}
+
+/// `[WITH ..] INSERT ..`.
+fn insert_of(insert: ast::Insert, with: Option<ast::With>) -> Result<Statement> {
+    let conflict = insert.on.map(conflict).transpose()?;
+    if insert.overwrite || insert.replace_into || insert.partitioned.is_some() {
+        return Err(SqlError::unsupported("this form of INSERT", "Write INSERT INTO table (columns) query."));
+    }
+    let ast::TableObject::TableName(name) = &insert.table else {
+        return Err(SqlError::unsupported("INSERT into a function", "Name a table."));
+    };
+    let columns = insert.columns.iter().map(object_name).collect::<Result<Vec<_>>>()?;
+    let Some(mut query) = insert.source else {
+        return Err(SqlError::unsupported(
+            "INSERT .. DEFAULT VALUES",
+            "Write VALUES (DEFAULT, ..), one DEFAULT for each column.",
+        ));
+    };
+    // Outer queries come first: those of the source may name them.
+    if let Some(mut outer) = with {
+        let inner = query.with.take();
+        outer.recursive |= inner.as_ref().is_some_and(|inner| inner.recursive);
+        outer.cte_tables.extend(inner.into_iter().flat_map(|inner| inner.cte_tables));
+        query.with = Some(outer);
+    }
+    Ok(Statement::Insert(Insert { table: object_name(name)?, columns, query, conflict, returning: insert.returning }))
+}
+
+/// `[WITH ..] UPDATE ..`.
+fn update_of(update: ast::Update, with: Option<ast::With>) -> Result<Statement> {
+    if !update.table.joins.is_empty() {
+        return Err(SqlError::unsupported("UPDATE of a join", "Write UPDATE table SET .. FROM other WHERE .."));
+    }
+    let from = match update.from {
+        Some(ast::UpdateTableFromKind::AfterSet(from) | ast::UpdateTableFromKind::BeforeSet(from)) => from,
+        None => vec![],
+    };
+    if !update.order_by.is_empty() || update.limit.is_some() || update.or.is_some() {
+        return Err(SqlError::unsupported("UPDATE .. LIMIT", "Choose the rows with WHERE key IN (SELECT ..)."));
+    }
+    let (table, alias) = relation_name(&update.table.relation)?;
+    Ok(Statement::Update(Update {
+        assignments: assignments(update.assignments)?,
+        table,
+        alias,
+        from,
+        selection: update.selection,
+        returning: update.returning,
+        with,
+    }))
+}
+
+/// `[WITH ..] DELETE ..`.
+fn delete_of(delete: ast::Delete, with: Option<ast::With>) -> Result<Statement> {
+    if !delete.order_by.is_empty() || delete.limit.is_some() || !delete.tables.is_empty() {
+        return Err(SqlError::unsupported("DELETE .. LIMIT", "Choose the rows with WHERE key IN (SELECT ..)."));
+    }
+    let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) = &delete.from;
+    match tables.as_slice() {
+        [table] if table.joins.is_empty() => {
+            let selection = match delete.using {
+                Some(using) => Some(exists(using, delete.selection)?),
+                None => delete.selection,
+            };
+            let (table, alias) = relation_name(&table.relation)?;
+            Ok(Statement::Delete(Delete {
+                table,
+                alias,
+                selection,
+                returning: delete.returning,
+                truncate: false,
+                with,
+            }))
+        }
+        _ => Err(SqlError::unsupported("DELETE from several tables", "Write one DELETE for each table.")),
     }
 }
 

@@ -96,6 +96,7 @@ files!(
     decimals,
     dml,
     errors,
+    everyday,
     frames,
     joins,
     json,
