@@ -92,6 +92,12 @@ impl Error {
         Error::new(ErrorKind::Cancelled, "the statement was interrupted")
     }
 
+    /// The statement took longer than `statement_timeout`.
+    pub(crate) fn timed_out() -> Error {
+        Error::new(ErrorKind::Cancelled, "canceling statement due to statement timeout")
+            .with_hint("SET statement_timeout = 0 lets statements run as long as they need.")
+    }
+
     /// A broken invariant of ours.
     pub fn internal(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Internal, message)

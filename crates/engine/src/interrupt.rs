@@ -1,17 +1,31 @@
-//! Stopping the statement that runs, from another thread.
+//! Stopping the statement that runs: from another thread, or when its time is over.
 //!
 //! Law: an interrupt ends the running statement with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) and nothing
 //! else: data, views and subscriptions go on. One that arrives while no statement runs is forgotten when the next
-//! one starts. Cost: one relaxed load a check.
+//! one starts. Cost: two relaxed loads a check, and a look at the clock while there is a limit.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
 /// A handle to stop the running statement of one session. Clones are the same handle.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_triggered: AtomicBool,
+    /// When the statement's time is over, in microseconds since the process first asked; 0 is never.
+    deadline: AtomicU64,
+}
+
+/// Microseconds since the process first asked.
+fn now_micros() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_micros() as u64
+}
 
 impl Interrupt {
     /// A handle of its own, not triggered.
@@ -21,24 +35,49 @@ impl Interrupt {
 
     /// Asks the running statement to stop. Returns at once.
     pub fn trigger(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_triggered.store(true, Ordering::Relaxed);
     }
 
     /// Whether a stop was asked for.
     pub fn is_triggered(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_triggered.load(Ordering::Relaxed)
     }
 
     /// Forgets an earlier trigger.
     pub fn clear(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.is_triggered.store(false, Ordering::Relaxed);
     }
 
-    /// An error of kind `Cancelled` when a stop was asked for.
+    /// Gives the statement that runs so much time from now on; `None` for ever. Tells whether it had a limit before,
+    /// which then stays: that of the statement around this one.
+    pub(crate) fn limit(&self, timeout: Option<Duration>) -> bool {
+        if self.0.deadline.load(Ordering::Relaxed) != 0 {
+            return true;
+        }
+        if let Some(timeout) = timeout {
+            let deadline = now_micros().saturating_add(timeout.as_micros() as u64).max(1);
+            self.0.deadline.store(deadline, Ordering::Relaxed);
+        }
+        false
+    }
+
+    /// Takes the limit away.
+    pub(crate) fn unlimit(&self) {
+        self.0.deadline.store(0, Ordering::Relaxed);
+    }
+
+    /// An error of kind `Cancelled` when a stop was asked for, or the statement's time is over.
     ///
     /// # Errors
-    /// Exactly when [`is_triggered`](Self::is_triggered).
+    /// Exactly then.
     pub fn check(&self) -> Result<(), Error> {
-        if self.is_triggered() { Err(Error::cancelled()) } else { Ok(()) }
+        if self.is_triggered() {
+            return Err(Error::cancelled());
+        }
+        match self.0.deadline.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            deadline if now_micros() < deadline => Ok(()),
+            _ => Err(Error::timed_out()),
+        }
     }
 }

@@ -23,8 +23,7 @@ use crate::planner::{Checked, Planner};
 use crate::resolve::common_types::{float_among, union_type};
 use crate::resolve::parameters::{Parameters, index_of};
 use crate::resolve::type_names::{canonical, is_number, is_text};
-use crate::syntax::parse::Parsed;
-use crate::syntax::statement::Statement;
+use crate::syntax::statement::{Copied, CopyTo, Parsed, Statement};
 use crate::syntax::walk::{Look, Looking, look};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -71,6 +70,8 @@ impl Planner<'_> {
             Statement::Subscribe(subscribe) => Ok(of(&subscribe.query)),
             Statement::Explain(explain) => Ok(of(&explain.query)),
             Statement::CreateTableAs(create) => Ok(of(&create.query)),
+            Statement::Declare(declare) => self.parts(&declare.statement.statement),
+            Statement::CopyTo(CopyTo { copied: Copied::Query(query), .. }) => Ok(of(query)),
             Statement::Insert(insert) => self.parts_of_insert(insert),
             Statement::Update(update) => self.parts_of_update(update),
             Statement::Delete(delete) => self.parts_of_delete(delete),

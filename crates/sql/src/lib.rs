@@ -46,5 +46,6 @@ pub use planner::{Planner, plan_query, plan_view};
 pub use resolve::catalog::{Catalog, Relation};
 pub use resolve::parameters::{Parameters, index_of};
 pub use resolve::types::{arrow_type, column_type_name, sql_name};
-pub use syntax::parse::{Parsed, parse};
+pub use syntax::parse::parse;
 pub use syntax::split::{Split, is_complete, split};
+pub use syntax::statement::Parsed;

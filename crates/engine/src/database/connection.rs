@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_batch::Time;
 use anabranch_sql::Parsed;
+use anabranch_sql::statement::Statement;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
@@ -18,7 +19,9 @@ use super::prepared::Remembered;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
-use crate::session::{Changes, Outcome, Rows, Session, Subscription, check_reads_only, parse_one};
+use crate::session::{
+    Changes, ClientState, Outcome, Rows, Session, Subscription, check_reads_only, fetch_deadline, parse_one,
+};
 use crate::transaction::{Transaction, TransactionState};
 
 /// Longest wait between two looks at a subscription.
@@ -28,8 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub struct Connection {
     engine: Arc<Engine>,
     interrupt: Interrupt,
-    /// The transaction that is open; the engine has it while it serves the connection.
-    transaction: Arc<Mutex<Option<Transaction>>>,
+    /// Transaction, settings and cursors; the engine has them while it serves the connection.
+    client: Arc<Mutex<ClientState>>,
     subscriptions: BTreeMap<u64, Subscription>,
     remembered: Remembered,
     /// Whether statements that write are refused.
@@ -38,11 +41,11 @@ pub struct Connection {
 
 impl Connection {
     pub(super) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
-        engine.call(|_| ())?;
+        let client = engine.call(|session| session.new_client())?;
         Ok(Connection {
             engine,
             interrupt: Interrupt::new(),
-            transaction: Arc::default(),
+            client: Arc::new(Mutex::new(client)),
             subscriptions: BTreeMap::new(),
             remembered: Remembered::default(),
             reads_only: false,
@@ -121,9 +124,9 @@ impl Connection {
         if self.reads_only {
             check_reads_only(&prepared.statement.statement)?;
         }
-        let (prepared, bound) = (prepared.clone(), prepared.fitted(parameters)?);
-        let outcome = self.call(move |session| session.run_bound(&prepared, bound))??;
-        Ok(self.noted(outcome))
+        let bound = prepared.fitted(parameters)?;
+        let run = prepared.clone();
+        self.awaited(&prepared.statement, move |session| session.run_bound(&run, bound.clone()))
     }
 
     /// Appends rows to a table. Columns go by name when all names are the table's, else by position.
@@ -176,7 +179,7 @@ impl Connection {
 
     /// Where the connection's transaction stands.
     pub fn transaction(&self) -> TransactionState {
-        Transaction::state(self.transaction.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
+        Transaction::state(self.client.lock().unwrap_or_else(PoisonError::into_inner).transaction.as_ref())
     }
 
     /// A handle that stops the running statement from another thread.
@@ -203,9 +206,31 @@ impl Connection {
         if self.reads_only {
             check_reads_only(&statement.statement)?;
         }
-        let (script, statement) = (Arc::clone(script), Arc::clone(statement));
-        let outcome = self.call(move |session| session.execute_one(&script, &statement))??;
-        Ok(self.noted(outcome))
+        let (script, run) = (Arc::clone(script), Arc::clone(statement));
+        self.awaited(statement, move |session| session.execute_one(&script, &run))
+    }
+
+    /// Has a statement done. A FETCH that waits for changes waits here, and the engine serves others.
+    fn awaited(
+        &mut self,
+        statement: &Parsed,
+        run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + 'static,
+    ) -> Result<Outcome, Error> {
+        let deadline = match &statement.statement {
+            Statement::Fetch(fetch) => fetch_deadline(fetch)?,
+            _ => None,
+        };
+        loop {
+            let outcome = self.call(run.clone())??;
+            let Statement::Fetch(_) = &statement.statement else { return Ok(self.noted(outcome)) };
+            let is_waiting = self.client.lock().unwrap_or_else(PoisonError::into_inner).cursors.is_waiting;
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if !is_waiting || left.is_some_and(|left| left.is_zero()) {
+                return Ok(outcome);
+            }
+            self.interrupt.check()?;
+            std::thread::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
+        }
     }
 
     /// The outcome; a subscription in it ends with the connection.
@@ -227,10 +252,10 @@ impl Connection {
     /// lasts; the engine serves others meanwhile.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Session) -> T + Send + 'static) -> Result<T, Error> {
         let interrupt = self.interrupt.clone();
-        let transaction = Arc::clone(&self.transaction);
+        let client = Arc::clone(&self.client);
         let (answer, receipt) = self.engine.call(move |session| {
-            let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
-            (session.serve(interrupt, &mut transaction, work), session.receipt())
+            let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
+            (session.serve(interrupt, &mut client, work), session.receipt())
         })?;
         receipt.wait()?;
         Ok(answer)
@@ -243,6 +268,10 @@ impl Drop for Connection {
             // (A closed engine holds nothing.)
             let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
         }
+        let client = Arc::clone(&self.client);
+        let _ = self.engine.tell(move |session| {
+            session.close_client(&mut client.lock().unwrap_or_else(PoisonError::into_inner));
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use datafusion_expr::sqlparser::ast;
 use super::Session;
 use super::planning::visible_schema;
 use super::show::text_rows;
-use super::subscribe::changes_schema;
+use super::subscribe::told_schema;
 use crate::error::Error;
 
 impl Session {
@@ -26,7 +26,13 @@ impl Session {
             Statement::Select { query, .. } => Some(shown_schema(&visible_schema(&self.plan_query(query)?.planned))),
             Statement::Subscribe(subscribe) => {
                 let planned = self.plan_view(&subscribe.query)?.planned;
-                Some(changes_schema(&shown_schema(&visible_schema(&planned))))
+                Some(told_schema(subscribe, &visible_schema(&planned))?.0)
+            }
+            Statement::Execute(execute) => self.named_statement(&execute.name)?.columns,
+            Statement::Fetch(fetch) if !fetch.moves => Some(self.cursor_schema(&fetch.cursor)?),
+            Statement::Declare(declare) => {
+                self.announce(&declare.statement.statement)?;
+                None
             }
             Statement::Explain(_) => Some(text_rows("plan", vec![])?.schema),
             Statement::Show(show) => Some(self.show(show)?.schema),

@@ -153,7 +153,7 @@ impl Session {
         if n_rows == 0 {
             return Ok(());
         }
-        if self.transaction.is_some() {
+        if self.client.transaction.is_some() {
             if times.is_some() {
                 return Err(Error::invalid("rows with times of their own are not supported in a transaction")
                     .with_sqlstate("0A000")
@@ -256,7 +256,7 @@ impl Session {
     /// The rows that are not late, as far as the relation has a watermark, which follows them.
     pub(super) fn admit(&mut self, relation: &str, batch: Batch, arrival: Arrival) -> Result<Batch, Error> {
         // (What a transaction writes is admitted when it commits; sources go on beside it.)
-        let waits = self.transaction.is_some();
+        let waits = self.client.transaction.is_some();
         let object = self.catalog.find_mut(relation).filter(|object| !waits || object.kind != ObjectKind::Table);
         match object.and_then(|object| object.watermark.as_mut()) {
             Some(watermark) => watermark.admit(batch, arrival),
@@ -279,7 +279,7 @@ impl Session {
 
     /// Makes one commit of changes to a relation, at a time of its own; in a transaction they are staged.
     pub(super) fn commit_batches(&mut self, relation: &str, batches: Vec<Batch>) -> Result<Time, Error> {
-        if self.transaction.is_some() {
+        if self.client.transaction.is_some() {
             for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
                 self.stage(relation, batch)?;
             }
@@ -347,7 +347,7 @@ impl Session {
             facts.extend(stands.into_iter().map(|(object, value)| SealedFact { object, name: WATERMARK, value }));
         }
         let created = self.timeline.staged_created.take().into_iter().collect();
-        let durability = self.settings.durability;
+        let durability = self.client.durability;
         Some(Sealed { first: least, time: greatest, created, removed: vec![], rows, marks, facts, durability })
     }
 

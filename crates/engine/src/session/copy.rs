@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, Times};
-use anabranch_sql::statement::CopyFrom;
+use anabranch_sql::statement::{CopyEnd, CopyFrom, CopyTo};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 
@@ -30,8 +30,12 @@ impl Session {
     pub(super) fn copy_from(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
         let object = self.catalog.table(&copy.table)?.clone();
         let fields = copy_fields(&object, &copy.columns)?;
-        let mut options: BTreeMap<String, String> = copy.options.iter().cloned().collect();
-        options.insert("path".to_string(), copy.path.clone());
+        let mut options: BTreeMap<String, String> = copy.options.plain.iter().cloned().collect();
+        let path = match &copy.from {
+            CopyEnd::Path(path) => path.clone(),
+            CopyEnd::Client => "-".to_string(),
+        };
+        options.insert("path".to_string(), path);
         let spec = SourceSpec { name: copy.table.clone(), columns: fields.clone(), options };
         let mut reader = self.connector("file")?.open(&spec)?;
         let spool = self.keeping_watermark(&copy.table, |session| {
@@ -50,6 +54,10 @@ impl Session {
             }
             (skipped, None) => Outcome::done_with(tag, format!("{skipped} rows were skipped.")),
         })
+    }
+
+    pub(super) fn copy_to(&mut self, _copy: &CopyTo) -> Result<Outcome, Error> {
+        Err(Error::invalid("COPY .. TO is not supported").with_sqlstate("0A000"))
     }
 
     /// All rows of the reader, checked.
@@ -77,7 +85,7 @@ impl Session {
 
     /// Puts the rows into the table as one commit. If they cannot be read back, none of them is.
     fn commit_spool(&mut self, table: &str, spool: &mut Spool) -> Result<(), Error> {
-        if self.transaction.is_some() {
+        if self.client.transaction.is_some() {
             return spool.each(|batch| self.stage(table, batch));
         }
         let time = self.begin_commit();

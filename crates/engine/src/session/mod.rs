@@ -9,20 +9,24 @@
 //! than a few commits ahead of them.
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
-//! [`sealed`] (what is recorded), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
-//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`], [`turn`] (sources), [`settings`].
+//! [`sealed`] (what is recorded), [`client`] (what is a client's own), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
+//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
 mod announce;
 mod bound;
+mod client;
 mod columns;
 mod commit;
 mod copy;
 mod create;
+mod cursor;
 mod dataflows;
 mod drop;
 mod durable;
+mod envelope;
 mod explain;
 mod frames;
+mod named;
 mod outcome;
 mod past;
 mod planning;
@@ -35,6 +39,7 @@ mod tag;
 mod transact;
 mod turn;
 mod upsert;
+mod variables;
 mod write;
 
 use std::collections::BTreeMap;
@@ -56,15 +61,17 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::pump::Pump;
 use crate::sharing::Sharing;
-use crate::transaction::Transaction;
 
 use bound::Bound;
+use client::Client;
 use commit::Timeline;
 use durable::{COLUMNS, columns_value};
 use settings::Settings;
 use subscribe::Subscriptions;
 
 pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
+pub(crate) use client::Client as ClientState;
+pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
 pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
@@ -139,8 +146,8 @@ pub struct Session {
     /// Whether `interrupt` is that of a connection, which forgets earlier triggers itself.
     serves: bool,
     progress: Progress,
-    /// The transaction that is open, if one is. While a connection is served it is the connection's.
-    transaction: Option<Transaction>,
+    /// What the client has of its own. While a connection is served it is the connection's.
+    client: Client,
     /// What stands for the parameters of the statement that runs.
     bound: Bound,
     /// Keeps what is sealed, if anything does.
@@ -166,7 +173,7 @@ impl Session {
             interrupt: Interrupt::new(),
             serves: false,
             progress: Progress::default(),
-            transaction: None,
+            client: Client::new(&options),
             bound: Bound::default(),
             recorder: None,
             options,
@@ -201,7 +208,11 @@ impl Session {
     pub fn execute_one(&mut self, script: &str, statement: &Parsed) -> Result<Outcome, Error> {
         self.begin_statement()?;
         self.check_transaction(&statement.statement)?;
+        let is_inner = self.interrupt.limit(self.client.variables.statement_timeout());
         let result = self.run(script, statement).map_err(|error| error.placed_in(script));
+        if !is_inner {
+            self.interrupt.unlimit();
+        }
         if result.is_err() {
             self.fail_transaction();
         }
@@ -223,6 +234,7 @@ impl Session {
             Statement::Update(update) => self.update_rows(update),
             Statement::Delete(delete) => self.delete_rows(delete),
             Statement::CopyFrom(copy) => self.copy_from(copy),
+            Statement::CopyTo(copy) => self.copy_to(copy),
             Statement::Select { query, as_of, .. } => self.select(query, as_of.as_deref()).map(Outcome::Rows),
             Statement::Subscribe(subscribe) => self.subscribe(subscribe).map(Outcome::Subscription),
             Statement::Explain(explain) => self.explain(explain).map(Outcome::Rows),
@@ -231,7 +243,16 @@ impl Session {
             Statement::Drop(drop) => self.drop_objects(drop),
             Statement::Transaction(transaction) => self.transact(*transaction),
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
-            Statement::Set { name, value } => self.set(name, value).map(|()| Outcome::done("SET")),
+            Statement::Set { name, value, scope } => self.set_setting(name, value.as_deref(), *scope),
+            Statement::Reset { name } => self.reset(name.as_deref()),
+            Statement::Discard { all } => self.discard(*all),
+            Statement::SetTransaction { access, scope } => self.set_transaction(*access, *scope),
+            Statement::Prepare(prepare) => self.prepare_named(prepare),
+            Statement::Execute(execute) => self.execute_named(execute),
+            Statement::Deallocate { name } => self.deallocate(name.as_deref()),
+            Statement::Declare(declare) => self.declare(declare),
+            Statement::Fetch(fetch) => self.fetch(fetch),
+            Statement::Close { name } => self.close_cursors(name.as_deref()),
         }
     }
 
@@ -258,7 +279,7 @@ impl Session {
         created: Vec<Created>,
         facts: Vec<SealedFact>,
     ) -> Result<(), Error> {
-        let sealed = Sealed::at(self.timeline.last(), self.settings.durability);
+        let sealed = Sealed::at(self.timeline.last(), self.client.durability);
         self.record(&Sealed { removed, created, facts, ..sealed })
     }
 
@@ -305,19 +326,19 @@ impl Session {
         self.cluster.panic_in(relation);
     }
 
-    /// Works with the interrupt and the transaction of a connection while `work` runs.
+    /// Works with the interrupt and the transaction, settings and cursors of a connection while `work` runs.
     pub(crate) fn serve<T>(
         &mut self,
         interrupt: Interrupt,
-        transaction: &mut Option<Transaction>,
+        client: &mut Client,
         work: impl FnOnce(&mut Session) -> T,
     ) -> T {
         let own = std::mem::replace(&mut self.interrupt, interrupt);
-        std::mem::swap(&mut self.transaction, transaction);
+        std::mem::swap(&mut self.client, client);
         self.serves = true;
         let result = work(self);
         self.serves = false;
-        std::mem::swap(&mut self.transaction, transaction);
+        std::mem::swap(&mut self.client, client);
         self.interrupt = own;
         result
     }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, new_null_array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use anabranch_batch::Time;
 use anabranch_sql::output::{shown_column, shown_schema};
 use anabranch_sql::statement::ObjectKind;
 
 use crate::connector::ReadProgress;
+use crate::error::Error;
 
 /// The outcome of one statement.
 #[derive(Clone, Debug)]
@@ -76,12 +77,51 @@ impl Rows {
 pub struct Subscription {
     pub(crate) id: u64,
     pub(crate) schema: SchemaRef,
+    /// Whether times that are complete are told.
+    pub(crate) progress: bool,
 }
 
 impl Subscription {
     /// Columns of [`Changes::Rows`]: `time` and `diff`, then the query's.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// Columns of [`rows`](Self::rows): as [`schema`](Self::schema), with `progressed` after the time if progress is told.
+    pub fn row_schema(&self) -> SchemaRef {
+        if !self.progress {
+            return self.schema.clone();
+        }
+        let mut fields: Vec<Field> = self.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        // A row that tells progress has a time and nothing else.
+        fields.iter_mut().skip(1).for_each(|field| *field = field.clone().with_nullable(true));
+        fields.insert(1, Field::new("progressed", DataType::Boolean, false));
+        Arc::new(Schema::new(fields))
+    }
+
+    /// A reading as rows, where nothing but rows can be given: to cursors and to COPY.
+    ///
+    /// # Errors
+    /// `Internal` for changes of another subscription.
+    pub fn rows(&self, changes: &Changes) -> Result<Option<RecordBatch>, Error> {
+        let schema = self.row_schema();
+        let columns = match changes {
+            Changes::Rows(batch) if !self.progress => return Ok(Some(batch.clone())),
+            Changes::Rows(batch) => {
+                let mut columns = batch.columns().to_vec();
+                columns.insert(1, Arc::new(BooleanArray::from(vec![false; batch.num_rows()])) as ArrayRef);
+                columns
+            }
+            Changes::Progress(time) => {
+                let mut columns: Vec<ArrayRef> =
+                    schema.fields().iter().map(|field| new_null_array(field.data_type(), 1)).collect();
+                columns[0] = Arc::new(Int64Array::from(vec![*time]));
+                columns[1] = Arc::new(BooleanArray::from(vec![true]));
+                columns
+            }
+            Changes::Nothing | Changes::End => return Ok(None),
+        };
+        Ok(Some(RecordBatch::try_new(schema, columns)?))
     }
 }
 

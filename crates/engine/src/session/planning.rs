@@ -115,7 +115,7 @@ impl Session {
     /// The catalog for a statement of the open transaction.
     pub(super) fn planning_catalog(&self) -> Planning<'_> {
         let catalog = Planning::new(&self.catalog, self.settings.sharing);
-        match self.transaction.as_ref().filter(|transaction| transaction.has_staged()) {
+        match self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) {
             Some(transaction) => catalog.with_written(transaction.written()),
             None => catalog,
         }

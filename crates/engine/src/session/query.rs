@@ -156,14 +156,14 @@ impl Session {
     /// When the session waits for sources, a failed one is an error: the answer cannot be had.
     pub(super) fn settle_sources(&mut self, names: &BTreeSet<String>) -> Result<Vec<String>, Error> {
         let sources = self.catalog.sources_behind(names);
-        if self.settings.wait_for_sources {
+        if self.client.wait_for_sources {
             self.read_to_end(&sources)?;
         }
         let mut notices = Vec::new();
         for status in self.pump.statuses().into_iter().filter(|status| sources.contains(&status.name)) {
             let SourceState::Failed(message) = &status.state else { continue };
             let text = format!("source \"{}\" failed: {message}", status.name);
-            if self.settings.wait_for_sources {
+            if self.client.wait_for_sources {
                 return Err(Error::data(text)
                     .with_detail(format!("{} rows were read before.", status.rows))
                     .with_hint(

@@ -1,28 +1,26 @@
 //! SET: what a session lets its user choose.
 
+use anabranch_sql::statement::Scope;
+use anabranch_store::Durability;
+
 use super::durable::RETAIN_HISTORY;
 use super::sealed::SealedFact;
-use super::{Options, Session};
+use super::variables::{self, is_variable};
+use super::{Options, Outcome, Session};
 use crate::catalog::ObjectId;
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::sharing::Sharing;
 
-use anabranch_store::Durability;
-
 /// A session's settings.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// Whether a SELECT first reads the bounded, unpaced sources behind it to their end.
-    pub wait_for_sources: bool,
     /// Rows read from one source in one turn, at most.
     pub batch_rows_max: usize,
     /// How far queries share arrangements.
     pub sharing: Sharing,
     /// How long, before the last commit, what relations held can still be read.
     pub retain_history_micros: i64,
-    /// When commits count as done.
-    pub durability: Durability,
 }
 
 /// Names and what they mean, for SHOW ALL.
@@ -34,24 +32,12 @@ const SETTINGS: [(&str, &str); 5] = [
     ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
 ];
 
-/// Settings that clients of PostgreSQL make, with the one value they have here.
-const FIXED: [(&str, &str); 6] = [
-    ("client_encoding", "UTF8"),
-    ("datestyle", "ISO, MDY"),
-    ("search_path", "public"),
-    ("standard_conforming_strings", "on"),
-    ("timezone", "UTC"),
-    ("transaction_isolation", "serializable"),
-];
-
 impl Settings {
     pub fn new(options: &Options) -> Settings {
         Settings {
-            wait_for_sources: true,
             batch_rows_max: options.batch_rows_max.max(1),
             sharing: options.sharing,
             retain_history_micros: i64::try_from(options.retain_history.as_micros()).unwrap_or(i64::MAX),
-            durability: options.durability,
         }
     }
 }
@@ -74,18 +60,18 @@ impl Session {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         let name = name.to_lowercase();
         match name.as_str() {
-            "wait_for_sources" => self.settings.wait_for_sources = parse_bool(&name, value)?,
+            "wait_for_sources" => self.client.wait_for_sources = parse_bool(&name, value)?,
             "retain_history" => self.retain_history(parse_duration(&name, value)?)?,
-            "durability" => self.settings.durability = parse_durability(&name, value)?,
+            "durability" => self.client.durability = parse_durability(&name, value)?,
             "synchronous_commit" => {
                 let is_full = parse_bool(&name, value)?;
-                self.settings.durability = if is_full { Durability::Full } else { Durability::Relaxed };
+                self.client.durability = if is_full { Durability::Full } else { Durability::Relaxed };
             }
             "sharing" => {
                 self.settings.sharing = if parse_bool(&name, value)? { Sharing::Full } else { Sharing::Off };
             }
             "batch_rows_max" => self.settings.batch_rows_max = parse_count(&name, value)?,
-            _ => set_fixed(&name, value)?,
+            _ => drop(self.set_variable(&name, Some(value), Scope::Session)?),
         }
         Ok(())
     }
@@ -98,45 +84,75 @@ impl Session {
         Ok(())
     }
 
-    /// Name, value and meaning of one setting, or of all.
-    pub(super) fn setting_rows(&self, name: Option<&str>) -> Result<Vec<[String; 3]>, Error> {
-        let rows: Vec<[String; 3]> = SETTINGS
-            .iter()
-            .filter(|(known, _)| name.is_none_or(|name| name.eq_ignore_ascii_case(known)))
-            .map(|(known, meaning)| [known.to_string(), self.setting_value(known), meaning.to_string()])
-            .collect();
-        let fixed = |name: &str| FIXED.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+    /// `SET`: of the client for `wait_for_sources`, `durability` and PostgreSQL's parameters, of the database for the others.
+    pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Outcome, Error> {
+        if is_variable(name) {
+            return self.set_variable(name, value, scope);
+        }
+        match value {
+            Some(value) => self.set(name, value)?,
+            None => {
+                let default = self.default_text(name).ok_or_else(|| unknown_setting(name))?;
+                self.set(name, &default)?;
+            }
+        }
+        Ok(Outcome::done("SET"))
+    }
+
+    /// `RESET`; ALL are those of the client.
+    pub(super) fn reset(&mut self, name: Option<&str>) -> Result<Outcome, Error> {
         match name {
-            Some(name) if rows.is_empty() => match fixed(name) {
-                Some((name, value)) => Ok(vec![[name.to_string(), value.to_string(), "always so".to_string()]]),
-                None => Err(unknown_setting(name)),
-            },
-            _ => Ok(rows),
+            Some(name) => drop(self.set_setting(name, None, Scope::Session)?),
+            None => {
+                self.reset_variables();
+                self.client.wait_for_sources = true;
+                self.client.durability = self.options.durability;
+            }
+        }
+        Ok(Outcome::done("RESET"))
+    }
+
+    /// What a setting is at first.
+    fn default_text(&self, name: &str) -> Option<String> {
+        let settings = Settings::new(&self.options);
+        Some(match name {
+            "wait_for_sources" => on_off(true),
+            "retain_history" => duration_text(settings.retain_history_micros),
+            "durability" => durability_text(self.options.durability).to_string(),
+            "synchronous_commit" => on_off(self.options.durability == Durability::Full),
+            "sharing" => on_off(settings.sharing != Sharing::Off),
+            "batch_rows_max" => settings.batch_rows_max.to_string(),
+            _ => return None,
+        })
+    }
+
+    /// Name, value and meaning of all settings.
+    pub(super) fn setting_rows(&self) -> Vec<[String; 3]> {
+        let ours =
+            SETTINGS.iter().map(|(name, meaning)| [name.to_string(), self.setting_value(name), meaning.to_string()]);
+        let mut rows: Vec<[String; 3]> = ours.chain(self.variable_rows()).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    /// The value of one setting.
+    pub(super) fn setting(&self, name: &str) -> Result<String, Error> {
+        let ours = SETTINGS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        match ours {
+            Some((name, _)) => Ok(self.setting_value(name)),
+            None if name == "synchronous_commit" => Ok(on_off(self.client.durability == Durability::Full)),
+            None => self.variable(name).ok_or_else(|| unknown_setting(name)),
         }
     }
 
     fn setting_value(&self, name: &str) -> String {
         match name {
-            "wait_for_sources" => on_off(self.settings.wait_for_sources),
+            "wait_for_sources" => on_off(self.client.wait_for_sources),
             "retain_history" => duration_text(self.settings.retain_history_micros),
-            "durability" => durability_text(self.settings.durability).to_string(),
+            "durability" => durability_text(self.client.durability).to_string(),
             "sharing" => on_off(self.settings.sharing != Sharing::Off),
             _ => self.settings.batch_rows_max.to_string(),
         }
-    }
-}
-
-/// Accepts the value that a setting has anyway.
-fn set_fixed(name: &str, value: &str) -> Result<(), Error> {
-    let Some((_, fixed)) = FIXED.iter().find(|(known, _)| *known == name) else {
-        return Err(unknown_setting(name));
-    };
-    let plain = |text: &str| text.to_lowercase().replace(['-', ' '], "");
-    let same = plain(value) == plain(fixed) || plain(fixed).split(',').next() == Some(&plain(value));
-    match same {
-        true => Ok(()),
-        false => Err(Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
-            .with_hint(format!("It is always {fixed}; leave the statement out."))),
     }
 }
 
@@ -158,16 +174,16 @@ fn parse_durability(name: &str, value: &str) -> Result<Durability, Error> {
     })
 }
 
-fn unknown_setting(name: &str) -> Error {
-    let names = SETTINGS.map(|(name, _)| name);
-    let hint = match nearest(name, names) {
+pub(super) fn unknown_setting(name: &str) -> Error {
+    let known = SETTINGS.iter().map(|(name, _)| *name).chain(variables::names());
+    let hint = match nearest(name, known) {
         Some(near) => format!("Did you mean \"{near}\"?"),
-        None => format!("Settings: {}.", names.join(", ")),
+        None => "SHOW ALL tells which there are.".to_owned(),
     };
     Error::invalid(format!("setting \"{name}\" does not exist")).with_hint(hint)
 }
 
-fn parse_bool(name: &str, value: &str) -> Result<bool, Error> {
+pub(super) fn parse_bool(name: &str, value: &str) -> Result<bool, Error> {
     match value.to_lowercase().as_str() {
         "on" | "true" | "yes" | "1" => Ok(true),
         "off" | "false" | "no" | "0" => Ok(false),
@@ -192,7 +208,7 @@ const UNITS: [(i64, &[&str]); 6] = [
 ];
 
 /// A number and a unit, as microseconds.
-fn parse_duration(name: &str, value: &str) -> Result<i64, Error> {
+pub(super) fn parse_duration(name: &str, value: &str) -> Result<i64, Error> {
     let text = value.trim().to_lowercase().replace('_', "");
     let (amount, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let unit = UNITS.iter().find(|(_, names)| names.contains(&unit.trim()));

@@ -222,11 +222,15 @@ impl Session {
     }
 
     fn show_settings(&self, name: Option<&str>) -> Result<Rows, Error> {
-        let settings = self.setting_rows(name)?;
+        if let Some(name) = name {
+            let value = self.setting(name)?;
+            return rows(vec![(&name.to_lowercase(), texts([value]))]);
+        }
+        let settings = self.setting_rows();
         rows(vec![
             ("name", texts(settings.iter().map(|setting| setting[0].clone()))),
-            ("value", texts(settings.iter().map(|setting| setting[1].clone()))),
-            ("meaning", texts(settings.iter().map(|setting| setting[2].clone()))),
+            ("setting", texts(settings.iter().map(|setting| setting[1].clone()))),
+            ("description", texts(settings.iter().map(|setting| setting[2].clone()))),
         ])
     }
 

@@ -22,6 +22,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::Session;
 use super::dataflows::Sink;
+use super::envelope::Envelope;
 use super::outcome::{Changes, SourceState, Step, Subscription};
 use super::planning::{Named, visible_schema};
 use crate::cluster::{self, DataflowId};
@@ -49,6 +50,8 @@ pub(super) struct Subscriptions {
 struct Live {
     dataflow: DataflowId,
     schema: SchemaRef,
+    /// Changes are told by key.
+    envelope: Option<Envelope>,
     /// What was taken from the cluster and not given yet.
     queue: VecDeque<Result<Changes, Error>>,
     /// What was taken from the cluster and is not complete yet.
@@ -71,13 +74,14 @@ impl Session {
         let Named { planned, names } = self.plan_view(&subscribe.query)?;
         let past = self.past(subscribe.as_of.as_deref(), &planned.plan)?;
         let as_of = past.as_ref().map_or(self.timeline.last(), |past| past.at);
-        let schema = changes_schema(&shown_schema(&visible_schema(&planned)));
+        let (schema, envelope) = told_schema(subscribe, &visible_schema(&planned))?;
         let (dataflow, _) = self.install_as_of("a subscription", &planned.plan, &[], Sink::Changes, past.as_ref())?;
         self.subscriptions.next_id += 1;
         let id = self.subscriptions.next_id;
         let live = Live {
             dataflow,
             schema: schema.clone(),
+            envelope,
             queue: VecDeque::new(),
             pending: Vec::new(),
             pending_errors: Vec::new(),
@@ -89,7 +93,7 @@ impl Session {
             ended: false,
         };
         self.subscriptions.live.insert(id, live);
-        Ok(Subscription { id, schema })
+        Ok(Subscription { id, schema, progress: subscribe.progress })
     }
 
     /// The next changes of a subscription. Takes turns of the session meanwhile, so sources go on.
@@ -156,7 +160,7 @@ impl Session {
         let live = self.live(subscription)?;
         live.absorb(changes)?;
         let inputs = live.inputs.clone();
-        if live.upper > last && !live.ended && self.settings.wait_for_sources {
+        if live.upper > last && !live.ended && self.client.wait_for_sources {
             self.end_with_inputs(subscription, &inputs)?;
         }
         Ok(())
@@ -218,7 +222,11 @@ impl Live {
                 let error = errors.next_if(|(time, _)| *time <= last);
                 let n_before = error.as_ref().map_or(rest.len(), |(time, _)| n_before(&rest, *time));
                 if n_before > 0 {
-                    let batch = changes_batch(&self.schema, &rest.slice(0, n_before))?;
+                    let changes = rest.slice(0, n_before);
+                    let batch = match &self.envelope {
+                        Some(envelope) => envelope.told(&self.schema, &changes)?,
+                        None => changes_batch(&self.schema, &changes)?,
+                    };
                     self.queue.push_back(Ok(Changes::Rows(batch)));
                 }
                 self.queue.extend(error.map(|(_, error)| Err(error)));
@@ -302,8 +310,18 @@ fn filter_by_time(batch: &Batch, keep: impl Fn(Time) -> bool) -> Batch {
     batch.filter(&mask).compact()
 }
 
+/// The columns of a subscription's changes, and how they are told by key, if they are.
+pub(super) fn told_schema(subscribe: &Subscribe, schema: &SchemaRef) -> Result<(SchemaRef, Option<Envelope>), Error> {
+    let shown = shown_schema(schema);
+    if subscribe.upsert_key.is_empty() {
+        return Ok((changes_schema(&shown), None));
+    }
+    let envelope = Envelope::new(schema, &subscribe.upsert_key)?;
+    Ok((envelope.schema(&shown), Some(envelope)))
+}
+
 /// `time`, `diff`, and the query's columns.
-pub(super) fn changes_schema(schema: &Schema) -> SchemaRef {
+fn changes_schema(schema: &Schema) -> SchemaRef {
     let control = ["time", "diff"].map(|name| Arc::new(Field::new(name, DataType::Int64, false)));
     Arc::new(Schema::new(control.into_iter().chain(schema.fields().iter().cloned()).collect::<Vec<_>>()))
 }

@@ -31,17 +31,30 @@ use crate::transaction::{
 impl Session {
     /// Where the session's transaction stands.
     pub fn transaction(&self) -> TransactionState {
-        Transaction::state(self.transaction.as_ref())
+        Transaction::state(self.client.transaction.as_ref())
     }
 
     /// BEGIN, COMMIT, ROLLBACK.
     pub(super) fn transact(&mut self, statement: TransactionStatement) -> Result<Outcome, Error> {
+        let was_open = self.client.transaction.is_some();
+        let result = self.begin_or_end(statement);
+        if was_open && self.client.transaction.is_none() {
+            let is_committed = matches!(&result, Ok(Outcome::Done { tag, .. }) if tag == "COMMIT");
+            self.client.variables.end(is_committed);
+            self.end_cursors(is_committed);
+        }
+        result
+    }
+
+    fn begin_or_end(&mut self, statement: TransactionStatement) -> Result<Outcome, Error> {
         match statement {
-            TransactionStatement::Begin { .. } if self.transaction.is_some() => {
+            TransactionStatement::Begin { .. } if self.client.transaction.is_some() => {
                 Ok(Outcome::done_with("BEGIN", "there is already a transaction in progress"))
             }
             TransactionStatement::Begin { access } => {
-                self.transaction = Some(Transaction {
+                let reads_only = self.client.variables.get("default_transaction_read_only") == Some("on");
+                let access = if reads_only { Access::ReadOnly } else { access };
+                self.client.transaction = Some(Transaction {
                     access,
                     has_failed: false,
                     seen: self.timeline.last(),
@@ -49,16 +62,17 @@ impl Session {
                     read: BTreeSet::new(),
                     staged: BTreeMap::new(),
                 });
+                self.client.variables.begin();
                 Ok(Outcome::done("BEGIN"))
             }
-            TransactionStatement::Commit => match self.transaction.take() {
+            TransactionStatement::Commit => match self.client.transaction.take() {
                 None => Ok(Outcome::done_with("COMMIT", "there is no transaction in progress")),
                 Some(transaction) if transaction.has_failed => {
                     Ok(Outcome::done_with("ROLLBACK", "a statement of the transaction had failed"))
                 }
                 Some(transaction) => self.commit_transaction(transaction),
             },
-            TransactionStatement::Rollback => match self.transaction.take() {
+            TransactionStatement::Rollback => match self.client.transaction.take() {
                 None => Ok(Outcome::done_with("ROLLBACK", "there is no transaction in progress")),
                 Some(_) => Ok(Outcome::done("ROLLBACK")),
             },
@@ -67,7 +81,7 @@ impl Session {
 
     /// Refuses what cannot be done in the open transaction, if there is one; that fails it.
     pub(super) fn check_transaction(&mut self, statement: &Statement) -> Result<(), Error> {
-        let Some(transaction) = &mut self.transaction else { return Ok(()) };
+        let Some(transaction) = &mut self.client.transaction else { return Ok(()) };
         if matches!(statement, Statement::Transaction(_)) && !transaction.has_failed {
             return Ok(());
         }
@@ -95,7 +109,7 @@ impl Session {
 
     /// The open transaction can only be rolled back from here on.
     pub(super) fn fail_transaction(&mut self) {
-        if let Some(transaction) = &mut self.transaction {
+        if let Some(transaction) = &mut self.client.transaction {
             transaction.has_failed = true;
             transaction.staged.clear();
         }
@@ -104,7 +118,7 @@ impl Session {
     /// Takes note of a change of the open transaction.
     pub(super) fn stage(&mut self, table: &str, batch: Batch) -> Result<(), Error> {
         let object = self.catalog.table(table)?.id;
-        let Some(transaction) = &mut self.transaction else {
+        let Some(transaction) = &mut self.client.transaction else {
             return Err(Error::internal("rows are staged without a transaction"));
         };
         if transaction.has_failed {
@@ -122,12 +136,12 @@ impl Session {
     }
 
     pub(super) fn has_staged(&self) -> bool {
-        self.transaction.as_ref().is_some_and(Transaction::has_staged)
+        self.client.transaction.as_ref().is_some_and(Transaction::has_staged)
     }
 
     /// Takes note of relations that the open transaction is about to read. Those that it read before must be unchanged.
     pub(super) fn note_reads(&mut self, relations: &[String]) -> Result<(), Error> {
-        let Some(transaction) = &self.transaction else { return Ok(()) };
+        let Some(transaction) = &self.client.transaction else { return Ok(()) };
         if transaction.has_failed {
             return Err(failed());
         }
@@ -136,7 +150,7 @@ impl Session {
         let inputs: Vec<ObjectId> =
             inputs.iter().filter_map(|name| self.catalog.find(name)).map(|object| object.id).collect();
         let (last, version) = (self.timeline.last(), self.catalog.version());
-        if let Some(transaction) = &mut self.transaction {
+        if let Some(transaction) = &mut self.client.transaction {
             // Nothing that was read has changed since, so it is also as of the last commit.
             transaction.seen = last;
             if !inputs.is_empty() {
@@ -214,7 +228,7 @@ impl Session {
 
     /// Rows of a table, some of which the open transaction may have changed. Of those it put in, more than were asked for.
     pub(super) fn with_staged(&self, object: &Object, rows: Vec<Batch>) -> Vec<Batch> {
-        let staged = self.transaction.as_ref().and_then(|transaction| transaction.staged.get(&object.name));
+        let staged = self.client.transaction.as_ref().and_then(|transaction| transaction.staged.get(&object.name));
         let Some(staged) = staged else { return rows };
         let rows = rows.into_iter().map(|batch| batch.with_times(Times::Constant(0)).flatten());
         let all: Vec<Batch> = rows.chain(staged.changes.iter().cloned()).collect();
@@ -224,7 +238,7 @@ impl Session {
 
     /// The plan over what the open transaction has written.
     pub(super) fn over_staged(&self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
-        let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
+        let Some(transaction) = self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
             return Ok(Arc::clone(plan));
         };
         self.check_no_watermark(plan, transaction)?;
@@ -252,7 +266,7 @@ impl Session {
 
     /// Refuses to plan, from its text, a view that waits for a watermark.
     pub(super) fn check_behind(&self, names: &BTreeSet<String>) -> Result<(), Error> {
-        let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
+        let Some(transaction) = self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
             return Ok(());
         };
         let written = transaction.written();
@@ -273,7 +287,12 @@ impl Session {
 
 /// Refuses a statement that writes, for a connection that may not.
 pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
-    match writes(statement) {
+    let asked = match statement {
+        // What is prepared runs under a name, which does not tell.
+        Statement::Prepare(prepare) => &prepare.statement.statement,
+        other => other,
+    };
+    match writes(asked) {
         false => Ok(()),
         true => {
             let tag = command_tag(statement);
@@ -312,7 +331,17 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::Explain(_)
         | Statement::Show(_)
         | Statement::Describe { .. }
+        | Statement::CopyTo(_)
         | Statement::Set { .. }
+        | Statement::Reset { .. }
+        | Statement::Discard { .. }
+        | Statement::SetTransaction { .. }
+        | Statement::Prepare(_)
+        | Statement::Execute(_)
+        | Statement::Deallocate { .. }
+        | Statement::Declare(_)
+        | Statement::Fetch(_)
+        | Statement::Close { .. }
         | Statement::Transaction(_) => false,
     }
 }

@@ -68,7 +68,6 @@ fn parameters_have_the_types_of_postgresql() {
         ("select * from t where k in (select b from t where s = $1)", "text"),
         ("select * from t where $1 in (select b from t)", "bigint"),
         ("select * from t where k = any($1)", "integer[]"),
-        ("select * from (values ($1, 2), (3, $2)) as x(p, q)", "integer,integer"),
         ("select k from t union select $1", "integer"),
         ("select sum(k) filter (where s = $1) from t having count(*) > $2", "text,bigint"),
         ("select greatest(k, $1) from t", "integer"),

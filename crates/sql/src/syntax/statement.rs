@@ -3,10 +3,23 @@
 //! Queries stay syntax trees here and are planned against the catalog when they run; everything a
 //! session needs to act on a statement without SQL knowledge is plain data.
 
-use arrow::datatypes::Field;
+use std::ops::Range;
+
+use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast;
 
 use crate::syntax::span::Span;
+
+/// A statement and where it stands.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The statement.
+    pub statement: Statement,
+    /// Its byte range in the text, without the `;`.
+    pub range: Range<usize>,
+    /// The greatest number of its parameters `$1`, `$2` ..; 0 without any.
+    pub parameters: usize,
+}
 
 /// One statement of a script.
 #[derive(Clone, Debug)]
@@ -29,6 +42,8 @@ pub enum Statement {
     Delete(Delete),
     /// `COPY .. FROM`.
     CopyFrom(CopyFrom),
+    /// `COPY .. TO`.
+    CopyTo(CopyTo),
     /// A query whose answer is wanted once. The text is the statement as written.
     Select {
         /// The query.
@@ -56,8 +71,45 @@ pub enum Statement {
     Set {
         /// The setting, in lower case.
         name: String,
-        /// Its value, without quotes.
-        value: String,
+        /// Its value, without quotes; values of a list are joined by `, `. `None` is DEFAULT.
+        value: Option<String>,
+        /// How long the value holds.
+        scope: Scope,
+    },
+    /// `RESET`.
+    Reset {
+        /// The setting; `None` is ALL.
+        name: Option<String>,
+    },
+    /// `DISCARD`.
+    Discard {
+        /// Whether statements, cursors and settings go too.
+        all: bool,
+    },
+    /// `SET TRANSACTION` and `SET SESSION CHARACTERISTICS AS TRANSACTION`.
+    SetTransaction {
+        /// What the transactions may do.
+        access: Access,
+        /// The open transaction, or those that follow.
+        scope: Scope,
+    },
+    /// `PREPARE`.
+    Prepare(Prepare),
+    /// `EXECUTE`.
+    Execute(Execute),
+    /// `DEALLOCATE`.
+    Deallocate {
+        /// The prepared statement; `None` is ALL.
+        name: Option<String>,
+    },
+    /// `DECLARE .. CURSOR`.
+    Declare(Declare),
+    /// `FETCH` and `MOVE`.
+    Fetch(Fetch),
+    /// `CLOSE`.
+    Close {
+        /// The cursor; `None` is ALL.
+        name: Option<String>,
     },
     /// `BEGIN`, `COMMIT`, `ROLLBACK`.
     Transaction(TransactionStatement),
@@ -230,21 +282,164 @@ pub struct Delete {
     pub with: Option<ast::With>,
 }
 
-/// `COPY table [(columns)] FROM 'path' [WITH] (options)`.
+/// `COPY table [(columns)] FROM {'path' | STDIN} [WITH] (options)`.
 #[derive(Clone, Debug)]
 pub struct CopyFrom {
     /// Table that is changed.
     pub table: String,
-    /// Columns, in order.
+    /// Columns, in order; empty means all.
     pub columns: Vec<String>,
-    /// Path of the file; `-` for standard input.
-    pub path: String,
-    /// Lower-case name, unquoted value: `format`, `header`, `delimiter`, `null`, `on_error` ..
-    pub options: Vec<(String, String)>,
+    /// Where the rows come from.
+    pub from: CopyEnd,
+    /// What they look like.
+    pub options: CopyOptions,
 }
 
-/// `SUBSCRIBE [TO] name | (query) [WITH (SNAPSHOT [= bool], PROGRESS [= bool])] [AS OF t] [UP TO
-/// t]`.
+/// `COPY {table [(columns)] | (query)} TO {'path' | STDOUT} [WITH] (options)`.
+#[derive(Clone, Debug)]
+pub struct CopyTo {
+    /// What is copied.
+    pub copied: Copied,
+    /// Where the rows go.
+    pub to: CopyEnd,
+    /// What they look like.
+    pub options: CopyOptions,
+}
+
+/// What `COPY .. TO` copies.
+#[derive(Clone, Debug)]
+pub enum Copied {
+    /// A relation's rows.
+    Table {
+        /// The relation.
+        name: String,
+        /// Columns, in order; empty means all.
+        columns: Vec<String>,
+    },
+    /// A query's answer.
+    Query(Box<ast::Query>),
+    /// A query's changes.
+    Changes(Box<Subscribe>),
+}
+
+/// The other end of a COPY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyEnd {
+    /// A file where the engine runs.
+    Path(String),
+    /// STDIN or STDOUT: the client.
+    Client,
+}
+
+/// Options of COPY.
+#[derive(Clone, Debug, Default)]
+pub struct CopyOptions {
+    /// Lower-case name, unquoted value: `format`, `header`, `delimiter`, `null`, `on_error` ..
+    pub plain: Vec<(String, String)>,
+    /// Columns whose values are quoted always.
+    pub force_quote: Option<CopyColumns>,
+    /// Columns whose values are never NULL.
+    pub force_not_null: Option<CopyColumns>,
+    /// Columns in which a quoted value may be NULL.
+    pub force_null: Option<CopyColumns>,
+}
+
+/// Columns that an option of COPY names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyColumns {
+    /// `*`.
+    All,
+    /// Those.
+    Named(Vec<String>),
+}
+
+/// `PREPARE name [(types)] AS statement`.
+#[derive(Clone, Debug)]
+pub struct Prepare {
+    /// Its name.
+    pub name: String,
+    /// Types of `$1`, `$2` .. as far as they are said.
+    pub types: Vec<Option<DataType>>,
+    /// The statement as written.
+    pub text: String,
+    /// The statement.
+    pub statement: Box<Parsed>,
+}
+
+/// `EXECUTE name [(values)]`.
+#[derive(Clone, Debug)]
+pub struct Execute {
+    /// The prepared statement.
+    pub name: String,
+    /// Values of its parameters, expressions without columns.
+    pub values: Vec<ast::Expr>,
+}
+
+/// `DECLARE name CURSOR FOR statement`.
+#[derive(Clone, Debug)]
+pub struct Declare {
+    /// Its name.
+    pub name: String,
+    /// Whether the cursor goes backwards.
+    pub scroll: Scroll,
+    /// `WITH HOLD`: whether the cursor outlives the transaction.
+    pub hold: bool,
+    /// The query or SUBSCRIBE as written.
+    pub text: String,
+    /// The query or SUBSCRIBE.
+    pub statement: Box<Parsed>,
+}
+
+/// Whether a cursor goes backwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scroll {
+    /// Nothing was said.
+    Unsaid,
+    /// `SCROLL`.
+    Yes,
+    /// `NO SCROLL`.
+    No,
+}
+
+/// `FETCH` and `MOVE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Whether it only moves.
+    pub moves: bool,
+    /// Which rows.
+    pub direction: Direction,
+    /// The cursor.
+    pub cursor: String,
+    /// How long to wait for changes, as written; without, until there are some.
+    pub timeout: Option<String>,
+}
+
+/// Which rows a cursor gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// So many further rows; a negative number goes backwards, 0 stays.
+    Forward(i64),
+    /// All further rows.
+    All,
+    /// All rows before, backwards.
+    BackwardAll,
+    /// The row of that number, from 1; from the end if negative.
+    Absolute(i64),
+    /// The row so many further on.
+    Relative(i64),
+}
+
+/// How long a setting holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Until it is set again.
+    Session,
+    /// `LOCAL`: until the open transaction ends.
+    Transaction,
+}
+
+/// `SUBSCRIBE [TO] name | (query) [ENVELOPE UPSERT (KEY (..))] [WITH (SNAPSHOT [= bool], PROGRESS [=
+/// bool])] [AS OF t] [UP TO t]`.
 #[derive(Clone, Debug)]
 pub struct Subscribe {
     /// `SELECT * FROM name` when a name was given.
@@ -258,6 +453,8 @@ pub struct Subscribe {
     pub as_of: Option<Box<ast::Expr>>,
     /// Stop before this time.
     pub up_to: Option<i64>,
+    /// `ENVELOPE UPSERT (KEY (..))`: changes are told as new rows by these columns; empty tells rows with diffs.
+    pub upsert_key: Vec<String>,
 }
 
 /// What EXPLAIN shows.

@@ -1,4 +1,4 @@
-//! `SELECT`, `SUBSCRIBE`, `EXPLAIN`, `SHOW`, `DESCRIBE`, and the small statements `DROP` and `SET`.
+//! `SELECT`, `SUBSCRIBE`, `EXPLAIN`, `SHOW`, `DESCRIBE` and `DROP`.
 
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::parser::Parser;
@@ -22,7 +22,7 @@ impl Input<'_> {
     }
 
     /// A query, or `TABLE name`.
-    fn select_query(&mut self) -> Result<Box<ast::Query>> {
+    pub(super) fn select_query(&mut self) -> Result<Box<ast::Query>> {
         if self.eat("TABLE") {
             let name = self.name()?;
             return all_of(&name);
@@ -46,21 +46,33 @@ impl Input<'_> {
                 all_of(&name)?
             }
         };
-        let mut subscribe = Subscribe { query, snapshot: true, progress: false, as_of: self.as_of()?, up_to: None };
+        let mut subscribe =
+            Subscribe { query, snapshot: true, progress: false, as_of: self.as_of()?, up_to: None, upsert_key: vec![] };
         loop {
             if self.eat("WITH") {
                 self.subscribe_options(&mut subscribe)?;
             } else if self.eat("UP TO") {
                 subscribe.up_to = Some(self.time()?);
+            } else if self.eat("ENVELOPE UPSERT") {
+                subscribe.upsert_key = self.upsert_key()?;
             } else if self.word(0).as_deref() == Some("ENVELOPE") {
                 return Err(SqlError::unsupported(
-                    "SUBSCRIBE .. ENVELOPE",
-                    "Rows come with a diff of +1 or -1; pair them by key in the reader.",
+                    "this ENVELOPE of SUBSCRIBE",
+                    "Write ENVELOPE UPSERT (KEY (columns)), or leave it out: rows come with a diff.",
                 ));
             } else {
                 return Ok(Statement::Subscribe(subscribe));
             }
         }
+    }
+
+    /// `(KEY (columns))`.
+    fn upsert_key(&mut self) -> Result<Vec<String>> {
+        self.expect_token(&Token::LParen)?;
+        self.expect("KEY")?;
+        let key = self.name_list()?;
+        self.expect_token(&Token::RParen)?;
+        Ok(key)
     }
 
     fn subscribe_options(&mut self, subscribe: &mut Subscribe) -> Result<()> {
@@ -215,32 +227,6 @@ impl Input<'_> {
             self.eat("RESTRICT");
         }
         Ok(Statement::Drop(Drop { kind, if_exists, names, cascade }))
-    }
-
-    pub(super) fn set(&mut self) -> Result<Statement> {
-        self.expect("SET")?;
-        if self.eat("SESSION") || self.eat("LOCAL") {
-            // Settings do not belong to transactions: both mean the same.
-        }
-        if self.word(0).as_deref() == Some("TRANSACTION") {
-            return Err(SqlError::unsupported(
-                "SET TRANSACTION",
-                "Leave it out: all transactions are strictly serialisable. READ ONLY goes with BEGIN.",
-            ));
-        }
-        let name = self.setting_name()?;
-        if !self.eat_token(&Token::Eq) {
-            self.expect("TO")?;
-        }
-        let value = self.option_value()?;
-        Ok(Statement::Set { name, value })
-    }
-
-    fn setting_name(&mut self) -> Result<String> {
-        if self.eat("TIME ZONE") {
-            return Ok("timezone".into());
-        }
-        self.option_name()
     }
 }
 

@@ -1,11 +1,11 @@
-//! `INSERT`, `UPDATE`, `DELETE` and `COPY .. FROM`.
+//! `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE`.
 
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, fold, object_name};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::statement::{Conflict, CopyFrom, Delete, Insert, Statement, Update};
+use crate::syntax::statement::{Conflict, Delete, Insert, Statement, Update};
 use crate::syntax::template::template;
 
 impl Input<'_> {
@@ -49,55 +49,6 @@ impl Input<'_> {
             truncate: true,
             with: None,
         }))
-    }
-
-    pub(super) fn copy(&mut self) -> Result<Statement> {
-        self.expect("COPY")?;
-        if self.parser.peek_token_ref().token == Token::LParen {
-            return Err(copy_to());
-        }
-        let table = self.name()?;
-        let columns = match self.parser.peek_token_ref().token {
-            Token::LParen => self.name_list()?,
-            _ => vec![],
-        };
-        if self.eat("TO") {
-            return Err(copy_to());
-        }
-        self.expect("FROM")?;
-        let path = match self.parser.peek_token_ref().token.clone() {
-            Token::SingleQuotedString(path) => path,
-            Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("stdin") => "-".into(),
-            _ => return Err(self.unexpected("a path in quotes, or STDIN")),
-        };
-        self.parser.advance_token();
-        self.eat("WITH");
-        let options = match self.parser.peek_token_ref().token {
-            Token::LParen => self.options()?,
-            _ => self.copy_old_options()?,
-        };
-        Ok(Statement::CopyFrom(CopyFrom { table, columns, path, options }))
-    }
-
-    /// `CSV HEADER DELIMITER ','`: the options before PostgreSQL 9.
-    fn copy_old_options(&mut self) -> Result<Vec<(String, String)>> {
-        let mut options = Vec::new();
-        while let Some(word) = self.word(0) {
-            self.parser.advance_token();
-            match word.as_str() {
-                "CSV" | "JSON" | "PARQUET" | "TBL" => options.push(("format".into(), word.to_lowercase())),
-                "HEADER" => options.push(("header".into(), "true".into())),
-                "DELIMITER" | "NULL" | "QUOTE" | "ESCAPE" => {
-                    self.eat("AS");
-                    options.push((word.to_lowercase(), self.option_value()?));
-                }
-                _ => {
-                    return Err(SqlError::new(ErrorKind::Syntax, format!("unknown COPY option {word}"))
-                        .with_hint("Write options as WITH (format = csv, header = true)."));
-                }
-            }
-        }
-        Ok(options)
     }
 }
 
@@ -253,11 +204,4 @@ fn exists(using: Vec<ast::TableWithJoins>, selection: Option<ast::Expr>) -> Resu
         select.selection = selection;
     }
     Ok(ast::Expr::Exists { subquery, negated: false })
-}
-
-fn copy_to() -> SqlError {
-    SqlError::unsupported(
-        "COPY .. TO",
-        "Run the query with an output format, as in: anabranch -c 'SELECT ..' --format csv > file.csv.",
-    )
 }

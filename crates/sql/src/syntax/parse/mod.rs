@@ -6,15 +6,20 @@
 //! that cannot work here are refused by name, with what to write instead.
 //!
 //! Reading order: this file, `asof`, `recognize`, `session`, `create`, `change` (INSERT, UPDATE,
-//! DELETE, COPY), `transaction`, `ask` (SELECT, SUBSCRIBE, SHOW ..), `refuse`.
+//! DELETE), `copy`, `transaction`, `ask` (SELECT, SUBSCRIBE, SHOW ..), `prepare`, `cursor`, `settings`,
+//! `refuse`.
 
 mod ask;
 mod asof;
 mod change;
+mod copy;
 mod create;
+mod cursor;
+mod prepare;
 mod recognize;
 mod refuse;
 mod session;
+mod settings;
 mod transaction;
 
 use std::ops::Range;
@@ -28,7 +33,7 @@ use crate::error::{ErrorKind, Result, SqlError, no_parameter, offset_of};
 use crate::stack::{depth_of, with_deep_stack};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::split::split;
-use crate::syntax::statement::Statement;
+use crate::syntax::statement::{Parsed, Statement};
 
 /// Levels that the parser follows on any thread.
 const SHALLOW_DEPTH_MAX: usize = 50;
@@ -38,17 +43,6 @@ const PARSER_DEPTH_MAX: usize = 500;
 
 /// The greatest number of a parameter: clients count them in two bytes.
 const PARAMETERS_MAX: usize = 65_535;
-
-/// A statement and where it stands.
-#[derive(Clone, Debug)]
-pub struct Parsed {
-    /// The statement.
-    pub statement: Statement,
-    /// Its byte range in the text, without the `;`.
-    pub range: Range<usize>,
-    /// The greatest number of its parameters `$1`, `$2` ..; 0 without any.
-    pub parameters: usize,
-}
 
 /// Parses a script: statements separated by `;`.
 ///
@@ -64,6 +58,8 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
                 error.position = Some(error.place(text).unwrap_or(unplaced));
                 error
             })?;
+            // The parameters of what is prepared are its own.
+            let parameters = if matches!(statement, Statement::Prepare(_)) { 0 } else { parameters };
             Ok(Parsed { statement, range, parameters })
         })
         .collect()
@@ -289,6 +285,14 @@ impl Input<'_> {
             "DESCRIBE" | "DESC" => self.describe(),
             "DROP" => self.drop(),
             "SET" => self.set(),
+            "RESET" => self.reset(),
+            "DISCARD" => self.discard(),
+            "PREPARE" => self.prepare(),
+            "EXECUTE" => self.execute(),
+            "DEALLOCATE" => self.deallocate(),
+            "DECLARE" => self.declare(),
+            "FETCH" | "MOVE" => self.fetch(),
+            "CLOSE" => self.close(),
             "FLUSH" => {
                 self.parser.advance_token();
                 Ok(Statement::Flush)

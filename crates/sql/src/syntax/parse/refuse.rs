@@ -39,15 +39,12 @@ impl Input<'_> {
                 "Leave it out: arrangements are compacted as they grow."
             }
             "REFRESH" => "Leave it out: a materialized view is always current.",
-            "PREPARE" | "EXECUTE" | "DEALLOCATE" => "Write the statement itself.",
-            "DECLARE" | "FETCH" | "CLOSE" | "MOVE" => "Write SUBSCRIBE to follow changes, or SELECT for the contents.",
             "LISTEN" | "NOTIFY" | "UNLISTEN" => "Write SUBSCRIBE to a view of what you want to hear of.",
             "LOCK" => "Leave it out: reads and writes are strictly serialisable.",
             "CALL" | "DO" => "Write the statements themselves.",
             "USE" => "Leave it out: there is one database.",
             "COMMENT" => "Leave it out, or write an SQL comment: -- text.",
             "LOAD" | "IMPORT" => "Write COPY table FROM 'path' (format = csv).",
-            "RESET" | "DISCARD" => "Write SET name = value.",
             "PIVOT" | "UNPIVOT" | "FROM" => "Begin the query with SELECT.",
             _ => {
                 let error = self.unexpected("a statement");

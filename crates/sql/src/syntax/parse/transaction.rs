@@ -30,7 +30,7 @@ impl Input<'_> {
     }
 
     /// The modes of BEGIN. All levels of isolation are taken, and give the highest.
-    fn access(&mut self) -> Result<Access> {
+    pub(super) fn access(&mut self) -> Result<Access> {
         let mut access = Access::ReadWrite;
         loop {
             let is_level = self.eat("ISOLATION LEVEL SERIALIZABLE")

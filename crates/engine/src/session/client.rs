@@ -1,0 +1,90 @@
+//! What one client of a session has of its own: settings, prepared statements, cursors.
+//!
+//! Law: nothing here is seen by another client. A session without connections has one client.
+
+use std::collections::BTreeMap;
+
+use anabranch_sql::statement::{Access, Scope};
+use anabranch_store::Durability;
+
+use super::cursor::Cursors;
+use super::variables::Variables;
+use super::{Options, Outcome, Session};
+use crate::error::Error;
+use crate::prepared::Prepared;
+use crate::transaction::Transaction;
+
+/// A client's own. The session has it while it serves the client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The transaction that is open, if one is.
+    pub transaction: Option<Transaction>,
+    /// PostgreSQL's run-time parameters.
+    pub variables: Variables,
+    /// Statements of PREPARE, by name.
+    pub statements: BTreeMap<String, Prepared>,
+    /// Cursors of DECLARE.
+    pub cursors: Cursors,
+    /// Whether a SELECT first reads the bounded, unpaced sources behind it to their end.
+    pub wait_for_sources: bool,
+    /// When commits count as done.
+    pub durability: Durability,
+}
+
+impl Client {
+    pub fn new(options: &Options) -> Client {
+        Client {
+            transaction: None,
+            variables: Variables::default(),
+            statements: BTreeMap::new(),
+            cursors: Cursors::default(),
+            wait_for_sources: true,
+            durability: options.durability,
+        }
+    }
+}
+
+impl Session {
+    /// What a new client starts with.
+    pub(crate) fn new_client(&self) -> Client {
+        Client::new(&self.options)
+    }
+
+    /// Ends what a client leaves behind.
+    pub(crate) fn close_client(&mut self, client: &mut Client) {
+        for subscription in client.cursors.take_subscriptions() {
+            self.unsubscribe(subscription);
+        }
+    }
+
+    /// `DISCARD`.
+    pub(super) fn discard(&mut self, all: bool) -> Result<Outcome, Error> {
+        if !all {
+            return Ok(Outcome::done("DISCARD PLANS"));
+        }
+        if self.client.transaction.is_some() {
+            return Err(Error::invalid("DISCARD ALL cannot run inside a transaction block").with_sqlstate("25001"));
+        }
+        self.close_cursors(None)?;
+        self.client.statements.clear();
+        self.reset(None)?;
+        Ok(Outcome::done("DISCARD ALL"))
+    }
+
+    /// `SET TRANSACTION` and `SET SESSION CHARACTERISTICS`. All levels of isolation give the highest.
+    pub(super) fn set_transaction(&mut self, access: Access, scope: Scope) -> Result<Outcome, Error> {
+        if scope == Scope::Session {
+            if access == Access::ReadOnly {
+                self.set_variable("default_transaction_read_only", Some("on"), scope)?;
+            }
+            return Ok(Outcome::done("SET"));
+        }
+        match &mut self.client.transaction {
+            Some(transaction) => {
+                transaction.access = access;
+                Ok(Outcome::done("SET"))
+            }
+            None => Ok(Outcome::done_with("SET", "SET TRANSACTION can only be used in transaction blocks")),
+        }
+    }
+}

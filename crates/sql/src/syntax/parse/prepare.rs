@@ -1,0 +1,96 @@
+//! `PREPARE`, `EXECUTE`, `DEALLOCATE`.
+
+use arrow::datatypes::DataType;
+use datafusion_expr::sqlparser::tokenizer::Token;
+
+use super::{Input, parse};
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::resolve::types::arrow_type;
+use crate::syntax::statement::{Execute, Parsed, Prepare, Statement};
+
+impl Input<'_> {
+    /// `PREPARE name [(type, ..)] AS statement`.
+    pub(super) fn prepare(&mut self) -> Result<Statement> {
+        self.expect("PREPARE")?;
+        let name = self.identifier()?;
+        let types = self.parameter_types()?;
+        self.expect("AS")?;
+        let at = self.next_offset();
+        let (text, statement) = self.inner()?;
+        if !is_prepared(&statement.statement) {
+            let mut error = SqlError::new(ErrorKind::Syntax, "this statement cannot be prepared")
+                .with_detail("PREPARE takes SELECT, VALUES, INSERT, UPDATE and DELETE.");
+            error.position = Some(at);
+            return Err(error);
+        }
+        Ok(Statement::Prepare(Prepare { name, types, text, statement }))
+    }
+
+    /// `(type, ..)`; `unknown` leaves a type to what the parameter stands beside.
+    fn parameter_types(&mut self) -> Result<Vec<Option<DataType>>> {
+        let mut types = Vec::new();
+        if !self.eat_token(&Token::LParen) {
+            return Ok(types);
+        }
+        loop {
+            types.push(match self.eat("UNKNOWN") {
+                true => None,
+                false => Some(arrow_type(&self.parser.parse_data_type()?)?),
+            });
+            if !self.eat_token(&Token::Comma) {
+                break;
+            }
+        }
+        self.expect_token(&Token::RParen)?;
+        Ok(types)
+    }
+
+    /// `EXECUTE name [(value, ..)]`.
+    pub(super) fn execute(&mut self) -> Result<Statement> {
+        self.expect("EXECUTE")?;
+        let name = self.identifier()?;
+        let mut values = Vec::new();
+        if self.eat_token(&Token::LParen) && !self.eat_token(&Token::RParen) {
+            loop {
+                values.push(self.parser.parse_expr()?);
+                if !self.eat_token(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect_token(&Token::RParen)?;
+        }
+        Ok(Statement::Execute(Execute { name, values }))
+    }
+
+    /// `DEALLOCATE [PREPARE] {name | ALL}`.
+    pub(super) fn deallocate(&mut self) -> Result<Statement> {
+        self.expect("DEALLOCATE")?;
+        self.eat("PREPARE");
+        let name = if self.eat("ALL") { None } else { Some(self.identifier()?) };
+        Ok(Statement::Deallocate { name })
+    }
+
+    /// The statement that the rest of this one is, and its text.
+    pub(super) fn inner(&mut self) -> Result<(String, Box<Parsed>)> {
+        let start = self.next_offset();
+        let text = self.text[start..self.range.end].to_string();
+        while self.parser.peek_token_ref().token != Token::EOF {
+            self.parser.advance_token();
+        }
+        // The inner statement has its own.
+        self.as_of = None;
+        let mut inner = parse(&text).map_err(|mut error| {
+            error.position = error.position.map(|position| position + start);
+            error
+        })?;
+        match inner.pop() {
+            Some(parsed) => Ok((text, Box::new(parsed))),
+            None => Err(self.unexpected("a statement")),
+        }
+    }
+}
+
+/// Whether PREPARE takes a statement.
+fn is_prepared(statement: &Statement) -> bool {
+    matches!(statement, Statement::Select { .. } | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_))
+}
