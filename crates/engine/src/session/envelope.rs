@@ -70,9 +70,9 @@ impl Envelope {
         let hashes = hash_columns(&keys, batch.len());
         let mut told: Vec<Told> = Vec::new();
         let mut by_hash: HashMap<(i64, u64), Vec<usize>> = HashMap::new();
-        for row in 0..batch.len() {
+        for (row, hash) in hashes.into_iter().enumerate() {
             let time = batch.times().get(row);
-            let same = by_hash.entry((time, hashes[row])).or_default();
+            let same = by_hash.entry((time, hash)).or_default();
             let known = same.iter().find(|at| rows_equal(&keys, &[row as u32], &keys, &[told[**at].row])[0]);
             let at = known.copied().unwrap_or_else(|| {
                 same.push(told.len());
