@@ -125,8 +125,7 @@ fn farewell(frames: &mut Frames, broken: &Broken, shared: &Shared) {
     };
     frames.out.clear();
     reply::plain(&mut frames.out, Severity::Fatal, code, message);
-    // (A client that is gone, or takes nothing, hears nothing.)
-    let _ = frames.flush();
+    frames.close();
 }
 
 impl Client<'_> {

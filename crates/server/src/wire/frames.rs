@@ -274,6 +274,16 @@ impl Frames {
         Ok(sent?)
     }
 
+    /// The last bytes: what is held back, and the end of encryption.
+    pub(crate) fn close(&mut self) {
+        // (A client that is gone, or takes nothing, hears nothing.)
+        let _ = self.flush();
+        if let Stream::Encrypted(stream) = &mut self.stream {
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+    }
+
     /// Gives memory back that an idle client does not need.
     fn shrink(&mut self) {
         for buffer in [&mut self.input, &mut self.out] {
@@ -281,5 +291,11 @@ impl Frames {
                 *buffer = Vec::new();
             }
         }
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.close();
     }
 }

@@ -138,6 +138,7 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("inet_server_port", Gives::Int, null),
     ("inet_client_port", Gives::Int, null),
     ("pg_backend_pid", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(std::process::id() as i32)))),
+    ("pg_size_pretty", Gives::Text, |_, args| Some(text(&pretty_size(whole(args, 0)?)))),
     ("pg_relation_size", Gives::Long, zero),
     ("pg_table_size", Gives::Long, zero),
     ("pg_indexes_size", Gives::Long, zero),
@@ -217,6 +218,18 @@ fn zero(_: &Snapshot, _: &[ScalarValue]) -> Option<ScalarValue> {
 fn procedure(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
     let name = words(args, 0)?;
     Some(text(name.strip_prefix("pg_catalog.").unwrap_or(&name)))
+}
+
+/// Bytes in the largest unit of which there are ten, as PostgreSQL writes them.
+fn pretty_size(n_bytes: i64) -> String {
+    let mut left = n_bytes;
+    for unit in ["bytes", "kB", "MB", "GB"] {
+        if left.abs() < 10_240 {
+            return format!("{left} {unit}");
+        }
+        left = (left + 512 * left.signum()) / 1024;
+    }
+    format!("{left} TB")
 }
 
 /// What stands for a number that nothing has.

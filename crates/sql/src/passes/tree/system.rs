@@ -6,8 +6,9 @@
 //! number up, any other cast looks the name up.
 
 use datafusion_expr::sqlparser::ast::{
-    self, BinaryOperator, DataType, Expr, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, OrderBy,
-    OrderByKind, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
+    self, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
+    JoinOperator, ObjectName, ObjectNamePart, OrderBy, OrderByKind, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Value,
 };
 
 use super::names::item_name;
@@ -30,6 +31,18 @@ pub(super) fn rename_table(factor: &mut TableFactor) {
         let own = Ident::with_quote('"', &table);
         alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: vec![], at: None });
         *name = ObjectName::from(vec![Ident::with_quote('"', format!("{INFORMATION}.{table}"))]);
+    }
+}
+
+/// `ARRAY(query)` of a query that has no rows: an empty list.
+pub(super) fn empty_array(expr: &mut Expr, catalog: &dyn Catalog) {
+    if let Expr::Function(function) = expr
+        && let FunctionArguments::Subquery(query) = &function.args
+        && let SetExpr::Select(select) = query.body.as_ref()
+        && has_no_rows(select, catalog)
+        && let Ok(empty) = parse_expr("CAST('{}' AS text[])")
+    {
+        *expr = empty;
     }
 }
 
@@ -151,6 +164,18 @@ fn joined_is_empty(from: &TableWithJoins, catalog: &dyn Catalog) -> bool {
 
 fn factor_is_empty(factor: &TableFactor, catalog: &dyn Catalog) -> bool {
     match factor {
+        TableFactor::UNNEST { array_exprs, .. } => array_exprs.iter().all(is_always_null),
+        TableFactor::Table { name, args: Some(call), .. } if name.to_string().ends_with("unnest") => {
+            let values: Option<Vec<bool>> = call
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(is_always_null(value)),
+                    _ => None,
+                })
+                .collect();
+            values.is_some_and(|values| values.into_iter().all(|is_null| is_null))
+        }
         TableFactor::Table { name, args: None, .. } => {
             let mut name = name.clone();
             strip(&mut name);
@@ -164,6 +189,30 @@ fn factor_is_empty(factor: &TableFactor, catalog: &dyn Catalog) -> bool {
         },
         _ => false,
     }
+}
+
+/// Lists of system relations that are NULL in each row: options and privileges.
+fn is_always_null(value: &Expr) -> bool {
+    const NULLS: [&str; 9] = [
+        "reloptions",
+        "relacl",
+        "attacl",
+        "attoptions",
+        "attfdwoptions",
+        "nspacl",
+        "datacl",
+        "spcoptions",
+        "proconfig",
+    ];
+    let column = match value {
+        Expr::Identifier(column) => column,
+        Expr::CompoundIdentifier(parts) => match parts.last() {
+            Some(column) => column,
+            None => return false,
+        },
+        _ => return false,
+    };
+    NULLS.contains(&fold(column).as_str())
 }
 
 /// Whether an aggregate is in the select list or in HAVING.

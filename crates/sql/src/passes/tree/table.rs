@@ -29,7 +29,10 @@ const SYSTEM: &[Pass<Hooks>] = &[Pass {
             system::rename_table(factor);
             Ok(())
         }),
-        expr: Some(|expr, _| {
+        expr: Some(|expr, names| {
+            if let Some(catalog) = names.catalog {
+                system::empty_array(expr, catalog);
+            }
             system::rename_parts(expr);
             Ok(())
         }),
