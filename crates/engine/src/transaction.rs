@@ -44,6 +44,16 @@ pub(crate) struct Transaction {
     pub read: BTreeSet<ObjectId>,
     /// Changes by table.
     pub staged: BTreeMap<String, Staged>,
+    /// The places to which it can be rolled back, the latest last.
+    pub savepoints: Vec<Savepoint>,
+}
+
+/// A place in a transaction.
+#[derive(Debug)]
+pub(crate) struct Savepoint {
+    name: String,
+    /// How many changes of each table came before it.
+    n_changes: BTreeMap<String, usize>,
 }
 
 /// What a transaction changes in one table.
@@ -69,6 +79,37 @@ impl Transaction {
             Some(transaction) if transaction.has_failed => TransactionState::Failed,
             Some(_) => TransactionState::Open,
         }
+    }
+
+    /// Marks a place.
+    pub fn save(&mut self, name: String) {
+        let n_changes = self.staged.iter().map(|(table, staged)| (table.clone(), staged.changes.len())).collect();
+        self.savepoints.push(Savepoint { name, n_changes });
+    }
+
+    /// Forgets the latest place of that name, and those after it.
+    pub fn release(&mut self, name: &str) -> Result<(), Error> {
+        let at = self.place(name)?;
+        self.savepoints.truncate(at);
+        Ok(())
+    }
+
+    /// Takes back what came after the latest place of that name, which stays. What was read stays read.
+    pub fn roll_back_to(&mut self, name: &str) -> Result<(), Error> {
+        let at = self.place(name)?;
+        self.savepoints.truncate(at + 1);
+        let n_changes = &self.savepoints[at].n_changes;
+        self.staged.retain(|table, staged| {
+            staged.changes.truncate(n_changes.get(table).copied().unwrap_or(0));
+            !staged.changes.is_empty()
+        });
+        self.has_failed = false;
+        Ok(())
+    }
+
+    fn place(&self, name: &str) -> Result<usize, Error> {
+        let at = self.savepoints.iter().rposition(|savepoint| savepoint.name == name);
+        at.ok_or_else(|| Error::invalid(format!("savepoint \"{name}\" does not exist")).with_sqlstate("3B001"))
     }
 
     pub fn has_staged(&self) -> bool {

@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 
 use super::Session;
+use super::outcome::with_progress;
 use super::planning::visible_schema;
 use super::show::text_rows;
 use super::subscribe::told_schema;
@@ -26,7 +27,8 @@ impl Session {
             Statement::Select { query, .. } => Some(shown_schema(&visible_schema(&self.plan_query(query)?.planned))),
             Statement::Subscribe(subscribe) => {
                 let planned = self.plan_view(&subscribe.query)?.planned;
-                Some(told_schema(subscribe, &visible_schema(&planned))?.0)
+                let told = told_schema(subscribe, &visible_schema(&planned))?.0;
+                Some(if subscribe.progress { with_progress(&told) } else { told })
             }
             Statement::Execute(execute) => self.named_statement(&execute.name)?.columns,
             Statement::Fetch(fetch) if !fetch.moves => Some(self.cursor_schema(&fetch.cursor)?),

@@ -241,7 +241,7 @@ impl Session {
             Statement::Show(show) => self.show(show).map(Outcome::Rows),
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
             Statement::Drop(drop) => self.drop_objects(drop),
-            Statement::Transaction(transaction) => self.transact(*transaction),
+            Statement::Transaction(transaction) => self.transact(transaction.clone()),
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value, scope } => self.set_setting(name, value.as_deref(), *scope),
             Statement::Reset { name } => self.reset(name.as_deref()),

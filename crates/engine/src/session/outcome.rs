@@ -89,14 +89,10 @@ impl Subscription {
 
     /// Columns of [`rows`](Self::rows): as [`schema`](Self::schema), with `progressed` after the time if progress is told.
     pub fn row_schema(&self) -> SchemaRef {
-        if !self.progress {
-            return self.schema.clone();
+        match self.progress {
+            true => with_progress(&self.schema),
+            false => self.schema.clone(),
         }
-        let mut fields: Vec<Field> = self.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
-        // A row that tells progress has a time and nothing else.
-        fields.iter_mut().skip(1).for_each(|field| *field = field.clone().with_nullable(true));
-        fields.insert(1, Field::new("progressed", DataType::Boolean, false));
-        Arc::new(Schema::new(fields))
     }
 
     /// A reading as rows, where nothing but rows can be given: to cursors and to COPY.
@@ -123,6 +119,15 @@ impl Subscription {
         };
         Ok(Some(RecordBatch::try_new(schema, columns)?))
     }
+}
+
+/// The columns of changes among which progress is told.
+pub(super) fn with_progress(schema: &Schema) -> SchemaRef {
+    let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    // A row that tells progress has a time and nothing else.
+    fields.iter_mut().skip(1).for_each(|field| *field = field.clone().with_nullable(true));
+    fields.insert(1, Field::new("progressed", DataType::Boolean, false));
+    Arc::new(Schema::new(fields))
 }
 
 /// One reading of a [`Subscription`].

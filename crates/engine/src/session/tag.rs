@@ -41,7 +41,9 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::Close { name: None } => "CLOSE CURSOR ALL",
         Statement::Transaction(TransactionStatement::Begin { .. }) => "BEGIN",
         Statement::Transaction(TransactionStatement::Commit) => "COMMIT",
-        Statement::Transaction(TransactionStatement::Rollback) => "ROLLBACK",
+        Statement::Transaction(TransactionStatement::Rollback | TransactionStatement::RollbackTo { .. }) => "ROLLBACK",
+        Statement::Transaction(TransactionStatement::Savepoint { .. }) => "SAVEPOINT",
+        Statement::Transaction(TransactionStatement::Release { .. }) => "RELEASE",
         Statement::Flush => "FLUSH",
     }
 }

@@ -10,8 +10,8 @@
 //! changes, and a view over such a table is planned where it is named, from its text.
 //!
 //! Cost: a read of a table without staged changes costs what it costs outside. A read of a written
-//! table, or of a view over it, computes its answer anew. Left out: savepoints, definitions and
-//! subscriptions are refused. The choice is recorded in decision 0035.
+//! table, or of a view over it, computes its answer anew. A savepoint is
+//! the number of changes before it. Left out: definitions and subscriptions are refused. The choice is recorded in decision 0035.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -61,6 +61,7 @@ impl Session {
                     version: None,
                     read: BTreeSet::new(),
                     staged: BTreeMap::new(),
+                    savepoints: Vec::new(),
                 });
                 self.client.variables.begin();
                 Ok(Outcome::done("BEGIN"))
@@ -76,6 +77,33 @@ impl Session {
                 None => Ok(Outcome::done_with("ROLLBACK", "there is no transaction in progress")),
                 Some(_) => Ok(Outcome::done("ROLLBACK")),
             },
+            TransactionStatement::Savepoint { name } => self.in_transaction("SAVEPOINT", |transaction| {
+                transaction.save(name);
+                Ok(())
+            }),
+            TransactionStatement::Release { name } => {
+                self.in_transaction("RELEASE", |transaction| transaction.release(&name))
+            }
+            TransactionStatement::RollbackTo { name } => {
+                self.in_transaction("ROLLBACK", |transaction| transaction.roll_back_to(&name))
+            }
+        }
+    }
+
+    /// Does something with the open transaction, where there must be one.
+    fn in_transaction(
+        &mut self,
+        tag: &str,
+        work: impl FnOnce(&mut Transaction) -> Result<(), Error>,
+    ) -> Result<Outcome, Error> {
+        match &mut self.client.transaction {
+            Some(transaction) => work(transaction).map(|()| Outcome::done(tag)),
+            None => {
+                let shown = if tag == "ROLLBACK" { "ROLLBACK TO SAVEPOINT" } else { tag };
+                Err(Error::invalid(format!("{shown} can only be used in transaction blocks"))
+                    .with_sqlstate("25P01")
+                    .with_hint("BEGIN first."))
+            }
         }
     }
 
@@ -87,7 +115,11 @@ impl Session {
         }
         if transaction.has_failed {
             return match statement {
-                Statement::Transaction(TransactionStatement::Commit | TransactionStatement::Rollback) => Ok(()),
+                Statement::Transaction(
+                    TransactionStatement::Commit
+                    | TransactionStatement::Rollback
+                    | TransactionStatement::RollbackTo { .. },
+                ) => Ok(()),
                 _ => Err(failed()),
             };
         }
@@ -111,7 +143,9 @@ impl Session {
     pub(super) fn fail_transaction(&mut self) {
         if let Some(transaction) = &mut self.client.transaction {
             transaction.has_failed = true;
-            transaction.staged.clear();
+            if transaction.savepoints.is_empty() {
+                transaction.staged.clear();
+            }
         }
     }
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use anabranch_engine::{Changes, Error, Rows, Subscription};
-use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, new_null_array};
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use std::sync::Arc;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 
 use super::Client;
 use crate::wire::frames::Broken;
@@ -110,7 +109,7 @@ impl Client<'_> {
 
     /// Sends changes as they come, until they end, the client cancels, or it has gone.
     pub(super) fn send_changes(&mut self, subscription: &Subscription) -> Result<Result<(), Error>, Broken> {
-        let mut sending = Sending::new(subscription.schema().clone(), vec![]);
+        let mut sending = Sending::new(subscription.row_schema(), vec![]);
         loop {
             match self.take_changes(subscription, &mut sending)? {
                 Ok(Coming::Some) => {}
@@ -142,17 +141,17 @@ impl Client<'_> {
             Ok(changes) => changes,
             Err(error) => return Ok(Err(error)),
         };
-        Ok(Ok(match changes {
-            Changes::Rows(batch) => {
+        let rows = match subscription.rows(&changes) {
+            Ok(rows) => rows,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(Ok(match (rows, changes) {
+            (Some(batch), _) => {
                 sending.push(batch);
                 Coming::Some
             }
-            Changes::Progress(time) => {
-                sending.push(progress(&sending.schema, time));
-                Coming::Some
-            }
-            Changes::Nothing => Coming::Nothing,
-            Changes::End => Coming::End,
+            (None, Changes::End) => Coming::End,
+            (None, _) => Coming::Nothing,
         }))
     }
 }
@@ -163,16 +162,6 @@ pub(super) enum Coming {
     Some,
     Nothing,
     End,
-}
-
-/// A row that says that all changes before `time` were given: its other columns are NULL.
-fn progress(schema: &SchemaRef, time: i64) -> RecordBatch {
-    let fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
-    let null = |field: &Field| -> ArrayRef { new_null_array(field.data_type(), 1) };
-    let mut columns: Vec<ArrayRef> = fields.iter().map(null).collect();
-    columns[0] = Arc::new(Int64Array::from(vec![time]));
-    debug_assert_eq!(columns[0].len(), 1);
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("a time and NULLs are of the schema's types")
 }
 
 /// The command tag of a statement that returned rows.

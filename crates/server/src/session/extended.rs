@@ -185,7 +185,7 @@ impl Client<'_> {
                     return Ok(Ok(()));
                 }
                 Ok(Outcome::Subscription(subscription)) => {
-                    let schema = subscription.schema().clone();
+                    let schema = subscription.row_schema();
                     State::Changes(subscription, Sending::new(schema, vec![]))
                 }
                 Err(error) => return Ok(Err(error)),

@@ -60,7 +60,7 @@ impl Client<'_> {
                 Ok(())
             }
             Ok(Outcome::Subscription(subscription)) => {
-                reply::columns(&mut self.frames.out, subscription.schema(), |_| 0);
+                reply::columns(&mut self.frames.out, &subscription.row_schema(), |_| 0);
                 let result = self.send_changes(&subscription);
                 self.connection.unsubscribe(subscription);
                 result?

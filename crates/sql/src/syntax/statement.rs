@@ -530,8 +530,8 @@ pub struct Drop {
     pub cascade: bool,
 }
 
-/// A statement that begins or ends a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A statement that begins or ends a transaction, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransactionStatement {
     /// `BEGIN` and `START TRANSACTION`, whatever the level of isolation.
     Begin {
@@ -542,6 +542,21 @@ pub enum TransactionStatement {
     Commit,
     /// `ROLLBACK` and `ABORT`.
     Rollback,
+    /// `SAVEPOINT name`.
+    Savepoint {
+        /// Its name; several may have one name.
+        name: String,
+    },
+    /// `RELEASE [SAVEPOINT] name`: it and those after it are forgotten.
+    Release {
+        /// Its name.
+        name: String,
+    },
+    /// `ROLLBACK TO [SAVEPOINT] name`: what came after it is taken back.
+    RollbackTo {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// What a transaction may do.

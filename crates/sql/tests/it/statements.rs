@@ -132,8 +132,6 @@ fn show_describe_drop_and_set_parse() {
 #[test]
 fn what_cannot_work_names_the_way_out() {
     for (text, word) in [
-        ("savepoint a", "ROLLBACK"),
-        ("rollback to a", "ROLLBACK"),
         ("alter table t add column x int", "CREATE"),
         ("merge into t using u on true when matched then delete", "DELETE"),
         ("refresh materialized view v", "always current"),

@@ -298,6 +298,7 @@ impl Input<'_> {
                 Ok(Statement::Flush)
             }
             "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" => self.transaction(&first),
+            "SAVEPOINT" | "RELEASE" => self.savepoint(&first),
             _ => Err(self.refuse(&first)),
         }
     }

@@ -29,9 +29,6 @@ impl Input<'_> {
     /// The error for a statement that begins with `first` (upper case; empty if not a word).
     pub(super) fn refuse(&self, first: &str) -> SqlError {
         let hint = match first {
-            "SAVEPOINT" | "RELEASE" => {
-                "Leave it out: ROLLBACK takes back all of the transaction, which can then run again."
-            }
             "ALTER" => "DROP the object and CREATE it anew; a view can be changed with CREATE OR REPLACE VIEW.",
             "MERGE" | "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",

@@ -1,4 +1,4 @@
-//! BEGIN, COMMIT and ROLLBACK, with all their spellings.
+//! BEGIN, COMMIT and ROLLBACK, with all their spellings, and savepoints.
 
 use super::Input;
 use crate::error::{Result, SqlError};
@@ -19,13 +19,26 @@ impl Input<'_> {
             _ => TransactionStatement::Rollback,
         };
         if statement == TransactionStatement::Rollback && self.eat("TO") {
-            let hint = "There are no savepoints: ROLLBACK all of the transaction and run it again.";
-            return Err(SqlError::unsupported("ROLLBACK TO", hint));
+            self.eat("SAVEPOINT");
+            return Ok(Statement::Transaction(TransactionStatement::RollbackTo { name: self.identifier()? }));
         }
         if self.eat("AND CHAIN") {
             return Err(SqlError::unsupported("AND CHAIN", "Write BEGIN as a statement of its own."));
         }
         self.eat("AND NO CHAIN");
+        Ok(Statement::Transaction(statement))
+    }
+
+    /// `SAVEPOINT name | RELEASE [SAVEPOINT] name`; `first` is the word that comes next.
+    pub(super) fn savepoint(&mut self, first: &str) -> Result<Statement> {
+        self.parser.advance_token();
+        let statement = match first {
+            "SAVEPOINT" => TransactionStatement::Savepoint { name: self.identifier()? },
+            _ => {
+                self.eat("SAVEPOINT");
+                TransactionStatement::Release { name: self.identifier()? }
+            }
+        };
         Ok(Statement::Transaction(statement))
     }
 

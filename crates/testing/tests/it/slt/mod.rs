@@ -113,6 +113,7 @@ files!(
     settings,
     shared_columns,
     subqueries,
+    system,
     templates,
     text,
     times,
