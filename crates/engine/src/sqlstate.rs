@@ -8,6 +8,15 @@ use crate::error::{Error, ErrorKind};
 
 /// Phrases of messages and their codes; the first phrase that occurs decides.
 const PHRASES: &[(&str, &str)] = &[
+    ("non-recursive term but type", "42804"),
+    ("MUTUALLY RECURSIVE query", "42804"),
+    ("columns available but", "42P10"),
+    ("WITH query column list", "42601"),
+    ("column name are the same", "42601"),
+    ("recursive reference to query", "42P19"),
+    ("non-recursive-term UNION", "42P19"),
+    ("recursive term", "42P19"),
+    ("does not reach a fixed point", "54000"),
     ("syntax error", "42601"),
     ("division by zero", "22012"),
     ("duplicate key", "23505"),

@@ -214,7 +214,7 @@ impl Planner<'_> {
 
     fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
         let plan = optimise(plan, &context.config(), self.clock(), context.chosen())?;
-        let plan: Arc<Plan> = conform(Translator::new().view(&plan)?, schema)?;
+        let plan: Arc<Plan> = conform(Translator::new(self.round_limit()).view(&plan)?, schema)?;
         Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() })
     }
 }

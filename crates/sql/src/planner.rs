@@ -6,12 +6,13 @@
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anabranch_plan::Plan;
 use anabranch_plan::rewrite::{Facts, optimise, optimised_in_steps};
+use anabranch_plan::{Plan, RoundLimit};
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
 
@@ -39,6 +40,8 @@ pub struct Planner<'a> {
     parameters: Parameters,
     /// Whether plans hold at any moment: `now()` is refused.
     is_steady: bool,
+    /// What ends loops that say nothing of it.
+    round_limit: RoundLimit,
 }
 
 impl<'a> Planner<'a> {
@@ -50,7 +53,19 @@ impl<'a> Planner<'a> {
 
     /// A planner whose `now()` is the given moment, in microseconds since the epoch.
     pub fn as_of(catalog: &'a dyn Catalog, now_micros: i64) -> Self {
-        Self { catalog, now_micros, chosen: Chosen::default(), parameters: Parameters::None, is_steady: false }
+        Self {
+            catalog,
+            now_micros,
+            chosen: Chosen::default(),
+            parameters: Parameters::None,
+            is_steady: false,
+            round_limit: RoundLimit::None,
+        }
+    }
+
+    /// The planner whose loops end with an error after so many rounds, unless they say another limit.
+    pub fn with_recursion_limit(self, rounds: Option<NonZeroU64>) -> Self {
+        Self { round_limit: rounds.map_or(RoundLimit::None, RoundLimit::Error), ..self }
     }
 
     /// The planner without one of the rewrites that [`described`](crate::passes::described) lists:
@@ -66,8 +81,8 @@ impl<'a> Planner<'a> {
 
     /// The same planner, with other parameters.
     pub(crate) fn with_known(&self, parameters: Parameters) -> Planner<'a> {
-        let Planner { catalog, now_micros, chosen, is_steady, .. } = *self;
-        Planner { catalog, now_micros, chosen, parameters, is_steady }
+        let Planner { catalog, now_micros, chosen, is_steady, round_limit, .. } = *self;
+        Planner { catalog, now_micros, chosen, parameters, is_steady, round_limit }
     }
 
     /// The planner whose plans hold at any moment: functions of the clock and of chance are refused.
@@ -83,7 +98,7 @@ impl<'a> Planner<'a> {
     pub fn plan_query(&self, query: &ast::Query) -> Result<Planned> {
         self.guarded(query, |context| {
             let (names, plan) = self.prepare(context, query, self.clock())?;
-            let planned = Translator::new().query(&plan)?;
+            let planned = Translator::new(self.round_limit).query(&plan)?;
             Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), ..planned })
         })
     }
@@ -95,7 +110,7 @@ impl<'a> Planner<'a> {
     pub fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>> {
         self.guarded(query, |context| {
             let (_, plan) = self.prepare(context, query, self.clock())?;
-            let planned = Translator::new().query(&plan)?;
+            let planned = Translator::new(self.round_limit).query(&plan)?;
             self.with_facts(|facts| Ok(optimised_in_steps(&planned.plan, facts)))
         })
     }
@@ -150,7 +165,7 @@ impl<'a> Planner<'a> {
                 ));
             }
             names[..given.len()].clone_from_slice(given);
-            let plan = self.optimised(&Translator::new().view(&plan)?);
+            let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?);
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {
                     return Err(SqlError::new(
@@ -188,6 +203,10 @@ impl<'a> Planner<'a> {
         let plan = context.logical(query)?;
         let names = column_names(query, &plan, self.catalog);
         Ok((names, optimise_logical(plan, &context.config(), clock, context.chosen())?))
+    }
+
+    pub(crate) fn round_limit(&self) -> RoundLimit {
+        self.round_limit
     }
 
     /// The present of what is planned to run once.

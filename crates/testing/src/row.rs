@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anabranch_batch::types;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
@@ -124,8 +124,25 @@ pub fn compare(a: &ScalarValue, b: &ScalarValue) -> Ordering {
         (ScalarValue::Float32(Some(a)), ScalarValue::Float32(Some(b))) => {
             canonical_float(f64::from(*a)).total_cmp(&canonical_float(f64::from(*b)))
         }
+        (ScalarValue::List(a), ScalarValue::List(b)) => {
+            let (a, b) = (a.value(0), b.value(0));
+            compare_all((0..a.len()).map(|at| scalar(a.as_ref(), at)), (0..b.len()).map(|at| scalar(b.as_ref(), at)))
+        }
+        (ScalarValue::Struct(a), ScalarValue::Struct(b)) => compare_all(
+            a.columns().iter().map(|field| scalar(field.as_ref(), 0)),
+            b.columns().iter().map(|field| scalar(field.as_ref(), 0)),
+        ),
         _ => a.partial_cmp(b).unwrap_or_else(|| panic!("{a:?} and {b:?} are not of one type")),
     }
+}
+
+/// The first two that differ decide; then the shorter one comes first.
+fn compare_all(a: impl Iterator<Item = ScalarValue>, b: impl Iterator<Item = ScalarValue>) -> Ordering {
+    a.map(Value).cmp(b.map(Value))
+}
+
+fn scalar(array: &dyn Array, at: usize) -> ScalarValue {
+    canonical(ScalarValue::try_from_array(array, at).expect("every supported type has a scalar form"))
 }
 
 fn canonical(value: ScalarValue) -> ScalarValue {

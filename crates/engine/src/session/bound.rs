@@ -171,7 +171,8 @@ impl Session {
     /// The plan that is kept for this role, made if it must be, with the values bound.
     pub(super) fn kept_plan(&self, role: Role, plan: Planning<'_>) -> Result<Option<Named>, Error> {
         let Some(plans) = &self.bound.plans else { return Ok(None) };
-        if self.has_staged() {
+        // (A limit of rounds is a part of the plan, and another connection has another.)
+        if self.has_staged() || self.client.recursion_limit.is_some() {
             return Ok(None);
         }
         let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 //! Law: nothing here is seen by another client. A session without connections has one client.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use anabranch_sql::statement::{Access, Scope};
 use anabranch_store::Durability;
@@ -27,6 +28,8 @@ pub(crate) struct Client {
     pub cursors: Cursors,
     /// Whether a SELECT first reads the bounded, unpaced sources behind it to their end.
     pub wait_for_sources: bool,
+    /// Rounds after which a loop of a query fails that has not come to its end; `None` lets loops go on.
+    pub recursion_limit: Option<NonZeroU64>,
     /// When commits count as done.
     pub durability: Durability,
 }
@@ -39,6 +42,7 @@ impl Client {
             statements: BTreeMap::new(),
             cursors: Cursors::default(),
             wait_for_sources: true,
+            recursion_limit: None,
             durability: options.durability,
         }
     }

@@ -43,7 +43,7 @@ impl Session {
     /// The plan of a query before and after each rewrite.
     pub(super) fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>, Error> {
         let catalog = Planning::new(&self.catalog, self.settings.sharing);
-        Ok(Planner::as_of(&catalog, self.options.clock.now_micros()).plan_in_steps(query)?)
+        Ok(self.planner(&catalog).plan_in_steps(query)?)
     }
 
     /// Plans the rows of an INSERT, as the table's columns.
@@ -101,15 +101,20 @@ impl Session {
     /// A plan with these parameters, as of now.
     pub(super) fn plan(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
         let catalog = self.planning_catalog();
-        let planner = Planner::as_of(&catalog, self.options.clock.now_micros()).with_parameters(parameters);
+        let planner = self.planner(&catalog).with_parameters(parameters);
         Ok(Named { planned: plan(&planner)?, names: catalog.names() })
     }
 
     /// A plan with these parameters that holds at any moment.
     pub(super) fn plan_steady(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
         let catalog = self.planning_catalog();
-        let planner = Planner::as_of(&catalog, self.options.clock.now_micros()).with_parameters(parameters).steady();
+        let planner = self.planner(&catalog).with_parameters(parameters).steady();
         Ok(Named { planned: plan(&planner)?, names: catalog.names() })
+    }
+
+    /// A planner with the session's settings, as of now.
+    fn planner<'a>(&self, catalog: &'a Planning<'_>) -> Planner<'a> {
+        Planner::as_of(catalog, self.options.clock.now_micros()).with_recursion_limit(self.client.recursion_limit)
     }
 
     /// The catalog for a statement of the open transaction.

@@ -1,5 +1,7 @@
 //! SET: what a session lets its user choose.
 
+use std::num::NonZeroU64;
+
 use anabranch_sql::statement::Scope;
 use anabranch_store::Durability;
 
@@ -24,9 +26,10 @@ pub(super) struct Settings {
 }
 
 /// Names and what they mean, for SHOW ALL.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("batch_rows_max", "rows read from one source in one turn, at most"),
     ("durability", "full: a commit is done when it is on disk; relaxed: at once, and on disk a little later"),
+    ("recursion_limit", "rounds after which a recursive query fails that has not come to its end"),
     ("retain_history", "how long what has changed can still be read with AS OF"),
     ("sharing", "whether queries share the arrangements of indexes and of their common parts"),
     ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
@@ -52,6 +55,8 @@ impl Session {
     ///   that long. What is forgotten already does not come back.
     /// - `durability` (`full`, `relaxed`; at first `full`; `synchronous_commit` is the same as `on`, `off`): when commits of a database in
     ///   a folder count as done: once they are on disk, or at once.
+    /// - `recursion_limit` (a number, or `off`; at first `off`): a recursive query that has not come to its end after so many rounds
+    ///   fails. A view keeps the limit that was set when it was created.
     /// - `sharing` (`on`, `off`; at first `on`): queries installed from now on share the arrangements of indexes and of their common
     ///   parts. Those that are installed stay as they are.
     ///
@@ -70,6 +75,7 @@ impl Session {
             "sharing" => {
                 self.settings.sharing = if parse_bool(&name, value)? { Sharing::Full } else { Sharing::Off };
             }
+            "recursion_limit" => self.client.recursion_limit = parse_limit(&name, value)?,
             "batch_rows_max" => self.settings.batch_rows_max = parse_count(&name, value)?,
             _ => drop(self.set_variable(&name, Some(value), Scope::Session)?),
         }
@@ -84,7 +90,7 @@ impl Session {
         Ok(())
     }
 
-    /// `SET`: of the client for `wait_for_sources`, `durability` and PostgreSQL's parameters, of the database for the others.
+    /// `SET`: of the client for `wait_for_sources`, `durability`, `recursion_limit` and PostgreSQL's parameters, of the database for the others.
     pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Outcome, Error> {
         if is_variable(name) {
             return self.set_variable(name, value, scope);
@@ -106,6 +112,7 @@ impl Session {
             None => {
                 self.reset_variables();
                 self.client.wait_for_sources = true;
+                self.client.recursion_limit = None;
                 self.client.durability = self.options.durability;
             }
         }
@@ -117,6 +124,7 @@ impl Session {
         let settings = Settings::new(&self.options);
         Some(match name {
             "wait_for_sources" => on_off(true),
+            "recursion_limit" => on_off(false),
             "retain_history" => duration_text(settings.retain_history_micros),
             "durability" => durability_text(self.options.durability).to_string(),
             "synchronous_commit" => on_off(self.options.durability == Durability::Full),
@@ -150,6 +158,7 @@ impl Session {
             "wait_for_sources" => on_off(self.client.wait_for_sources),
             "retain_history" => duration_text(self.settings.retain_history_micros),
             "durability" => durability_text(self.client.durability).to_string(),
+            "recursion_limit" => self.client.recursion_limit.map_or_else(|| on_off(false), |rounds| rounds.to_string()),
             "sharing" => on_off(self.settings.sharing != Sharing::Off),
             _ => self.settings.batch_rows_max.to_string(),
         }
@@ -194,6 +203,17 @@ pub(super) fn parse_bool(name: &str, value: &str) -> Result<bool, Error> {
 fn parse_count(name: &str, value: &str) -> Result<usize, Error> {
     value.replace('_', "").parse().ok().filter(|count| *count > 0).ok_or_else(|| {
         Error::invalid(format!("setting \"{name}\" cannot be '{value}'")).with_hint("It takes a number from 1.")
+    })
+}
+
+/// A number of rounds; `None` for none.
+fn parse_limit(name: &str, value: &str) -> Result<Option<NonZeroU64>, Error> {
+    if ["off", "none", "0", "default"].iter().any(|off| value.eq_ignore_ascii_case(off)) {
+        return Ok(None);
+    }
+    value.replace('_', "").parse().map(Some).map_err(|_| {
+        Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
+            .with_hint("It takes a number of rounds from 1, or off.")
     })
 }
 

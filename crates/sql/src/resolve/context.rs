@@ -21,6 +21,7 @@ use crate::passes::pass::Chosen;
 use crate::passes::plan::asof::AsofPlanner;
 use crate::passes::plan::options::options;
 use crate::passes::plan::recognize::RecognizePlanner;
+use crate::passes::plan::recursion::{RecursionPlanner, Variables};
 use crate::passes::plan::set_operations::SetOperationPlanner;
 use crate::passes::tree::rewrite;
 use crate::resolve::catalog::{Catalog, Relation};
@@ -40,6 +41,8 @@ pub(crate) struct Context<'a> {
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
     types: Arc<dyn TypePlanner>,
+    /// The variables of the loops around what is being planned.
+    variables: Arc<Variables>,
     /// Views being planned, outermost first.
     views: RefCell<Vec<String>>,
     /// Depth of these views, and how deep they may be where this runs.
@@ -51,6 +54,7 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// A run that follows views down to a depth of `depth_max`.
     pub(crate) fn new(catalog: &'a dyn Catalog, chosen: Chosen, parameters: Parameters, depth_max: usize) -> Self {
+        let variables = Arc::new(Variables::default());
         Self {
             catalog,
             chosen,
@@ -61,7 +65,9 @@ impl<'a> Context<'a> {
                 Arc::new(SetOperationPlanner { chosen }),
                 Arc::new(AsofPlanner),
                 Arc::new(RecognizePlanner),
+                Arc::new(RecursionPlanner { variables: variables.clone(), chosen }),
             ],
+            variables,
             types: Arc::new(Types),
             views: RefCell::new(vec![]),
             depth: Cell::new(0),
@@ -190,6 +196,9 @@ impl ContextProvider for Context<'_> {
             return Err(SqlError::new(ErrorKind::UnknownName, format!("schema \"{schema}\" does not exist"))
                 .with_hint("There is one schema, named public: write the name without a schema.")
                 .into());
+        }
+        if let Some(schema) = self.variables.schema(name.table()) {
+            return Ok(Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None }));
         }
         let relation = self.relation(name.table())?;
         let plan = match &relation.view_query {

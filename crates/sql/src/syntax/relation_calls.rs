@@ -4,6 +4,7 @@
 //! a EXCEPT ALL b                   FROM __except_all((a), (b))
 //! t MATCH_RECOGNIZE (clause) AS m  FROM __match_recognize((SELECT * FROM t), 'clause') AS m
 //! a ASOF LEFT JOIN r ON c          a ASOF JOIN r MATCH_CONDITION (__asof_left()) ON c
+//! r AS (a UNION b), b reading r    FROM __recursive('__variable_r', 'distinct', (a), (b))
 //! ```
 //!
 //! A call is walked through, printed and read again as any other, so it survives every rewrite.
@@ -25,6 +26,36 @@ pub(crate) const ASOF_LEFT: &str = "__asof_left";
 
 /// The condition of an as-of join that keeps left rows with a match only.
 pub(crate) const ASOF_INNER: &str = "__asof_inner";
+
+/// The limit of a `WITH MUTUALLY RECURSIVE`, as its first named query.
+pub(crate) const MUTUALLY: &str = "__mutually";
+
+/// The clause SEARCH of the named query before this one.
+pub(crate) const SEARCH: &str = "__search";
+
+/// The clause CYCLE of the named query before this one, or before its SEARCH.
+pub(crate) const CYCLE: &str = "__cycle";
+
+/// A loop of one variable: the variable's name, `all` or `distinct`, the first rows, the rows made
+/// of others, the names of the first columns.
+pub(crate) const RECURSIVE: &str = "__recursive";
+
+/// A loop of several variables: the name of the variable that is read, `none`, `return` or `error`,
+/// the limit; then for each variable its name, a row of its types, and its query.
+pub(crate) const MUTUALLY_RECURSIVE: &str = "__mutually_recursive";
+
+/// What the names of variables begin with.
+const VARIABLE: &str = "__variable_";
+
+/// The relation that a query within a loop reads where its user wrote `name`.
+pub(crate) fn variable(name: &str) -> String {
+    format!("{VARIABLE}{name}")
+}
+
+/// The name that the user gave to a variable; `None` for other relations.
+pub(crate) fn variable_name(relation: &str) -> Option<&str> {
+    relation.strip_prefix(VARIABLE)
+}
 
 /// The call of a function.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {

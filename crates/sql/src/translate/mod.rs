@@ -5,7 +5,7 @@
 //! batches carry (`types::canonical`); an expression that was typed on another type sees it through a cast.
 //!
 //! Reading order: this file (the walk, order and limit), `schema`, `expr`, `stage` (fusion), then one file for each
-//! family of nodes: `join`, `asof`, `aggregate`, `window` (with `ranks` and `frames`), `recognize`, `rows`.
+//! family of nodes: `join`, `asof`, `aggregate`, `window` (with `ranks` and `frames`), `recognize`, `recursion`, `rows`.
 
 mod aggregate;
 mod asof;
@@ -14,14 +14,16 @@ mod frames;
 mod join;
 mod ranks;
 mod recognize;
+mod recursion;
 mod rows;
 pub(crate) mod schema;
 mod stage;
 mod window;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use anabranch_plan::{Node, Plan, SetOperation, SortKey, TopK};
+use anabranch_plan::{Node, Plan, RoundLimit, SetOperation, SortKey, TopK};
 use arrow::datatypes::Schema;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::logical_plan::{Distinct, FetchType, Limit, LogicalPlan, SkipType, Sort};
@@ -30,6 +32,7 @@ use datafusion_expr::{Expr, cast};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::plan::asof::AsofNode;
 use crate::passes::plan::recognize::RecognizeNode;
+use crate::passes::plan::recursion::LoopNode;
 use crate::passes::plan::set_operations::SetNode;
 use crate::planned::{Finish, Planned};
 use expr::{conjuncts, resolve};
@@ -44,12 +47,16 @@ struct Ordered {
 
 /// Translates plans.
 pub(crate) struct Translator {
-    _private: (),
+    /// The names of the variables of the loops around what is translated, the innermost last.
+    loops: RefCell<Vec<Vec<String>>>,
+    /// What ends loops that say nothing of it.
+    round_limit: RoundLimit,
 }
 
 impl Translator {
-    pub(crate) fn new() -> Self {
-        Self { _private: () }
+    /// A translator of plans whose loops have this limit, unless they say another.
+    pub(crate) fn new(round_limit: RoundLimit) -> Self {
+        Self { loops: RefCell::default(), round_limit }
     }
 
     /// A query whose top order and limit are left to its reader.
@@ -79,7 +86,10 @@ impl Translator {
             }
             LogicalPlan::Filter(filter) => self.filter(&filter.predicate, &filter.input),
             LogicalPlan::SubqueryAlias(alias) => self.node(&alias.input),
-            LogicalPlan::TableScan(scan) => rows::scan(scan),
+            LogicalPlan::TableScan(scan) => match self.variable(scan) {
+                Some(variable) => rows::filtered(scan, variable),
+                None => rows::scan(scan),
+            },
             LogicalPlan::Values(values) => rows::values(values),
             LogicalPlan::EmptyRelation(empty) => Ok(rows::empty(empty)),
             LogicalPlan::Join(join) => self.join(join),
@@ -110,6 +120,9 @@ impl Translator {
                 }
                 if let Some(node) = node.downcast_ref::<RecognizeNode>() {
                     return self.recognize(node);
+                }
+                if let Some(node) = node.downcast_ref::<LoopNode>() {
+                    return self.recursion(node);
                 }
                 Err(SqlError::internal("an unknown extension node is in the plan"))
             }
@@ -271,10 +284,6 @@ fn leftover(plan: &LogicalPlan) -> SqlError {
         LogicalPlan::Subquery(_) => SqlError::unsupported(
             "this LATERAL subquery",
             "For the first rows of each group, number them with row_number() OVER (PARTITION BY .. ORDER BY ..) and filter.",
-        ),
-        LogicalPlan::RecursiveQuery(_) => SqlError::unsupported(
-            "WITH RECURSIVE",
-            "Recursive queries come with a later version; a fixed number of steps can be written as joins.",
         ),
         LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Ddl(_) | LogicalPlan::Copy(_) => {
             SqlError::new(ErrorKind::Invalid, "only a query can stand here")

@@ -33,6 +33,11 @@ pub(super) fn scan(scan: &TableScan) -> Result<Arc<Plan>> {
         node: Node::Scan { relation: scan.table_name.table().to_string(), columns },
         schema: schema(columns_schema),
     });
+    filtered(scan, plan)
+}
+
+/// The rows of a scan that pass its conditions.
+pub(super) fn filtered(scan: &TableScan, plan: Arc<Plan>) -> Result<Arc<Plan>> {
     let filters =
         scan.filters.iter().map(|e| resolve(e, &scan.projected_schema, &plan.schema)).collect::<Result<Vec<_>>>()?;
     stage::filter(plan, filters)

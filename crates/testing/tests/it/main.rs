@@ -14,6 +14,7 @@ mod promises;
 mod properties;
 mod questions;
 mod recursive;
+mod recursive_sql;
 mod rewrites;
 mod slt;
 mod temporal;

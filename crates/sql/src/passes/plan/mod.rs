@@ -2,7 +2,7 @@
 //! order.
 //!
 //! Extension nodes for what DataFusion lacks are planned while names are resolved:
-//! `set_operations`, `asof`, `recognize`.
+//! `set_operations`, `asof`, `recognize`, `recursion`.
 //!
 //! Law: the plan means what PostgreSQL says that the query means, or planning fails.
 
@@ -16,6 +16,7 @@ pub(crate) mod options;
 pub(crate) mod outer_conditions;
 pub(crate) mod outer_joins;
 pub(crate) mod recognize;
+pub(crate) mod recursion;
 pub(crate) mod rules;
 pub(crate) mod set_operations;
 pub(crate) mod subqueries;

@@ -156,12 +156,12 @@ fn set_operation(
 }
 
 /// The types of a plan's columns once its expressions have the conversions that they need. (Before, a CASE has the type of its first branch.)
-fn settled_types(plan: &LogicalPlan, chosen: Chosen) -> DfResult<Vec<DataType>> {
+pub(crate) fn settled_types(plan: &LogicalPlan, chosen: Chosen) -> DfResult<Vec<DataType>> {
     let settled = settle(match_unions(plan.clone())?, SETTLED, chosen)?;
     Ok(types_of(&TypeCoercion::new().analyze(settled, &ConfigOptions::default())?))
 }
 
-fn unique_names(schema: &DFSchema) -> Vec<String> {
+pub(crate) fn unique_names(schema: &DFSchema) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for field in schema.fields() {
         let mut name = field.name().clone();

@@ -5,9 +5,11 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use super::merged::{Listing, each_by_name};
+use super::recursion::mutual_columns;
 use super::{names, series};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::parse::{fold, object_name};
+use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from};
 
 /// The queries named by WITH that are in reach, innermost last, with their columns where these are known.
 pub(super) type Known = Vec<(String, Option<Vec<String>>)>;
@@ -16,7 +18,37 @@ pub(super) type Known = Vec<(String, Option<Vec<String>>)>;
 pub(super) fn add_with(query: &Query, known: &mut Known, catalog: &dyn Catalog) {
     for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
         let columns = query_columns(&cte.query, known, catalog);
+        if let SetExpr::Select(select) = cte.query.body.as_ref()
+            && let Some(from) = select.from.first()
+            && let Some((_, variables)) = loop_columns(&from.relation, known, catalog)
+        {
+            known.extend(variables);
+        }
         known.push((fold(&cte.alias.name), renamed(columns, Some(&cte.alias))));
+    }
+}
+
+/// The columns of a loop's rows, and its variables with theirs, if a table is a loop.
+fn loop_columns(factor: &TableFactor, known: &Known, catalog: &dyn Catalog) -> Option<(Option<Vec<String>>, Known)> {
+    let text = |expr: &ast::Expr| match expr {
+        ast::Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    };
+    match called_in_from(factor)? {
+        (function, args) if function == RECURSIVE => {
+            let ([variable, _, ast::Expr::Subquery(first), _], given) = args.split_first_chunk()? else { return None };
+            let mut names: Vec<String> = given.iter().filter_map(|name| text(name)).collect();
+            let columns = query_columns(first, known, catalog).map(|columns| {
+                names.extend(columns.into_iter().skip(names.len()));
+                names
+            });
+            Some((columns.clone(), vec![(text(variable)?, columns)]))
+        }
+        (function, args) if function == MUTUALLY_RECURSIVE => {
+            let (own, variables) = mutual_columns(&args)?;
+            Some((Some(own), variables.into_iter().map(|(name, columns)| (name, Some(columns))).collect()))
+        }
+        _ => None,
     }
 }
 
@@ -56,7 +88,10 @@ pub(super) fn factor_columns(factor: &TableFactor, known: &Known, catalog: &dyn 
             let listing = Listing::of_from(&mut from, known, catalog).ok()?;
             renamed(listing.names(), alias.as_ref())
         }
-        other => series::of(other).ok()?.map(|series| series.columns),
+        other => match loop_columns(other, known, catalog) {
+            Some((columns, _)) => columns,
+            None => series::of(other).ok()?.map(|series| series.columns),
+        },
     }
 }
 

@@ -25,6 +25,7 @@ mod merged;
 mod names;
 pub(crate) mod on_close;
 mod order_names;
+mod recursion;
 mod refuse;
 mod rows;
 mod series;

@@ -3,23 +3,12 @@
 use datafusion_expr::sqlparser::ast::{self, Query, TableFactor};
 
 use crate::error::{Result, SqlError};
-use crate::syntax::parse::fold;
-use crate::syntax::walk::{Look, Looking, look};
 
 /// Refuses clauses of a query.
 ///
 /// # Errors
 /// `Unsupported`, with another way.
 pub(super) fn query(query: &Query) -> Result<()> {
-    if let Some(with) = &query.with
-        && with.recursive
-        && with.cte_tables.iter().any(refers_to_itself)
-    {
-        return Err(SqlError::unsupported(
-            "WITH RECURSIVE",
-            "Recursive queries come with a later version; a fixed number of steps can be written as joins.",
-        ));
-    }
     if !query.locks.is_empty() {
         return Err(SqlError::unsupported(
             "SELECT .. FOR UPDATE",
@@ -33,26 +22,6 @@ pub(super) fn query(query: &Query) -> Result<()> {
         return Err(SqlError::unsupported("|>", "Write nested queries or WITH."));
     }
     Ok(())
-}
-
-fn refers_to_itself(cte: &ast::Cte) -> bool {
-    let mut mention = Mention { name: fold(&cte.alias.name), found: false };
-    look(cte.query.as_ref(), &mut mention);
-    mention.found
-}
-
-/// Whether a table is named.
-struct Mention {
-    name: String,
-    found: bool,
-}
-
-impl Looking for Mention {
-    fn relation(&mut self, relation: &ast::ObjectName) -> Look {
-        self.found |=
-            matches!(relation.0.as_slice(), [part] if part.as_ident().is_some_and(|part| fold(part) == self.name));
-        if self.found { Look::Break(()) } else { Look::Continue(()) }
-    }
 }
 
 /// Refuses clauses of a SELECT.

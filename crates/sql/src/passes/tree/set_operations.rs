@@ -67,8 +67,8 @@ pub(super) fn call(body: &mut SetExpr) -> Result<()> {
         && let Some(TableFactor::Table { args: Some(args), .. }) =
             select.from.first_mut().map(|from| &mut from.relation)
     {
-        let sides =
-            [query(left)?, query(right)?].map(|side| FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(side))));
+        let sides = [side_query(left)?, side_query(right)?]
+            .map(|side| FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(side))));
         args.args = sides.into();
     }
     *body = *template.body;
@@ -91,7 +91,7 @@ fn width(side: &SetExpr) -> Option<usize> {
 }
 
 /// One side, as a query of its own.
-fn query(side: &SetExpr) -> Result<Box<Query>> {
+pub(super) fn side_query(side: &SetExpr) -> Result<Box<Query>> {
     let mut query = match side {
         SetExpr::Query(query) => query.clone(),
         other => {

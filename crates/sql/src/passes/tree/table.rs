@@ -6,14 +6,24 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, lateral, literal,
-    membership, merged, order_names, refuse, rows, series, session, set_operations, similar, subquery, system,
-    window_table,
+    membership, merged, order_names, recursion, refuse, rows, series, session, set_operations, similar, subquery,
+    system, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
 /// Walks over the tree, one after another. Within a walk the rewrites of one part run in this
 /// order.
-pub(super) const WALKS: &[&[Pass<Hooks>]] = &[SYSTEM, OPERANDS, TESTS, PARTS];
+pub(super) const WALKS: &[&[Pass<Hooks>]] = &[RECURSION, SYSTEM, OPERANDS, TESTS, PARTS];
+
+/// Named queries that read themselves. All later rewrites look at each term of such a query alone.
+const RECURSION: &[Pass<Hooks>] = &[Pass {
+    name: "recursive queries as calls",
+    run: Hooks { query: Some(|query, _| recursion::settle(query)), ..NONE },
+    gives: "calls in FROM that are planned as loops, and named queries that read earlier ones only",
+    reason: "DataFusion's loop has one variable, whose rows it keeps in a table of its run time",
+    example: "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r",
+    without: Loss::Failure,
+}];
 
 /// System schemas. All later rewrites know one name of each relation, function and type.
 const SYSTEM: &[Pass<Hooks>] = &[Pass {

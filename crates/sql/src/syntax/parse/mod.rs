@@ -5,7 +5,7 @@
 //! `sqlparser` for everything below: names, column definitions, expressions, queries. Statements
 //! that cannot work here are refused by name, with what to write instead.
 //!
-//! Reading order: this file, `asof`, `recognize`, `session`, `create`, `change` (INSERT, UPDATE,
+//! Reading order: this file, `asof`, `recognize`, `recursion`, `session`, `create`, `change` (INSERT, UPDATE,
 //! DELETE), `copy`, `transaction`, `ask` (SELECT, SUBSCRIBE, SHOW ..), `prepare`, `cursor`, `settings`,
 //! `refuse`.
 
@@ -17,6 +17,7 @@ mod create;
 mod cursor;
 mod prepare;
 mod recognize;
+mod recursion;
 mod refuse;
 mod session;
 mod settings;
@@ -101,6 +102,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<(Statement, usize)> {
     let parameters = greatest_parameter(&tokens, text)?;
     asof::rewrite(&mut tokens, text)?;
     recognize::rewrite(&mut tokens, text)?;
+    recursion::rewrite(&mut tokens, text)?;
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let statement = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),

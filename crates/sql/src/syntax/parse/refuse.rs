@@ -73,7 +73,7 @@ impl Input<'_> {
             "UNIQUE" => "Write CREATE INDEX, or declare a PRIMARY KEY in CREATE TABLE.",
             "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL" => "Write CREATE TABLE, and DROP it when done.",
             "EXTERNAL" | "FOREIGN" => "Write CREATE SOURCE name WITH (connector = 'file', path = '..', format = csv).",
-            "RECURSIVE" => "Recursive queries come with a later version.",
+            "RECURSIVE" => "Write CREATE VIEW name AS WITH RECURSIVE name (..) AS (..) SELECT .. FROM name.",
             "SINK" | "CONNECTION" | "SECRET" | "SUBSCRIPTION" | "PUBLICATION" | "SERVER" => {
                 "Sinks come with a later version: SUBSCRIBE and write the rows yourself."
             }

@@ -3,7 +3,7 @@
 //! Expectations come from PostgreSQL (`tools/slt_expect.py`), except where a record says `skipif postgresql`. Every record of a
 //! file is tried, so one run shows all that fails. `SLT_SHOW=n` prints more failures than the usual twelve a file.
 
-mod format;
+pub mod format;
 mod session;
 
 use std::path::{Path, PathBuf};
@@ -108,6 +108,7 @@ files!(
     planner,
     prepared,
     queries,
+    recursive,
     regex,
     setops,
     settings,
