@@ -294,22 +294,24 @@ impl Chunk {
             return Some(Arc::clone(self));
         }
         let rows: Vec<u32> = (0..self.len()).filter(|&row| self.times.get(row) <= at).map(|row| row as u32).collect();
-        if rows.is_empty() {
-            return None;
-        }
-        let columns = gather::take(&self.columns(), &rows);
+        (!rows.is_empty()).then(|| self.pick(layout, &rows))
+    }
+
+    /// Some rows, in their order.
+    pub(crate) fn pick(&self, layout: &Layout, rows: &[u32]) -> Arc<Chunk> {
+        let columns = gather::compact_views(gather::take(&self.columns(), rows));
         let hashes: Vec<u64> = rows.iter().map(|&row| self.key_hashes.at(row as usize)).collect();
         let words = self.value_words.as_ref();
         let rows = ChunkRows {
             hashes: Hashes::new(&hashes, &pick_columns(&columns, &layout.key)),
             words: words.map(|words| rows.iter().map(|&row| words[row as usize]).collect()),
             columns,
-            times: self.times.take(&rows),
-            diffs: self.diffs.take(&rows),
+            times: self.times.take(rows),
+            diffs: self.diffs.take(rows),
             exact: self.facts.exact,
             key_unique: self.facts.key_unique,
         };
-        Some(Arc::new(Chunk::new(layout, rows)))
+        Arc::new(Chunk::new(layout, rows))
     }
 
     /// The same rows, packed; `None` if they are already, or if that does not pay. O(rows).

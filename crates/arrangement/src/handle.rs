@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use anabranch_batch::{END, FlatBatch, Time};
 
+use crate::floor::Floor;
 use crate::holds::HoldId;
 use crate::listener::{Follower, Listener, ListenerQueue, live, sealed_so_far};
 use crate::shared::{Origin, Shared};
@@ -213,6 +214,12 @@ impl Reader {
             self.shared.borrow_mut().holds.set_since(&self.hold, since);
             self.since = since;
         }
+    }
+
+    /// Gives up rows below `floor`: this reader will not look at them, and no update below it will
+    /// come. A floor does not go down, nor change its column.
+    pub fn set_floor(&mut self, floor: Floor) {
+        self.shared.borrow_mut().holds.set_floor(&self.hold, floor);
     }
 
     /// The same reader under a name, which tells people who holds compaction back.

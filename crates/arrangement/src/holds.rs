@@ -1,4 +1,4 @@
-//! Holds: the time from which on each reader reads.
+//! Holds: the time from which on each reader reads, and the rows above which ([`Floor`]).
 //!
 //! Law: every reader has one hold from its creation until it is dropped. Times from the least hold
 //! on are told apart.
@@ -9,6 +9,8 @@
 use std::rc::Rc;
 
 use anabranch_batch::Time;
+
+use crate::floor::{Floor, Floors};
 
 /// The holds of all readers.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub(crate) struct Holds {
 #[derive(Debug)]
 struct ReaderHold {
     since: Time,
+    /// Below which the reader asks for no rows; without, the reader may ask for all.
+    floor: Option<Floor>,
     /// Whose it is; for people.
     name: Rc<str>,
 }
@@ -35,12 +39,21 @@ impl Holds {
             self.holds.push(None);
             self.holds.len() - 1
         });
-        self.holds[place] = Some(ReaderHold { since, name: Rc::clone(name) });
+        self.holds[place] = Some(ReaderHold { since, floor: None, name: Rc::clone(name) });
         HoldId(place)
     }
 
     pub fn set_since(&mut self, id: &HoldId, since: Time) {
         self.of(id).since = since;
+    }
+
+    pub fn set_floor(&mut self, id: &HoldId, floor: Floor) {
+        self.of(id).floor = Some(floor);
+    }
+
+    /// The floors of all readers.
+    pub fn floors(&self) -> Floors {
+        Floors::of_readers(self.all().map(|hold| hold.floor))
     }
 
     pub fn set_name(&mut self, id: &HoldId, name: &Rc<str>) {

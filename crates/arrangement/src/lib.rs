@@ -51,13 +51,14 @@
 //! ```
 //!
 //! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`,
-//! [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`], [`ValueCursor`],
+//! [`Floor`], [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`], [`ValueCursor`],
 //! [`Snapshot`].
 
 mod builder;
 mod chunk;
 mod control_column;
 mod cursor;
+mod floor;
 mod handle;
 mod hashes;
 mod holds;
@@ -82,6 +83,7 @@ mod state;
 pub use builder::Builder;
 pub use chunk::{Chunk, gather_rows};
 pub use cursor::ValueCursor;
+pub use floor::{Floor, has_ticks, ticks};
 pub use handle::{Audience, Reader, Stats, Writer, arrangement};
 pub use keys::{Keys, NullKeys};
 pub use layout::{Layout, ValueOrder};

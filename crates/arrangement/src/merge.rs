@@ -24,6 +24,7 @@ use std::sync::Arc;
 use anabranch_batch::Time;
 
 use crate::chunk::{CHUNK_ROWS, Chunk};
+use crate::floor::Floors;
 use crate::one_hash::OneHashMerge;
 use crate::ordering::HashBlock;
 use crate::pending_rows::PendingRows;
@@ -77,25 +78,30 @@ pub(crate) struct MergeInput {
     pub row: usize,
     /// The number of the current chunk in `pending`, once rows of it were taken.
     source: Option<u32>,
+    /// What rows need not come along, and how rows are laid out.
+    floors: Arc<Floors>,
+    layout: Arc<Layout>,
+    /// Whether rows below the floors may still be in the current chunk.
+    is_fresh: bool,
 }
 
 impl RunMerge {
-    /// Starts merging runs, oldest first.
+    /// Starts merging runs, oldest first, of which rows below the floors stay out.
     ///
     /// # Panics
     /// If there is none, or they are out of order, or themselves being merged.
-    pub fn new(runs: &[Arc<Run>], since: Time) -> RunMerge {
+    pub fn new(runs: &[Arc<Run>], since: Time, floors: &Arc<Floors>) -> RunMerge {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else { panic!("some run is merged") };
         assert!(runs.windows(2).all(|pair| pair[0].upper() <= pair[1].lower()), "runs are merged in order");
         assert!(runs.iter().all(|run| run.parts().len() <= 1), "runs that are being merged are not merged again");
         let since = runs.iter().map(|run| run.since()).fold(since, Time::max);
-        let inputs = runs.iter().map(|run| MergeInput::new(run.chunks())).collect();
+        let inputs = runs.iter().map(|run| MergeInput::new(run.chunks(), first.layout(), floors)).collect();
         RunMerge::of_inputs(first.layout(), (first.lower(), last.upper()), since, inputs)
     }
 
     /// Starts merging the parts of a run.
-    pub fn of_parts(run: &Run, since: Time) -> RunMerge {
-        let inputs = run.chunks_by_part().map(MergeInput::new).collect();
+    pub fn of_parts(run: &Run, since: Time, floors: &Arc<Floors>) -> RunMerge {
+        let inputs = run.chunks_by_part().map(|chunks| MergeInput::new(chunks, run.layout(), floors)).collect();
         RunMerge::of_inputs(run.layout(), (run.lower(), run.upper()), since.max(run.since()), inputs)
     }
 
@@ -301,8 +307,17 @@ pub(crate) fn bound_before(
 }
 
 impl MergeInput {
-    fn new(chunks: &[Arc<Chunk>]) -> MergeInput {
-        MergeInput { chunks: chunks.iter().cloned().collect(), start: 0, chunk: 0, row: 0, source: None }
+    fn new(chunks: &[Arc<Chunk>], layout: &Arc<Layout>, floors: &Arc<Floors>) -> MergeInput {
+        MergeInput {
+            chunks: chunks.iter().cloned().collect(),
+            start: 0,
+            chunk: 0,
+            row: 0,
+            source: None,
+            floors: Arc::clone(floors),
+            layout: Arc::clone(layout),
+            is_fresh: true,
+        }
     }
 
     /// The chunk that the cursor is in; `None` at the end.
@@ -310,12 +325,35 @@ impl MergeInput {
         self.chunks.get(self.chunk)
     }
 
-    /// The hash of the next row; `None` at the end. Leaves a chunk that has no more rows.
+    /// The hash of the next row; `None` at the end. Leaves a chunk that has no more rows, and leaves
+    /// rows below the floors out of the one it enters.
     pub fn next_hash(&mut self) -> Option<u64> {
         if self.current().is_some_and(|chunk| self.row == chunk.len()) {
-            (self.chunk, self.row, self.source) = (self.chunk + 1, 0, None);
+            (self.chunk, self.row, self.source, self.is_fresh) = (self.chunk + 1, 0, None, true);
+        }
+        while self.is_fresh && self.chunk < self.chunks.len() {
+            match self.above_floors(&self.chunks[self.chunk]) {
+                Some(rest) => {
+                    self.chunks[self.chunk] = rest;
+                    self.is_fresh = false;
+                }
+                None => _ = self.chunks.remove(self.chunk),
+            }
         }
         self.current().map(|chunk| chunk.hashes().at(self.row))
+    }
+
+    /// The rows of a chunk that some reader may ask for; `None` if there are none.
+    fn above_floors(&self, chunk: &Arc<Chunk>) -> Option<Arc<Chunk>> {
+        if self.floors.is_empty() {
+            return Some(Arc::clone(chunk));
+        }
+        let stay = self.floors.staying(|column| chunk.column(column), chunk.len());
+        match stay.len() {
+            0 => None,
+            n if n == chunk.len() => Some(Arc::clone(chunk)),
+            _ => Some(chunk.pick(&self.layout, &stay)),
+        }
     }
 
     /// The number of the current chunk in `pending`.
@@ -352,6 +390,7 @@ impl MergeInput {
     fn pop(&mut self) {
         assert!(self.chunk == 0 && self.row == 0 && self.start == 0, "only a whole chunk is moved");
         self.chunks.pop_front();
+        self.is_fresh = true;
     }
 
     fn forget_consumed(&mut self) {

@@ -168,6 +168,7 @@ impl Shared {
     /// Lets merges advance times that readers have let go of.
     pub fn follow_readers(&mut self) {
         self.spine.set_since(self.compaction_since(self.spine.upper()));
+        self.spine.set_floors(self.holds.floors());
     }
 
     /// Whether a complete update is in the builder.
@@ -255,6 +256,7 @@ impl Shared {
     /// advanced as far as readers allow.
     pub fn seal(&mut self, compact: bool) -> Option<Sealed> {
         self.spine.set_since(self.compaction_since(self.upper()));
+        self.spine.set_floors(self.holds.floors());
         if !self.has_held() {
             self.spine.advance(self.upper());
             return None;

@@ -177,10 +177,10 @@ fn merge_all(mut queue: Vec<Arc<Run>>, at: Time) -> Option<Arc<Run>> {
     queue.sort_by_key(|run| std::cmp::Reverse(run.len()));
     while queue.len() > 1 {
         let smallest = queue.split_off(queue.len().saturating_sub(MERGED_RUNS_MAX));
-        queue.push(Arc::new(RunMerge::new(&smallest, at).finish()));
+        queue.push(Arc::new(RunMerge::new(&smallest, at, &Arc::default()).finish()));
     }
     let last = queue.pop()?;
-    Some(if is_settled(&last, at) { last } else { Arc::new(RunMerge::new(&[last], at).finish()) })
+    Some(if is_settled(&last, at) { last } else { Arc::new(RunMerge::new(&[last], at, &Arc::default()).finish()) })
 }
 
 /// All times are `at`, so that equal rows are summed already.

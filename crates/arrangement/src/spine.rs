@@ -47,6 +47,7 @@ use std::sync::Arc;
 
 use anabranch_batch::Time;
 
+use crate::floor::{Floor, Floors};
 use crate::merge::RunMerge;
 use crate::merge_window::newest_window;
 use crate::{Layout, Run};
@@ -62,6 +63,8 @@ pub struct Spine {
     upper: Time,
     /// No reader asks for times before this one.
     since: Time,
+    /// Rows that no reader asks for: merges leave them out.
+    floors: Arc<Floors>,
     demand: Demand,
     /// What readers see, oldest first; forgotten when it changes.
     readable: OnceCell<Vec<Arc<Run>>>,
@@ -205,6 +208,7 @@ impl Spine {
             levels: Vec::new(),
             upper: Time::MIN,
             since: Time::MIN,
+            floors: Arc::default(),
             demand: Demand::default(),
             readable: OnceCell::new(),
         }
@@ -237,13 +241,26 @@ impl Spine {
 
     /// Lets go of all updates: complete before no time, as if new.
     pub(crate) fn forget(&mut self) {
-        *self = Spine { since: self.since, ..Spine::new(Arc::clone(&self.layout), self.effort) };
+        let floors = Arc::clone(&self.floors);
+        *self = Spine { since: self.since, floors, ..Spine::new(Arc::clone(&self.layout), self.effort) };
     }
 
     /// Promises that nobody will ask for times before `since`. A time before an earlier promise
     /// changes nothing.
     pub fn set_since(&mut self, since: Time) {
         self.since = self.since.max(since);
+    }
+
+    /// Promises that nobody will ask for rows below `floor`, nor will any update below it come.
+    /// Merges from now on leave such rows out.
+    pub fn set_floor(&mut self, floor: Floor) {
+        self.set_floors(Floors::of_readers([Some(floor)].into_iter()));
+    }
+
+    pub(crate) fn set_floors(&mut self, floors: Floors) {
+        if *self.floors != floors {
+            self.floors = Arc::new(floors);
+        }
     }
 
     /// Says that `keys` keys are looked up, in every run: the more often, the fewer runs.
@@ -275,7 +292,7 @@ impl Spine {
         let fuel = self.effort.fuel_for(run.len());
         self.levels.push(match run.parts().len() {
             0 | 1 => SpineLevel::Settled(run),
-            _ => SpineLevel::Merging(Box::new(RunMerge::of_parts(&run, self.since)), MergeCause::Sealing),
+            _ => SpineLevel::Merging(Box::new(RunMerge::of_parts(&run, self.since, &self.floors)), MergeCause::Sealing),
         });
         self.readable.take();
         self.feed_merges(fuel);
@@ -460,7 +477,7 @@ impl Spine {
             SpineLevel::Merging(..) => unreachable!("only settled runs are merged"),
         };
         let merged: Vec<Arc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
-        let merge = RunMerge::new(&merged, self.since);
+        let merge = RunMerge::new(&merged, self.since, &self.floors);
         let packs = cause == MergeCause::Exertion || self.effort == MergeEffort::EAGER;
         let merge = if packs { merge.packing() } else { merge };
         self.levels.splice(runs, [SpineLevel::Merging(Box::new(merge), cause)]);

@@ -183,7 +183,7 @@ fn installed(
                 stage: Stage { filter: Vec::new(), kept: None, project: None },
                 as_of,
             };
-            let (probe, rows) = ours::count_rows(join(changed, arranged, spec));
+            let (probe, rows) = ours::count_rows(join(changed, arranged, spec, vec![]));
             (probe, Some(rows))
         }
         Install::Scan => {

@@ -107,7 +107,7 @@ fn run_ours(case: &Case) -> Figures {
                 stage: Stage { filter: Vec::new(), kept: None, project: None },
                 as_of: ours::BEFORE,
             };
-            ours::count_rows(join(changed, loaded, spec))
+            ours::count_rows(join(changed, loaded, spec, vec![]))
         });
         let mut time = 0;
         for start in (0..case.keys).step_by(LOAD_ROWS) {

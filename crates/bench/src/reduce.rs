@@ -181,7 +181,10 @@ fn tactic(verb: Verb) -> Box<dyn Timed> {
     let aggregate = |function, argument, output_type: DataType| -> Box<dyn Timed> {
         let call = Call { function, argument, distinct: false, filter: None, order: Vec::new(), output_type };
         let input_types = vec![DataType::UInt64; if argument.is_some() { 2 } else { 1 }];
-        Box::new(Aggregate::new(AggregateSpec { keys: vec![0], calls: vec![call], input_types, effort }, None))
+        Box::new(Aggregate::new(
+            AggregateSpec { keys: vec![0], calls: vec![call], input_types, is_append_only: false, effort },
+            None,
+        ))
     };
     match verb {
         Verb::Count => aggregate(Function::Count, None, DataType::Int64),

@@ -12,7 +12,7 @@ use anabranch_plan::{Node, Plan};
 
 use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Read};
 use crate::error::Error;
-use crate::sharing::{Draft, Drafter, Entry, Registry, Sharing, unnamed};
+use crate::sharing::{Draft, Drafter, Entry, Kept, Registry, Sharing, unnamed};
 
 /// Installed dataflows. Ids are never reused.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Dataflows {
     registry: Registry,
     /// How many failures the cluster had told of when the registry was last cleared of them.
     failures: u64,
+    /// Watermarks that have a value.
+    marked: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -37,6 +39,8 @@ struct Installed {
     uses: BTreeSet<DataflowId>,
     /// How many names own it.
     owners: usize,
+    /// Arrangements all rows of which it may look at for ever.
+    keeps: BTreeSet<ArrangementId>,
 }
 
 /// A dataflow that is wanted.
@@ -71,6 +75,17 @@ impl Dataflows {
     fn next(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
+    }
+
+    /// Takes note that the watermark which a relation holds has a value.
+    pub fn note_mark(&mut self, relation: CollectionId) {
+        self.marked.insert(relation.0);
+    }
+
+    /// What is known of arrangements from which rows leave.
+    fn kept(&self) -> Kept {
+        let whole = self.installed.values().flat_map(|installed| installed.keeps.iter().copied()).collect();
+        Kept { marked: self.marked.clone(), whole }
     }
 
     /// A new id for a collection.
@@ -196,14 +211,17 @@ impl Dataflows {
             return None;
         }
         let entries = self.registry.entries(unnamed(wanted.plan)).iter();
-        let mut usable = entries.filter(|entry| entry.key == *key && entry.since <= wanted.as_of);
+        // (Parts are not made for names: rows leave them.)
+        let mut usable =
+            entries.filter(|entry| entry.key == *key && entry.since <= wanted.as_of && entry.floor.is_none());
         let arrangement = usable.next()?.arrangement;
         Some((*self.makers.get(&arrangement)?, vec![arrangement]))
     }
 
     /// Drafts of what would be installed, and the last number that they take.
     fn draft(&self, wanted: &Wanted<'_>) -> Result<(Vec<Draft>, u64), Error> {
-        let mut drafter = Drafter::new(&self.registry, wanted.reads, wanted.sharing, wanted.as_of, self.last_id);
+        let kept = self.kept();
+        let mut drafter = Drafter::new(&self.registry, wanted.reads, wanted.sharing, wanted.as_of, &kept, self.last_id);
         drafter.draft(wanted.name, wanted.plan, wanted.keys)?;
         Ok((drafter.drafts, drafter.last_id))
     }
@@ -225,12 +243,15 @@ impl Dataflows {
             // The arrangements of a relation itself are found by its name.
             let is_relation = is_wanted && matches!(plan.node, Node::Scan { .. });
             if wanted.sharing == Sharing::Full && !is_relation {
-                let entry = Entry { key: export.key.clone(), arrangement: export.arrangement, since: wanted.as_of };
+                let floor = physical.floor.as_ref().filter(|_| export.is_part).map(|floor| floor.below.clone());
+                let entry =
+                    Entry { key: export.key.clone(), arrangement: export.arrangement, since: wanted.as_of, floor };
                 self.registry.add(unnamed(&plan), entry);
             }
         }
         let owners = usize::from(is_wanted);
-        let installed = Installed { exports: arrangements.clone(), egress, uses, owners };
+        let keeps = physical.keeps();
+        let installed = Installed { exports: arrangements.clone(), egress, uses, owners, keeps };
         self.installed.insert(dataflow, installed);
         self.order.push(dataflow);
         (dataflow, arrangements)

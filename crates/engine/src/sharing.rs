@@ -7,6 +7,9 @@
 //! structure of the plan. What is there is imported. What is not there becomes a *shared dataflow* of its own, which exports it, and is
 //! imported likewise: so no query owns what others use, and the last user frees it (see [`crate::dataflows`]).
 //!
+//! Rows of which no change will come leave a part (decision 0044), unless some query may look at all of them. A query that comes later cannot use such a part,
+//! and has one of its own. For that reason results of which rows leave are not made parts at all.
+//!
 //! What is worth it: whatever keeps state over rows that change. The inputs of joins are arranged anyway, so sharing them costs an edge
 //! between two dataflows. The result of an aggregate, DISTINCT or top-k is arranged for the purpose: it is seldom larger than the state behind
 //! it, and while nobody looks into it, it mostly is that state (decision 0016). Filters, projections, unions and literal rows are computed by each query: they keep nothing.
@@ -14,17 +17,19 @@
 //! Cost: a hash of each sub-plan asked for, linear in its size. Source: "Shared arrangements" (VLDB 2020), section 5; there the programmer
 //! names what is shared, here it is found.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_batch::Time;
+use anabranch_plan::bounds::Bound;
 use anabranch_plan::{Node, Plan};
 use datafusion_common::Column;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_expr::Expr;
 
 use crate::cluster::{ArrangementId, DataflowId, Export, Read};
+use crate::cluster::{Reading, is_freed};
 use crate::error::Error;
 use crate::render::physical::Physical;
 use crate::render::{Found, Leaves, Shares, prepare};
@@ -38,6 +43,23 @@ pub enum Sharing {
     Existing,
     /// What exists is used, and what is missing is made so that others can use it.
     Full,
+}
+
+/// What is known of arrangements from which rows leave.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Watermarks that have a value.
+    pub marked: BTreeSet<u64>,
+    /// Arrangements that some query may look at all rows of.
+    pub whole: BTreeSet<ArrangementId>,
+}
+
+impl Kept {
+    /// Whether no row has left an arrangement.
+    pub fn is_whole(&self, entry: &Entry) -> bool {
+        let has_passed = |floor: &Bound| floor.at(&|mark| self.marked.contains(&mark).then_some(0)).is_some();
+        !entry.floor.as_ref().is_some_and(has_passed) || self.whole.contains(&entry.arrangement)
+    }
 }
 
 /// The arrangements of sub-plans that exist.
@@ -58,6 +80,8 @@ pub(crate) struct Entry {
     pub arrangement: ArrangementId,
     /// Readable from this time, at least.
     pub since: Time,
+    /// Rows below it may have left, which who reads from now on would miss.
+    pub floor: Option<Bound>,
 }
 
 impl Registry {
@@ -134,6 +158,8 @@ pub(crate) struct Drafter<'a> {
     pub reads: &'a BTreeMap<String, Read>,
     pub sharing: Sharing,
     pub as_of: Time,
+    /// What is still there of arrangements from which rows leave.
+    pub kept: &'a Kept,
     /// The last number given away.
     pub last_id: u64,
     pub drafts: Vec<Draft>,
@@ -149,9 +175,11 @@ impl<'a> Drafter<'a> {
         reads: &'a BTreeMap<String, Read>,
         sharing: Sharing,
         as_of: Time,
+        kept: &'a Kept,
         last_id: u64,
     ) -> Drafter<'a> {
         Drafter {
+            kept,
             registry,
             reads,
             sharing,
@@ -196,13 +224,14 @@ impl<'a> Drafter<'a> {
         let export = self.export(key, true);
         let arrangement = export.arrangement;
         self.draft_with(&name, plan, vec![export])?;
-        self.made.add(plan, Entry { key: key.to_vec(), arrangement, since: self.as_of });
+        self.made.add(plan, Entry { key: key.to_vec(), arrangement, since: self.as_of, floor: None });
         Ok(arrangement)
     }
 
     /// The arrangements of a plan that can be used, those that will be there included.
     fn usable<'b>(&'b self, plan: &Plan) -> impl Iterator<Item = &'b Entry> {
-        let entries = self.registry.entries(plan).iter().chain(self.made.entries(plan));
+        let existing = self.registry.entries(plan).iter().filter(|entry| self.kept.is_whole(entry));
+        let entries = existing.chain(self.made.entries(plan));
         entries.filter(|entry| self.sharing != Sharing::Off && entry.since <= self.as_of)
     }
 
@@ -264,7 +293,8 @@ impl Shares for Drafter<'_> {
         if let Some(arrangement) = self.rows(plan) {
             return Ok(Some(arrangement));
         }
-        if self.sharing != Sharing::Full || !is_shareable(plan) {
+        // (Rows of which no change will come leave: who comes later finds none of them, and needs a part of its own.)
+        if self.sharing != Sharing::Full || !is_shareable(plan) || is_freed(plan, &Reading(self.reads)) {
             return Ok(None);
         }
         match &plan.node {

@@ -6,7 +6,7 @@
 //! Reading order: [`tactic`] (what a verb is to the run time), [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow),
 //! [`line`] and [`chain`] (steps that are scheduled as one; `opening` connects them), [`drive`] (frontiers, and the right to send), [`arrange`], [`sink`] and [`egress`] (how rows leave),
 //! [`events`] and [`paced`] (drivers of verbs on events); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`] and [`threads`] (the loop),
-//! [`account`] (which dataflow has failed), [`steps`] (how long turns take).
+//! [`limit`] (state that leaves), [`account`] (which dataflow has failed), [`steps`] (how long turns take).
 //!
 #![doc = include_str!("scheduling.md")]
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ pub mod egress;
 pub mod events;
 pub mod exchange;
 pub mod import;
+pub mod limit;
 pub mod line;
 mod opening;
 pub mod paced;

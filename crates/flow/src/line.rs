@@ -196,6 +196,7 @@ impl Advancing {
                 return Reached { upto: self.done, pending: Some(self.done) };
             }
             self.done = aim;
+            self.tactic.completed(aim);
         }
         self.tactic.fold(aim.max(self.as_of), out);
         Reached { upto: aim, pending: self.tactic.pending_from().map(|_| aim) }

@@ -37,6 +37,17 @@ impl Output {
     }
 }
 
+/// Rows of which none will come any more: those of an input with a value of a column below a limit. NULL is not below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Number of the input.
+    pub input: usize,
+    /// Position in the input's rows, of a type that [has ticks](anabranch_arrangement::has_ticks).
+    pub column: usize,
+    /// In units of the column.
+    pub below: i64,
+}
+
 /// A tactic that works on complete times: aggregates, distinct, top-k, set operations.
 ///
 /// Calls come as any number of [`push`](Timed::push), then [`advance`](Timed::advance) until it [has no more](Timed::has_more), and again.
@@ -53,6 +64,12 @@ pub trait Timed {
     /// No more updates before `upto` will come: puts out the changes of the result at all times before it. Updates at
     /// or after `upto` stay pending.
     fn advance(&mut self, upto: Time, out: &mut Output);
+
+    /// All before `upto` is put out, by one or several calls of [`advance`](Timed::advance).
+    fn completed(&mut self, _upto: Time) {}
+
+    /// No change of rows that one of `passed` describes will come: the tactic may let go of what only such changes would look at. What it has put out stays.
+    fn free(&mut self, _passed: &[Passed]) {}
 
     /// Merges a little of what is kept: called when nothing was complete, and the worker has time to spare. No answer depends on it.
     fn idle(&mut self) {}

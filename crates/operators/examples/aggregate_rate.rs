@@ -82,7 +82,10 @@ fn report(name: &str, n_keys: usize, calls: Vec<Call>, columns: impl Fn(usize) -
         .map(|batch| Batch::new(columns(batch), Times::Constant(batch as i64), Diffs::Constant(1)).with_key(&keys))
         .collect();
     let input_types = batches[0].columns().iter().map(|column| column.data_type().clone()).collect();
-    let mut tactic = Aggregate::new(AggregateSpec { keys, calls, input_types, effort: MergeEffort::default() }, None);
+    let mut tactic = Aggregate::new(
+        AggregateSpec { keys, calls, input_types, is_append_only: false, effort: MergeEffort::default() },
+        None,
+    );
     let (start, start_cpu, mut rows_out) = (Instant::now(), cpu_seconds(), 0);
     for (time, batch) in batches.into_iter().enumerate() {
         let mut output = Output::default();

@@ -8,11 +8,13 @@
 //! needs a plain column, and by DataFusion [`Expr`](datafusion_expr::Expr), resolved against the input's schema,
 //! wherever it needs a computation; only [`Node::Stage`] and join residuals compute.
 //!
-//! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`properties`] (what is known of streams), [`pattern`], [`asof`], [`recognize`], [`explain`] (how a plan is
+//! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`properties`] (what is known of streams), [`pattern`], [`asof`], [`recognize`], [`bounds`] (what may still change),
+//! [`explain`] (how a plan is
 //! shown), [`rewrite`] (what makes it cheaper),
 //! [`variables`] (parts of loops seen from outside).
 
 pub mod asof;
+pub mod bounds;
 pub mod explain;
 mod explain_rows;
 mod explain_temporal;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use anabranch_batch::{Batch, Diffs};
 use arrow::datatypes::SchemaRef;
 
 use anabranch_sql::statement::ObjectKind;
@@ -10,6 +11,8 @@ use datafusion_expr::sqlparser::ast;
 use super::{ObjectId, Watermark};
 use crate::cluster::{ArrangementId, CollectionId, DataflowId};
 use crate::coerce::Fitting;
+use crate::error::Error;
+use anabranch_plan::bounds::Promises;
 
 /// A relation: table, source, view or materialized view.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ pub(crate) struct Object {
     pub source: Option<SourceOptions>,
     /// The schema of rows that came last and fitted as they were.
     pub fitting: Option<Fitting>,
+    /// Whether rows are only ever added: of sources, and of tables that are created so.
+    pub is_append_only: bool,
     /// Whether the session made it for itself: it is not listed, and nobody else writes to it.
     pub is_hidden: bool,
 }
@@ -68,6 +73,8 @@ pub(crate) struct Maintained {
     pub is_input: bool,
     /// Arrangements of it, the first made first.
     pub arrangements: Vec<Arranged>,
+    /// What is known of changes to come of a view's rows.
+    pub promises: Promises,
 }
 
 /// An arrangement of a relation.
@@ -103,6 +110,24 @@ impl Object {
             Some(maintained) => !maintained.arrangements.is_empty(),
             None => self.query_text.is_some(),
         }
+    }
+
+    /// Checks that nothing is taken out of an append-only relation.
+    ///
+    /// # Errors
+    /// `Invalid` when something is.
+    pub fn check_added(&self, batch: &Batch) -> Result<(), Error> {
+        let takes = match batch.diffs() {
+            Diffs::Constant(diff) => *diff < 0 && !batch.is_empty(),
+            Diffs::Column(diffs) => diffs.iter().any(|diff| *diff < 0),
+        };
+        if !self.is_append_only || !takes {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{} \"{}\" is append-only", kind_name(self.kind), self.name))
+            .with_sqlstate("55000")
+            .with_detail("Its rows cannot be changed or deleted, so that state of closed windows can be freed.")
+            .with_hint("Create the table without APPEND ONLY."))
     }
 
     /// Names of the columns at these positions, comma separated.

@@ -109,6 +109,23 @@ impl Watermark {
         format!("watermark of {name}")
     }
 
+    /// The table or source whose watermark a relation holds.
+    pub fn relation_held(name: &str) -> Option<&str> {
+        name.strip_prefix("watermark of ")
+    }
+
+    /// Position of the time.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// The watermark that changes of the relation end with.
+    pub fn value_after(changes: &Batch) -> Option<i64> {
+        let values = cast(changes.column(0), &DataType::Int64).ok()?;
+        let values = values.as_primitive::<Int64Type>();
+        (0..changes.len()).find(|row| changes.diffs().get(*row) > 0).map(|row| values.value(row))
+    }
+
     /// The columns of that relation: it has one row, or none before all rows.
     pub fn relation_schema(&self, schema: &SchemaRef) -> SchemaRef {
         let data_type = schema.field(self.column).data_type().clone();

@@ -8,6 +8,8 @@
 //! A turn of an operator that panics fails its dataflow and those that read it ([`tenants`]): these are taken down, and whoever asks for them hears why.
 //! A worker that panics elsewhere has broken an invariant: it marks the cluster as failed, and every later call says so.
 
+mod marks;
+mod promised;
 mod spec;
 mod tenants;
 mod worker;
@@ -26,14 +28,16 @@ use anabranch_flow::steps::StepStats;
 use anabranch_flow::threads::Threads;
 
 pub use spec::{
-    ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, PeekResult,
-    Read,
+    ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Egress, Export, LimitStep, Peek,
+    PeekResult, Read,
 };
 
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
+pub(crate) use marks::Marks;
+pub(crate) use promised::{Reading, is_freed, leaving};
 use tenants::Tenants;
 use worker::{Command, EventsPart, WorkerState, WorkerStats};
 
@@ -138,6 +142,11 @@ impl Cluster {
         let mut parts = self.collect_from(Some(dataflow), &receiver, &Interrupt::new())?;
         parts.sort_by_key(|part: &EventsPart| part.worker);
         Ok(parts.into_iter().map(|part| part.items).collect())
+    }
+
+    /// Says that the watermark that a relation holds has a value from a time on: rows at later times are judged by it.
+    pub fn mark(&mut self, relation: CollectionId, time: Time, value: i64) {
+        self.tell(|| Command::Mark { relation, time, value });
     }
 
     /// Promises, for every input without a time of its own, that no update with a time before `upper` will be pushed.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anabranch_batch::{Batch, Time};
 use anabranch_plan::Plan;
+use anabranch_plan::bounds::{Bound, Promises};
 use arrow::array::ArrayRef;
 
 /// A set of rows that changes: an input or what a dataflow exports. Assigned by the session, never reused.
@@ -61,6 +62,19 @@ pub struct Read {
     pub arrangements: Vec<(ArrangementId, Vec<usize>)>,
     /// Positions of the enforced primary key; empty without one.
     pub primary_key: Vec<usize>,
+    /// What is known of changes to come.
+    pub promises: Promises,
+}
+
+/// Rows of an input that are below a bound: no change of them will come.
+#[derive(Clone, Debug)]
+pub struct LimitStep {
+    /// Number of the input.
+    pub input: usize,
+    /// Position in the input's rows; in those of the arrangement where the input is one.
+    pub column: usize,
+    /// In ticks of the column.
+    pub below: Bound,
 }
 
 /// An arrangement to make of a plan's output.

@@ -10,6 +10,7 @@ use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
 use anabranch_flow::account::Account;
 use anabranch_flow::egress::{EgressRef, Item};
 use anabranch_flow::import::{Horizon, no_horizon};
+use anabranch_flow::limit::Limit;
 use anabranch_flow::relay::Relay;
 use anabranch_flow::service::Service;
 use anabranch_flow::sink::CaptureRef;
@@ -18,6 +19,7 @@ use anabranch_flow::worker::{Dataflow, Worker};
 use arrow::array::{ArrayRef, AsArray};
 
 use super::Reply;
+use super::marks::Marks;
 use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Egress, Peek, PeekResult};
 use crate::render::physical::Physical;
 use crate::render::{Exported, RenderOptions, Rendered, Shared, render};
@@ -40,6 +42,11 @@ pub(super) enum Command {
     },
     Advance {
         upper: Time,
+    },
+    Mark {
+        relation: CollectionId,
+        time: Time,
+        value: i64,
     },
     AdvanceEvents {
         input: CollectionId,
@@ -111,6 +118,9 @@ pub(super) struct WorkerState {
     event_inputs: BTreeSet<CollectionId>,
     arrangements: BTreeMap<ArrangementId, Exported>,
     dataflows: BTreeMap<DataflowId, Installed>,
+    marks: Marks,
+    /// What parts of queries need not keep for others.
+    floors: BTreeMap<ArrangementId, Limit>,
     waiting: Vec<Waiting>,
     /// Counts how long answering takes.
     answering: Meter,
@@ -162,6 +172,8 @@ impl WorkerState {
             event_inputs: BTreeSet::new(),
             arrangements: BTreeMap::new(),
             dataflows: BTreeMap::new(),
+            marks: Marks::default(),
+            floors: BTreeMap::new(),
             waiting: Vec::new(),
             answering: worker.context().meter("Answer"),
         }
@@ -190,6 +202,16 @@ impl Service for WorkerState {
             Command::Advance { upper } => {
                 let timed = self.relays.iter_mut().filter(|(input, _)| !self.event_inputs.contains(input));
                 timed.for_each(|(_, relay)| relay.advance(upper));
+            }
+            Command::Mark { relation, time, value } => {
+                self.marks.note(relation, time, value);
+                // (Queries that were installed with a part hold it by now themselves.)
+                for (arrangement, limit) in &self.floors {
+                    if let Some(Exported { rows, .. }) = self.arrangements.get_mut(arrangement) {
+                        let upper = rows.upper();
+                        limit.raise(rows, upper);
+                    }
+                }
             }
             Command::AdvanceEvents { input, upper } => {
                 self.relays.get_mut(&input).expect("the session advances inputs that exist").advance(upper);
@@ -288,11 +310,22 @@ impl WorkerState {
         account: Account,
     ) {
         let horizon = no_horizon();
-        let options = RenderOptions { as_of, horizon: Rc::clone(&horizon), effort: self.effort, egress };
+        let options = RenderOptions {
+            as_of,
+            horizon: Rc::clone(&horizon),
+            effort: self.effort,
+            egress,
+            marks: self.marks.clone(),
+        };
         let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
         let (rendered, built) =
             worker.dataflow_of(name, account, |scope| render(scope, name, physical, &mut shared, options));
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
+        for (export, _) in physical.exports.iter().filter(|(export, _)| export.is_part) {
+            if let Some(floor) = &physical.floor {
+                self.floors.insert(export.arrangement, self.marks.limit(floor));
+            }
+        }
         for (arrangement, exported) in rendered.exports {
             let mut exported = Exported { rows: exported.rows.named(SESSION), errors: exported.errors.named(SESSION) };
             // Nothing before is known.
@@ -309,6 +342,7 @@ impl WorkerState {
             worker.drop_dataflow(installed.built);
             for arrangement in installed.exports {
                 self.arrangements.remove(&arrangement);
+                self.floors.remove(&arrangement);
             }
         }
         self.answer();

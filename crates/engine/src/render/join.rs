@@ -14,6 +14,7 @@ use anabranch_operators::expression::{Column, Expression, ExpressionRef};
 use anabranch_operators::relational::semi_join::{Keep, Residual};
 use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::stateless::filter_project::Stage;
+use anabranch_plan::bounds::Leaving;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::{DataType, Int64Type};
@@ -21,6 +22,7 @@ use arrow::datatypes::{DataType, Int64Type};
 use super::expression::{Compiled, null_column, stage_of};
 use super::physical::{JoinStep, SemiJoinStep, Step, StepId};
 use super::prepare::{ArrangedSide, Preparer, aggregate_spec, types_of};
+use crate::cluster::LimitStep;
 use crate::error::Error;
 
 /// A join being prepared. Expressions and positions are over all left columns followed by all right ones.
@@ -34,6 +36,8 @@ struct JoinParts<'p> {
     filter: Vec<Compiled>,
     project: Vec<Compiled>,
     types: Vec<DataType>,
+    /// What leaves each side.
+    leaving: [Option<Leaving>; 2],
 }
 
 impl JoinParts<'_> {
@@ -61,7 +65,18 @@ impl JoinParts<'_> {
             filter: self.filter.iter().map(turn).collect(),
             project: self.project.iter().map(turn).collect(),
             types: types.clone(),
+            leaving: [self.leaving[1].clone(), self.leaving[0].clone()],
         }
+    }
+
+    /// The limits of the sides, which are arranged so.
+    fn limits(&self, left: &ArrangedSide, right: &ArrangedSide) -> Vec<LimitStep> {
+        let sides = [left, right].into_iter().zip(&self.leaving).enumerate();
+        let limit = |(input, (side, leaving)): (usize, (&ArrangedSide, &Option<Leaving>))| {
+            let Leaving { column, below } = leaving.clone()?;
+            Some(LimitStep { input, column: side.columns[column], below })
+        };
+        sides.filter_map(limit).collect()
     }
 }
 
@@ -108,6 +123,7 @@ impl Preparer<'_> {
             filter,
             project,
             types,
+            leaving: self.leaving_sides(plan),
         };
         match kind {
             JoinKind::Inner => self.inner(&parts),
@@ -149,7 +165,8 @@ impl Preparer<'_> {
             gather_right: right.place(&from_right),
             stage,
         };
-        Ok(self.push(Step::Join { left: left.step, right: right.step, join }))
+        let limits = parts.limits(&left, &right);
+        Ok(self.push(Step::Join { left: left.step, right: right.step, join, limits }))
     }
 
     fn semi_join(&mut self, parts: &JoinParts<'_>, keep: Keep) -> Result<StepId, Error> {
@@ -198,7 +215,8 @@ impl Preparer<'_> {
             gather: left.place(gather),
             stage,
         };
-        Ok(self.push(Step::SemiJoin { left: left.step, right: right.step, semi_join }))
+        let limits = parts.limits(&left, &right);
+        Ok(self.push(Step::SemiJoin { left: left.step, right: right.step, semi_join, limits }))
     }
 
     /// The inner join of the plain output columns, the padded rest, and then the stage above.
@@ -272,7 +290,7 @@ impl Preparer<'_> {
             gather_right: vec![0, 1],
             stage: Stage { filter, kept: None, project: Some(parts.project.iter().map(rebind).collect()) },
         };
-        Ok(self.push(Step::Join { left: anti, right: facts, join }))
+        Ok(self.push(Step::Join { left: anti, right: facts, join, limits: vec![] }))
     }
 
     /// One row, arranged under no key: is the relation empty, and has it a NULL in the column. It changes only when a fact does.
@@ -288,13 +306,18 @@ impl Preparer<'_> {
         let input = self.stream(plan)?;
         let calls = [count(None), count(Some(column))];
         let aggregate = aggregate_spec(&[], &calls, types_of(&plan.schema))?;
-        let counts = self.push(Step::Aggregate { input, aggregate });
+        let counts = self.push(Step::Aggregate { input, aggregate, limits: vec![] });
         let project: Vec<ExpressionRef> = vec![Arc::new(IsZero(0)), Arc::new(Differ(0, 1))];
         let stage = Stage { filter: vec![], kept: None, project: Some(project) };
         let facts = self.push(Step::Stage { input: counts, stage });
         let types = vec![DataType::Boolean, DataType::Boolean];
         let inputs = vec![facts];
-        let facts = self.push(Step::SetOperation { inputs, operation: Operation::Distinct, types: types.clone() });
+        let facts = self.push(Step::SetOperation {
+            inputs,
+            operation: Operation::Distinct,
+            types: types.clone(),
+            limits: vec![],
+        });
         Ok(self.arrange_step(facts, &[], &types))
     }
 }

@@ -96,39 +96,39 @@ impl Nodes {
                 self.push(Node::Union { inputs: inputs.iter().map(|input| self.of(*input)).collect() })
             }
             Step::Arrange { input, key, types } => self.arrange(self.of(*input), key, types),
-            Step::Join { left, right, join } => {
+            Step::Join { left, right, join, .. } => {
                 let (left, right) = (self.of(*left), self.of(*right));
                 self.push(Node::Join { left, right, join: Box::new(join_spec(join)) })
             }
-            Step::SemiJoin { left, right, semi_join } => {
+            Step::SemiJoin { left, right, semi_join, .. } => {
                 let spec = semi_join_spec(semi_join);
                 let inputs = vec![self.of(*left), self.of(*right)];
                 self.reduce(inputs, false, move |layouts| {
                     Box::new(TimedSemiJoin::new(spec.clone(), &layouts[0], &layouts[1]))
                 })
             }
-            Step::SetOperation { inputs, operation: Operation::Distinct, types } => {
+            Step::SetOperation { inputs, operation: Operation::Distinct, types, .. } => {
                 self.push(Node::Distinct { input: self.of(inputs[0]), types: types.clone() })
             }
-            Step::SetOperation { inputs, operation, types } => {
+            Step::SetOperation { inputs, operation, types, .. } => {
                 let (operation, types) = (*operation, types.clone());
                 let all: Vec<usize> = (0..types.len()).collect();
                 let inputs = inputs.iter().map(|input| self.arrange(self.of(*input), &all, &types)).collect();
                 self.reduce(inputs, false, move |_| Box::new(SetOperation::new(operation, types.clone())))
             }
-            Step::Aggregate { input, aggregate } => {
+            Step::Aggregate { input, aggregate, .. } => {
                 let spec = anabranch_operators::aggregate::AggregateSpec { effort, ..aggregate.clone() };
                 let input = self.arrange(self.of(*input), &spec.keys, &spec.input_types);
                 let is_over_nothing = spec.keys.is_empty();
                 let from = is_over_nothing.then_some(1);
                 self.reduce(vec![input], is_over_nothing, move |_| Box::new(Aggregate::new(spec.clone(), from)))
             }
-            Step::TopK { input, top } => {
+            Step::TopK { input, top, .. } => {
                 let spec = anabranch_operators::ordered::top_k::TopKSpec { effort, ..top.clone() };
                 let input = self.arrange(self.of(*input), &spec.group, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(TopK::new(spec.clone())))
             }
-            Step::Window { input, window } => {
+            Step::Window { input, window, .. } => {
                 let spec = WindowSpec { effort, ..window.as_ref().clone() };
                 let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(Window::new(spec.clone())))

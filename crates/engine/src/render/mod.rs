@@ -8,6 +8,7 @@ pub mod expression;
 mod join;
 mod kernels;
 mod leaves;
+mod limits;
 mod loops;
 pub mod physical;
 mod prepare;
@@ -27,9 +28,11 @@ use anabranch_flow::arrange::{Made, Readers};
 use anabranch_flow::chain::{Chain, timed};
 use anabranch_flow::egress::{EgressRef, egress};
 use anabranch_flow::import::{Content, Horizon, StreamImport, constant, import};
+use anabranch_flow::limit::Limited;
 use anabranch_flow::relay::Relay;
 use anabranch_flow::runs::{Arranged, Runs, RunsImport};
 use anabranch_flow::sink::{CaptureRef, capture};
+use anabranch_flow::tactic::Timed;
 use anabranch_flow::{Scope, Stream};
 use anabranch_operators::aggregate::Aggregate;
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
@@ -43,7 +46,8 @@ use anabranch_operators::relational::set_operation::SetOperation;
 use anabranch_operators::relational::threshold::Threshold;
 use arrow::datatypes::DataType;
 
-use crate::cluster::{ArrangementId, CollectionId, Egress};
+use crate::cluster::LimitStep;
+use crate::cluster::{ArrangementId, CollectionId, Egress, Marks};
 pub(crate) use leaves::Leaves;
 use physical::{Physical, Step, StepId};
 pub(crate) use prepare::{Found, NoShares, Shares, prepare};
@@ -76,6 +80,7 @@ pub(crate) struct RenderOptions {
     pub horizon: Horizon,
     pub effort: MergeEffort,
     pub egress: Egress,
+    pub marks: Marks,
 }
 
 /// Builds the operators of a dataflow in a scope.
@@ -183,7 +188,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 self.chain(*input).then("Unnest", move |batch, out| unnest.apply(batch.compact(), out))
             }
             Step::Union { inputs } => Chain::union(inputs.iter().map(|input| self.chain(*input)).collect()),
-            Step::Join { left, right, join: step } => {
+            Step::Join { left, right, join: step, limits } => {
                 let spec = JoinSpec {
                     left_key: step.left_key.clone(),
                     right_key: step.right_key.clone(),
@@ -193,9 +198,9 @@ impl<'s> Renderer<'s, '_, '_> {
                     stage: step.stage.clone(),
                     as_of,
                 };
-                join(self.arranged(*left), self.arranged(*right), spec)
+                join(self.arranged(*left), self.arranged(*right), spec, self.options.marks.limits(limits))
             }
-            Step::SemiJoin { left, right, semi_join: step } => {
+            Step::SemiJoin { left, right, semi_join: step, limits } => {
                 let spec = SemiJoinSpec {
                     left_key: step.left_key.clone(),
                     right_key: step.right_key.clone(),
@@ -206,7 +211,7 @@ impl<'s> Renderer<'s, '_, '_> {
                     stage: step.stage.clone(),
                     as_of,
                 };
-                semi_join(self.arranged(*left), self.arranged(*right), spec)
+                semi_join(self.arranged(*left), self.arranged(*right), spec, self.options.marks.limits(limits))
             }
             Step::Asof { left, right, asof } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
@@ -214,17 +219,17 @@ impl<'s> Renderer<'s, '_, '_> {
                 let inputs = vec![(left, spec.left_key.clone()), (right, spec.right_key.clone())];
                 timed(inputs, "Asof", as_of, Box::new(Asof::new(spec)))
             }
-            Step::Aggregate { input, aggregate } => {
+            Step::Aggregate { input, aggregate, limits } => {
                 let mut spec = aggregate.clone();
                 spec.effort = self.options.effort;
                 let keys = spec.keys.clone();
                 let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
-                let tactic = Aggregate::new(spec, over_nothing);
+                let tactic = self.limited(Box::new(Aggregate::new(spec, over_nothing)), limits);
                 let key_out = (0..keys.len()).collect();
-                self.chain(*input).then_timed("Aggregate", keys, Box::new(tactic), Some(key_out))
+                self.chain(*input).then_timed("Aggregate", keys, tactic, Some(key_out))
             }
-            Step::SetOperation { inputs, operation, types } => {
-                let tactic = Box::new(SetOperation::new(*operation, types.clone()));
+            Step::SetOperation { inputs, operation, types, limits } => {
+                let tactic = self.limited(Box::new(SetOperation::new(*operation, types.clone())), limits);
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
                     return self.chain(input).then_timed("SetOperation", key.clone(), tactic, Some(key));
@@ -232,25 +237,27 @@ impl<'s> Renderer<'s, '_, '_> {
                 let inputs = inputs.iter().map(|input| (self.chain(*input), key.clone())).collect();
                 timed(inputs, "SetOperation", as_of, tactic)
             }
-            Step::Threshold { rows, scalars, comparison } => {
+            Step::Threshold { rows, scalars, comparison, limits } => {
                 let inputs = vec![(self.chain(*rows), vec![]), (self.chain(*scalars), vec![])];
-                timed(inputs, "Threshold", as_of, Box::new(Threshold::new(*comparison)))
+                timed(inputs, "Threshold", as_of, self.limited(Box::new(Threshold::new(*comparison)), limits))
             }
-            Step::TopK { input, top } => {
+            Step::TopK { input, top, limits } => {
                 let mut spec = top.clone();
                 spec.effort = self.options.effort;
                 let group = spec.group.clone();
-                self.chain(*input).then_timed("TopK", group.clone(), Box::new(TopK::new(spec)), Some(group))
+                let tactic = self.limited(Box::new(TopK::new(spec)), limits);
+                self.chain(*input).then_timed("TopK", group.clone(), tactic, Some(group))
             }
             Step::Recognize { input, recognize } => {
                 let spec = RecognizeSpec { effort: self.options.effort, ..recognize.as_ref().clone() };
                 let partition = spec.partition.clone();
                 timed(vec![(self.chain(*input), partition)], "Recognize", as_of, Box::new(Recognize::new(spec)))
             }
-            Step::Window { input, window } => {
+            Step::Window { input, window, limits } => {
                 let spec = WindowSpec { effort: self.options.effort, ..window.as_ref().clone() };
                 let partition = spec.partition.clone();
-                timed(vec![(self.chain(*input), partition)], "Window", as_of, Box::new(Window::new(spec)))
+                let tactic = self.limited(Box::new(Window::new(spec)), limits);
+                timed(vec![(self.chain(*input), partition)], "Window", as_of, tactic)
             }
             Step::Recursive { inputs, types, arranged, body } => self.recursive(inputs, types, arranged, body),
             Step::Enter { .. } | Step::EnterArranged { .. } | Step::Variable { .. } => {
@@ -292,6 +299,11 @@ impl<'s> Renderer<'s, '_, '_> {
         }
         let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Streams, effort);
         recursive(self.scope.clone(), spec, streams, vec![], as_of, is_owner)
+    }
+
+    /// A tactic that is told what has passed.
+    fn limited(&self, tactic: Box<dyn Timed>, limits: &[LimitStep]) -> Box<dyn Timed> {
+        Limited::tactic(tactic, self.options.marks.limits(limits))
     }
 
     /// Rows by key: for operators of this dataflow, for others, or for both.

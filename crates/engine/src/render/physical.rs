@@ -22,7 +22,7 @@ use anabranch_operators::stateless::unnest::Unnest;
 use arrow::datatypes::DataType;
 
 use super::temporal::TemporalStep;
-use crate::cluster::{ArrangementId, CollectionId, Export};
+use crate::cluster::{ArrangementId, CollectionId, Export, LimitStep};
 
 /// Number of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,6 +39,8 @@ pub struct Physical {
     pub types: Vec<DataType>,
     /// Steps that yield the exported arrangements, in order of the exports.
     pub exports: Vec<(Export, StepId)>,
+    /// The root's rows of which no change will come.
+    pub floor: Option<LimitStep>,
 }
 
 impl Physical {
@@ -50,6 +52,23 @@ impl Physical {
             _ => None,
         });
         used.collect()
+    }
+
+    /// The existing arrangements all rows of which some join may look at for ever.
+    pub fn keeps(&self) -> BTreeSet<ArrangementId> {
+        let sides = self.steps.iter().flat_map(|step| match step {
+            Step::Join { left, right, limits, .. } | Step::SemiJoin { left, right, limits, .. } => {
+                let is_kept = |(input, _): &(usize, StepId)| limits.iter().all(|limit| limit.input != *input);
+                [(0, *left), (1, *right)].into_iter().filter(is_kept).map(|(_, step)| step).collect()
+            }
+            Step::Recursive { arranged, .. } => arranged.clone(),
+            _ => vec![],
+        });
+        let imported = sides.filter_map(|step| match &self.steps[step.0] {
+            Step::ImportArranged { arrangement, .. } => Some(*arrangement),
+            _ => None,
+        });
+        imported.collect()
     }
 
     /// How many users each step has among the others; the root has one more if its stream is wanted.
@@ -135,12 +154,14 @@ pub enum Step {
         left: StepId,
         right: StepId,
         join: JoinStep,
+        limits: Vec<LimitStep>,
     },
     /// Two arrangements; yields a stream.
     SemiJoin {
         left: StepId,
         right: StepId,
         semi_join: SemiJoinStep,
+        limits: Vec<LimitStep>,
     },
     /// Two streams; yields a stream.
     Asof {
@@ -151,22 +172,26 @@ pub enum Step {
     Aggregate {
         input: StepId,
         aggregate: AggregateSpec,
+        limits: Vec<LimitStep>,
     },
     /// Distinct and the set operations: one or two inputs.
     SetOperation {
         inputs: Vec<StepId>,
         operation: Operation,
         types: Vec<DataType>,
+        limits: Vec<LimitStep>,
     },
     /// Rows (their value first) against a scalar; yields the rows without the value.
     Threshold {
         rows: StepId,
         scalars: StepId,
         comparison: Comparison,
+        limits: Vec<LimitStep>,
     },
     TopK {
         input: StepId,
         top: TopKSpec,
+        limits: Vec<LimitStep>,
     },
     Recognize {
         input: StepId,
@@ -175,6 +200,7 @@ pub enum Step {
     Window {
         input: StepId,
         window: Box<WindowSpec>,
+        limits: Vec<LimitStep>,
     },
     /// A verb on events.
     Temporal {

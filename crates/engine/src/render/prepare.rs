@@ -18,6 +18,7 @@ use anabranch_operators::ordered::top_k::TopKSpec;
 use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::stateless::unnest::Unnest;
 use anabranch_plan::asof::{Asof, Strategy};
+use anabranch_plan::bounds;
 use anabranch_plan::rewrite::cannot_fail;
 use anabranch_plan::variables::lifted;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Nulls, Plan, SetOperation, SortKey, TopK};
@@ -32,6 +33,7 @@ use super::expression::{Compiled, stage_of};
 use super::leaves::Leaves;
 use super::physical::{Physical, Step, StepId};
 use super::prepare_loop::Entries;
+use crate::cluster::Reading;
 use crate::cluster::{ArrangementId, Export, Read};
 use crate::error::Error;
 use crate::sharing::{base_of, order_of};
@@ -104,8 +106,9 @@ pub(crate) fn prepare(
     for export in exports {
         exported.push((export.clone(), preparer.arrange_step(root, &export.key, &types)));
     }
+    let floor = preparer.floor_of(plan);
     let steps = preparer.frames.pop().expect("loops are prepared one inside the other").steps;
-    Ok(Physical { steps, root, types, exports: exported })
+    Ok(Physical { steps, root, types, exports: exported, floor })
 }
 
 /// The types that a schema's columns have in batches.
@@ -114,7 +117,7 @@ pub(super) fn types_of(schema: &DFSchema) -> Vec<DataType> {
 }
 
 pub(super) struct Preparer<'a> {
-    reads: &'a BTreeMap<String, Read>,
+    pub(super) reads: &'a BTreeMap<String, Read>,
     shares: &'a mut dyn Shares,
     /// The dataflow's own steps, then those of the loops around what is being prepared.
     pub(super) frames: Vec<Frame>,
@@ -226,19 +229,23 @@ impl<'a> Preparer<'a> {
                 Ok(self.push(Step::Asof { left, right, asof }))
             }
             Node::Aggregate { input, keys, calls } => {
-                let aggregate = aggregate_spec(keys, calls, types_of(&input.schema))?;
+                let mut aggregate = aggregate_spec(keys, calls, types_of(&input.schema))?;
+                aggregate.is_append_only = bounds::is_append_only(input, &Reading(self.reads));
+                let limits = self.limits(plan);
                 let input = self.stream(input)?;
-                Ok(self.push(Step::Aggregate { input, aggregate }))
+                Ok(self.push(Step::Aggregate { input, aggregate, limits }))
             }
             Node::Distinct { input } => {
                 let types = types_of(&input.schema);
                 let inputs = vec![self.stream(input)?];
-                Ok(self.push(Step::SetOperation { inputs, operation: Operation::Distinct, types }))
+                let limits = self.limits(plan);
+                Ok(self.push(Step::SetOperation { inputs, operation: Operation::Distinct, types, limits }))
             }
             Node::TopK { input, top } => {
                 let top = top_k_spec(top, types_of(&input.schema));
                 let input = self.stream(input)?;
-                Ok(self.push(Step::TopK { input, top }))
+                let limits = self.limits(plan);
+                Ok(self.push(Step::TopK { input, top, limits }))
             }
             Node::Recognize { input, recognize } => {
                 let recognize = Box::new(super::recognize::compile(recognize, types_of(&input.schema))?);
@@ -248,7 +255,8 @@ impl<'a> Preparer<'a> {
             Node::Window { input, window } => {
                 let window = Box::new(super::window::compile(window, types_of(&input.schema))?);
                 let input = self.stream(input)?;
-                Ok(self.push(Step::Window { input, window }))
+                let limits = self.limits(plan);
+                Ok(self.push(Step::Window { input, window, limits }))
             }
             Node::Union { inputs } => {
                 let inputs = inputs.iter().map(|input| self.stream(input)).collect::<Result<Vec<_>, _>>()?;
@@ -263,7 +271,8 @@ impl<'a> Preparer<'a> {
                     SetOperation::Except => Operation::Except,
                     SetOperation::Intersect => Operation::Intersect,
                 };
-                Ok(self.push(Step::SetOperation { inputs, operation, types }))
+                let limits = self.limits(plan);
+                Ok(self.push(Step::SetOperation { inputs, operation, types, limits }))
             }
             Node::Temporal { verb, inputs } => self.temporal(plan, verb, inputs),
             Node::Recursive(recursive) => self.recursive(recursive),
@@ -462,7 +471,13 @@ pub(super) fn aggregate_spec(
             output_type: types::narrowed_type(&call.output_type),
         })
         .collect();
-    let spec = AggregateSpec { keys: keys.to_vec(), calls, input_types, effort: MergeEffort::default() };
+    let spec = AggregateSpec {
+        keys: keys.to_vec(),
+        calls,
+        input_types,
+        is_append_only: false,
+        effort: MergeEffort::default(),
+    };
     spec.check().map_err(|error| Error::invalid(error.to_string()))?;
     Ok(spec)
 }

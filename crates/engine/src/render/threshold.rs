@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anabranch_batch::numeric;
 use anabranch_operators::relational::threshold::{Comparison, is_comparable};
+use anabranch_plan::bounds::{self, State};
 use anabranch_plan::rewrite::TO_NUMERIC;
 use anabranch_plan::{JoinKind, Node, Plan};
 use anabranch_sql::numerics::{ceiling_at, floor_at};
@@ -20,6 +21,8 @@ use super::expression::Compiled;
 use super::join::Binding;
 use super::physical::{Step, StepId};
 use super::prepare::{Preparer, types_of};
+use crate::cluster::LimitStep;
+use crate::cluster::Reading;
 use crate::error::Error;
 
 /// A comparison of a left value with a right one.
@@ -52,10 +55,19 @@ impl Preparer<'_> {
         let values = std::iter::once(compared.value).chain(shown).collect();
         let rows = self.stream(&computed(left, values)?)?;
         let scalars = self.stream(&computed(right, vec![compared.scalar])?)?;
-        let input = self.push(Step::Threshold { rows, scalars, comparison: compared.comparison });
+        let limits = self.waiting(plan);
+        let input = self.push(Step::Threshold { rows, scalars, comparison: compared.comparison, limits });
         let bind = Binding::new(&used, &types_of(&left.schema));
         let stage = bind.stage(filter, project);
         Ok(Some(self.push(Step::Stage { input, stage })))
+    }
+}
+
+impl Preparer<'_> {
+    /// What no longer waits: rows that a watermark has let out. (Rows have the value in front.)
+    fn waiting(&self, plan: &Plan) -> Vec<LimitStep> {
+        let State::Waiting(below) = bounds::state(plan, &Reading(self.reads)) else { return vec![] };
+        vec![LimitStep { input: 0, column: 0, below }]
     }
 }
 

@@ -16,7 +16,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use super::Session;
 use super::durable::WATERMARK;
 use super::sealed::{Receipt, Sealed, SealedFact, SealedMark, SealedRows};
-use crate::catalog::{Arrival, Created, Object, ObjectId, Retain, kind_name};
+use crate::catalog::{Arrival, Created, Object, ObjectId, Retain, Watermark, kind_name};
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -184,7 +184,7 @@ impl Session {
         self.extend_commit(least, greatest);
         let diffs = diffs.map_or(Diffs::Constant(1), |diffs| Diffs::Column(diffs.to_vec().into()));
         let batch = Batch::with_len(columns.into(), n_rows, times, diffs);
-        let is_added = matches!(batch.diffs(), Diffs::Constant(1));
+        let is_added = matches!(batch.diffs(), Diffs::Constant(1)) || self.catalog.get(relation)?.is_append_only;
         let batch = if is_added { self.admit(relation, batch, Arrival::AtOnce)? } else { batch };
         self.push(relation, batch)
     }
@@ -273,6 +273,7 @@ impl Session {
         // (Rows of a table that has failed would be nowhere.)
         let arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         arranged.take(1).try_for_each(|arranged| self.cluster.check_sound(arranged.arrangement))?;
+        object.check_added(&batch)?;
         self.timeline.staged.push((relation.to_owned(), batch));
         Ok(())
     }
@@ -379,6 +380,10 @@ impl Session {
             self.cluster.push(rows.collection, rows.batch);
         }
         for mark in sealed.marks {
+            if let Some(value) = Watermark::value_after(&mark.changes) {
+                self.cluster.mark(mark.collection, greatest, value);
+                self.dataflows.note_mark(mark.collection);
+            }
             self.cluster.push(mark.collection, mark.changes);
         }
         let before = std::mem::replace(&mut self.timeline.last, greatest);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_batch::without_limits;
+use anabranch_plan::bounds::Promises;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::catalog::Catalog as _;
 use anabranch_sql::column_type_name;
@@ -61,6 +62,7 @@ impl Session {
             watermark,
             source: None,
             fitting: None,
+            is_append_only: create.is_append_only,
             is_hidden: false,
         };
         self.check_defaults(&object)?;
@@ -98,6 +100,7 @@ impl Session {
             columns,
             primary_key: vec![],
             watermark: None,
+            is_append_only: false,
             options: vec![],
         };
         let before = self.catalog.next_object();
@@ -185,6 +188,7 @@ impl Session {
             watermark,
             source: Some(SourceOptions { connector: asked.connector.clone() }),
             fitting: None,
+            is_append_only: true,
             is_hidden: false,
         };
         self.add_timed_input(object)
@@ -220,6 +224,7 @@ impl Session {
             watermark: None,
             source: None,
             fitting: None,
+            is_append_only: false,
             is_hidden: false,
         };
         if create.materialized {
@@ -337,6 +342,7 @@ impl Session {
             retain: Retain::All,
             watermark: None,
             source: None,
+            is_append_only: false,
             is_hidden: true,
             ..object.clone()
         });
@@ -355,7 +361,8 @@ impl Session {
     fn add_input(&mut self, mut object: Object) -> Result<(), Error> {
         let collection = self.dataflows.next_collection();
         self.cluster.create_input(collection, self.timeline.upper());
-        object.maintained = Some(Maintained { collection, is_input: true, arrangements: Vec::new() });
+        object.maintained =
+            Some(Maintained { collection, is_input: true, arrangements: Vec::new(), promises: Promises::default() });
         let name = object.name.clone();
         let base = match object.primary_key.is_empty() {
             true => (0..object.schema.fields().len()).collect(),
@@ -378,7 +385,8 @@ impl Session {
             self.install(&object.name, plan, std::slice::from_ref(&key), Sink::Arrangements)?;
         let owners = BTreeSet::from([object.name.clone()]);
         let arranged = Arranged { arrangement: arrangements[0], key, dataflow, owners };
-        Ok(Maintained { collection, is_input: false, arrangements: vec![arranged] })
+        let promises = self.promises_of_view(plan)?;
+        Ok(Maintained { collection, is_input: false, arrangements: vec![arranged], promises })
     }
 
     /// Gives `owner` an arrangement of the relation by `key`: one that is there already, or a new one. Tells when it is shared.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use anabranch_batch::Time;
 use anabranch_plan::Plan;
+use anabranch_plan::bounds::{self, Bound, Promises};
 
 use super::Session;
 use super::past::Past;
-use crate::catalog::{Object, Retain, kind_name};
+use crate::catalog::{Object, Retain, Watermark, kind_name};
+use crate::cluster::Reading;
 use crate::cluster::{ArrangementId, DataflowId, Egress, Read};
 use crate::dataflows::Wanted;
 use crate::error::Error;
@@ -81,6 +83,37 @@ impl Session {
         self.dataflows.release(&mut self.cluster, dataflow);
     }
 
+    /// What is known of changes to come of a relation's rows.
+    fn promises(&self, object: &Object) -> Promises {
+        let mark_of = |name: &str, holder: &Object| {
+            let id = holder.maintained.as_ref()?.collection.0;
+            Some(Bound::Mark { id, relation: name.to_owned() })
+        };
+        if object.is_hidden {
+            let mark = Watermark::relation_held(&object.name).and_then(|name| mark_of(name, object));
+            return Promises { mark, ..Promises::default() };
+        }
+        let mut promises = object.maintained.as_ref().map(|maintained| maintained.promises.clone()).unwrap_or_default();
+        promises.is_append_only |= object.is_append_only;
+        if let Some(watermark) = &object.watermark
+            && let Some(holder) = self.catalog.find(&Watermark::relation_of(&object.name))
+        {
+            promises.is_changeable = !object.is_append_only;
+            let bound = mark_of(&object.name, holder).filter(|_| object.is_append_only);
+            promises.bounds.extend(bound.map(|bound| (watermark.column(), bound)));
+        }
+        promises
+    }
+
+    /// What is known of changes to come of a view's rows.
+    pub(super) fn promises_of_view(&self, plan: &Plan) -> Result<Promises, Error> {
+        let reads = self.reads(plan)?;
+        let bounds = bounds::bounds(plan, &Reading(&reads)).into_iter().enumerate();
+        let bounds = bounds.filter_map(|(column, bound)| Some((column, bound?))).collect();
+        let is_append_only = bounds::is_append_only(plan, &Reading(&reads));
+        Ok(Promises { bounds, is_append_only, ..Promises::default() })
+    }
+
     /// How each relation that `plan` scans is to be read.
     pub(super) fn reads(&self, plan: &Plan) -> Result<BTreeMap<String, Read>, Error> {
         let mut reads = BTreeMap::new();
@@ -96,6 +129,7 @@ impl Session {
                 is_input: maintained.is_input,
                 arrangements: arrangements.map(|arranged| (arranged.arrangement, arranged.key.clone())).collect(),
                 primary_key: object.primary_key.clone(),
+                promises: self.promises(object),
             };
             reads.insert(name, read);
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use anabranch_plan::bounds::{self, Bound, Promised, State};
 use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::{Explain, Shows};
@@ -12,7 +13,8 @@ use super::outcome::Rows;
 use super::show::text_rows;
 use super::{Session, planning::Named};
 use crate::catalog::Arranged;
-use crate::cluster::{ArrangementId, Egress};
+use crate::cluster::{ArrangementId, Egress, Read};
+use crate::cluster::{Reading, leaving};
 use crate::dataflows::{Usage, Wanted};
 use crate::error::Error;
 
@@ -31,12 +33,17 @@ impl Session {
             Some(_) => Usage::default(),
             None => self.usage(&planned.plan)?,
         };
+        let reads = self.reads(&planned.plan)?;
         let annotate = |plan: &Plan| match (&plan.node, &read) {
             (Node::Scan { relation, .. }, Some((read, arranged, by_key))) if relation == read => {
                 let how = if *by_key { "looks keys up in" } else { "reads all of" };
                 Some(format!("{how} {}", self.arrangement_name(relation, arranged)))
             }
-            (_, None) => self.sharing_remark(plan, &usage, &sizes),
+            (_, None) => {
+                let remarks = [self.sharing_remark(plan, &usage, &sizes), state_remark(plan, &reads)];
+                let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+                (!remarks.is_empty()).then(|| remarks.join("; "))
+            }
             _ => None,
         };
         let tree = anabranch_plan::explain::explain(&planned.plan, &annotate);
@@ -115,6 +122,46 @@ impl Session {
         let names: Vec<String> = used.map(name).collect();
         (!names.is_empty()).then(|| format!("uses {}", names.join(", ")))
     }
+}
+
+/// What bounds the state of a node, or that nothing does, where a watermark might.
+fn state_remark(plan: &Plan, reads: &BTreeMap<String, Read>) -> Option<String> {
+    let promised = Reading(reads);
+    let watermarks = |bounds: &[Bound]| {
+        let relations: BTreeSet<&str> = bounds.iter().flat_map(Bound::relations).collect();
+        let relations: Vec<&str> = relations.into_iter().collect();
+        match relations.len() {
+            1 => format!("watermark of {}", relations[0]),
+            _ => format!("watermarks of {}", relations.join(", ")),
+        }
+    };
+    let leaving = match bounds::state(plan, &promised) {
+        State::Nothing => return None,
+        State::Waiting(below) => return Some(format!("state bounded by the {}", watermarks(&[below]))),
+        State::OfInputs(_) => leaving(plan, &promised),
+    };
+    let of_plan = plan.relations();
+    let mut promises = of_plan.iter().filter_map(|name| Some((name, promised.promises(name)?)));
+    if leaving.iter().all(|of_input| !of_input.is_empty()) && !leaving.is_empty() {
+        let columns: Vec<&str> = (plan.inputs().into_iter().zip(&leaving))
+            .filter_map(|(input, leaving)| Some(input.schema.field(leaving.first()?.column).name().as_str()))
+            .collect();
+        let bounds: Vec<Bound> = leaving.iter().flatten().map(|leaving| leaving.below.clone()).collect();
+        let mut columns = columns;
+        columns.dedup();
+        return Some(format!("state bounded by {} ({})", columns.join(" and "), watermarks(&bounds)));
+    }
+    if let Some((name, _)) = promises.clone().find(|(_, promises)| promises.is_changeable) {
+        return Some(format!("state kept: \"{name}\" takes UPDATE and DELETE, and has no APPEND ONLY"));
+    }
+    promises.any(|(_, promises)| !promises.bounds.is_empty()).then(|| match &leaving[..] {
+        [_, _] => {
+            let kept = ["left", "right"].into_iter().zip(&leaving).filter(|(_, leaving)| leaving.is_empty());
+            let kept: Vec<&str> = kept.map(|(side, _)| side).collect();
+            format!("state kept ({}): no condition is bounded by a watermark", kept.join(" and "))
+        }
+        _ => "state kept: no key is bounded by a watermark".to_owned(),
+    })
 }
 
 /// Bytes that each arrangement owns.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_batch::Time;
+use anabranch_plan::bounds::Promises;
 
 use super::Session;
 use crate::cluster::{DataflowSpec, Egress, Read};
@@ -22,7 +23,13 @@ impl Session {
         let mut reads = BTreeMap::new();
         for (name, events) in &state.inputs {
             let collection = self.dataflows.next_collection();
-            let read = Read { collection, is_input: true, arrangements: vec![], primary_key: vec![] };
+            let read = Read {
+                collection,
+                is_input: true,
+                arrangements: vec![],
+                primary_key: vec![],
+                promises: Promises::default(),
+            };
             reads.insert(input_name(name), read);
             inputs.insert(name.clone(), RunInput::new(collection, events)?);
         }

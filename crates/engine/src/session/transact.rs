@@ -151,7 +151,9 @@ impl Session {
 
     /// Takes note of a change of the open transaction.
     pub(super) fn stage(&mut self, table: &str, batch: Batch) -> Result<(), Error> {
-        let object = self.catalog.table(table)?.id;
+        let object = self.catalog.table(table)?;
+        object.check_added(&batch)?;
+        let object = object.id;
         let Some(transaction) = &mut self.client.transaction else {
             return Err(Error::internal("rows are staged without a transaction"));
         };

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use anabranch_arrangement::{Keys, MergeEffort};
+use anabranch_arrangement::{Floor, Keys};
 use anabranch_batch::{Batch, Diff, Diffs, Time, gather};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -16,7 +16,7 @@ use super::boolean::Boolean;
 use super::count::{Count, count_rows};
 use super::custom_call::CustomCall;
 use super::distinct::Distinct;
-use super::extreme::{ExtremeState, Seen, extreme};
+use super::extreme::{ExtremeState, Keep, Seen, extreme};
 use super::float::FloatTotal;
 use super::number_sum::NumberSum;
 use super::ordered::Ordered;
@@ -88,7 +88,7 @@ pub(crate) fn columns(spec: &AggregateSpec) -> Vec<usize> {
 pub(crate) fn states(spec: &AggregateSpec) -> Result<Vec<CallState>, Unsupported> {
     let columns = columns(spec);
     let types: Vec<DataType> = columns.iter().map(|&column| spec.input_types[column].clone()).collect();
-    let state = |call: &Call| CallState::new(call, &columns, &types, spec.keys.len(), spec.effort);
+    let state = |call: &Call| CallState::new(call, &columns, &types, spec.keys.len(), spec);
     spec.calls.iter().map(state).collect()
 }
 
@@ -99,8 +99,10 @@ impl CallState {
         columns: &[usize],
         types: &[DataType],
         n_keys: usize,
-        effort: MergeEffort,
+        spec: &AggregateSpec,
     ) -> Result<CallState, Unsupported> {
+        let effort = spec.effort;
+        let keep = if spec.is_append_only { Keep::Winners } else { Keep::Values(effort) };
         let position =
             |column: usize| columns.iter().position(|&used| used == column).expect("columns of calls are used");
         let argument = call.argument.map(position);
@@ -131,7 +133,7 @@ impl CallState {
                 let values = std::iter::once(argument).chain(order.iter().copied()).map(|column| types[column].clone());
                 let is_extreme = matches!(call.function, Function::Min | Function::Max);
                 let kept = || keys().chain([types[argument].clone()]).collect();
-                let extreme = is_extreme.then(|| extreme(&call.function, kept(), &call.output_type, effort)).flatten();
+                let extreme = is_extreme.then(|| extreme(&call.function, kept(), &call.output_type, keep)).flatten();
                 let kind = match extreme {
                     Some(state) => Kind::Extreme(state),
                     None => {
@@ -223,6 +225,33 @@ impl CallState {
         }
     }
 
+    /// Makes the state of some slots that of nothing. What is kept in order leaves by its floor.
+    pub(crate) fn clear(&mut self, slots: &[u32]) {
+        match &mut self.kind {
+            Kind::Linear(state) => state.clear(slots),
+            Kind::Extreme(state) => state.clear(slots),
+            Kind::Custom(custom) => custom.clear(slots),
+            Kind::Rows(_) | Kind::Ordered(_) => {}
+        }
+    }
+
+    /// Lets go of what is kept in order of groups with a key below a floor, whose column is a position among the keys.
+    pub(crate) fn set_floor(&mut self, floor: Floor) {
+        match &mut self.kind {
+            Kind::Extreme(state) => state.set_floor(floor),
+            Kind::Ordered(ordered) => ordered.set_floor(floor),
+            Kind::Custom(custom) => custom.set_floor(floor),
+            Kind::Rows(_) | Kind::Linear(_) => {}
+        }
+    }
+
+    /// Lets go of the distinct values of groups with a key that has passed.
+    pub(crate) fn free_distinct(&mut self, passed: &[(usize, i64)]) {
+        if let Some(distinct) = &mut self.distinct {
+            distinct.free(passed);
+        }
+    }
+
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
     pub(crate) fn renumber(&mut self, old_of_new: &[u32]) {
         match &mut self.kind {
@@ -280,12 +309,12 @@ impl CallState {
 
     /// Whether [`take_rows`](CallState::take_rows) does anything.
     pub(crate) fn takes_rows(&self) -> bool {
-        self.argument.is_some() && matches!(self.kind, Kind::Extreme(_))
+        self.argument.is_some() && matches!(&self.kind, Kind::Extreme(state) if state.takes_rows())
     }
 
     /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys), all of them, before they are merged, in one or more portions.
     pub(crate) fn take_rows(&mut self, batch: &Batch, upto: Time) {
-        let Some(argument) = self.argument.filter(|_| matches!(self.kind, Kind::Extreme(_))) else { return };
+        let Some(argument) = self.argument.filter(|_| self.takes_rows()) else { return };
         let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();
         let has_nulls = batch.column(argument).logical_null_count() > 0;
         let mut rows = batch.project(&columns);

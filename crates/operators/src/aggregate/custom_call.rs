@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use anabranch_arrangement::{Keys, Layout, MergeEffort, ValueOrder};
+use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diffs, gather, types};
 use arrow::array::ArrayRef;
@@ -128,6 +128,20 @@ impl CustomCall {
     pub(crate) fn idle(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.idle();
+        }
+    }
+
+    /// Makes the state of some slots that of nothing.
+    pub(crate) fn clear(&mut self, slots: &[u32]) {
+        if self.kept.is_none() {
+            self.states.reset(slots);
+        }
+    }
+
+    /// Lets go of rows of groups with a key below a floor.
+    pub(crate) fn set_floor(&mut self, floor: Floor) {
+        if let Some(kept) = &mut self.kept {
+            kept.set_floor(floor);
         }
     }
 

@@ -12,6 +12,7 @@ use anabranch_batch::{Diff, Diffs, Times, hash};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
+use crate::aggregate::freeing::leaving;
 use crate::aggregate::group_table::GroupTable;
 use crate::aggregate::segments::Segments;
 
@@ -51,6 +52,15 @@ impl Distinct {
         (rows, changes)
     }
 
+    /// Lets go of the values of groups with a key that has passed.
+    pub(crate) fn free(&mut self, passed: &[(usize, i64)]) {
+        for (slot, hash) in leaving(&self.table, passed) {
+            self.counts[slot as usize] = 0;
+            self.table.release(slot, hash);
+        }
+        self.shrink();
+    }
+
     pub(crate) fn size_bytes(&self) -> usize {
         self.table.size_bytes() + self.counts.capacity() * size_of::<Diff>()
     }
@@ -62,6 +72,10 @@ impl Distinct {
                 self.table.release(slot, hashes[segments.first_row[range.start] as usize]);
             }
         }
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
         if let Some(old_of_new) = self.table.shrink() {
             self.counts = old_of_new.iter().map(|&old| self.counts[old as usize]).collect();
         }

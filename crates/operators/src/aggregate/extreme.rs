@@ -4,14 +4,14 @@
 //! alone. The values in order ([`OrderedTrace`]) are asked only where that does not do: when the winner itself is retracted, and
 //! when a better value comes to a group that is in *doubt*, one of whose values may have a negative multiplicity because something other than the winner was retracted.
 //!
-//! State: a winner a group, and all values with multiplicities. Rows go to the values in large portions, when enough have come or
+//! State: a winner a group, and all values with multiplicities, unless rows are never taken back. Rows go to the values in large portions, when enough have come or
 //! somebody asks. Cost: one visit of a slot for each touched group and time, like a sum; a walk of one value for each question.
 //! Source: the early stop of "TPC-H on differential dataflow" (McSherry 2017), taken one step further: what did not win is not looked at.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use anabranch_arrangement::{Keys, Layout, MergeEffort, NullKeys, ValueOrder};
+use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, NullKeys, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Time, gather};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
@@ -37,6 +37,8 @@ pub(crate) struct Seen<'a> {
 
 /// An extreme call's memory of all groups.
 pub(crate) trait ExtremeState {
+    /// Whether it takes rows before they are merged.
+    fn takes_rows(&self) -> bool;
     /// Takes the rows of a turn that count, before any of them is merged: key columns and argument, keyed by the key columns, with times before `upto`.
     fn take(&mut self, rows: Batch, upto: Time);
     /// Merges rows that were taken; returns pairs of results.
@@ -45,6 +47,10 @@ pub(crate) trait ExtremeState {
     fn resize(&mut self, n_slots: usize);
     /// Leaves in `slots` only those of which nothing is remembered.
     fn retain_zero(&self, slots: &mut Vec<u32>);
+    /// Makes the state of some slots that of nothing.
+    fn clear(&mut self, slots: &[u32]);
+    /// Lets go of values of groups with a key below a floor.
+    fn set_floor(&mut self, floor: Floor);
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
     fn renumber(&mut self, old_of_new: &[u32]);
     /// Spare time.
@@ -53,13 +59,22 @@ pub(crate) trait ExtremeState {
     fn size_bytes(&self) -> usize;
 }
 
+/// What is kept beside the winners.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep {
+    /// Nothing: rows are never taken back.
+    Winners,
+    /// All values in order, merged so eagerly.
+    Values(MergeEffort),
+}
+
 /// The state of `min` or `max` for rows of these types: key columns, then the argument. `None` where values are not fixed-width numbers
 /// that compare as integers do.
 pub(crate) fn extreme(
     function: &Function,
     types: Vec<DataType>,
     output_type: &DataType,
-    effort: MergeEffort,
+    keep: Keep,
 ) -> Option<Box<dyn ExtremeState>> {
     let argument = types.last()?.clone();
     if argument != *output_type {
@@ -76,12 +91,12 @@ pub(crate) fn extreme(
     );
     let is_max = *function == Function::Max;
     match argument {
-        DataType::UInt64 => Some(make::<UInt64Type>(is_max, DataType::UInt64, types, effort)),
-        DataType::Decimal64(..) => Some(make::<Decimal64Type>(is_max, argument, types, effort)),
-        DataType::Decimal128(..) => Some(make::<Decimal128Type>(is_max, argument, types, effort)),
+        DataType::UInt64 => Some(make::<UInt64Type>(is_max, DataType::UInt64, types, keep)),
+        DataType::Decimal64(..) => Some(make::<Decimal64Type>(is_max, argument, types, keep)),
+        DataType::Decimal128(..) => Some(make::<Decimal128Type>(is_max, argument, types, keep)),
         _ if argument.is_integer() || is_temporal => {
             let fits = can_cast_types(&argument, &DataType::Int64) && can_cast_types(&DataType::Int64, &argument);
-            fits.then(|| make::<Int64Type>(is_max, DataType::Int64, types, effort))
+            fits.then(|| make::<Int64Type>(is_max, DataType::Int64, types, keep))
         }
         _ => None,
     }
@@ -91,13 +106,16 @@ fn make<T: ArrowPrimitiveType>(
     is_max: bool,
     wide: DataType,
     types: Vec<DataType>,
-    effort: MergeEffort,
+    keep: Keep,
 ) -> Box<dyn ExtremeState> {
     let argument = types.len() - 1;
     let output_type = types[argument].clone();
     let direction = Direction { descending: is_max, nulls_first: is_max };
     let values = ValueOrder::Sorted(vec![(argument, direction)]);
-    let trace = OrderedTrace::new(Layout { key: (0..argument).collect(), values, types }, effort);
+    let trace = match keep {
+        Keep::Winners => None,
+        Keep::Values(effort) => Some(OrderedTrace::new(Layout { key: (0..argument).collect(), values, types }, effort)),
+    };
     Box::new(Extreme::<T> { is_max, wide, output_type, argument, winners: Vec::new(), trace })
 }
 
@@ -110,7 +128,8 @@ struct Extreme<T: ArrowPrimitiveType> {
     argument: usize,
     /// By slot.
     winners: Vec<Winner<T::Native>>,
-    trace: OrderedTrace,
+    /// All values; `None` where none is ever taken back.
+    trace: Option<OrderedTrace>,
 }
 
 /// What is known of a group.
@@ -144,8 +163,14 @@ impl<N: Copy> Winner<N> {
 }
 
 impl<T: ArrowPrimitiveType> ExtremeState for Extreme<T> {
+    fn takes_rows(&self) -> bool {
+        self.trace.is_some()
+    }
+
     fn take(&mut self, rows: Batch, upto: Time) {
-        self.trace.defer(rows, upto);
+        if let Some(trace) = &mut self.trace {
+            trace.defer(rows, upto);
+        }
     }
 
     fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut Outcome) -> ArrayRef {
@@ -180,16 +205,33 @@ impl<T: ArrowPrimitiveType> ExtremeState for Extreme<T> {
         });
     }
 
+    fn clear(&mut self, slots: &[u32]) {
+        for &slot in slots {
+            if let Some(winner) = self.winners.get_mut(slot as usize) {
+                *winner = Winner::default();
+            }
+        }
+    }
+
+    fn set_floor(&mut self, floor: Floor) {
+        if let Some(trace) = &mut self.trace {
+            trace.set_floor(floor);
+        }
+    }
+
     fn renumber(&mut self, old_of_new: &[u32]) {
         self.winners = old_of_new.iter().map(|&old| self.winners[old as usize]).collect();
     }
 
     fn idle(&mut self) {
-        self.trace.idle();
+        if let Some(trace) = &mut self.trace {
+            trace.idle();
+        }
     }
 
     fn size_bytes(&self) -> usize {
-        self.winners.capacity() * size_of::<Winner<T::Native>>() + self.trace.size_bytes()
+        self.winners.capacity() * size_of::<Winner<T::Native>>()
+            + self.trace.as_ref().map_or(0, OrderedTrace::size_bytes)
     }
 }
 
@@ -265,7 +307,8 @@ impl<T: ArrowPrimitiveType> Extreme<T> {
 
     /// Asks the trace for the winners after the segments asked for.
     fn ask(&mut self, steps: &mut Steps<T::Native>, segments: &Segments, keys: &[ArrayRef], hashes: &[u64]) {
-        self.trace.settle();
+        let trace = self.trace.as_mut().expect("rows that are never taken back leave no winner in doubt");
+        trace.settle();
         let first_rows: Vec<u32> = steps.asked.iter().map(|range| segments.first_row[range.start]).collect();
         let hashes: Vec<u64> = first_rows.iter().map(|&row| hashes[row as usize]).collect();
         let (keys, key_of_range) = Keys::from_columns(&gather::take(keys, &first_rows), &hashes, NullKeys::Match);
@@ -273,7 +316,7 @@ impl<T: ArrowPrimitiveType> Extreme<T> {
         let mut order: Vec<usize> = (0..steps.asked.len()).collect();
         order.sort_unstable_by_key(|&range| key_of_range[range]);
 
-        let mut walk = self.trace.walk();
+        let mut walk = trace.walk();
         let mut answers: Vec<(usize, Option<Place>, Diff)> = Vec::new();
         for range in order {
             let (key, range) = (key_of_range[range] as usize, steps.asked[range].clone());

@@ -14,14 +14,14 @@
 //!
 //! State: a dense slot a group ([`crate::aggregate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
 //! for ordered calls, which keep their arguments in order. All state is a linear function of the input, so the order of updates
-//! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back.
+//! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back. So is a group of which no change will come (`freeing`).
 //!
 //! Cost: one pass over a batch for the slots, one per call, column by column; then work by touched group and time. Nothing is
 //! sorted when all rows have one time; nor where all calls are sums and rows come in order of time, in which changes are put out then (decision 0018).
 //!
 //! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed` and `narrow`), `float` (on
 //! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); [`custom`]
-//! (and `custom_call`): aggregates of the user's own; `calls`, which puts them together; `recalled`, all rows told again.
+//! (and `custom_call`): aggregates of the user's own; `calls`, which puts them together; `freeing`; `recalled`, all rows told again.
 
 mod bits;
 mod boolean;
@@ -34,6 +34,7 @@ mod extreme;
 mod fixed;
 mod float;
 mod float_sum;
+pub(crate) mod freeing;
 pub mod group_table;
 mod lanes;
 mod limbs;
@@ -57,7 +58,7 @@ pub use spec::{AggregateSpec, Call, Function, Unsupported};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use anabranch_arrangement::{Keys, MergeEffort, NullKeys};
+use anabranch_arrangement::{Floor, Keys, MergeEffort, NullKeys};
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
@@ -67,8 +68,9 @@ use crate::aggregate::portions::{is_one_large_time, portions};
 use crate::aggregate::segments::Segments;
 use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::pending::{Pending, cut_in_time};
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Passed, Timed};
 use calls::{AggregateTurn, CallState};
+use freeing::Leisure;
 use output::{Outcome, assemble, assemble_pieces};
 
 /// Rows of many times that are worked on together: what they put out, twice as many rows of results, is passed on while it is in the cache.
@@ -98,6 +100,7 @@ pub struct Aggregate {
     calls: Vec<CallState>,
     /// How many rows of a time, in all and for each group, are taken in before it is complete.
     folded: Option<(usize, usize)>,
+    leisure: Leisure,
 }
 
 /// A portion of the complete rows.
@@ -148,6 +151,7 @@ impl Aggregate {
         };
         Aggregate {
             folded: calls.iter().all(CallState::is_sum).then_some(folded),
+            leisure: Leisure::new(spec.effort),
             calls,
             groups: GroupTable::new(&types[..n_keys]),
             pending: Pending::default(),
@@ -275,6 +279,7 @@ impl Aggregate {
             None => batch.with_key(&(0..self.n_keys).collect::<Vec<usize>>()),
         };
         let batch = &batch;
+        self.leisure.note(batch.len());
         let segments = self.segments(batch, found, due);
         let multiplicities = sum_diffs(&segments, batch.diffs());
         let multiplicities_before = self.add_multiplicities(&segments, &multiplicities);
@@ -334,6 +339,32 @@ impl Aggregate {
                 self.groups.release(slot, hash);
             }
         }
+        self.shrink();
+    }
+
+    /// Lets go of groups that have passed.
+    fn free_groups(&mut self, passed: &[Passed]) {
+        let passed = freeing::by_key(passed, &self.columns[..self.n_keys]);
+        let Some(&(column, below)) = passed.first().filter(|_| self.rows == Rows::Grouped) else { return };
+        self.calls.iter_mut().for_each(|call| call.set_floor(Floor { column, below }));
+        if !self.leisure.is_due(self.groups.len()) {
+            return;
+        }
+        self.calls.iter_mut().for_each(|call| call.free_distinct(&passed));
+        let leaving = freeing::leaving(&self.groups, &passed);
+        let slots: Vec<u32> = leaving.iter().map(|(slot, _)| *slot).collect();
+        self.calls.iter_mut().for_each(|call| call.clear(&slots));
+        for (slot, hash) in leaving {
+            if let Some(multiplicity) = self.multiplicities.get_mut(slot as usize) {
+                *multiplicity = Diff::default();
+            }
+            self.groups.release(slot, hash);
+        }
+        self.shrink();
+    }
+
+    /// Gives memory back when most slots are free.
+    fn shrink(&mut self) {
         if let Some(old_of_new) = self.groups.shrink() {
             self.multiplicities = old_of_new.iter().map(|&old| self.multiplicities[old as usize]).collect();
             if let Some(pieces) = &mut self.pieces {
@@ -373,6 +404,10 @@ impl Timed for Aggregate {
             n_rows += complete.parts.iter().map(Batch::len).sum::<usize>();
             self.step(complete, out);
         }
+    }
+
+    fn free(&mut self, passed: &[Passed]) {
+        self.free_groups(passed);
     }
 
     fn idle(&mut self) {

@@ -10,7 +10,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use anabranch_arrangement::{Keys, Layout, MergeEffort, ValueOrder};
+use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Time, gather, types};
 use arrow::array::{
@@ -110,6 +110,11 @@ impl Ordered {
         let pairs = gather::take(&[results], &queries.of_pairs)[0].clone();
         outcome.mark_pairs(&pairs);
         pairs
+    }
+
+    /// Lets go of values of groups with a key below a floor.
+    pub(crate) fn set_floor(&mut self, floor: Floor) {
+        self.trace.set_floor(floor);
     }
 
     /// Spare time.

@@ -16,6 +16,8 @@ pub struct AggregateSpec {
     pub calls: Vec<Call>,
     /// Types of all input columns.
     pub input_types: Vec<DataType>,
+    /// Whether rows are never taken back: then least and greatest values need not remember the others.
+    pub is_append_only: bool,
     /// How eagerly the state of ordered calls is merged.
     pub effort: MergeEffort,
 }

@@ -81,6 +81,8 @@ pub(crate) trait State {
     fn reserve(&mut self, slots: usize);
     /// Leaves in `slots` only those whose state is that of nothing.
     fn retain_zero(&self, slots: &mut Vec<u32>);
+    /// Makes the state of some slots that of nothing.
+    fn clear(&mut self, slots: &[u32]);
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
     fn renumber(&mut self, old_of_new: &[u32]);
     /// Bytes, those owned by slots included.
@@ -219,6 +221,14 @@ impl<K: Kernel> State for Linear<K> {
 
     fn retain_zero(&self, slots: &mut Vec<u32>) {
         slots.retain(|&slot| self.slots[slot as usize].is_zero());
+    }
+
+    fn clear(&mut self, slots: &[u32]) {
+        for &slot in slots {
+            if let Some(state) = self.slots.get_mut(slot as usize) {
+                *state = K::Slot::default();
+            }
+        }
     }
 
     fn renumber(&mut self, old_of_new: &[u32]) {

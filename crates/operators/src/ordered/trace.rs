@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Builder, Keys, Layout, MergeEffort, Spine, ValueCursor};
+use anabranch_arrangement::{Builder, Floor, Keys, Layout, MergeEffort, Spine, ValueCursor};
 use anabranch_batch::{Batch, Diff, END, Time, Times};
 use arrow::array::ArrayRef;
 
@@ -83,6 +83,11 @@ impl OrderedTrace {
             self.spine.insert(Arc::new(run));
             self.spine.tidy(&mut fuel);
         }
+    }
+
+    /// Rows below the floor will not be asked for, nor will any come: merges leave them out.
+    pub(crate) fn set_floor(&mut self, floor: Floor) {
+        self.spine.set_floor(floor);
     }
 
     /// Does a little merging; for spare time.

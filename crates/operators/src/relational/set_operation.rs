@@ -8,7 +8,7 @@
 //! Law: at every time a row that is `l` times in the left input and `r` times in the right one is [`Operation::apply`]`(l, r)` times in
 //! the output; negative multiplicities count as none. NULL equals NULL.
 //!
-//! State: two counts a row, and the row itself unless its hash is exact; given back when both are zero. Cost: one table probe an update.
+//! State: two counts a row, and the row itself unless its hash is exact; given back when both are zero, or when no change of the row will come. Cost: one table probe an update.
 
 use std::collections::VecDeque;
 
@@ -16,12 +16,13 @@ use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use arrow::array::BooleanArray;
 use arrow::datatypes::DataType;
 
+use crate::aggregate::freeing::{Leisure, leaving};
 use crate::aggregate::group_table::GroupTable;
 use crate::aggregate::portions::portions;
 use crate::aggregate::segments::Segments;
 use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::pending::Pending;
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Passed, Timed};
 
 /// What becomes of a row's multiplicities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +66,7 @@ pub struct SetOperation {
     rows: GroupTable,
     /// Left and right multiplicity of each slot.
     counts: Vec<[Diff; 2]>,
+    leisure: Leisure,
 }
 
 impl SetOperation {
@@ -72,7 +74,15 @@ impl SetOperation {
     pub fn new(operation: Operation, types: Vec<DataType>) -> SetOperation {
         let (pending, rows) = (Default::default(), GroupTable::new(&types));
         let complete = VecDeque::new();
-        SetOperation { operation, n_columns: types.len(), pending, complete, rows, counts: Vec::new() }
+        SetOperation {
+            operation,
+            n_columns: types.len(),
+            pending,
+            complete,
+            rows,
+            counts: Vec::new(),
+            leisure: Leisure::default(),
+        }
     }
 
     /// Distinct rows in memory.
@@ -97,6 +107,7 @@ impl SetOperation {
 
     fn step(&mut self, batch: &Batch, n_left: usize, out: &mut Output) {
         let hashes = &batch.key().expect("complete rows are keyed").hashes;
+        self.leisure.note(batch.len());
         let segments = Segments::new(self.rows.touch(batch.columns(), hashes), batch.times());
         let mut deltas = vec![[0, 0]; segments.len()];
         for (row, &segment) in segments.of_row.iter().enumerate() {
@@ -132,6 +143,10 @@ impl SetOperation {
                 self.rows.release(slot, hashes[segments.first_row[range.start] as usize]);
             }
         }
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
         if let Some(old_of_new) = self.rows.shrink() {
             self.counts = old_of_new.iter().map(|&old| self.counts[old as usize]).collect();
         }
@@ -161,6 +176,20 @@ impl Timed for SetOperation {
             self.rows.reserve(expected);
             self.counts.reserve(expected);
         }
+    }
+
+    fn free(&mut self, passed: &[Passed]) {
+        let passed: Vec<(usize, i64)> = passed.iter().map(|passed| (passed.column, passed.below)).collect();
+        if !self.leisure.is_due(self.rows.len()) {
+            return;
+        }
+        for (slot, hash) in leaving(&self.rows, &passed) {
+            if let Some(counts) = self.counts.get_mut(slot as usize) {
+                *counts = [0, 0];
+            }
+            self.rows.release(slot, hash);
+        }
+        self.shrink();
     }
 
     fn has_more(&self) -> bool {

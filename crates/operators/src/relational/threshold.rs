@@ -8,7 +8,7 @@
 //! Law: at every time the output is each row as often as there are scalars that it passes. (SQL's scalar subqueries yield one; nothing here rests on it.) NULL passes nothing,
 //! and nothing passes NULL.
 //!
-//! State: the rows, in runs sorted by value that are merged in geometric levels, and the scalars. A row's retraction is one more row until a merge cancels the two.
+//! State: the rows, but those that a scalar which does not go back has let out for good; in runs sorted by value that are merged in geometric levels, and the scalars. A row's retraction is one more row until a merge cancels the two.
 //! Cost: a row is compared once; a change of the scalar costs two binary searches a run, and the rows between the old scalar and the new one. Many times in one batch are walked
 //! in order, in one pass.
 //!
@@ -23,7 +23,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Int64Type};
 
 use anabranch_flow::pending::Pending;
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Passed, Timed};
 
 /// How a value must compare with the scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,23 @@ impl Threshold {
         }
     }
 
+    /// The rows of a run that are not below, or do not pass.
+    fn staying(&self, run: &Run, below: i64) -> Vec<u32> {
+        let turns = matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual);
+        let value_of = |place: i128| if turns { !place } else { place };
+        let rows = run.values.iter().enumerate();
+        // (Values are in order, so that often none needs to be looked at.)
+        if [run.values.first(), run.values.last()]
+            .into_iter()
+            .flatten()
+            .all(|place| value_of(*place) >= i128::from(below))
+        {
+            return (0..run.values.len() as u32).collect();
+        }
+        let stay = rows.filter(|(_, place)| value_of(**place) >= i128::from(below) || self.passes(**place) == 0);
+        stay.map(|(row, _)| row as u32).collect()
+    }
+
     fn merged(&self, runs: impl Iterator<Item = Run>) -> Option<Run> {
         let rows: Vec<Batch> = runs.map(|run| run.rows).collect();
         let rows = consolidate(Batch::concat(&rows)?);
@@ -202,6 +219,26 @@ impl Timed for Threshold {
         out.give_rows(changed.finish(&self.runs, batch.as_ref()));
         if let Some(batch) = batch.filter(|_| !arrivals.is_empty()) {
             self.remember(&batch, arrivals);
+        }
+    }
+
+    /// Scalars do not go back where anything passes: rows that are out stay out.
+    fn free(&mut self, passed: &[Passed]) {
+        for passed in passed.iter().filter(|passed| passed.input == 0) {
+            let runs = std::mem::take(&mut self.runs);
+            let out_of = |run: Run| {
+                let stay: Vec<u32> = self.staying(&run, passed.below);
+                match stay.len() {
+                    0 => None,
+                    n if n == run.values.len() => Some(run),
+                    _ => Some(Run {
+                        values: stay.iter().map(|&row| run.values[row as usize]).collect(),
+                        rows: run.rows.take(&stay),
+                    }),
+                }
+            };
+            let runs = runs.into_iter().filter_map(out_of).collect();
+            self.runs = runs;
         }
     }
 

@@ -118,7 +118,7 @@ pub enum Statement {
     Flush,
 }
 
-/// `CREATE TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (..)) [WITH (..)]`.
+/// `CREATE TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (..)) [APPEND ONLY] [WITH (..)]`.
 #[derive(Clone, Debug)]
 pub struct CreateTable {
     /// Name of the object.
@@ -133,6 +133,8 @@ pub struct CreateTable {
     pub primary_key: Vec<usize>,
     /// `WATERMARK FOR`.
     pub watermark: Option<Watermark>,
+    /// `APPEND ONLY`: rows are never changed or deleted.
+    pub is_append_only: bool,
     /// `WITH` options: lower-case name, unquoted value, in order.
     pub options: Vec<(String, String)>,
 }

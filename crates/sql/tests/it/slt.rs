@@ -67,6 +67,7 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
                         columns,
                         primary_key: vec![],
                         watermark: None,
+                        is_append_only: false,
                         options: vec![],
                     }));
                 }

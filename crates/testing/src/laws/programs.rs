@@ -15,6 +15,7 @@ use anabranch_engine::cluster::{ArrangementId, Cluster, CollectionId, DataflowId
 use anabranch_engine::dataflows::{Dataflows, Wanted};
 use anabranch_engine::{Interrupt, Sharing};
 use anabranch_plan::Plan;
+use anabranch_plan::bounds::Promises;
 
 use super::feed::portions;
 use super::run::{read_updates, same};
@@ -125,8 +126,13 @@ impl<'a> Program<'a> {
         if self.rng.chance(50) {
             keys.push(vec![0]);
         }
-        let mut read =
-            Read { collection: collection(index), is_input: true, arrangements: vec![], primary_key: vec![] };
+        let mut read = Read {
+            collection: collection(index),
+            is_input: true,
+            arrangements: vec![],
+            primary_key: vec![],
+            promises: Promises::default(),
+        };
         let reads = BTreeMap::from([(relation.name.clone(), read.clone())]);
         let wanted = Wanted {
             name: &relation.name,

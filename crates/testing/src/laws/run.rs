@@ -10,6 +10,7 @@ use anabranch_engine::cluster::{
 };
 use anabranch_engine::{Error, Interrupt};
 use anabranch_plan::Plan;
+use anabranch_plan::bounds::Promises;
 
 use super::TOLERANCE;
 use super::feed::portions;
@@ -142,7 +143,13 @@ impl<'a> Run<'a> {
 
     fn read(&self, relation: usize, arranged: bool) -> Read {
         let arrangements = if arranged { vec![(base(relation), self.base_key(relation))] } else { vec![] };
-        Read { collection: collection(relation), is_input: true, arrangements, primary_key: vec![] }
+        Read {
+            collection: collection(relation),
+            is_input: true,
+            arrangements,
+            primary_key: vec![],
+            promises: Promises::default(),
+        }
     }
 
     fn install(&mut self) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use anabranch_engine::cluster::{
 };
 use anabranch_engine::{Interrupt, MergeEffort};
 use anabranch_plan::JoinKind;
+use anabranch_plan::bounds::Promises;
 use anabranch_testing::build::{Builder, JoinOn, Relation};
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
@@ -30,7 +31,13 @@ fn whoever_reads_the_second_arrangement_of_a_collection_hears_of_each_commit() {
         let mut cluster = Cluster::start(workers, MergeEffort::default()).expect("threads start");
         cluster.create_input(INPUT, 1);
         let read = |arrangements| {
-            let read = Read { collection: INPUT, is_input: true, arrangements, primary_key: vec![] };
+            let read = Read {
+                collection: INPUT,
+                is_input: true,
+                arrangements,
+                primary_key: vec![],
+                promises: Promises::default(),
+            };
             BTreeMap::from([("r".to_string(), read)])
         };
         let install = |cluster: &mut Cluster, number: u64, plan, arrangements, exports| {

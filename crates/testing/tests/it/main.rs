@@ -17,6 +17,7 @@ mod recursive;
 mod recursive_sql;
 mod rewrites;
 mod slt;
+mod state;
 mod temporal;
 mod tpch;
 mod user_aggregates;

@@ -9,7 +9,7 @@
 //! counts n times; ties are broken by the remaining columns, ascending, NULLs last, so that the answer is a function of the contents.
 //! With row numbers, each row's number in its group (from 1, rows before `offset` counted) is a last column.
 //!
-//! State: all rows, sorted within their group. Cost: for each touched group and time a walk over its first `offset + limit`
+//! State: all rows, sorted within their group, until no change of the group will come. Cost: for each touched group and time a walk over its first `offset + limit`
 //! values, before and after (all of them without a limit); only differences are put out. Where the first rows are wanted, without numbers, most insertions
 //! need no walk: [`shown`] knows what they change, and the rows wait unsorted until somebody asks for them.
 
@@ -17,7 +17,7 @@ mod shown;
 
 use std::ops::{ControlFlow, Range};
 
-use anabranch_arrangement::{Keys, Layout, MergeEffort, NullKeys, ValueOrder};
+use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, NullKeys, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
 use arrow::array::{ArrayRef, UInt64Array};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use crate::ordered::trace::{OrderedTrace, Place, only_used, touched_times};
 use anabranch_flow::pending::Pending;
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Passed, Timed};
 use shown::Shown;
 
 /// Which rows are wanted. Columns are positions in the input.
@@ -169,6 +169,14 @@ impl Timed for TopK {
         }
         if let Some(shown) = &mut self.shown {
             shown.release(&batch, &decided);
+        }
+    }
+
+    fn free(&mut self, passed: &[Passed]) {
+        let Some(first) = passed.first() else { return };
+        self.trace.set_floor(Floor { column: first.column, below: first.below });
+        if let Some(shown) = &mut self.shown {
+            shown.free(passed);
         }
     }
 

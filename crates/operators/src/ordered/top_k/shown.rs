@@ -17,8 +17,10 @@ use anabranch_batch::{Batch, Diff, Time, gather};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
+use crate::aggregate::freeing::{Leisure, by_key, leaving};
 use crate::aggregate::group_table::GroupTable;
 use crate::aggregate::segments::Segments;
+use anabranch_flow::tactic::Passed;
 
 /// What is known of all groups.
 #[derive(Debug)]
@@ -33,6 +35,7 @@ pub(super) struct Shown {
     groups: GroupTable,
     /// By slot.
     states: Vec<State>,
+    leisure: Leisure,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,12 +85,21 @@ impl Shown {
     /// Nothing. `types` are those of all columns.
     pub fn new(limit: Diff, group: Vec<usize>, order: Vec<(usize, Direction)>, types: &[DataType]) -> Shown {
         let key_types: Vec<DataType> = group.iter().map(|&column| types[column].clone()).collect();
-        Shown { limit, group, order, groups: GroupTable::new(&key_types), key_types, states: Vec::new() }
+        Shown {
+            limit,
+            group,
+            order,
+            groups: GroupTable::new(&key_types),
+            key_types,
+            states: Vec::new(),
+            leisure: Leisure::default(),
+        }
     }
 
     /// Decides what it can of a batch that is keyed by the group.
     pub fn decide(&mut self, batch: &Batch) -> Decided {
         let hashes = &batch.key().expect("the batch is keyed").hashes;
+        self.leisure.note(batch.len());
         let touched = self.groups.touch(&self.key_columns(batch), hashes);
         let segments = Segments::new(touched, batch.times());
         self.states.resize(self.states.len().max(self.groups.n_slots()), State::default());
@@ -188,11 +200,28 @@ impl Shown {
                 self.groups.release(slot, hashes[decided.segments.first_row[range.start] as usize]);
             }
         }
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
         if self.groups.is_empty() {
             (self.groups, self.states) = (GroupTable::new(&self.key_types), Vec::new());
         } else if let Some(old_of_new) = self.groups.shrink() {
             self.states = old_of_new.iter().map(|&old| self.states[old as usize]).collect();
         }
+    }
+
+    /// Lets go of groups of which no change will come.
+    pub fn free(&mut self, passed: &[Passed]) {
+        let passed = by_key(passed, &self.group);
+        if !self.leisure.is_due(self.groups.len()) {
+            return;
+        }
+        for (slot, hash) in leaving(&self.groups, &passed) {
+            self.states[slot as usize] = State::default();
+            self.groups.release(slot, hash);
+        }
+        self.shrink();
     }
 
     pub fn size_bytes(&self) -> usize {

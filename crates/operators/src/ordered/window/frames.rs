@@ -164,7 +164,13 @@ fn spec_of(call: &Call, columns: &[ArrayRef]) -> AggregateSpec {
         ..call.clone()
     };
     let input_types = columns.iter().map(|column| column.data_type().clone()).collect();
-    AggregateSpec { keys: vec![0], calls: vec![call], input_types, effort: MergeEffort::default() }
+    AggregateSpec {
+        keys: vec![0],
+        calls: vec![call],
+        input_types,
+        is_append_only: false,
+        effort: MergeEffort::default(),
+    }
 }
 
 /// For each row's number, the batch and the row of what is there at that time: at most one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Layout, ValueOrder};
+use anabranch_arrangement::{Floor, Layout, ValueOrder};
 use anabranch_batch::{Batch, Time};
 use arrow::array::{ArrayRef, StringViewArray};
 
@@ -13,7 +13,7 @@ use super::spans::Peers;
 use crate::ordered::trace::OrderedTrace;
 use crate::ordered::versions::{Updates, Version, absorb};
 use anabranch_flow::pending::Pending;
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Passed, Timed};
 
 /// The tactic. See the page of [`super`].
 pub struct Window {
@@ -74,6 +74,12 @@ impl Timed for Window {
         let (versions, columns) = absorb(&mut self.trace, batch, &self.spec.partition, &read, upto);
         if !versions.is_empty() {
             self.give(&versions, columns, out);
+        }
+    }
+
+    fn free(&mut self, passed: &[Passed]) {
+        if let Some(first) = passed.first() {
+            self.trace.set_floor(Floor { column: first.column, below: first.below });
         }
     }
 

@@ -12,7 +12,8 @@
 //!     left  (1, a) @8 -1
 //! ```
 //!
-//! State: the two arrangements, shared with whoever else reads them, nothing of its own. A side that will not change any more
+//! State: the two arrangements, shared with whoever else reads them, nothing of its own. Rows that no change will meet are given up by a floor.
+//! A side that will not change any more
 //! lets go of the other's arrangement. Cost: a probe of the other side in proportion to the smaller of the two, and one gather of the columns that are needed
 //! above, after the keys have met. Work is cut by fuel; the frontier waits for it.
 //! Source: shared arrangements (VLDB 2020), section 5.3; which updates were acknowledged is told by time alone, since times are totally ordered.
@@ -28,6 +29,7 @@ use anabranch_batch::{END, Time};
 use crate::stateless::filter_project::Stage;
 use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
+use anabranch_flow::limit::Limit;
 use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
@@ -59,14 +61,14 @@ pub(crate) const SMALL_PART: usize = 8;
 /// Probes and pairs that one scheduling of the operator may cost: some ten milliseconds.
 const FUEL_PER_TURN: usize = 1 << 17;
 
-/// Joins two arrangements.
-pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec) -> Chain<'s> {
+/// Joins two arrangements. Rows of a side below its limit are looked up by no change to come.
+pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec, limits: Vec<Limit>) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
     let edges = Edges::of_any([left.edges(), right.edges()]);
     let open: Open<'s> = Box::new(move |opening| {
         let (left_reader, left) = opening.runs(left);
         let (right_reader, right) = opening.runs(right);
-        Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]) })
+        Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]), limits })
     });
     Chain::of_feed(scope, "Join", as_of, edges, open)
 }
@@ -75,11 +77,12 @@ pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec) -> Chai
 struct JoinFeed {
     sides: [Box<dyn RunsFeed>; 2],
     state: JoinState,
+    limits: Vec<Limit>,
 }
 
 impl Feed for JoinFeed {
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
-        let JoinFeed { sides: [left, right], state } = self;
+        let JoinFeed { sides: [left, right], state, .. } = self;
         let mut pull = |feed: &mut Box<dyn RunsFeed>, side| {
             feed.pull(frontiers, hold, pulled, &mut |runs, time| state.accept(side, runs, time))
         };
@@ -89,7 +92,13 @@ impl Feed for JoinFeed {
         let pending = self.state.todo.iter().map(|work| work.time).min();
         pulled.has_more |= pending.is_some();
         let upto = frontiers[0].min(frontiers[1]);
-        pulled.reach(pending.map_or(upto, |pending| pending.min(upto)), pending);
+        let upto = pending.map_or(upto, |pending| pending.min(upto));
+        for limit in &self.limits {
+            if let Some(reader) = &mut self.state.readers[limit.input] {
+                limit.raise(reader, upto);
+            }
+        }
+        pulled.reach(upto, pending);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anabranch_arrangement::{Reader, Sealed};
 use anabranch_batch::Time;
+use anabranch_flow::limit::Limit;
 use anabranch_flow::tactic::Output;
 
 use super::SemiJoinSpec;
@@ -11,6 +12,7 @@ use super::tactic::{Changed, Interval, SemiJoin, changes};
 pub(super) struct Matching {
     tactic: SemiJoin,
     readers: Readers,
+    limits: Vec<Limit>,
     /// Runs of each side that are not complete on both.
     pub runs: [Vec<Sealed>; 2],
     /// The interval that is being worked on.
@@ -24,7 +26,13 @@ impl Matching {
     pub fn new(spec: SemiJoinSpec, left: Reader, right: Reader) -> Matching {
         let as_of = spec.as_of;
         let (tactic, readers) = (SemiJoin::new(spec), Readers { left, right });
-        Matching { tactic, readers, runs: [vec![], vec![]], interval: None, as_of, done: Time::MIN }
+        let limits = Vec::new();
+        Matching { tactic, readers, limits, runs: [vec![], vec![]], interval: None, as_of, done: Time::MIN }
+    }
+
+    /// The same, which gives up rows of a side below its limit.
+    pub fn limited(self, limits: Vec<Limit>) -> Matching {
+        Matching { limits, ..self }
     }
 
     /// A turn's work on the changes before `upto`, or on those of the interval that is under way.
@@ -64,6 +72,10 @@ impl Matching {
         self.done = upto;
         self.runs.iter_mut().for_each(|runs| runs.retain(|sealed| sealed.upper > upto));
         self.readers.forget_before(upto - 1);
+        for limit in &self.limits {
+            let reader = if limit.input == 0 { &mut self.readers.left } else { &mut self.readers.right };
+            limit.raise(reader, upto);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ fn distinct(call: Call) -> Call {
 
 fn spec(keys: &[usize], calls: Vec<Call>, random: &mut Random) -> AggregateSpec {
     let effort = random.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]);
-    AggregateSpec { keys: keys.to_vec(), calls, input_types: types(), effort }
+    AggregateSpec { keys: keys.to_vec(), calls, input_types: types(), is_append_only: false, effort }
 }
 
 /// Whether the call keeps a sum a group, and no values.
@@ -90,7 +90,8 @@ fn sums_out_of_range_are_errors_that_go_away() {
 fn an_error_of_a_group_goes_away_whichever_row_brought_it() {
     let calls = vec![call(Function::Sum, Some(0), DataType::Int64)];
     let input_types = vec![DataType::Int64, DataType::Float64];
-    let spec = AggregateSpec { keys: vec![1], calls, input_types, effort: MergeEffort::default() };
+    let spec =
+        AggregateSpec { keys: vec![1], calls, input_types, is_append_only: false, effort: MergeEffort::default() };
     let mut tactic = Aggregate::new(spec, None);
     let mut collected = Collected::default();
     let updates = [(i64::MAX, -0.0, 1), (1, 0.0, 1), (i64::MAX, -0.0, -1), (1, 0.0, -1)];
@@ -240,8 +241,10 @@ fn memory_is_given_back_when_many_groups_vanish() {
         call(Function::StddevSample, Some(1), DataType::Float64),
     ];
     let input_types = vec![DataType::Int64, DataType::Int64];
-    let mut tactic =
-        Aggregate::new(AggregateSpec { keys: vec![0], calls, input_types, effort: MergeEffort::default() }, None);
+    let mut tactic = Aggregate::new(
+        AggregateSpec { keys: vec![0], calls, input_types, is_append_only: false, effort: MergeEffort::default() },
+        None,
+    );
     tactic.push(0, rows.clone());
     tactic.advance(2, &mut Output::default());
     let full = tactic.size_bytes();
@@ -307,7 +310,8 @@ fn more_rows_of_one_time_than_a_turn_takes_on() {
     let of_value = |function| call(function, Some(1), DataType::Int64);
     let calls = vec![of_value(Function::Min), of_value(Function::Max), of_value(Function::Count)];
     let input_types = vec![DataType::Int64; 2];
-    let spec = AggregateSpec { keys: vec![0], calls, input_types, effort: MergeEffort::default() };
+    let spec =
+        AggregateSpec { keys: vec![0], calls, input_types, is_append_only: false, effort: MergeEffort::default() };
     let mut tactic = Aggregate::new(spec, None);
     let mut found = BTreeMap::<Vec<i64>, Diff>::new();
     let mut advance = |tactic: &mut Aggregate, upto: Time| loop {

@@ -22,7 +22,13 @@ fn results(function: Function, values: impl Array + 'static, output_type: DataTy
         output_type: output_type.clone(),
     };
     let input_types = vec![values.data_type().clone()];
-    let spec = AggregateSpec { keys: vec![], calls: vec![call], input_types, effort: MergeEffort::default() };
+    let spec = AggregateSpec {
+        keys: vec![],
+        calls: vec![call],
+        input_types,
+        is_append_only: false,
+        effort: MergeEffort::default(),
+    };
     spec.check().expect("the call is defined");
     let mut tactic = Aggregate::new(spec, Some(0));
     let rows = Batch::new(vec![values], Times::Constant(0), Diffs::Constant(1));

@@ -230,13 +230,9 @@ impl Call {
     /// The last boundary at or before the time.
     fn floor(&self, span: &Span) -> String {
         let time = &self.time;
-        match (span, &self.offset) {
-            (Span::Interval(..), None) => format!("window_floor({span}, {time})"),
-            (Span::Interval(..), Some(offset)) => format!("window_floor({span}, ({time}) - {offset}) + {offset}"),
-            (Span::Ticks(n), offset) => {
-                let offset = offset.as_ref().map_or(0, Span::amount);
-                format!("({time}) - ((({time}) - ({offset})) % {n} + {n}) % {n}")
-            }
+        match &self.offset {
+            None => format!("window_floor({span}, {time})"),
+            Some(offset) => format!("window_floor({span}, ({time}) - {offset}) + {offset}"),
         }
     }
 

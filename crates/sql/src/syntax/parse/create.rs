@@ -63,6 +63,7 @@ impl Input<'_> {
             return Ok(Statement::CreateTableAs(CreateTableAs { name, if_not_exists, column_names, query }));
         }
         let columns = self.columns()?;
+        let is_append_only = self.eat("APPEND ONLY");
         let options = self.with_options()?;
         Ok(Statement::CreateTable(CreateTable {
             name,
@@ -71,6 +72,7 @@ impl Input<'_> {
             defaults: columns.defaults,
             primary_key: columns.primary_key,
             watermark: columns.watermark,
+            is_append_only,
             options,
         }))
     }

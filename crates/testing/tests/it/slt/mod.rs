@@ -113,6 +113,7 @@ files!(
     setops,
     settings,
     shared_columns,
+    state,
     subqueries,
     system,
     templates,

@@ -1,0 +1,181 @@
+//! The bounds of a plan's columns, from the relations upwards.
+//!
+//! | node | a column keeps its bound |
+//! |---|---|
+//! | scan | as the relation promises |
+//! | stage | if computed by what rises; a condition `c >= d` gives `c` the bound of `d` as well |
+//! | unnest | a list's bound is that of its elements |
+//! | union, set operations | the least of all inputs' |
+//! | aggregate, top-k, window functions | keys, groups, partitions; never results, which tell of old rows when they change |
+//! | inner join | tied columns: the least of the own bound and what the other side meets |
+//! | other joins | pairs of equal keys: the least of both |
+//! | as-of join, backward | the left time: the least of both times' |
+
+use super::bound::{Bound, Promised};
+use super::matching::{Matched, comparisons, matched, unqualified};
+use super::monotone::bound_of;
+use crate::asof::Strategy;
+use crate::ir::{AggregateFunction, JoinKind, Node, Plan};
+use datafusion_expr::utils::split_conjunction;
+use datafusion_expr::{BinaryExpr, Expr, Operator};
+
+/// The bound of each column of a plan; `None` for a column of which any value may still change.
+pub fn bounds(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
+    let none = || vec![None; plan.schema.fields().len()];
+    let of = |input: &Plan| bounds(input, promised);
+    match &plan.node {
+        Node::Scan { relation, columns } => match promised.promises(relation) {
+            Some(promises) => columns.iter().map(|column| promises.bounds.get(column).cloned()).collect(),
+            None => none(),
+        },
+        Node::Constant { .. } => vec![Some(Bound::Never); plan.schema.fields().len()],
+        Node::Stage { input, filter, project } => {
+            let below = filtered(input, filter, of(input));
+            project.iter().map(|expr| bound_of(expr, &input.schema, &below)).collect()
+        }
+        Node::Unnest { input, .. } => of(input),
+        Node::Union { inputs } => {
+            let all: Vec<Vec<Option<Bound>>> = inputs.iter().map(|input| of(input)).collect();
+            (0..plan.schema.fields().len()).map(|column| least_of(all.iter().map(|of| &of[column]))).collect()
+        }
+        Node::SetOperation { left, right, .. } => {
+            let both = [of(left), of(right)];
+            (0..plan.schema.fields().len()).map(|column| least_of(both.iter().map(|of| &of[column]))).collect()
+        }
+        Node::Distinct { input } => of(input),
+        Node::Aggregate { input, keys, .. } => only(plan, keys.iter().copied().enumerate(), &of(input)),
+        Node::TopK { input, top } => only(plan, top.group.iter().map(|&column| (column, column)), &of(input)),
+        Node::Window { input, window } => {
+            only(plan, window.partition.iter().map(|&column| (column, column)), &of(input))
+        }
+        Node::Asof { left, right, asof } if asof.strategy == Strategy::Backward => {
+            let mut all = none();
+            let times = [of(left).swap_remove(asof.left_time), of(right).swap_remove(asof.right_time)];
+            all[asof.left_time] = least_of(times.iter());
+            all
+        }
+        Node::Join { .. } => joined(plan, promised),
+        _ => none(),
+    }
+}
+
+/// The bounds of some columns of a plan, each the bound of a column of its input.
+fn only(plan: &Plan, places: impl Iterator<Item = (usize, usize)>, below: &[Option<Bound>]) -> Vec<Option<Bound>> {
+    let mut all = vec![None; plan.schema.fields().len()];
+    places.for_each(|(place, of)| all[place] = below[of].clone());
+    all
+}
+
+/// The least of several bounds, if all are known.
+fn least_of<'a>(mut bounds: impl Iterator<Item = &'a Option<Bound>>) -> Option<Bound> {
+    let first = bounds.next()?.clone()?;
+    bounds.try_fold(first, |least, bound| Some(least.least(bound.clone()?)))
+}
+
+/// Bounds of rows that pass conditions: `c > d` gives `c` the bound of `d`.
+fn filtered(input: &Plan, filter: &[Expr], mut bounds: Vec<Option<Bound>>) -> Vec<Option<Bound>> {
+    for condition in filter.iter().flat_map(|filter| split_conjunction(filter)) {
+        let is_strict = matches!(condition, Expr::BinaryExpr(BinaryExpr { op: Operator::Gt | Operator::Lt, .. }));
+        for (greater, less) in comparisons(condition) {
+            let Expr::Column(column) = greater else { continue };
+            let Some(column) = input.schema.maybe_index_of_column(column) else { continue };
+            let Some(bound) = bound_of(less, &input.schema, &bounds) else { continue };
+            let bound = bound.plus(i64::from(is_strict));
+            bounds[column] = Some(match bounds[column].take() {
+                Some(before) => before.greatest(bound),
+                None => bound,
+            });
+        }
+    }
+    bounds
+}
+
+fn joined(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
+    let Node::Join { left, right, kind, output, .. } = &plan.node else { return vec![] };
+    let (of_left, of_right) = (bounds(left, promised), bounds(right, promised));
+    let n_left = of_left.len();
+    let mut all: Vec<Option<Bound>> = vec![None; n_left + of_right.len()];
+    let is_inner = *kind == JoinKind::Inner;
+    let says = matched(plan, &of_left, &of_right).into_iter();
+    let says = says.filter(|says| is_inner || says.is_key && *kind != JoinKind::LeftAntiNullAware);
+    for Matched { side, column, met_from, own, .. } in says {
+        let Some(own) = own else { continue };
+        let place = &mut all[side * n_left + column];
+        let bound = own.least(met_from);
+        *place = Some(match place.take() {
+            Some(before) => before.greatest(bound),
+            None => bound,
+        });
+    }
+    if let Some((Expr::Column(value), bound)) = closing(plan, promised)
+        && let Some(column) = left.schema.maybe_index_of_column(&value)
+    {
+        all[column] = Some(bound);
+    }
+    // (Of a mark join the mark stands where the right columns would begin.)
+    if matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftAntiNullAware | JoinKind::LeftMark) {
+        all.truncate(n_left);
+    }
+    output.iter().map(|column| all.get(*column).cloned().flatten()).collect()
+}
+
+/// For a join that lets rows through whose value a watermark has reached (`EMIT ON WINDOW CLOSE`): the value, and its bound. Rows with values below
+/// are out, and change no more.
+pub fn closing(plan: &Plan, promised: &dyn Promised) -> Option<(Expr, Bound)> {
+    let Node::Join { left, right, kind: JoinKind::Inner, left_key, residual: Some(residual), .. } = &plan.node else {
+        return None;
+    };
+    let Expr::BinaryExpr(BinaryExpr { left: value, op, right: scalar }) = residual else { return None };
+    let mark = held_mark(right, promised).filter(|_| left_key.is_empty())?;
+    let is_of = |expr: &Expr, side: &str| {
+        let columns = expr.column_refs();
+        !columns.is_empty()
+            && columns.iter().all(|column| column.relation.as_ref().is_some_and(|of| of.table() == side))
+    };
+    if !is_of(value, "left") || !matches!(scalar.as_ref(), Expr::Column(_)) || !is_of(scalar, "right") {
+        return None;
+    }
+    let passed = match op {
+        Operator::LtEq => mark.plus(1),
+        Operator::Lt => mark,
+        _ => return None,
+    };
+    let value = unqualified(value);
+    let of_rows = bound_of(&value, &left.schema, &bounds(left, promised))?;
+    Some((value, of_rows.least(passed)))
+}
+
+/// The watermark whose greatest value the one row of a plan is.
+fn held_mark(plan: &Plan, promised: &dyn Promised) -> Option<Bound> {
+    match &plan.node {
+        Node::Stage { input, filter, project } => {
+            let is_pick = filter.is_empty() && matches!(&project[..], [Expr::Column(_) | Expr::Alias(_)]);
+            held_mark(input, promised).filter(|_| is_pick)
+        }
+        Node::Aggregate { input, keys, calls } => {
+            let is_greatest = keys.is_empty()
+                && calls.len() == 1
+                && calls[0].function == AggregateFunction::Max
+                && calls[0].filter.is_none();
+            let Node::Scan { relation, .. } = &input.node else { return None };
+            promised.promises(relation)?.mark.clone().filter(|_| is_greatest)
+        }
+        _ => None,
+    }
+}
+
+/// Whether no row of a plan is ever taken back.
+pub fn is_append_only(plan: &Plan, promised: &dyn Promised) -> bool {
+    match &plan.node {
+        Node::Scan { relation, .. } => promised.promises(relation).is_some_and(|promises| promises.is_append_only),
+        Node::Constant { .. } => true,
+        Node::Stage { input, .. } | Node::Unnest { input, .. } | Node::Distinct { input } => {
+            is_append_only(input, promised)
+        }
+        Node::Join { left, right, kind: JoinKind::Inner | JoinKind::LeftSemi, .. } => {
+            is_append_only(left, promised) && is_append_only(right, promised)
+        }
+        Node::Union { inputs } => inputs.iter().all(|input| is_append_only(input, promised)),
+        _ => false,
+    }
+}

@@ -1,0 +1,88 @@
+//! What leaves the state of a node, and when.
+//!
+//! | node | what leaves |
+//! |---|---|
+//! | aggregate, distinct, set operation | groups of which a key is below its bound |
+//! | top-k, window functions | rows of groups, or partitions, below their bound |
+//! | inner join | rows below what changes of the other side still meet |
+//! | other joins | rows of the kept side alike; of the other side, below both bounds, since kept rows still count them |
+//! | as-of join, row pattern | nothing |
+
+use super::bound::{Bound, Promised};
+use super::derive::{bounds, closing};
+use super::matching::{Matched, matched};
+use crate::ir::{JoinKind, Node, Plan};
+
+/// Rows of an input that leave: those with a value of a column below a bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// Position in the input's schema.
+    pub column: usize,
+    /// What the value must be below.
+    pub below: Bound,
+}
+
+/// The state of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// None, or no more than a row.
+    Nothing,
+    /// For each input what leaves; each is sufficient by itself, and without one all stays.
+    OfInputs(Vec<Vec<Leaving>>),
+    /// Rows that wait for a watermark leave when they are out.
+    Waiting(Bound),
+}
+
+/// What the state of a node is, and what leaves.
+pub fn state(plan: &Plan, promised: &dyn Promised) -> State {
+    let of = |input: &Plan| bounds(input, promised);
+    let by = |columns: &[usize], input: &Plan| {
+        let below = of(input);
+        let leaving = columns.iter().filter_map(|&column| Some(Leaving { column, below: below[column].clone()? }));
+        State::OfInputs(vec![leaving.collect()])
+    };
+    match &plan.node {
+        Node::Aggregate { keys, .. } if keys.is_empty() => State::Nothing,
+        Node::Aggregate { input, keys, .. } => by(keys, input),
+        Node::Distinct { input } => by(&(0..input.schema.fields().len()).collect::<Vec<_>>(), input),
+        Node::TopK { input, top } => by(&top.group, input),
+        Node::Window { input, window } => by(&window.partition, input),
+        Node::SetOperation { .. } => {
+            let all = bounds(plan, promised).into_iter().enumerate();
+            let leaving: Vec<Leaving> =
+                all.filter_map(|(column, below)| Some(Leaving { column, below: below? })).collect();
+            State::OfInputs(vec![leaving.clone(), leaving])
+        }
+        Node::Join { left, right, kind, .. } => {
+            if let Some((_, below)) = closing(plan, promised) {
+                return State::Waiting(below);
+            }
+            State::OfInputs(sides(plan, *kind, &of(left), &of(right)))
+        }
+        Node::Asof { .. } => State::OfInputs(vec![vec![], vec![]]),
+        Node::Recognize { .. } => State::OfInputs(vec![vec![]]),
+        _ => State::Nothing,
+    }
+}
+
+/// What leaves the sides of a join.
+fn sides(plan: &Plan, kind: JoinKind, of_left: &[Option<Bound>], of_right: &[Option<Bound>]) -> Vec<Vec<Leaving>> {
+    let mut sides = vec![vec![], vec![]];
+    for Matched { side, column, met_from, own, is_key } in matched(plan, of_left, of_right) {
+        let is_kept = match kind {
+            JoinKind::Inner => true,
+            JoinKind::LeftAntiNullAware => continue,
+            _ if !is_key => continue,
+            JoinKind::Full => false,
+            JoinKind::Right => side == 1,
+            JoinKind::Left | JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark => side == 0,
+        };
+        let below = match (is_kept, own) {
+            (true, _) => met_from,
+            (false, Some(own)) => met_from.least(own),
+            (false, None) => continue,
+        };
+        sides[side].push(Leaving { column, below });
+    }
+    sides
+}
