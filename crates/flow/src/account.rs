@@ -1,4 +1,4 @@
-//! What is known of a dataflow beside its rows: whether it has failed.
+//! What is known of a dataflow beside its rows: whether it has failed. And of rows that no dataflow has taken in yet: how many bytes they are.
 //!
 //! Law: a turn that panics fails the dataflow of its operator, and no other. From then on no operator of the dataflow has a turn, on any
 //! worker, and none lets go of the right to send: so no frontier passes rows that are missing, and nothing incomplete is seen as complete.
@@ -9,7 +9,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The accounts of the dataflows of a group of workers. Clones are the same.
@@ -20,6 +20,21 @@ pub struct Accounts(Arc<Book>);
 struct Book {
     /// How many dataflows have failed so far.
     failures: AtomicU64,
+    /// Bytes of rows that were pushed and that some dataflow has not taken in.
+    backlog: AtomicUsize,
+}
+
+/// A part of the backlog, until this is dropped by the last of those that take the rows in.
+#[derive(Debug)]
+pub struct Load {
+    book: Accounts,
+    bytes: usize,
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.book.0.backlog.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// The account of one dataflow. Clones are the same. The default is of a dataflow outside of all accounts: its panics are its caller's.
@@ -57,6 +72,17 @@ impl Accounts {
     /// A new account.
     pub fn open(&self) -> Account {
         Account(Arc::new(Entry { book: Some(self.clone()), ..Entry::default() }))
+    }
+
+    /// Counts rows that are pushed.
+    pub fn load(&self, bytes: usize) -> Arc<Load> {
+        self.0.backlog.fetch_add(bytes, Ordering::Relaxed);
+        Arc::new(Load { book: self.clone(), bytes })
+    }
+
+    /// Bytes of rows that were pushed and that some dataflow has not taken in.
+    pub fn backlog_bytes(&self) -> usize {
+        self.0.backlog.load(Ordering::Relaxed)
     }
 
     /// How many dataflows have failed so far: it grows with each.
@@ -132,6 +158,10 @@ mod tests {
         // The first failure is the one that is told.
         mine.fail(Failure { cause: Cause::Reads, message: String::new() });
         assert_eq!((mine.failure(), accounts.failures()), (Some(&failure), 1));
+        let loads = [accounts.load(10), accounts.load(5)];
+        assert_eq!(accounts.backlog_bytes(), 15);
+        drop(loads);
+        assert_eq!(accounts.backlog_bytes(), 0);
         other.panic_next();
         assert_eq!((other.turn(|| 1), accounts.failures()), (None, 2));
     }

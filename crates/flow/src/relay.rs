@@ -8,9 +8,11 @@
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use anabranch_batch::{Batch, Time};
 
+use crate::account::Load;
 use crate::pending::split_at;
 use crate::waker::Waker;
 
@@ -28,6 +30,8 @@ pub struct Subscriber(Rc<RefCell<Queue>>);
 struct Queue {
     batches: Vec<Batch>,
     upper: Time,
+    /// What the batches are counted by.
+    loads: Vec<Arc<Load>>,
     wake: Option<Waker>,
 }
 
@@ -40,6 +44,15 @@ impl Relay {
     /// No update with an earlier time will be pushed.
     pub fn upper(&self) -> Time {
         self.upper
+    }
+
+    /// [Pushes](Relay::push) a batch that is counted until all subscribers have taken it in.
+    ///
+    /// # Panics
+    /// As [`push`](Relay::push).
+    pub fn push_counted(&mut self, batch: &Batch, load: &Arc<Load>) {
+        self.push(batch);
+        self.each(|queue| queue.loads.push(Arc::clone(load)));
     }
 
     /// Gives a flat batch to all subscribers.
@@ -67,7 +80,12 @@ impl Relay {
     /// A new reading end: all updates with times from [`upper`](Relay::upper) on, those that are there already included.
     pub fn subscribe(&mut self) -> Subscriber {
         let open = self.open.iter().map(|(batch, _)| split_at(batch, self.upper).1);
-        let queue = Queue { batches: open.filter(|batch| !batch.is_empty()).collect(), upper: self.upper, wake: None };
+        let queue = Queue {
+            batches: open.filter(|batch| !batch.is_empty()).collect(),
+            upper: self.upper,
+            loads: vec![],
+            wake: None,
+        };
         let queue = Rc::new(RefCell::new(queue));
         self.subscribers.push(Rc::downgrade(&queue));
         Subscriber(queue)
@@ -97,6 +115,7 @@ impl Subscriber {
     /// The batches that arrived since the last call, and the frontier behind them.
     pub fn drain(&mut self) -> (Vec<Batch>, Time) {
         let mut queue = self.0.borrow_mut();
+        queue.loads.clear();
         (std::mem::take(&mut queue.batches), queue.upper)
     }
 }
@@ -106,7 +125,6 @@ mod tests {
     use super::*;
     use anabranch_batch::{Diffs, Times};
     use arrow::array::Int64Array;
-    use std::sync::Arc;
 
     fn batch(times: &[Time]) -> Batch {
         let values = Int64Array::from(times.to_vec());

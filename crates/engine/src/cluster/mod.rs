@@ -8,6 +8,7 @@
 //! A turn of an operator that panics fails its dataflow and those that read it ([`tenants`]): these are taken down, and whoever asks for them hears why.
 //! A worker that panics elsewhere has broken an invariant: it marks the cluster as failed, and every later call says so.
 
+mod asked;
 mod marks;
 mod promised;
 mod spec;
@@ -27,6 +28,7 @@ use anabranch_flow::service::Host;
 use anabranch_flow::steps::StepStats;
 use anabranch_flow::threads::Threads;
 
+pub(crate) use asked::{Asked, Waited};
 pub use spec::{
     ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Egress, Export, LimitStep, Peek,
     PeekResult, Read,
@@ -59,6 +61,8 @@ enum Workers {
 
 /// Rows above which a pushed batch is split among workers.
 const SPLIT_ROWS: usize = 4096;
+/// What a batch counts for at least while it waits to be taken in.
+const BATCH_BYTES_MIN: usize = 1 << 10;
 /// How often a waiting caller looks for interrupts and failed workers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -103,13 +107,13 @@ impl Cluster {
             return;
         }
         if self.n_workers == 1 {
-            return self.tell_one(0, Command::Push { input, batch });
+            return self.push_to(0, input, batch);
         }
         let parts = if batch.len() > SPLIT_ROWS { self.n_workers } else { 1 };
         for part in 0..parts {
             let (start, end) = (batch.len() * part / parts, batch.len() * (part + 1) / parts);
             let batch = batch.slice(start, end - start);
-            self.tell_one(self.next_worker, Command::Push { input, batch });
+            self.push_to(self.next_worker, input, batch);
             self.next_worker = (self.next_worker + 1) % self.n_workers;
         }
     }
@@ -118,8 +122,19 @@ impl Cluster {
     pub fn push_events_in_order(&mut self, input: CollectionId, batch: Batch) {
         let batch = batch.compact();
         if !batch.is_empty() {
-            self.tell_one(0, Command::Push { input, batch });
+            self.push_to(0, input, batch);
         }
+    }
+
+    fn push_to(&mut self, worker: usize, input: CollectionId, batch: Batch) {
+        // (A batch of few rows takes more than its rows do.)
+        let load = self.accounts.load(batch.size_bytes().max(BATCH_BYTES_MIN));
+        self.tell_one(worker, Command::Push { input, batch, load });
+    }
+
+    /// Bytes of rows that were pushed and that some dataflow has not taken in.
+    pub(crate) fn backlog_bytes(&self) -> usize {
+        self.accounts.backlog_bytes()
     }
 
     /// Makes an input of events, with a time of its own, which begins before all times.
@@ -200,16 +215,41 @@ impl Cluster {
         let maker = self.tenants.maker(peek.arrangement);
         let (sender, receiver) = channel();
         self.tell(|| Command::Peek { peek: peek.clone(), reply: sender.clone() });
-        let mut result = PeekResult::default();
-        let mut errors: BTreeMap<String, i64> = BTreeMap::new();
-        for part in self.collect_from(maker, &receiver, interrupt)? {
-            result.batches.extend(part.batches);
-            for (message, diff) in part.errors {
-                *errors.entry(message).or_default() += diff;
-            }
+        Ok(PeekResult::of_parts(self.collect_from(maker, &receiver, interrupt)?))
+    }
+
+    /// Asks for the contents of an arrangement, for whoever then waits for the answers.
+    ///
+    /// # Errors
+    /// `Internal` when a worker, or what is asked, has failed.
+    pub(crate) fn ask(&mut self, peek: &Peek) -> Result<Asked<PeekResult>, Error> {
+        self.take_down_failed();
+        self.check()?;
+        self.check_sound(peek.arrangement)?;
+        let (sender, receiver) = channel();
+        self.tell(|| Command::Peek { peek: peek.clone(), reply: sender.clone() });
+        Ok(Asked::new(receiver, self.n_workers))
+    }
+
+    /// Why a question to an arrangement was let fall.
+    pub(crate) fn lost_peek(&mut self, arrangement: ArrangementId) -> Error {
+        let maker = self.tenants.maker(arrangement);
+        match self.check() {
+            Ok(()) => self.lost(maker),
+            Err(error) => error,
         }
-        result.errors = errors.into_iter().filter(|(_, diff)| *diff != 0).collect();
-        Ok(result)
+    }
+
+    /// Asks when those of the dataflows that have not failed are complete at `past`.
+    pub(crate) fn ask_frontiers(&mut self, dataflows: &[DataflowId], past: Time) -> Asked<()> {
+        self.take_down_failed();
+        let (sender, receiver) = channel();
+        let sound: Vec<DataflowId> =
+            dataflows.iter().copied().filter(|dataflow| self.failure(*dataflow).is_none()).collect();
+        for dataflow in &sound {
+            self.tell(|| Command::Await { dataflow: *dataflow, past, reply: sender.clone() });
+        }
+        Asked::new(receiver, sound.len() * self.n_workers)
     }
 
     /// Lets an arrangement forget which changes happened before `since`.

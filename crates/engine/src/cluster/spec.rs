@@ -108,6 +108,22 @@ pub struct PeekResult {
     pub errors: Vec<(String, i64)>,
 }
 
+impl PeekResult {
+    /// The answers of all workers as one.
+    pub(crate) fn of_parts(parts: impl IntoIterator<Item = PeekResult>) -> PeekResult {
+        let mut result = PeekResult::default();
+        let mut errors: BTreeMap<String, i64> = BTreeMap::new();
+        for part in parts {
+            result.batches.extend(part.batches);
+            for (message, diff) in part.errors {
+                *errors.entry(message).or_default() += diff;
+            }
+        }
+        result.errors = errors.into_iter().filter(|(_, diff)| *diff != 0).collect();
+        result
+    }
+}
+
 /// Changes of a subscribed plan.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapshot, probe, snapshot};
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
-use anabranch_flow::account::Account;
+use anabranch_flow::account::{Account, Load};
 use anabranch_flow::egress::{EgressRef, Item};
 use anabranch_flow::import::{Horizon, no_horizon};
 use anabranch_flow::limit::Limit;
@@ -39,6 +39,7 @@ pub(super) enum Command {
     Push {
         input: CollectionId,
         batch: Batch,
+        load: Arc<Load>,
     },
     Advance {
         upper: Time,
@@ -138,6 +139,8 @@ struct Installed {
 enum Waiting {
     Peek {
         peek: Peek,
+        /// Keeps the time that is asked for apart from later ones.
+        hold: Option<Box<Exported>>,
         reply: Reply<PeekResult>,
     },
     /// A peek whose time is complete: the rows read so far, and where reading has got to.
@@ -196,8 +199,9 @@ impl Service for WorkerState {
                 self.relays.remove(&input);
                 self.event_inputs.remove(&input);
             }
-            Command::Push { input, batch } => {
-                self.relays.get_mut(&input).expect("the session pushes to inputs that exist").push(&batch);
+            Command::Push { input, batch, load } => {
+                let relay = self.relays.get_mut(&input).expect("the session pushes to inputs that exist");
+                relay.push_counted(&batch, &load);
             }
             Command::Advance { upper } => {
                 let timed = self.relays.iter_mut().filter(|(input, _)| !self.event_inputs.contains(input));
@@ -221,7 +225,7 @@ impl Service for WorkerState {
             }
             Command::Uninstall { dataflow } => self.uninstall(worker, dataflow),
             Command::Peek { peek, reply } => {
-                self.waiting.push(Waiting::Peek { peek, reply });
+                self.waiting.push(Waiting::Peek { peek, hold: None, reply });
                 self.answer();
             }
             Command::Await { dataflow, past, reply } => {
@@ -351,7 +355,7 @@ impl WorkerState {
     /// The question, while it has to wait.
     fn try_answer(&self, question: Waiting) -> Option<Waiting> {
         match question {
-            Waiting::Peek { peek, reply } => self.try_peek(peek, reply),
+            Waiting::Peek { peek, hold, reply } => self.try_peek(peek, hold, reply),
             Waiting::Reading { snapshot, result, reply } => read_on(snapshot, result, reply),
             Waiting::Await { dataflow, past, reply } => {
                 self.try_await(dataflow, past, &reply).then_some(Waiting::Await { dataflow, past, reply })
@@ -367,10 +371,17 @@ impl WorkerState {
         }
     }
 
-    fn try_peek(&self, peek: Peek, reply: Reply<PeekResult>) -> Option<Waiting> {
+    fn try_peek(&self, peek: Peek, hold: Option<Box<Exported>>, reply: Reply<PeekResult>) -> Option<Waiting> {
         let exported = self.arrangements.get(&peek.arrangement)?;
         if exported.rows.upper() <= peek.at || exported.errors.upper() <= peek.at {
-            return Some(Waiting::Peek { peek, reply });
+            // The session does not wait for the answer: commits may follow, and compaction with them.
+            let hold = hold.unwrap_or_else(|| {
+                let mut hold = exported.clone();
+                allow_compaction(&mut hold.rows, peek.at);
+                allow_compaction(&mut hold.errors, peek.at);
+                Box::new(hold)
+            });
+            return Some(Waiting::Peek { peek, hold: Some(hold), reply });
         }
         let errors = snapshot(exported.errors.layout(), &exported.errors.runs(), peek.at);
         let errors = errors.iter().flat_map(messages).map(|(_, message, diff)| (message, diff)).collect();

@@ -1,9 +1,11 @@
 //! A connection: statements of one client, in their order.
 //!
-//! Parsing happens on the connection's thread. An interrupt stops the statement that runs, or that waits for its turn; one that arrives between two
+//! Parsing and waiting happen on the connection's thread: the engine attempts a statement, and where the answer of
+//! workers takes longer, the connection waits for it and has the statement attempted again. An interrupt stops the statement that runs, or that waits for its turn; one that arrives between two
 //! statements is forgotten.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,9 +22,16 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
 use crate::session::{
-    Changes, ClientState, Outcome, Rows, Session, Subscription, check_reads_only, fetch_deadline, parse_one,
+    Attempt, Attempted, Changes, ClientState, Manner, Outcome, Rows, Session, Subscription, Waiting, check_reads_only,
+    fetch_deadline, parse_one,
 };
 use crate::transaction::{Transaction, TransactionState};
+
+/// How many connections there were.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Waits after which the engine looks whether what is waited for has failed.
+const WAITS_PER_LOOK: u32 = 5;
 
 /// Longest wait between two looks at a subscription.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -30,6 +39,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// A client of a [`Database`](crate::Database).
 pub struct Connection {
     engine: Arc<Engine>,
+    /// Its number among all connections.
+    id: u64,
     interrupt: Interrupt,
     /// Transaction, settings and cursors; the engine has them while it serves the connection.
     client: Arc<Mutex<ClientState>>,
@@ -44,6 +55,7 @@ impl Connection {
         let client = engine.call(|session| session.new_client())?;
         Ok(Connection {
             engine,
+            id: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
             interrupt: Interrupt::new(),
             client: Arc::new(Mutex::new(client)),
             subscriptions: BTreeMap::new(),
@@ -137,7 +149,7 @@ impl Connection {
         self.interrupt.clear();
         self.check_may_write()?;
         let (table, batch) = (table.to_owned(), batch.clone());
-        self.call(move |session| session.insert(&table, &batch))?
+        self.attempt(Manner::Writes, move |session| session.insert(&table, &batch))
     }
 
     /// Applies signed changes to a table.
@@ -148,7 +160,7 @@ impl Connection {
         self.interrupt.clear();
         self.check_may_write()?;
         let (table, rows, diffs) = (table.to_owned(), rows.clone(), diffs.to_vec());
-        self.call(move |session| session.apply(&table, &rows, &diffs))?
+        self.attempt(Manner::Writes, move |session| session.apply(&table, &rows, &diffs))
     }
 
     /// The next changes of a subscription of this connection: as soon as there are some, or [`Changes::Nothing`] after `timeout`.
@@ -214,14 +226,15 @@ impl Connection {
     fn awaited(
         &mut self,
         statement: &Parsed,
-        run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + 'static,
+        run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + Sync + 'static,
     ) -> Result<Outcome, Error> {
         let deadline = match &statement.statement {
             Statement::Fetch(fetch) => fetch_deadline(fetch)?,
             _ => None,
         };
+        let manner = Manner::of(&statement.statement);
         loop {
-            let outcome = self.call(run.clone())??;
+            let outcome = self.attempt(manner, run.clone())?;
             let Statement::Fetch(_) = &statement.statement else { return Ok(self.noted(outcome)) };
             let is_waiting = self.client.lock().unwrap_or_else(PoisonError::into_inner).cursors.is_waiting;
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -246,6 +259,48 @@ impl Connection {
             true => Err(Error::invalid("the connection may not write").with_sqlstate("25006")),
             false => Ok(()),
         }
+    }
+
+    /// Has the engine attempt a statement until it is done; waits on this thread for what the attempts need.
+    fn attempt<T: Send + 'static>(
+        &self,
+        manner: Manner,
+        work: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Result<T, Error> {
+        let work = Arc::new(work);
+        let mut attempt = Attempt::first(self.id, manner);
+        loop {
+            let work = Arc::clone(&work);
+            match self.call(move |session| session.attempt(attempt, |session| work(session)))? {
+                Attempted::Done(result) => return result,
+                Attempted::Waits(waiting) => attempt = self.wait(*waiting)?,
+            }
+        }
+    }
+
+    /// Waits for what an attempt needs. Returns the next one.
+    fn wait(&self, mut waiting: Waiting) -> Result<Attempt, Error> {
+        for turn in 1.. {
+            if let Err(error) = self.interrupt.check() {
+                let (connection, dataflow) = (waiting.connection(), waiting.dataflow());
+                self.call(move |session| session.give_up(connection, dataflow))?;
+                return Err(error);
+            }
+            let pace = waiting.pace();
+            match waiting.wait(pace) {
+                Ok((attempt, dataflow)) => {
+                    if let Some(dataflow) = dataflow {
+                        self.engine.tell(move |session| session.release_dataflow(dataflow))?;
+                    }
+                    return Ok(attempt);
+                }
+                Err(still) => waiting = still,
+            }
+            if turn % WAITS_PER_LOOK == 0 {
+                self.engine.tell(Session::take_down_failed)?;
+            }
+        }
+        unreachable!("the turns are endless")
     }
 
     /// Has the engine do something, under this connection's interrupt. The answer is given once all that it may show

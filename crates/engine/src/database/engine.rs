@@ -1,6 +1,7 @@
 //! The engine's thread: it owns the session and does what connections ask for, one request at a time.
 //!
-//! A request is a function of the session; it never waits for workers longer than the session itself does. Between requests the engine takes
+//! A request is a function of the session. A statement that has to wait for workers does so on its connection's thread (`session/waiting.rs`), so no request holds up the others
+//! for long. Between requests the engine takes
 //! turns: sources are read and arrangements forget. With nothing to do it sleeps until the next request, or until a source may have rows.
 //!
 //! A request that panics has broken an invariant of the engine: the engine stops, and every later call says why.
@@ -126,6 +127,7 @@ impl std::fmt::Debug for Engine {
 
 /// The engine's life.
 fn serve(mut session: Session, queue: &Receiver<Request>, failure: &Mutex<Option<String>>) {
+    session.serve_many();
     let mut next = Next::Now;
     loop {
         let stops = catch_unwind(AssertUnwindSafe(|| match obey(&mut session, queue, next) {

@@ -422,7 +422,13 @@ impl Session {
     }
 
     /// Waits until the workers are at most a few commits behind, so that what they have not worked off stays bounded.
+    ///
+    /// (Connections that write wait by themselves, for room: see `waiting`.)
     pub(super) fn keep_workers_near(&mut self) -> Result<(), Error> {
+        if self.serves_many {
+            self.timeline.in_flight.clear();
+            return Ok(());
+        }
         while self.timeline.in_flight.len() > COMMITS_AHEAD_MAX {
             let Some(past) = self.timeline.in_flight.pop_front() else { break };
             self.await_dataflows(past)?;
@@ -432,6 +438,9 @@ impl Session {
 
     /// Waits until every dataflow is complete for all times up to `past`.
     pub(super) fn await_dataflows(&mut self, past: Time) -> Result<(), Error> {
+        if self.hands_over() {
+            return self.hand_over_until(past);
+        }
         for dataflow in self.dataflows.owned() {
             self.cluster.await_sound(dataflow, past, &self.interrupt)?;
         }

@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// One name less owns the dataflow; what nobody needs any more is taken down.
-    pub(super) fn release_dataflow(&mut self, dataflow: DataflowId) {
+    pub(crate) fn release_dataflow(&mut self, dataflow: DataflowId) {
         self.dataflows.release(&mut self.cluster, dataflow);
     }
 

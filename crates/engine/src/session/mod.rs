@@ -40,6 +40,7 @@ mod transact;
 mod turn;
 mod upsert;
 mod variables;
+mod waiting;
 mod write;
 
 use std::collections::BTreeMap;
@@ -54,7 +55,7 @@ use anabranch_store::Durability;
 
 use crate::catalog::{Catalog, Created, ObjectId};
 use crate::clock::{Clock, WallClock};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, DataflowId};
 use crate::connector::Connector;
 use crate::dataflows::Dataflows;
 use crate::error::Error;
@@ -68,6 +69,7 @@ use commit::Timeline;
 use durable::{COLUMNS, columns_value};
 use settings::Settings;
 use subscribe::Subscriptions;
+use waiting::Waits;
 
 pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
 pub(crate) use client::Client as ClientState;
@@ -78,6 +80,7 @@ pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, Sea
 pub use tag::command_tag;
 pub(crate) use transact::check_reads_only;
 pub use turn::Progress;
+pub(crate) use waiting::{Attempt, Attempted, Manner, Waiting};
 
 /// How a session is set up.
 #[derive(Clone)]
@@ -143,6 +146,10 @@ pub struct Session {
     connectors: BTreeMap<String, Arc<dyn Connector>>,
     settings: Settings,
     interrupt: Interrupt,
+    /// How the statement that runs waits.
+    waits: Waits,
+    /// Whether it is the session of a database, whose connections wait by themselves.
+    serves_many: bool,
     /// Whether `interrupt` is that of a connection, which forgets earlier triggers itself.
     serves: bool,
     progress: Progress,
@@ -171,6 +178,8 @@ impl Session {
             connectors: BTreeMap::new(),
             settings: Settings::new(&options),
             interrupt: Interrupt::new(),
+            waits: Waits::default(),
+            serves_many: false,
             serves: false,
             progress: Progress::default(),
             client: Client::new(&options),
@@ -210,10 +219,11 @@ impl Session {
         self.check_transaction(&statement.statement)?;
         let is_inner = self.interrupt.limit(self.client.variables.statement_timeout());
         let result = self.run(script, statement).map_err(|error| error.placed_in(script));
-        if !is_inner {
+        // (The limit of a statement that waits goes on.)
+        if !is_inner && !self.is_handed_over() {
             self.interrupt.unlimit();
         }
-        if result.is_err() {
+        if result.is_err() && !self.is_handed_over() {
             self.fail_transaction();
         }
         self.await_lasting()?;
@@ -324,6 +334,24 @@ impl Session {
     #[doc(hidden)]
     pub fn panic_in(&mut self, relation: &str) {
         self.cluster.panic_in(relation);
+    }
+
+    /// From now on the session is that of a database, whose connections wait by themselves.
+    pub(crate) fn serve_many(&mut self) {
+        self.serves_many = true;
+    }
+
+    /// Takes down what has failed, so that questions about it are let fall.
+    pub(crate) fn take_down_failed(&mut self) {
+        self.cluster.take_down_failed();
+    }
+
+    /// A statement of a connection was given up while it waited.
+    pub(crate) fn give_up(&mut self, connection: u64, dataflow: Option<DataflowId>) {
+        self.stop_alone(connection);
+        self.interrupt.unlimit();
+        self.fail_transaction();
+        dataflow.into_iter().for_each(|dataflow| self.release_dataflow(dataflow));
     }
 
     /// Works with the interrupt and the transaction, settings and cursors of a connection while `work` runs.

@@ -81,9 +81,11 @@ impl Session {
     fn collect_direct(&mut self, direct: Direct<'_>, at: Time) -> Result<Vec<Batch>, Error> {
         let batches = match direct.base {
             Base::Constant(plan, rows) => vec![constant(plan, rows)?],
-            Base::Arrangement { arranged, keys, columns, .. } => {
-                let peek = Peek { arrangement: arranged.arrangement, at, keys };
-                let result = self.cluster.peek(peek, &self.interrupt)?;
+            Base::Arrangement { relation, arranged, keys, columns } => {
+                let result = match self.answered() {
+                    Some(result) => result,
+                    None => self.ask(Peek { arrangement: arranged.arrangement, at, keys }, vec![relation], None)?,
+                };
                 rows_or_error(result)?.iter().map(|batch| batch.project(columns)).collect()
             }
         };
@@ -92,12 +94,13 @@ impl Session {
     }
 
     fn collect_by_dataflow(&mut self, plan: &Arc<Plan>, past: Option<&Past>, at: Time) -> Result<Vec<Batch>, Error> {
+        if let Some(result) = self.answered() {
+            return rows_or_error(result);
+        }
         let all_columns: Vec<usize> = (0..plan.schema.fields().len()).collect();
         let (dataflow, arrangements) = self.install_as_of("a select", plan, &[all_columns], Sink::Answer, past)?;
         let peek = Peek { arrangement: arrangements[0], at, keys: None };
-        let result = self.cluster.peek(peek, &self.interrupt);
-        self.release_dataflow(dataflow);
-        rows_or_error(result?)
+        rows_or_error(self.ask(peek, plan.relations(), Some(dataflow))?)
     }
 
     /// The single value of a query without relations.

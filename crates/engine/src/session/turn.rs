@@ -21,6 +21,8 @@ use crate::pump::Pumping;
 
 /// Runs of the workers in one turn, when they have no thread of their own.
 const WORKER_RUNS_MAX: usize = 64;
+/// How long sources wait before they look again whether they may go on.
+const HOLD_PAUSE: Duration = Duration::from_millis(2);
 /// Longest sleep while waiting, so that interrupts are seen.
 const NAP_MAX: Duration = Duration::from_millis(20);
 
@@ -59,6 +61,9 @@ impl Session {
             return Ok(Step::Working);
         }
         self.keep_workers_near()?;
+        if self.holds_sources() {
+            return Ok(Step::Idle { retry_after: Some(HOLD_PAUSE) });
+        }
         let now = self.options.clock.now_micros();
         let mut retry_at: Option<i64> = None;
         let mut worked = false;
@@ -118,6 +123,9 @@ impl Session {
     fn pump_while(&mut self, which: impl Fn(&SourceStatus) -> bool) -> Result<(), Error> {
         while self.pump.any_running(&which) {
             self.interrupt.check()?;
+            if self.hands_over() {
+                return Err(self.try_again());
+            }
             if let Step::Idle { retry_after } = self.turn()? {
                 std::thread::sleep(retry_after.unwrap_or(NAP_MAX).min(NAP_MAX));
             }

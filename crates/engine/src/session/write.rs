@@ -204,7 +204,11 @@ impl Session {
             .find(|arranged| arranged.key == object.primary_key)
             .ok_or_else(|| Error::internal(format!("table \"{}\" has no index on its primary key", object.name)))?;
         let peek = Peek { arrangement: arranged.arrangement, at: self.timeline.last(), keys: Some(keys) };
-        let rows = rows_or_error(self.cluster.peek(peek, &self.interrupt)?)?;
+        let result = match self.answered() {
+            Some(result) => result,
+            None => self.ask(peek, vec![object.name.clone()], None)?,
+        };
+        let rows = rows_or_error(result)?;
         Ok(self.with_staged(object, rows))
     }
 

@@ -64,7 +64,8 @@ fn a_table_that_fails_takes_no_rows() {
         run(session, RELATIONS);
         run(session, "CREATE TABLE u (a int)");
         session.panic_in("u");
-        run(session, "INSERT INTO u VALUES (1)");
+        // (The table fails before the row comes, or by it.)
+        let _ = session.execute("INSERT INTO u VALUES (1)");
         assert!(failure_of(session, "SELECT * FROM u").contains("\"u\" has failed"));
         assert!(fail(session, "INSERT INTO u VALUES (2)").message.contains("\"u\" has failed"));
         run(session, "INSERT INTO t VALUES (5, 50)");

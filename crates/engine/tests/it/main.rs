@@ -18,5 +18,6 @@ mod sharing;
 mod sources;
 mod subscribe;
 mod support;
+mod waiting;
 mod workers;
 mod write;

@@ -1,0 +1,331 @@
+//! How statements of connections wait: beside the session, each for what it reads and nothing else.
+//!
+//! Law: a statement of a connection is *attempted*. Where an attempt would have to wait for workers longer than [`WAIT_INLINE`], or for sources, the statement
+//! ends as if it had failed, so that it leaves no trace, and its connection waits instead. Then it is attempted again with the answers that have come.
+//! The n-th question of an attempt is answered by the n-th answer of those before it. That is sound while the catalog is the same and, for statements that
+//! write, while the relations that were read have not changed since: a statement that only reads is as of the time at which it was asked. Otherwise
+//! all answers are forgotten, the statement was *overtaken*, and it asks anew.
+//!
+//! A statement that was overtaken [`OVERTAKEN_MAX`] times has the others that write wait until it is done, sources included; those that read do not.
+//! So the session's thread is held up by no question longer than [`WAIT_INLINE`], and every statement comes to its end.
+//!
+//! A `Session` that is used by itself waits where it is. So do COPY and COMMIT, which ask tables for keys only.
+
+use std::time::Duration;
+
+use anabranch_batch::Time;
+use anabranch_sql::statement::Statement;
+
+use super::Session;
+use crate::cluster::{Asked, DataflowId, Peek, PeekResult, Waited};
+use crate::error::{Error, ErrorKind};
+
+/// How long the session waits for workers on behalf of one question.
+const WAIT_INLINE: Duration = Duration::from_millis(2);
+/// How often a statement is overtaken before others have to wait for it.
+const OVERTAKEN_MAX: usize = 2;
+/// Bytes of rows that workers have not taken in, above which those that write wait.
+const BACKLOG_BYTES_MAX: usize = 256 << 20;
+
+/// How a statement waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Where it is: it asks tables for keys only.
+    Inline,
+    /// Beside the session, and its answers are as of the time at which it asked.
+    Reads,
+    /// Beside the session; at its end, what it read is as it was.
+    Writes,
+}
+
+impl Manner {
+    /// How a statement waits.
+    pub fn of(statement: &Statement) -> Manner {
+        match statement {
+            Statement::Select { .. }
+            | Statement::Declare(_)
+            | Statement::Explain(_)
+            | Statement::Show(_)
+            | Statement::Describe { .. } => Manner::Reads,
+            Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::CreateTableAs(_)
+            | Statement::Execute(_)
+            | Statement::Flush => Manner::Writes,
+            _ => Manner::Inline,
+        }
+    }
+}
+
+/// How far a statement has come in the attempts before.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    /// Whose it is.
+    pub connection: u64,
+    pub manner: Manner,
+    answers: Vec<Answer>,
+    /// How often it was overtaken.
+    overtaken: usize,
+}
+
+/// What has come of an attempt.
+pub(crate) enum Attempted<T> {
+    Done(Result<T, Error>),
+    /// To be attempted again once the wait is over.
+    Waits(Box<Waiting>),
+}
+
+/// A statement that waits.
+pub(crate) struct Waiting {
+    attempt: Attempt,
+    wait: Wait,
+}
+
+enum Wait {
+    /// For a while.
+    Again,
+    /// For an answer about these relations; the dataflow was installed for it.
+    Read { asked: Asked<PeekResult>, relations: Vec<String>, version: u64, at: Time, dataflow: Option<DataflowId> },
+    /// For dataflows to be complete.
+    Reach(Asked<()>),
+}
+
+/// What an earlier attempt has heard.
+#[derive(Debug)]
+struct Answer {
+    result: Option<PeekResult>,
+    /// What it was asked of, at which version of the catalog, and as of which time.
+    relations: Vec<String>,
+    version: u64,
+    at: Time,
+}
+
+/// Where the statement that runs stands.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    /// It waits beside the session.
+    hands_over: bool,
+    answers: Vec<Answer>,
+    /// Questions asked so far.
+    asked: usize,
+    wait: Option<Wait>,
+    /// The connection that others which write wait for.
+    pub alone: Option<u64>,
+}
+
+impl std::fmt::Debug for Wait {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Wait::Again => "Again",
+            Wait::Read { .. } => "Read",
+            Wait::Reach(_) => "Reach",
+        })
+    }
+}
+
+impl Attempt {
+    /// The first.
+    pub fn first(connection: u64, manner: Manner) -> Attempt {
+        Attempt { connection, manner, answers: vec![], overtaken: 0 }
+    }
+}
+
+impl Waiting {
+    /// Waits a while. Returns the next attempt and the dataflow that is not needed any more, or itself if the wait is not over.
+    pub fn wait(self, timeout: Duration) -> Result<(Attempt, Option<DataflowId>), Waiting> {
+        let Waiting { mut attempt, wait } = self;
+        match wait {
+            Wait::Again => {
+                std::thread::sleep(timeout);
+                Ok((attempt, None))
+            }
+            Wait::Reach(asked) => match asked.wait(timeout) {
+                Waited::Waiting(asked) => Err(Waiting { attempt, wait: Wait::Reach(asked) }),
+                Waited::Lost => Ok((attempt, None)),
+                Waited::Answered(_) => {
+                    attempt.answers.push(Answer { result: None, relations: vec![], version: 0, at: 0 });
+                    Ok((attempt, None))
+                }
+            },
+            Wait::Read { asked, relations, version, at, dataflow } => match asked.wait(timeout) {
+                Waited::Waiting(asked) => {
+                    Err(Waiting { attempt, wait: Wait::Read { asked, relations, version, at, dataflow } })
+                }
+                Waited::Lost => Ok((attempt, dataflow)),
+                Waited::Answered(parts) => {
+                    let result = Some(PeekResult::of_parts(parts));
+                    attempt.answers.push(Answer { result, relations, version, at });
+                    Ok((attempt, dataflow))
+                }
+            },
+        }
+    }
+
+    /// The dataflow that is not needed once nobody waits.
+    pub fn dataflow(&self) -> Option<DataflowId> {
+        match &self.wait {
+            Wait::Read { dataflow, .. } => *dataflow,
+            Wait::Again | Wait::Reach(_) => None,
+        }
+    }
+
+    /// Whose statement it is.
+    pub fn connection(&self) -> u64 {
+        self.attempt.connection
+    }
+
+    /// How long to wait between two looks at interrupts and failures.
+    pub fn pace(&self) -> Duration {
+        match &self.wait {
+            Wait::Again => Duration::from_millis(2),
+            Wait::Read { .. } | Wait::Reach(_) => Duration::from_millis(20),
+        }
+    }
+}
+
+impl Session {
+    /// Attempts a statement of a connection.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        mut attempt: Attempt,
+        work: impl FnOnce(&mut Session) -> Result<T, Error>,
+    ) -> Attempted<T> {
+        let connection = attempt.connection;
+        let is_held = self.waits.alone.is_some_and(|alone| alone != connection);
+        if attempt.manner != Manner::Reads && (is_held || self.has_backlog()) {
+            return Attempted::Waits(Box::new(Waiting { attempt, wait: Wait::Again }));
+        }
+        if !self.is_sound(&attempt) {
+            attempt.answers.clear();
+            attempt.overtaken += 1;
+            if attempt.overtaken >= OVERTAKEN_MAX {
+                self.waits.alone.get_or_insert(connection);
+            }
+        }
+        self.waits.answers = std::mem::take(&mut attempt.answers);
+        self.waits.asked = 0;
+        self.waits.hands_over = attempt.manner != Manner::Inline;
+        let result = work(self);
+        self.waits.hands_over = false;
+        attempt.answers = std::mem::take(&mut self.waits.answers);
+        match self.waits.wait.take() {
+            Some(wait) if result.is_err() => Attempted::Waits(Box::new(Waiting { attempt, wait })),
+            _ => {
+                self.stop_alone(connection);
+                self.interrupt.unlimit();
+                Attempted::Done(result)
+            }
+        }
+    }
+
+    /// Others need not wait for this connection any more.
+    pub(crate) fn stop_alone(&mut self, connection: u64) {
+        self.waits.alone.take_if(|alone| *alone == connection);
+    }
+
+    /// Whether the statement that runs has ended because its connection is to wait.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.waits.wait.is_some()
+    }
+
+    /// Whether the statement that runs must not hold up the session.
+    pub(super) fn hands_over(&self) -> bool {
+        self.waits.hands_over
+    }
+
+    /// Whether sources have to wait: for a statement that is alone, or for workers.
+    pub(super) fn holds_sources(&self) -> bool {
+        self.serves_many && (self.waits.alone.is_some() || self.has_backlog())
+    }
+
+    fn has_backlog(&self) -> bool {
+        self.cluster.backlog_bytes() > BACKLOG_BYTES_MAX
+    }
+
+    /// Whether the answers of earlier attempts still hold.
+    fn is_sound(&self, attempt: &Attempt) -> bool {
+        let is_current = |answer: &Answer| {
+            let inputs = || self.catalog.inputs_behind(&answer.relations);
+            let has_changed = |name: &String| {
+                self.catalog.find(name).is_none_or(|object| self.timeline.has_changed(object.id, answer.at))
+            };
+            answer.version == self.catalog.version()
+                && (attempt.manner == Manner::Reads || !inputs().iter().any(has_changed))
+        };
+        attempt.answers.iter().filter(|answer| answer.result.is_some()).all(is_current)
+    }
+
+    /// Ends the statement that runs: its connection waits a while, and it is attempted again.
+    pub(super) fn try_again(&mut self) -> Error {
+        self.hand_over(Wait::Again)
+    }
+
+    fn note_answer(&mut self, answer: Answer) {
+        self.waits.answers.truncate(self.waits.asked);
+        self.waits.answers.push(answer);
+        self.waits.asked += 1;
+    }
+
+    fn hand_over(&mut self, wait: Wait) -> Error {
+        if !matches!(wait, Wait::Again) {
+            self.waits.answers.truncate(self.waits.asked);
+        }
+        self.waits.wait = Some(wait);
+        Error::new(ErrorKind::Unavailable, "the statement waits")
+    }
+
+    /// The answer of an earlier attempt to the question that is about to be asked.
+    pub(super) fn answered(&mut self) -> Option<PeekResult> {
+        let answer = self.waits.answers.get(self.waits.asked).filter(|_| self.waits.hands_over)?;
+        let result = answer.result.clone()?;
+        self.waits.asked += 1;
+        Some(result)
+    }
+
+    /// The contents of an arrangement of these relations, which were not [answered](Session::answered) before. `dataflow` is one that is not needed afterwards.
+    pub(super) fn ask(
+        &mut self,
+        peek: Peek,
+        relations: Vec<String>,
+        dataflow: Option<DataflowId>,
+    ) -> Result<PeekResult, Error> {
+        let at = peek.at;
+        if !self.waits.hands_over {
+            let result = self.cluster.peek(peek, &self.interrupt);
+            dataflow.into_iter().for_each(|dataflow| self.release_dataflow(dataflow));
+            return result;
+        }
+        let version = self.catalog.version();
+        let result = match self.cluster.ask(&peek).map(|asked| asked.wait(WAIT_INLINE)) {
+            Ok(Waited::Waiting(asked)) => {
+                return Err(self.hand_over(Wait::Read { asked, relations, version, at, dataflow }));
+            }
+            Ok(Waited::Answered(parts)) => Ok(PeekResult::of_parts(parts)),
+            Ok(Waited::Lost) => Err(self.cluster.lost_peek(peek.arrangement)),
+            Err(error) => Err(error),
+        };
+        dataflow.into_iter().for_each(|dataflow| self.release_dataflow(dataflow));
+        let result = result?;
+        self.note_answer(Answer { result: Some(result.clone()), relations, version, at });
+        Ok(result)
+    }
+
+    /// Hands over until every sound dataflow is complete for all times up to `past`.
+    pub(super) fn hand_over_until(&mut self, past: Time) -> Result<(), Error> {
+        if self.waits.answers.get(self.waits.asked).is_some_and(|answer| answer.result.is_none()) {
+            self.waits.asked += 1;
+            return Ok(());
+        }
+        let asked = self.cluster.ask_frontiers(&self.dataflows.owned(), past);
+        match asked.wait(WAIT_INLINE) {
+            Waited::Waiting(asked) => Err(self.hand_over(Wait::Reach(asked))),
+            Waited::Answered(_) => {
+                self.note_answer(Answer { result: None, relations: vec![], version: 0, at: past });
+                Ok(())
+            }
+            // (Something has failed or was dropped meanwhile.)
+            Waited::Lost => Err(self.try_again()),
+        }
+    }
+}
