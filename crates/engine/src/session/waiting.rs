@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use anabranch_batch::Time;
-use anabranch_sql::statement::Statement;
+use anabranch_sql::statement::{Statement, TransactionStatement};
 
 use super::Session;
 use crate::cluster::{Asked, DataflowId, Peek, PeekResult, Waited};
@@ -30,8 +30,10 @@ const BACKLOG_BYTES_MAX: usize = 256 << 20;
 /// How a statement waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Where it is: it asks tables for keys only.
+    /// Where it is: it asks nothing.
     Inline,
+    /// Where it is: it asks tables for keys only, and may write.
+    InlineWrites,
     /// Beside the session, and its answers are as of the time at which it asked.
     Reads,
     /// Beside the session; at its end, what it read is as it was.
@@ -39,6 +41,14 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
+    fn writes(self) -> bool {
+        matches!(self, Manner::Writes | Manner::InlineWrites)
+    }
+
+    fn is_inline(self) -> bool {
+        matches!(self, Manner::Inline | Manner::InlineWrites)
+    }
+
     /// How a statement waits.
     pub fn of(statement: &Statement) -> Manner {
         match statement {
@@ -51,9 +61,18 @@ impl Manner {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::CreateTableAs(_)
-            | Statement::Execute(_)
-            | Statement::Flush => Manner::Writes,
-            _ => Manner::Inline,
+            | Statement::Execute(_) => Manner::Writes,
+            Statement::Flush => Manner::Reads,
+            Statement::Subscribe(_)
+            | Statement::Fetch(_)
+            | Statement::Close { .. }
+            | Statement::Prepare(_)
+            | Statement::Deallocate { .. }
+            | Statement::Set { .. }
+            | Statement::Transaction(TransactionStatement::Begin { .. } | TransactionStatement::Rollback) => {
+                Manner::Inline
+            }
+            _ => Manner::InlineWrites,
         }
     }
 }
@@ -193,7 +212,7 @@ impl Session {
     ) -> Attempted<T> {
         let connection = attempt.connection;
         let is_held = self.waits.alone.is_some_and(|alone| alone != connection);
-        if attempt.manner != Manner::Reads && (is_held || self.has_backlog()) {
+        if attempt.manner.writes() && (is_held || self.has_backlog()) {
             return Attempted::Waits(Box::new(Waiting { attempt, wait: Wait::Again }));
         }
         if !self.is_sound(&attempt) {
@@ -205,7 +224,7 @@ impl Session {
         }
         self.waits.answers = std::mem::take(&mut attempt.answers);
         self.waits.asked = 0;
-        self.waits.hands_over = attempt.manner != Manner::Inline;
+        self.waits.hands_over = !attempt.manner.is_inline();
         let result = work(self);
         self.waits.hands_over = false;
         attempt.answers = std::mem::take(&mut self.waits.answers);
