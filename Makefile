@@ -4,6 +4,7 @@
 #   make test                     everything CI runs (.ci/run)
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
 #   make laws | slt | tpch | flights      one family of tests
+#   make soak                     the proofs of durability for longer: 1,000 kills of the program, thousands of faults of a disk
 #   make lint                     formatting and clippy
 #   make picture                  the picture of the demo in the README (docs/demo.svg)
 #   make expectations             fill in tests/slt from PostgreSQL 15 (needs its binaries and `pip install psycopg[binary]`)
@@ -14,7 +15,7 @@ CARGO ?= cargo
 VENV ?= $(CARGO_TARGET_DIR)/venv
 BIN := $(CARGO_TARGET_DIR)/release
 
-.PHONY: help demo build test laws slt tpch flights lint fmt expectations doc picture
+.PHONY: help demo build test laws slt tpch flights soak lint fmt expectations doc picture
 .DEFAULT_GOAL := help
 
 help:
@@ -47,6 +48,9 @@ flights: build $(VENV)/ready
 tpch: $(VENV)/ready
 	$(CARGO) build --release --workspace --bin tpch-check
 	$(VENV)/bin/python tests/compare/tpch.py --program $(BIN)/tpch-check
+
+soak:
+	KILLS=$${KILLS:-1000} ROUNDS=$${ROUNDS:-100} $(CARGO) test --release --workspace --test it -- kill:: restore:: crashes:: damage:: faults::
 
 lint:
 	$(CARGO) fmt --all --check

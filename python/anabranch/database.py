@@ -33,6 +33,8 @@ def connect(
 ) -> "Database":
     """Opens a database; in memory unless a directory is named.
 
+    What a database in a directory has answered is on disk: see docs/durability.md.
+
     >>> import anabranch as ab
     >>> with ab.connect() as db:
     ...     db.sql("SELECT 1 + 1").item()
@@ -41,11 +43,9 @@ def connect(
     where = os.fspath(target)
     if where.startswith(("postgres://", "postgresql://")):
         raise NotSupportedError("remote databases are not supported yet", hint='connect(), or a client of PostgreSQL')
-    if where != ":memory:":
-        raise NotSupportedError(f"a database in {where!r} is not supported yet", hint="connect() keeps it in memory")
     if read_only:
-        raise NotSupportedError("read_only needs a database on disk", hint="transaction(read_only=True)")
-    return Database(workers=workers, config=config)
+        raise NotSupportedError("read_only is not supported yet", hint="transaction(read_only=True)")
+    return Database(workers=workers, config=config, _folder=None if where == ":memory:" else os.fsdecode(where))
 
 
 class Database:
@@ -60,11 +60,14 @@ class Database:
     1
     """
 
-    def __init__(self, *, workers: Optional[int] = None, config: Optional[Mapping] = None, _manual: bool = False) -> None:
+    def __init__(
+        self, *, workers: Optional[int] = None, config: Optional[Mapping] = None, _manual: bool = False,
+        _folder: Optional[str] = None,
+    ) -> None:
         n = max(1, (os.cpu_count() or 1) - 1) if workers is None else workers
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise ProgrammingError(f"workers is a number from 0, not {workers!r}", sqlstate="22023")
-        self._engine = _native.Engine(n, _manual)
+        self._engine = _native.Engine(n, _manual, _folder)
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
@@ -75,7 +78,7 @@ class Database:
         self._schemas: Dict[str, Schema] = {}
         self._options = dict(_OPTIONS)
         self._callbacks: Any = None
-        self._name = "memory"
+        self._name = "memory" if _folder is None else _folder
         _open.add(self)
         for name in _OPTIONS:
             given = os.environ.get("ANABRANCH_" + name.upper())
@@ -83,6 +86,20 @@ class Database:
                 self._options[name] = _option_value(name, given)
         for name, value in (config or {}).items():
             self.set(name, value)
+        if _folder is not None:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Drops what an earlier process made for itself and left behind; views of the user's may hold some of it."""
+        left = [(name, kind) for name, (kind, _) in self._kinds().items() if name.startswith("_py_")]
+        for name, kind in reversed(left):
+            word = {"MaterializedView": "MATERIALIZED VIEW"}.get(kind, kind.upper())
+            try:
+                self._engine.execute(f"DROP {word} {q.name(name)}")
+            except Error:
+                pass
+        numbers = [int(name.rsplit("_", 1)[1]) for name, _ in left if name.rsplit("_", 1)[1].isdigit()]
+        self._numbers = itertools.count(max(numbers, default=0) + 1)
 
     # -- asking --------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ use crate::{
     faults::{Faults, OnError, invalid, malformed, unreadable},
     names::{column_type, quoted, type_name},
     options::Options,
+    position::{Position, changed},
 };
 
 /// Rows decoded at a time; smaller polls are served in slices.
@@ -47,6 +48,10 @@ pub(crate) struct ParquetReader {
     /// Bytes of the files read to their end.
     bytes_done: u64,
     bytes_total: u64,
+    /// Place among all files of the next one to open.
+    next_idx: usize,
+    /// Where reading goes on once the bad row that it stopped at is repaired: a row of the open file.
+    stuck: Option<u64>,
 }
 
 /// The file being read.
@@ -64,7 +69,12 @@ struct Current {
 }
 
 impl ParquetReader {
-    pub(crate) fn open(files: Vec<PathBuf>, columns: &[Field], options: &Options) -> Result<ParquetReader, Error> {
+    pub(crate) fn open(
+        files: Vec<PathBuf>,
+        columns: &[Field],
+        options: &Options,
+        from: Option<Position>,
+    ) -> Result<ParquetReader, Error> {
         let mut bytes_total = 0;
         for path in &files {
             bytes_total += path.metadata().map_err(|e| unreadable(path, e))?.len();
@@ -84,13 +94,28 @@ impl ParquetReader {
             rows: 0,
             bytes_done: 0,
             bytes_total,
+            next_idx: 0,
+            stuck: None,
         };
-        reader.next_file()?;
-        Ok(reader)
+        let Some(from) = from else {
+            reader.next_file(0)?;
+            return Ok(reader);
+        };
+        for path in reader.files.drain(..from.file_idx) {
+            reader.bytes_done += path.metadata().map_err(|e| unreadable(&path, e))?.len();
+        }
+        (reader.next_idx, reader.rows, reader.faults.skipped) = (from.file_idx, from.rows, from.skipped);
+        reader.next_file(from.at)?;
+        match &reader.current {
+            Some(current) if current.bytes != from.tail.0 || current.rows_total != from.tail.1 => {
+                Err(changed(&from.path, "it has another size"))
+            }
+            _ => Ok(reader),
+        }
     }
 
-    /// Opens the next file; `current` is `None` after the last.
-    fn next_file(&mut self) -> Result<(), Error> {
+    /// Opens the next file, behind that many rows; `current` is `None` after the last.
+    fn next_file(&mut self, n_before: u64) -> Result<(), Error> {
         if let Some(done) = self.current.take() {
             self.bytes_done += done.bytes;
         }
@@ -114,9 +139,11 @@ impl ParquetReader {
         let batches = builder
             .with_projection(mask)
             .with_batch_size(BATCH_ROWS)
+            .with_offset(n_before as usize)
             .build()
             .map_err(|problem| malformed(&path, problem))?;
-        self.current = Some(Current { path, batches, held: None, positions, rows: 0, rows_total, bytes });
+        self.current = Some(Current { path, batches, held: None, positions, rows: n_before, rows_total, bytes });
+        self.next_idx += 1;
         Ok(())
     }
 
@@ -303,7 +330,7 @@ impl SourceReader for ParquetReader {
                         return Err(malformed(&current.path, format!("after row {}: {problem}", current.rows)));
                     }
                     None => {
-                        self.next_file()?;
+                        self.next_file(0)?;
                         continue;
                     }
                 },
@@ -314,13 +341,31 @@ impl SourceReader for ParquetReader {
             }
             let first_row = current.rows;
             current.rows += batch.num_rows() as u64;
-            if let Some(batch) = self.convert(&batch, first_row)? {
+            let given = self.convert(&batch, first_row)?;
+            if self.faults.failed() {
+                self.stuck = Some(first_row + given.as_ref().map_or(0, RecordBatch::num_rows) as u64);
+            }
+            if let Some(batch) = given {
                 self.rows += batch.num_rows() as u64;
                 return Ok(Poll::Rows(batch));
             }
         }
         self.faults.check()?;
         Ok(Poll::Done)
+    }
+
+    fn position(&self) -> Option<String> {
+        let current = self.current.as_ref()?;
+        let position = Position {
+            file_idx: self.next_idx - 1,
+            path: current.path.clone(),
+            at: self.stuck.unwrap_or(current.rows),
+            rows: self.rows,
+            skipped: self.faults.skipped,
+            tail: (current.bytes, current.rows_total),
+            ..Position::default()
+        };
+        Some(position.to_text())
     }
 
     fn progress(&self) -> ReadProgress {

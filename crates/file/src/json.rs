@@ -24,6 +24,7 @@ use crate::{
     faults::{Faults, invalid, malformed},
     names::{column_type, quoted},
     options::Options,
+    position::{Position, without_given},
     window::{RECORD_BYTES_MAX, Window},
 };
 
@@ -39,6 +40,10 @@ pub(crate) struct JsonReader {
     members: SchemaRef,
     faults: Faults,
     rows: u64,
+    /// Rows that another reader gave before.
+    to_skip: u64,
+    /// Where reading goes on once the bad line that it stopped at is repaired.
+    stuck: Option<Position>,
 }
 
 /// A line of the window without its end: byte range and line number.
@@ -50,8 +55,16 @@ struct Line {
 }
 
 impl JsonReader {
-    pub(crate) fn open(files: Vec<PathBuf>, columns: &[Field], options: &Options) -> Result<JsonReader, Error> {
+    pub(crate) fn open(
+        files: Vec<PathBuf>,
+        columns: &[Field],
+        options: &Options,
+        from: Option<Position>,
+    ) -> Result<JsonReader, Error> {
         let mut window = Window::new(&files)?;
+        if let Some(from) = &from {
+            window.skip_files(from)?;
+        }
         window.next_file()?;
         if window.bytes().trim_ascii_start().starts_with(b"[") {
             return Err(malformed(window.path(), "it is one JSON array, where one object a line was expected")
@@ -71,7 +84,13 @@ impl JsonReader {
                 .with_hint("Declare columns of such types as text.")
         })?;
         let schema = Arc::new(Schema::new(schema));
-        Ok(JsonReader { window, schema, members, faults: Faults::new(options.on_error), rows: 0 })
+        let mut faults = Faults::new(options.on_error);
+        let from = from.unwrap_or_default();
+        if from != Position::default() {
+            window.skip_to(&from)?;
+            faults.skipped = from.skipped;
+        }
+        Ok(JsonReader { window, schema, members, faults, rows: from.rows, to_skip: from.skip, stuck: None })
     }
 
     /// Up to `lines_max` complete lines at the window's front that are not blank, and the bytes and lines they span.
@@ -264,9 +283,14 @@ impl SourceReader for JsonReader {
                 self.window.fill()?;
                 continue;
             }
+            let before = self.window.position();
             self.window.consume(bytes, count);
-            if !batches.is_empty() {
-                let batch = concat_batches(&self.schema, &batches)?;
+            if self.faults.failed() {
+                let skip = batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
+                self.stuck = before.map(|before| Position { skip, ..before });
+            }
+            let batch = if batches.is_empty() { None } else { Some(concat_batches(&self.schema, &batches)?) };
+            if let Some(batch) = without_given(batch, &mut self.to_skip) {
                 self.rows += batch.num_rows() as u64;
                 return Ok(Poll::Rows(batch));
             }
@@ -276,6 +300,12 @@ impl SourceReader for JsonReader {
         }
         self.faults.check()?;
         Ok(Poll::Done)
+    }
+
+    fn position(&self) -> Option<String> {
+        let place = self.stuck.clone().or_else(|| self.window.position())?;
+        let skip = place.skip + self.to_skip;
+        Some(Position { skip, rows: self.rows, skipped: self.faults.skipped, ..place }.to_text())
     }
 
     fn progress(&self) -> ReadProgress {

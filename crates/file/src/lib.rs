@@ -17,7 +17,7 @@
 //! | `on_error` | `fail` (default): stop at the first bad row; `skip`: leave bad rows out and count them |
 //!
 //! Declared columns are found by name (csv with a header, json, parquet) or by position (tbl, csv without a header).
-//! Modules in reading order: [`options`], [`paths`], [`faults`], [`window`], [`delimited`], [`json`], [`columnar`].
+//! Modules in reading order: [`options`], [`paths`], [`position`], [`faults`], [`window`], [`delimited`], [`json`], [`columnar`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -28,6 +28,7 @@ mod json;
 mod names;
 mod options;
 mod paths;
+mod position;
 mod window;
 
 use anabranch_engine::{Connector, Error, SourceReader, SourceSpec};
@@ -37,6 +38,7 @@ use crate::{
     delimited::DelimitedReader,
     json::JsonReader,
     options::{Format, Options},
+    position::Position,
 };
 
 /// Opens files as sources. Stateless: one value serves all sources of a session.
@@ -50,17 +52,26 @@ pub struct FileConnector;
 
 impl Connector for FileConnector {
     fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error> {
-        let options = Options::parse(&spec.options)?;
-        let files = paths::expand(&options.path, options.format)?;
-        let format = match options.format {
-            Some(format) => format,
-            None => Format::of_file(&files[0])?,
-        };
-        options.check_for(format)?;
-        Ok(match format {
-            Format::Csv | Format::Tbl => Box::new(DelimitedReader::open(files, format, &spec.columns, &options)?),
-            Format::Json => Box::new(JsonReader::open(files, &spec.columns, &options)?),
-            Format::Parquet => Box::new(ParquetReader::open(files, &spec.columns, &options)?),
-        })
+        open(spec, None)
     }
+
+    fn resume(&self, spec: &SourceSpec, position: &str) -> Result<Box<dyn SourceReader>, Error> {
+        open(spec, Some(Position::read(position)?))
+    }
+}
+
+fn open(spec: &SourceSpec, from: Option<Position>) -> Result<Box<dyn SourceReader>, Error> {
+    let options = Options::parse(&spec.options)?;
+    let files = paths::expand(&options.path, options.format)?;
+    let format = match options.format {
+        Some(format) => format,
+        None => Format::of_file(&files[0])?,
+    };
+    options.check_for(format)?;
+    from.as_ref().map_or(Ok(()), |from| from.check_place(&files))?;
+    Ok(match format {
+        Format::Csv | Format::Tbl => Box::new(DelimitedReader::open(files, format, &spec.columns, &options, from)?),
+        Format::Json => Box::new(JsonReader::open(files, &spec.columns, &options, from)?),
+        Format::Parquet => Box::new(ParquetReader::open(files, &spec.columns, &options, from)?),
+    })
 }

@@ -7,13 +7,16 @@
 use std::{
     collections::VecDeque,
     fs::File,
-    io::Read,
+    io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
 use anabranch_engine::Error;
 
-use crate::faults::{malformed, unreadable};
+use crate::{
+    faults::{malformed, unreadable},
+    position::{Position, TAIL_BYTES, changed, tail_of},
+};
 
 /// Bytes asked for in one read.
 const BLOCK_BYTES: usize = 4 << 20;
@@ -36,6 +39,10 @@ pub(crate) struct Window {
     pub consumed: u64,
     /// Bytes of all files when they were listed.
     pub total: u64,
+    /// Bytes consumed before the current file.
+    before: u64,
+    /// Place of the current file among all.
+    file_idx: usize,
 }
 
 impl Window {
@@ -55,6 +62,8 @@ impl Window {
             line: 1,
             consumed: 0,
             total,
+            before: 0,
+            file_idx: 0,
         })
     }
 
@@ -65,6 +74,8 @@ impl Window {
             return Ok(false);
         };
         let file = File::open(&path).map_err(|e| unreadable(&path, e))?;
+        self.file_idx += usize::from(self.current.is_some());
+        self.before = self.consumed;
         self.current = Some((path, file));
         self.buffer.clear();
         self.start = 0;
@@ -76,6 +87,49 @@ impl Window {
             self.consume(3, 0);
         }
         Ok(true)
+    }
+
+    /// Leaves out the files before the one in which reading goes on. No file is open yet.
+    pub(crate) fn skip_files(&mut self, from: &Position) -> Result<(), Error> {
+        for path in self.files.drain(..from.file_idx.min(self.files.len())) {
+            self.consumed += path.metadata().map_err(|e| unreadable(&path, e))?.len();
+        }
+        self.file_idx = from.file_idx;
+        Ok(())
+    }
+
+    /// Goes on in the open file where another reader was, if the file is what it was.
+    pub(crate) fn skip_to(&mut self, from: &Position) -> Result<(), Error> {
+        let Some((path, file)) = &mut self.current else { return Ok(()) };
+        if file.metadata().map_err(|e| unreadable(path, e))?.len() < from.at {
+            return Err(changed(path, "it is shorter"));
+        }
+        let n_bytes = from.tail.0.min(TAIL_BYTES as u64).min(from.at);
+        let mut tail = vec![0; n_bytes as usize];
+        file.seek(SeekFrom::Start(from.at - n_bytes))
+            .and_then(|_| file.read_exact(&mut tail))
+            .map_err(|e| unreadable(path, e))?;
+        if tail_of(&tail) != from.tail {
+            return Err(changed(path, "other bytes stand where reading stopped"));
+        }
+        self.buffer.clear();
+        self.start = 0;
+        self.consumed = self.before + from.at;
+        self.line = from.line;
+        self.fill()
+    }
+
+    /// Where the first byte not yet consumed is; `None` when no file is open.
+    pub(crate) fn position(&self) -> Option<Position> {
+        let (path, _) = self.current.as_ref()?;
+        Some(Position {
+            file_idx: self.file_idx,
+            path: path.clone(),
+            at: self.consumed - self.before,
+            line: self.line,
+            tail: tail_of(&self.buffer[..self.start]),
+            ..Position::default()
+        })
     }
 
     /// Whether a file is open.

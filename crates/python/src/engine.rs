@@ -1,5 +1,6 @@
 //! A database as Python holds it: every method is one request to the engine's thread.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,13 +37,13 @@ pub struct Changes {
 
 #[pymethods]
 impl Engine {
-    /// Starts an engine. With `manual` its clock stands still unless it is set, and nothing happens between calls.
+    /// Starts an engine, over the database in a folder if one is named. With `manual` its clock stands still unless it is set, and nothing happens between calls.
     #[new]
-    #[pyo3(signature = (workers, manual=false))]
-    fn new(py: Python<'_>, workers: usize, manual: bool) -> PyResult<Engine> {
+    #[pyo3(signature = (workers, manual=false, folder=None))]
+    fn new(py: Python<'_>, workers: usize, manual: bool, folder: Option<PathBuf>) -> PyResult<Engine> {
         let clock = manual.then(|| Arc::new(ManualClock::default()));
         let given = clock.clone().map(|clock| clock as Arc<dyn anabranch_engine::Clock>);
-        let host = Host::start(workers, given).map_err(|error| raised(py, &error, None))?;
+        let host = Host::start(workers, given, folder).map_err(|error| raised(py, &error, None))?;
         Ok(Engine { host: Arc::new(host), clock, process: std::process::id() })
     }
 

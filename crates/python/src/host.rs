@@ -4,6 +4,7 @@
 //! turns, so sources stream on. A caller waits without the interpreter's lock and looks for signals
 //! every [`LOOK`]; a signal stops the caller's own request and no other.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,8 +39,8 @@ enum Waited<T> {
 }
 
 impl Host {
-    /// Starts the thread, the session and its workers.
-    pub fn start(workers: usize, clock: Option<Arc<dyn Clock>>) -> Result<Host, Error> {
+    /// Starts the thread, the session and its workers, over the database in a folder if one is named.
+    pub fn start(workers: usize, clock: Option<Arc<dyn Clock>>, folder: Option<PathBuf>) -> Result<Host, Error> {
         let (jobs, inbox) = channel::<Job>();
         let (started, starting) = channel();
         let body = move || {
@@ -48,7 +49,11 @@ impl Host {
             if let Some(clock) = clock {
                 options.clock = clock;
             }
-            let mut session = match Session::new(options) {
+            let opened = match folder {
+                Some(folder) => Session::open_folder(&folder, options),
+                None => Session::new(options),
+            };
+            let mut session = match opened {
                 Ok(session) => session,
                 Err(error) => return drop(started.send(Err(error))),
             };

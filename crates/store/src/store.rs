@@ -6,7 +6,7 @@
 //! [`Store::append`] writes to the operating system and returns; [`Ticket::wait`] syncs. Who waits first syncs for all
 //! who have written by then, the others wait for him: under load one sync carries many commits, alone a commit waits
 //! for nobody (group commit, DeWitt et al., SIGMOD 1984, with the first waiter as the leader). A thread beside syncs
-//! what nobody waits for ([`Durability::Relaxed`]), another writes snapshots when the log has grown.
+//! what nobody waits for ([`Durability::Relaxed`], rows of sources), another writes snapshots when the log has grown.
 //!
 //! A write that fails is refused and taken back: when there is room again, commits go on. After a sync that failed
 //! nobody knows what is on disk: the log then takes nothing more (Rebello et al., "Can applications recover from fsync
@@ -32,7 +32,7 @@ pub struct StoreOptions {
     pub segment_bytes: u64,
     /// Bytes of log from which a snapshot may be due; it is when the log is also as large as the snapshot before.
     pub snapshot_bytes: u64,
-    /// How long a commit that nobody waits for may stay unsynced.
+    /// How long a commit that nobody waits for stays unsynced at most, about.
     pub relaxed_after: Duration,
     /// Whether threads sync and write snapshots beside; without, only what is called is done.
     pub threads: Threads,
@@ -97,8 +97,8 @@ struct Synced {
     sequence: u64,
     /// Whether somebody is syncing.
     is_busy: bool,
-    /// Whether something was written that nobody waits for.
-    is_relaxed: bool,
+    /// Whether something was written since the thread beside looked.
+    is_unawaited: bool,
     failed: Option<StoreError>,
 }
 
@@ -188,7 +188,7 @@ impl Store {
             number => disk.open(&snapshot_name(number)).and_then(|file| file.size()).unwrap_or(0),
         };
         let inner = Arc::new(Inner {
-            synced: Mutex::new(Synced { sequence: end.sequence, is_busy: false, is_relaxed: false, failed: None }),
+            synced: Mutex::new(Synced { sequence: end.sequence, is_busy: false, is_unawaited: false, failed: None }),
             synced_sequence: AtomicU64::new(end.sequence),
             changed: Condvar::new(),
             writer: Mutex::new(writer),
@@ -214,12 +214,12 @@ impl Store {
         Ok((Store { inner, keeper }, contents))
     }
 
-    /// Writes a commit behind all others. It is done when the ticket was waited for, or at once if it is relaxed.
+    /// Writes a commit behind all others. It is on disk when the ticket was waited for; without, a little later.
     ///
     /// # Errors
     /// `Full`, `Denied` or `Io` when it was not written: it never happened, and a later one may succeed. `Failed` when
     /// the log takes nothing more.
-    pub fn append(&self, commit: &Commit, durability: Durability) -> Result<Ticket, StoreError> {
+    pub fn append(&self, commit: &Commit) -> Result<Ticket, StoreError> {
         let inner = &self.inner;
         let mut writer = lock(&inner.writer);
         if let Some(failed) = &lock(&inner.synced).failed {
@@ -235,8 +235,9 @@ impl Store {
             let _ = inner.rotate(&mut writer);
         }
         drop(writer);
-        if durability == Durability::Relaxed {
-            lock(&inner.synced).is_relaxed = true;
+        // Also with full durability: perhaps nobody waits, as for rows of a source.
+        let was_noted = std::mem::replace(&mut lock(&inner.synced).is_unawaited, true);
+        if !was_noted {
             inner.changed.notify_all();
         }
         self.snapshot_if_due();
@@ -420,7 +421,7 @@ impl Inner {
     fn keep_synced(&self) {
         let mut synced = lock(&self.synced);
         loop {
-            while !synced.is_relaxed && !self.is_closing.load(Ordering::Acquire) {
+            while !synced.is_unawaited && !self.is_closing.load(Ordering::Acquire) {
                 synced = self.changed.wait(synced).unwrap_or_else(PoisonError::into_inner);
             }
             if self.is_closing.load(Ordering::Acquire) {
@@ -433,7 +434,7 @@ impl Inner {
                 };
                 synced = self.changed.wait_timeout(synced, left).unwrap_or_else(PoisonError::into_inner).0;
             }
-            synced.is_relaxed = false;
+            synced.is_unawaited = false;
             drop(synced);
             let written = lock(&self.writer).sequence();
             // Those who write next hear of an error.

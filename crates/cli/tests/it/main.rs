@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod demo;
+mod folder;
+mod kill;
 mod output;
 mod scripts;
 mod sources;

@@ -110,6 +110,7 @@ impl Session {
         if next.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
             self.interrupt.clear();
         }
+        self.await_lasting()?;
         next
     }
 

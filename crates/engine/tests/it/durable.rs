@@ -465,3 +465,61 @@ fn an_idle_session_over_a_folder_takes_no_turns() {
     run(&mut session, "DELETE FROM t WHERE a = 7; UPDATE t SET a = 3 WHERE a = 7");
     assert_eq!(disk.n_operations(), before, "nothing changed, so nothing is written");
 }
+
+#[test]
+fn recorded_values_that_make_no_sense_are_errors() {
+    use anabranch_batch::{Batch, Diffs, Times};
+    use anabranch_engine::store::{Commit, Created, Fact, Store};
+    let mut seed = 7u64;
+    let mut random = move |bound: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % bound
+    };
+    let texts = [
+        "CREATE TABLE t (a bigint, b text)",
+        "CREATE TABLE t (a bigint, ts bigint, WATERMARK FOR ts AS ts - 5)",
+        "CREATE SOURCE s WITH (connector = 'numbers')",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE INDEX ON t (a)",
+        "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM nothing",
+        "DROP TABLE t",
+        "SELECT 1",
+        "",
+        "no SQL at all; 'and",
+        "CREATE TABLE t (a bigint, a text)",
+    ];
+    let (mut n_opened, mut n_refused) = (0, 0);
+    for _ in 0..400 {
+        let disk = SimulatedDisk::new();
+        let (store, _) = Store::open(Arc::new(disk.clone()), keeping()).unwrap();
+        let ids: Vec<u64> = (1..=1 + random(3) as u64).collect();
+        let created = ids.iter().map(|id| Created { id: *id, text: texts[random(texts.len())].to_string() }).collect();
+        let facts = ["watermark", "source", "columns", "retain_history"].iter().filter_map(|name| {
+            let known: [&[u8]; 5] = [b"12 0", b"running 3\n9", b"done 1", b"5", &[1, 0, 0, 0, 1, 0, 0, 0, b'a', 1]];
+            let mut value = known[random(known.len())].to_vec();
+            if random(3) == 0 && !value.is_empty() {
+                let at = random(value.len());
+                value[at] ^= 1 << random(8);
+            }
+            let object = if random(2) == 0 { 0 } else { ids[random(ids.len())] };
+            (random(3) > 0).then(|| Fact { object, name: name.to_string(), value: Some(value) })
+        });
+        let facts = facts.collect();
+        let batch = Batch::new(pairs(&[(1, "x"), (2, "y")]).columns().to_vec(), Times::Constant(1), Diffs::Constant(1));
+        let rows = if random(2) == 0 { vec![] } else { vec![(ids[random(ids.len())], batch)] };
+        store.append(&Commit { time: 5, created, rows, facts, ..Commit::default() }).unwrap();
+        store.close().unwrap();
+        match Session::open_on(Arc::new(disk), keeping(), Options::default()) {
+            Ok(mut session) => {
+                n_opened += 1;
+                session.register_connector("numbers", Arc::new(Numbers { next: 1, last: 20 }));
+                let _ = session.query("SHOW SOURCES");
+            }
+            Err(error) => {
+                n_refused += 1;
+                assert!(!error.message.is_empty() && error.sqlstate() != "XX000", "{error:?}");
+            }
+        }
+    }
+    assert!(n_opened > 10 && n_refused > 100, "{n_opened} opened, {n_refused} refused");
+}

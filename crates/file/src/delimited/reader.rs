@@ -22,6 +22,7 @@ use crate::{
     faults::{Faults, invalid, malformed},
     names::{column_type, quoted, type_name},
     options::{Format, Options},
+    position::{Position, without_given},
     window::{RECORD_BYTES_MAX, Window, count_lines},
 };
 
@@ -39,6 +40,10 @@ pub(crate) struct DelimitedReader {
     width: usize,
     faults: Faults,
     rows: u64,
+    /// Rows that another reader gave before.
+    to_skip: u64,
+    /// Where reading goes on once the bad row that it stopped at is repaired.
+    stuck: Option<Position>,
     /// Kept for its allocations.
     records: Records,
 }
@@ -50,6 +55,7 @@ impl DelimitedReader {
         format: Format,
         columns: &[Field],
         options: &Options,
+        from: Option<Position>,
     ) -> Result<Self, Error> {
         let tabs = files[0].extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tsv"));
         let dialect = match format {
@@ -83,13 +89,22 @@ impl DelimitedReader {
             width: 0,
             faults: Faults::new(options.on_error),
             rows: 0,
+            to_skip: 0,
+            stuck: None,
             records: Records::default(),
         };
+        if let Some(from) = &from {
+            reader.window.skip_files(from)?;
+        }
         reader.window.next_file()?;
         if columns.is_empty() {
             reader.discover()?;
         }
         reader.start_file()?;
+        if let Some(from) = from {
+            reader.window.skip_to(&from)?;
+            (reader.rows, reader.to_skip, reader.faults.skipped) = (from.rows, from.skip, from.skipped);
+        }
         Ok(reader)
     }
 
@@ -300,16 +315,27 @@ impl SourceReader for DelimitedReader {
                 }
                 continue;
             }
+            let before = self.window.position();
             let batch = self.batch()?;
             let lines = count_lines(&self.window.bytes()[..consumed]);
             self.window.consume(consumed, lines);
-            if let Some(batch) = batch {
+            if self.faults.failed() {
+                let skip = batch.as_ref().map_or(0, RecordBatch::num_rows) as u64;
+                self.stuck = before.map(|before| Position { skip, ..before });
+            }
+            if let Some(batch) = without_given(batch, &mut self.to_skip) {
                 self.rows += batch.num_rows() as u64;
                 return Ok(Poll::Rows(batch));
             }
         }
         self.faults.check()?;
         Ok(Poll::Done)
+    }
+
+    fn position(&self) -> Option<String> {
+        let place = self.stuck.clone().or_else(|| self.window.position())?;
+        let skip = place.skip + self.to_skip;
+        Some(Position { skip, rows: self.rows, skipped: self.faults.skipped, ..place }.to_text())
     }
 
     fn progress(&self) -> ReadProgress {

@@ -6,5 +6,6 @@ mod csv;
 mod json;
 mod parquet;
 mod paths;
+mod resume;
 mod support;
 mod tbl;

@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 
 use crate::support::*;
 
-fn write(folder: &Folder, name: &str, rows: i64) -> String {
+pub fn write(folder: &Folder, name: &str, rows: i64) -> String {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("Id", Arc::new(Int64Array::from_iter_values(0..rows))),
         ("name", Arc::new(StringArray::from_iter((0..rows).map(|i| (i % 3 != 1).then(|| format!("{i}")))))),

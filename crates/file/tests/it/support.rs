@@ -61,6 +61,19 @@ pub fn open(path: &str, columns: &[Field], options: &[(&str, &str)]) -> Result<B
     FileConnector.open(&spec)
 }
 
+/// Goes on where another reader of the same columns was.
+pub fn resume(
+    path: &str,
+    columns: &[Field],
+    options: &[(&str, &str)],
+    position: &str,
+) -> Result<Box<dyn SourceReader>, Error> {
+    let mut spec = SourceSpec { name: "s".into(), columns: columns.to_vec(), ..Default::default() };
+    spec.options.insert("path".into(), path.into());
+    spec.options.extend(options.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+    FileConnector.resume(&spec, position)
+}
+
 /// What came out of a source.
 pub struct Read {
     pub rows: Vec<String>,
@@ -71,6 +84,7 @@ pub struct Read {
 
 /// Rows as text (`a|b`, `NULL`), in polls of `rows_max`.
 pub fn read_in(mut reader: Box<dyn SourceReader>, rows_max: usize) -> Read {
+    let before = reader.progress().rows;
     let mut batches: Vec<RecordBatch> = Vec::new();
     let error = loop {
         match reader.poll(rows_max) {
@@ -87,7 +101,7 @@ pub fn read_in(mut reader: Box<dyn SourceReader>, rows_max: usize) -> Read {
     let progress = reader.progress();
     let schema = reader.schema();
     let all = concat_batches(&schema, &batches).unwrap();
-    assert_eq!(progress.rows, all.num_rows() as u64);
+    assert_eq!(progress.rows, before + all.num_rows() as u64);
     if error.is_none() {
         assert_eq!(Some(progress.bytes_read), progress.bytes_total, "a source read to its end has read all bytes");
     }

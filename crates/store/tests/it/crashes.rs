@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_store::{Durability, Faults, SimulatedDisk, Store, StoreError, Ticket};
+use anabranch_store::{Faults, SimulatedDisk, Store, StoreError, Ticket};
 
 use crate::model::{Model, Rng, run, small};
 
@@ -22,8 +22,7 @@ fn work(store: &Store, open: &mut Open, rng: &mut Rng, n_steps: usize) -> Result
         next.apply(&commit);
         // While it is being written the machine may stop: then it may be there or not.
         open.states.push(next);
-        let durability = if rng.chance(20) { Durability::Relaxed } else { Durability::Full };
-        let ticket = store.append(&commit, durability)?;
+        let ticket = store.append(&commit)?;
         open.tickets.push((ticket, open.states.len() - 1));
         if rng.chance(40) {
             let (ticket, state) = open.tickets[rng.below(open.tickets.len())].clone();

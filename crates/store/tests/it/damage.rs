@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_store::{Disk, Durability, SimulatedDisk, Store, StoreError, check};
+use anabranch_store::{Disk, SimulatedDisk, Store, StoreError, check};
 
 use crate::model::{Model, Rng, run, small};
 
@@ -14,7 +14,7 @@ fn database(rng: &mut Rng) -> (SimulatedDisk, Model) {
     for step in 0..40 {
         let commit = state.random_commit(rng);
         state.apply(&commit);
-        store.append(&commit, Durability::Full).unwrap();
+        store.append(&commit).unwrap();
         if step == 20 {
             store.snapshot().unwrap();
         }
@@ -72,7 +72,7 @@ fn damage_before_frames_that_knew_it_on_disk_is_not_taken_for_a_torn_tail() {
         for _ in 0..4 {
             let commit = state.random_commit(rng);
             state.apply(&commit);
-            store.append(&commit, Durability::Full).unwrap().wait().unwrap();
+            store.append(&commit).unwrap().wait().unwrap();
             ends.push(disk.contents("000001.log").unwrap().len());
         }
         // Not closed: the process was killed.

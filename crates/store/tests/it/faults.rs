@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_store::{Durability, Faults, SimulatedDisk, Store, StoreError};
+use anabranch_store::{Faults, SimulatedDisk, Store, StoreError};
 
 use crate::model::{Model, run, small};
 
@@ -17,7 +17,7 @@ fn a_commit_without_room_is_refused_and_later_ones_go_on() {
             let capacity_bytes = rng.chance(50).then(|| rng.below(60_000) as u64);
             disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
             let commit = state.random_commit(rng);
-            match store.append(&commit, Durability::Full) {
+            match store.append(&commit) {
                 Ok(ticket) => {
                     ticket.wait().unwrap();
                     state.apply(&commit);
@@ -47,7 +47,7 @@ fn after_a_sync_that_failed_nothing_is_taken_until_it_is_opened_again() {
             let mut next = states.last().unwrap().clone();
             let commit = next.random_commit(rng);
             next.apply(&commit);
-            store.append(&commit, Durability::Full).unwrap().wait().unwrap();
+            store.append(&commit).unwrap().wait().unwrap();
             states.push(next);
         }
         let mut next = states.last().unwrap().clone();
@@ -55,10 +55,10 @@ fn after_a_sync_that_failed_nothing_is_taken_until_it_is_opened_again() {
         next.apply(&commit);
         states.push(next);
         disk.set_faults(Faults { sync_fails: true, ..Faults::default() });
-        let Ok(ticket) = store.append(&commit, Durability::Full) else { return };
+        let Ok(ticket) = store.append(&commit) else { return };
         let Err(error) = ticket.wait() else { return };
         assert!(matches!(error, StoreError::Failed { .. }), "{error}");
-        assert_eq!(store.append(&commit, Durability::Full).unwrap_err(), error);
+        assert_eq!(store.append(&commit).unwrap_err(), error);
         assert_eq!(store.failed(), Some(error));
         let disk = disk.crash(|bound| rng.below(bound));
         let (_, contents) = Store::open(Arc::new(disk), small()).unwrap();
@@ -74,12 +74,12 @@ fn a_disk_that_denies_is_read() {
     let state = Model::default();
     let mut rng = crate::model::Rng::of(7);
     let commit = state.random_commit(&mut rng);
-    store.append(&commit, Durability::Full).unwrap().wait().unwrap();
+    store.append(&commit).unwrap().wait().unwrap();
     store.close().unwrap();
     disk.set_faults(Faults { is_denied: true, ..Faults::default() });
     let (store, contents) = Store::open(Arc::new(disk.clone()), small()).unwrap();
     assert_eq!(contents.objects().len(), 1);
-    let error = store.append(&commit, Durability::Full).unwrap_err();
+    let error = store.append(&commit).unwrap_err();
     assert!(matches!(error, StoreError::Denied { .. }), "{error}");
     drop(store);
     disk.set_faults(Faults::default());

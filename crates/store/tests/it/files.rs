@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anabranch_store::{Commit, Created, Durability, Fact, LocalDisk, Store, StoreError, StoreOptions, check};
+use anabranch_store::{Commit, Created, Fact, LocalDisk, Store, StoreError, StoreOptions, check};
 
 use crate::model::{Model, Rng};
 
@@ -65,8 +65,7 @@ fn many_writers_share_syncs_and_snapshots_are_made_beside() {
                         let mut state = state.lock().unwrap();
                         let commit = state.random_commit(&mut rng);
                         state.apply(&commit);
-                        let durability = if rng.chance(10) { Durability::Relaxed } else { Durability::Full };
-                        store.append(&commit, durability).unwrap()
+                        store.append(&commit).unwrap()
                     };
                     ticket.wait().unwrap();
                     assert!(ticket.is_durable());
@@ -88,7 +87,7 @@ fn many_writers_share_syncs_and_snapshots_are_made_beside() {
 fn what_nobody_waits_for_is_synced_a_little_later() {
     let folder = Folder::new("relaxed");
     let (store, _) = Store::open(folder.disk(), StoreOptions::default()).unwrap();
-    let ticket = store.append(&Commit { time: 1, ..Commit::default() }, Durability::Relaxed).unwrap();
+    let ticket = store.append(&Commit { time: 1, ..Commit::default() }).unwrap();
     let started = std::time::Instant::now();
     while !ticket.is_durable() {
         assert!(started.elapsed().as_secs() < 20, "it is never synced");
@@ -105,7 +104,7 @@ fn a_commit_of_many_frames_counts_as_a_whole() {
     for name in ["a", "b", "c", "d"] {
         commit.facts.push(Fact { object: 1, name: name.into(), value: Some(value.clone()) });
     }
-    store.append(&commit, Durability::Full).unwrap().wait().unwrap();
+    store.append(&commit).unwrap().wait().unwrap();
     drop(store);
     let path = folder.0.join("000001.log");
     let (store, contents) = Store::open(folder.disk(), StoreOptions::default()).unwrap();
@@ -150,7 +149,7 @@ fn files_of_version_1_are_read() {
         let disk = Arc::new(LocalDisk::create(&fixture).unwrap());
         let (store, _) = Store::open(disk, StoreOptions::default()).unwrap();
         for (place, commit) in commits.iter().enumerate() {
-            store.append(commit, Durability::Full).unwrap();
+            store.append(commit).unwrap();
             if place == 12 {
                 store.snapshot().unwrap();
             }

@@ -15,6 +15,7 @@ mod properties;
 mod questions;
 mod recursive;
 mod recursive_sql;
+mod restore;
 mod rewrites;
 mod slt;
 mod state;

@@ -27,7 +27,7 @@ impl Recorder for Keeper {
         if commit.is_empty() {
             return Ok(());
         }
-        let ticket = self.store.append(&commit, sealed.durability)?;
+        let ticket = self.store.append(&commit)?;
         if sealed.durability == Durability::Full {
             self.awaited = Some(ticket);
         }

@@ -63,7 +63,7 @@ impl Session {
 
     fn restore(&mut self, contents: &Contents) -> Result<(), Error> {
         let time = contents.time();
-        if time == 0 {
+        if contents.n_commits() == 0 {
             return Ok(());
         }
         let recorded = recorded(contents)?;
