@@ -69,8 +69,27 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Serve clients of PostgreSQL's protocol, and HTTP
     Serve(Serve),
+    /// Run a Datalog program (in Souffle's syntax) over files of facts
+    Datalog(Datalog),
     /// Make the entry of a user: asks for a password, or reads it from a pipe
     Password(Password),
+}
+
+/// Which program is run, and over which facts.
+#[derive(Args, Debug)]
+pub(crate) struct Datalog {
+    /// File of the program
+    #[arg(value_name = "FILE")]
+    pub program: PathBuf,
+    /// Folder of the files of facts
+    #[arg(short = 'F', long, value_name = "FOLDER", default_value = ".")]
+    pub facts: PathBuf,
+    /// Folder of the answers; - prints them
+    #[arg(short = 'D', long, value_name = "FOLDER", default_value = ".")]
+    pub output: PathBuf,
+    /// Print the answers of a query instead of the outputs: 'path("a", x)'; may be repeated
+    #[arg(short = 'q', long = "query", value_name = "ATOM", action = ArgAction::Append)]
+    pub queries: Vec<String>,
 }
 
 /// Which database is checked.

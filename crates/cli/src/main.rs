@@ -7,11 +7,12 @@
 //! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130 interrupted.
 //!
 //! Reading order: [`arguments`], [`host`], [`run`] (one statement, from text to printed answer), [`output`], [`target`], [`progress`],
-//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`serve`].
+//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`], [`serve`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod arguments;
+mod datalog;
 mod demo;
 mod folder;
 mod host;
@@ -64,6 +65,7 @@ fn run(arguments: &Arguments, texts: Vec<script::Text>) -> Result<Status, Error>
         Some(Command::Check(check)) => return folder::check(&check.folder),
         Some(Command::Dump(dump)) => return folder::dump(dump),
         Some(Command::Serve(serve)) => return serve::run(serve, arguments.workers_given()),
+        Some(Command::Datalog(program)) => return datalog::run(program, arguments.workers()),
         Some(Command::Password(password)) => return serve::make_password(password),
         None => {}
     }

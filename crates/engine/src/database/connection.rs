@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_batch::Time;
+use anabranch_plan::Plan;
 use anabranch_sql::Parsed;
 use anabranch_sql::statement::Statement;
 use arrow::array::RecordBatch;
@@ -22,8 +23,8 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
 use crate::session::{
-    Attempt, Attempted, Changes, ClientState, Manner, Outcome, Rows, Session, Subscription, Waiting, check_reads_only,
-    fetch_deadline, parse_one,
+    Attempt, Attempted, Changes, ClientState, Manner, Outcome, RelationInfo, Rows, Session, Subscription, Waiting,
+    check_reads_only, fetch_deadline, parse_one,
 };
 use crate::transaction::{Transaction, TransactionState};
 
@@ -161,6 +162,34 @@ impl Connection {
         self.check_may_write()?;
         let (table, rows, diffs) = (table.to_owned(), rows.clone(), diffs.to_vec());
         self.attempt(Manner::Writes, move |session| session.apply(&table, &rows, &diffs))
+    }
+
+    /// Relations in the order of their names.
+    ///
+    /// # Errors
+    /// `Closed` when the database was closed.
+    pub fn relations(&mut self) -> Result<Vec<RelationInfo>, Error> {
+        self.call(|session| session.relations())
+    }
+
+    /// Creates a materialized view of a plan.
+    ///
+    /// # Errors
+    /// As [`Session::create_plan_view`](crate::Session::create_plan_view).
+    pub fn create_plan_view(&mut self, name: &str, plan: &Arc<Plan>, definition: &str) -> Result<(), Error> {
+        self.interrupt.clear();
+        let (name, plan, definition) = (name.to_owned(), Arc::clone(plan), definition.to_owned());
+        self.call(move |session| session.create_plan_view(&name, &plan, &definition))?
+    }
+
+    /// The rows of a plan.
+    ///
+    /// # Errors
+    /// As [`Session::query_plan`](crate::Session::query_plan).
+    pub fn query_plan(&mut self, plan: &Arc<Plan>) -> Result<Rows, Error> {
+        self.interrupt.clear();
+        let plan = Arc::clone(plan);
+        self.call(move |session| session.query_plan(&plan))?
     }
 
     /// The next changes of a subscription of this connection: as soon as there are some, or [`Changes::Nothing`] after `timeout`.

@@ -379,7 +379,7 @@ impl Session {
     }
 
     /// Installs a view's plan with an arrangement by `key`, owned by the view.
-    fn maintain(&mut self, object: &Object, plan: &Arc<Plan>, key: Vec<usize>) -> Result<Maintained, Error> {
+    pub(super) fn maintain(&mut self, object: &Object, plan: &Arc<Plan>, key: Vec<usize>) -> Result<Maintained, Error> {
         let collection: CollectionId = self.dataflows.next_collection();
         let (dataflow, arrangements) =
             self.install(&object.name, plan, std::slice::from_ref(&key), Sink::Arrangements)?;

@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
 //! [`sealed`] (what is recorded), [`client`] (what is a client's own), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
-//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
+//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
 mod announce;
 mod bound;
@@ -29,6 +29,7 @@ mod frames;
 mod named;
 mod outcome;
 mod past;
+mod planned;
 mod planning;
 mod query;
 mod sealed;

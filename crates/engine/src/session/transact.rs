@@ -19,7 +19,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
-use anabranch_sql::statement::{Access, CreateView, Emit, Statement, TransactionStatement};
+use anabranch_sql::statement::{Access, CreateView, Emit, ObjectKind, Statement, TransactionStatement};
 
 use super::{Outcome, Session, command_tag};
 use crate::catalog::{Arrival, Object, ObjectId, kind_name};
@@ -307,6 +307,13 @@ impl Session {
         };
         let written = transaction.written();
         for object in names.iter().filter_map(|name| self.catalog.find(name)) {
+            let is_behind = || !self.catalog.inputs_behind([&object.name]).is_disjoint(&written);
+            if object.kind == ObjectKind::MaterializedView && object.query_text.is_none() && is_behind() {
+                let message = format!("materialized view \"{}\" has not seen this transaction's rows", object.name);
+                return Err(Error::invalid(message)
+                    .with_detail("The view is made of a plan, not of a query's text.")
+                    .with_hint("COMMIT first, then read the view."));
+            }
             let waits = object.query_text.is_some()
                 && !self.catalog.inputs_behind([&object.name]).is_disjoint(&written)
                 && matches!(

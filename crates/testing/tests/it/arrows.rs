@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("file", &["batch", "plan", "sql", "engine"]),
     ("shards", &["batch", "arrangement", "flow", "operators", "plan", "sql", "engine"]),
     ("linear-road", &["batch", "plan", "engine", "shards"]),
+    ("datalog", &["batch", "plan", "engine"]),
     ("server", &["batch", "plan", "sql", "engine", "file"]),
     (
         "cli",
@@ -30,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sql",
             "engine",
             "file",
+            "datalog",
             "server",
             "linear-road",
             "shards",
