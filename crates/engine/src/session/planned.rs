@@ -30,7 +30,7 @@ impl Session {
     /// plain view, and in a session whose changes are recorded: a plan has no text to record.
     pub fn create_plan_view(&mut self, name: &str, plan: &Arc<Plan>, definition: &str) -> Result<(), Error> {
         self.begin_statement()?;
-        if self.transaction.is_some() {
+        if self.client.transaction.is_some() {
             return Err(Error::invalid("a view of a plan cannot be created inside a transaction")
                 .with_sqlstate("25001")
                 .with_hint("COMMIT or ROLLBACK first; the view commits by itself."));
@@ -62,6 +62,7 @@ impl Session {
             watermark: None,
             source: None,
             fitting: None,
+            is_append_only: false,
             is_hidden: false,
         };
         let key = (0..object.schema.fields().len()).collect();
