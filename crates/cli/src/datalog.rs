@@ -74,8 +74,10 @@ fn answer(session: &mut Session, program: &Program, folders: &Folders, queries: 
 }
 
 /// The error of a query, which stands in the query's text, not in the program's.
-fn placed(error: Error, query: &str) -> Error {
-    Error { message: format!("query {query}: {}", error.message), position: None, ..error }
+fn placed(mut error: Error, query: &str) -> Error {
+    error.message = format!("query {query}: {}", error.message);
+    error.position = None;
+    error
 }
 
 fn shown(value: &Value) -> String {
