@@ -131,7 +131,7 @@ impl Client<'_> {
             },
             Named::Portal(name) => match self.portals.get(name) {
                 Some(portal) => (Arc::clone(&portal.statement), Some(portal.formats.clone())),
-                None => return self.fail(&no_portal(name), ""),
+                None => return self.describe_cursor(name),
             },
         };
         let out = &mut self.frames.out;
@@ -146,6 +146,18 @@ impl Client<'_> {
         match statement.prepared.as_ref().and_then(|prepared| prepared.columns.as_ref()) {
             Some(columns) => reply::columns(out, columns, |n| format_of(formats.as_deref().unwrap_or(&[]), n)),
             None => reply::bare(out, b'n'),
+        }
+    }
+
+    /// A cursor that was declared in SQL is a portal, too.
+    fn describe_cursor(&mut self, name: &str) {
+        let fetch = format!("FETCH 1 FROM \"{}\"", name.replace('"', "\"\""));
+        match self.connection.prepare(&fetch, &[]) {
+            Ok(prepared) => match &prepared.columns {
+                Some(columns) => reply::columns(&mut self.frames.out, columns, |_| 0),
+                None => reply::bare(&mut self.frames.out, b'n'),
+            },
+            Err(_) => self.fail(&no_portal(name), ""),
         }
     }
 

@@ -138,6 +138,7 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("inet_server_port", Gives::Int, null),
     ("inet_client_port", Gives::Int, null),
     ("pg_backend_pid", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(std::process::id() as i32)))),
+    ("json_build_object", Gives::Text, |_, args| Some(text(&json_object(args)))),
     ("pg_size_pretty", Gives::Text, |_, args| Some(text(&pretty_size(whole(args, 0)?)))),
     ("pg_relation_size", Gives::Long, zero),
     ("pg_table_size", Gives::Long, zero),
@@ -218,6 +219,25 @@ fn zero(_: &Snapshot, _: &[ScalarValue]) -> Option<ScalarValue> {
 fn procedure(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
     let name = words(args, 0)?;
     Some(text(name.strip_prefix("pg_catalog.").unwrap_or(&name)))
+}
+
+/// Keys and values, in turn, as PostgreSQL writes an object of JSON.
+fn json_object(args: &[ScalarValue]) -> String {
+    let string = |text: &str| serde_json::Value::from(text).to_string();
+    let member = |n: usize| {
+        let key = string(&words(args, 2 * n).unwrap_or_default());
+        let value = match args.get(2 * n + 1) {
+            None => "null".to_owned(),
+            Some(value) if value.is_null() => "null".to_owned(),
+            Some(value) if value.data_type().is_numeric() || value.data_type() == DataType::Boolean => {
+                value.to_string()
+            }
+            Some(_) => string(&words(args, 2 * n + 1).unwrap_or_default()),
+        };
+        format!("{key} : {value}")
+    };
+    let members: Vec<String> = (0..args.len().div_ceil(2)).map(member).collect();
+    format!("{{{}}}", members.join(", "))
 }
 
 /// Bytes in the largest unit of which there are ten, as PostgreSQL writes them.

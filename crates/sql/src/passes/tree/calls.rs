@@ -74,6 +74,9 @@ fn call(function: &Function) -> Option<String> {
             let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();
             Some(format!("unnest(regexp_split_to_array({}))", args.join(", ")))
         }
+        ("generate_subscripts", [list, dimension]) => {
+            Some(format!("unnest(generate_series(1, array_length({list}, {dimension})))"))
+        }
         ("gen_random_uuid", []) => Some("uuid()".into()),
         ("div", [a, b]) => Some(format!("((({a}) - ({a}) % ({b})) / ({b}))")),
         ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),

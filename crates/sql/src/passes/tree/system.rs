@@ -66,8 +66,8 @@ pub(super) fn rename_parts(expr: &mut Expr) {
         Expr::Collate { collation, .. } => {
             strip(collation);
         }
-        Expr::Cast { expr: inner, data_type: DataType::Custom(name, _), .. } => {
-            if let Some(of) = is_reg(&name.to_string()) {
+        Expr::Cast { expr: inner, data_type: data_type @ (DataType::Custom(..) | DataType::Regclass), .. } => {
+            if let Some(of) = is_reg(&data_type.to_string()) {
                 let way = if is_text(inner) { "in" } else { "out" };
                 if let Ok(call) = parse_expr(&format!("{of}_{way}({inner})")) {
                     *expr = call;
@@ -146,7 +146,28 @@ pub(super) fn empty(select: &mut Select, order_by: Option<&mut OrderBy>, catalog
 /// it, and no aggregate makes a row of nothing.
 fn has_no_rows(select: &Select, catalog: &dyn Catalog) -> bool {
     let groups = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
-    select.from.iter().any(|from| joined_is_empty(from, catalog)) && (groups || !has_aggregate(select))
+    let is_empty = select.from.iter().any(|from| joined_is_empty(from, catalog))
+        || select.selection.as_ref().is_some_and(|condition| is_never_true(condition, select, catalog));
+    is_empty && (groups || !has_aggregate(select))
+}
+
+/// Whether a condition over system relations wants a column not to be NULL that always is.
+fn is_never_true(condition: &Expr, select: &Select, catalog: &dyn Catalog) -> bool {
+    let is_system = |from: &TableWithJoins| match &from.relation {
+        TableFactor::Table { name, .. } => {
+            let mut name = name.clone();
+            strip(&mut name);
+            name.to_string().starts_with("pg_") && catalog.relation(&name.to_string()).is_some()
+        }
+        _ => false,
+    };
+    match condition {
+        Expr::BinaryOp { op: BinaryOperator::And, left, right } => {
+            is_never_true(left, select, catalog) || is_never_true(right, select, catalog)
+        }
+        Expr::IsNotNull(value) => is_always_null(value) && select.from.iter().all(is_system),
+        _ => false,
+    }
 }
 
 fn joined_is_empty(from: &TableWithJoins, catalog: &dyn Catalog) -> bool {
