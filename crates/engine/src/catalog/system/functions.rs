@@ -223,7 +223,15 @@ fn procedure(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
 
 /// Keys and values, in turn, as PostgreSQL writes an object of JSON.
 fn json_object(args: &[ScalarValue]) -> String {
-    let string = |text: &str| serde_json::Value::from(text).to_string();
+    let string = |text: &str| {
+        let escaped = |c: char| match c {
+            '"' | '\\' => format!("\\{c}"),
+            '\n' => "\\n".to_owned(),
+            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+            c => c.to_string(),
+        };
+        format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+    };
     let member = |n: usize| {
         let key = string(&words(args, 2 * n).unwrap_or_default());
         let value = match args.get(2 * n + 1) {
