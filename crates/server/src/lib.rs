@@ -22,6 +22,7 @@ pub mod run;
 mod scram;
 pub mod server;
 mod session;
+mod shared;
 mod tls;
 pub mod users;
 mod wire;

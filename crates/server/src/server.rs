@@ -10,16 +10,15 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::Database;
-use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use crate::config::{Config, Limits};
+use crate::config::Config;
 use crate::error::ServerError;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::session;
+use crate::shared::Shared;
 use crate::tls;
-use crate::users::Users;
 
 /// Stack of a client's thread. Pages that are not touched take no memory; deep queries are planned
 /// on stacks of their own.
@@ -30,20 +29,6 @@ const WAITING_MAX: usize = 256;
 const BACKLOG: i32 = 1024;
 /// A client that has said nothing for so long is asked whether it is there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-
-/// What all clients share.
-pub(crate) struct Shared {
-    pub database: Database,
-    pub users: Users,
-    pub limits: Limits,
-    pub tls: Option<Arc<ServerConfig>>,
-    /// Whether unencrypted connections are refused.
-    pub tls_is_required: bool,
-    pub peers: Peers,
-    pub metrics: Metrics,
-    /// Threads of clients.
-    n_threads: AtomicUsize,
-}
 
 /// A running server. Dropping it ends it.
 ///

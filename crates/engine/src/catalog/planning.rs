@@ -91,7 +91,12 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
     }
 
     fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        let snapshot = || Arc::clone(self.snapshot.get_or_init(|| Arc::new(system::Snapshot::of(self.catalog))));
+        let snapshot = || {
+            Arc::clone(
+                self.snapshot
+                    .get_or_init(|| Arc::new(system::Snapshot::of(self.catalog.objects(), self.catalog.indexes()))),
+            )
+        };
         system::function(name, snapshot)
     }
 

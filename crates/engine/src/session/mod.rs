@@ -36,6 +36,7 @@ mod sealed;
 mod settings;
 mod show;
 mod subscribe;
+mod system;
 mod tag;
 mod transact;
 mod turn;

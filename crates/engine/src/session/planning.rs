@@ -11,7 +11,8 @@ use datafusion_expr::sqlparser::ast;
 
 use super::Session;
 use super::bound::{self, Role};
-use crate::catalog::{Planning, system};
+use super::system::check_standing;
+use crate::catalog::Planning;
 use crate::error::Error;
 
 /// A plan and the relations that its text names, those inside plain views included.
@@ -88,11 +89,11 @@ impl Session {
     /// Plans what is read at once: over what the open transaction has written, too.
     fn plan_read(&self, role: Role, plan: bound::Planning<'_>) -> Result<Named, Error> {
         if let Some(mut named) = self.kept_plan(role, plan)? {
-            named.planned.plan = system::with_rows(&named.planned.plan, &self.catalog)?;
+            named.planned.plan = self.with_system_rows(&named.planned.plan)?;
             return Ok(named);
         }
         let mut named = self.plan_now(plan)?;
-        named.planned.plan = system::with_rows(&named.planned.plan, &self.catalog)?;
+        named.planned.plan = self.with_system_rows(&named.planned.plan)?;
         self.check_behind(&named.names)?;
         named.planned.plan = self.over_staged(&named.planned.plan)?;
         Ok(named)
@@ -129,7 +130,7 @@ impl Session {
 
 /// A plan of what stands: over relations whose changes are followed.
 fn standing(named: Named) -> Result<Named, Error> {
-    system::check_standing(&named.planned.plan)?;
+    check_standing(&named.planned.plan)?;
     Ok(named)
 }
 

@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::error::ServerError;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Listens, and serves requests from now on.
 pub(crate) async fn start(address: SocketAddr, shared: Arc<Shared>) -> Result<JoinHandle<()>, ServerError> {

@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 
 use super::json::rows;
 use super::{connect, refused, told};
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Events that wait for a slow reader.
 const EVENTS_MAX: usize = 64;

@@ -3,42 +3,14 @@
 use std::time::Duration;
 
 use anabranch_engine::{Changes, Error, Rows, Subscription};
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 
-use super::Client;
+use super::client::{Client, Sending};
 use crate::wire::frames::Broken;
 use crate::wire::reply::{self, Severity};
 use crate::wire::rows::RowWriter;
 
 /// How long a subscription waits before it looks whether its client is still there.
 const CHANGES_WAIT: Duration = Duration::from_millis(250);
-
-/// Rows that are being sent, perhaps in parts.
-#[derive(Debug)]
-pub(super) struct Sending {
-    pub schema: SchemaRef,
-    batches: std::collections::VecDeque<RecordBatch>,
-    /// Rows of the first batch that were sent.
-    n_taken: usize,
-    /// Rows that were sent.
-    pub n_sent: usize,
-}
-
-impl Sending {
-    pub(super) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Sending {
-        Sending { schema, batches: batches.into(), n_taken: 0, n_sent: 0 }
-    }
-
-    /// More rows, behind the others.
-    pub(super) fn push(&mut self, batch: RecordBatch) {
-        self.batches.push_back(batch);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.batches.is_empty()
-    }
-}
 
 impl Client<'_> {
     /// Sends a whole answer of a simple query. The inner error is the statement's.

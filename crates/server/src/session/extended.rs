@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::{Error, Outcome, Prepared, Subscription};
-use datafusion_common::ScalarValue;
+use anabranch_engine::{Error, Outcome, Subscription};
 
-use super::Client;
-use super::answers::{Coming, Sending, row_tag};
+use super::answers::{Coming, row_tag};
+use super::client::{Client, Portal, Sending, State, Statement};
 use crate::wire::frames::Broken;
 use crate::wire::message::{Bind, Named};
 use crate::wire::parameters;
@@ -14,35 +13,6 @@ use crate::wire::reply;
 use crate::wire::rows::format_of;
 use anabranch_sql::pg_types::{PgType, data_type, oid};
 use arrow::datatypes::Field;
-
-/// A statement under a name.
-pub(super) struct Statement {
-    text: String,
-    /// `None` for a text without a statement.
-    prepared: Option<Prepared>,
-    /// Types of parameters as the client named them; 0 where it did not.
-    declared: Vec<u32>,
-}
-
-/// A statement with values, which runs once.
-pub(super) struct Portal {
-    statement: Arc<Statement>,
-    values: Vec<ScalarValue>,
-    formats: Vec<i16>,
-    state: State,
-}
-
-/// How far a portal has come.
-enum State {
-    /// It did not run.
-    Bound,
-    /// It ran, and rows are left.
-    Rows(Sending),
-    /// Changes come.
-    Changes(Subscription, Sending),
-    /// All was given; nothing is left but the tag.
-    Done(String),
-}
 
 impl Client<'_> {
     pub(super) fn parse(&mut self, name: String, sql: &str, types: Vec<u32>) {

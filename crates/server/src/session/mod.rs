@@ -4,10 +4,11 @@
 //! up to Sync; an error in a simple query skips the rest of its statements. What ends the connection
 //! is said before, if the client can still be told.
 //!
-//! Reading order: [`startup`] (who is it), this file (which message means what), [`simple`],
+//! Reading order: [`startup`] (who is it), this file (which message means what), [`client`], [`simple`],
 //! [`extended`], [`answers`] (rows and changes).
 
 mod answers;
+mod client;
 mod extended;
 mod simple;
 mod startup;
@@ -17,28 +18,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Connection, Error, TransactionState};
+use anabranch_engine::{Error, TransactionState};
 
 use crate::peers::{Activity, Peer};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::wire::frames::{Broken, Frames};
 use crate::wire::message::Message;
 use crate::wire::reply::{self, Severity};
 
-use extended::{Portal, Statement};
+use client::Client;
 use startup::Login;
-
-/// One client.
-struct Client<'a> {
-    shared: &'a Shared,
-    frames: Frames,
-    peer: Arc<Peer>,
-    connection: Connection,
-    statements: HashMap<String, Arc<Statement>>,
-    portals: HashMap<String, Portal>,
-    /// Whether an error makes messages up to Sync mean nothing.
-    is_skipping: bool,
-}
 
 /// Whether a client stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,26 +173,5 @@ impl Client<'_> {
             Message::Unknown(_) => return Err(Broken::NoMessage("invalid frontend message type")),
         }
         Ok(Next::Stay)
-    }
-
-    /// Tells an error and skips what follows up to Sync.
-    fn fail(&mut self, error: &Error, script: &str) {
-        self.tell(error, script);
-        self.is_skipping = true;
-    }
-
-    /// Tells an error.
-    fn tell(&mut self, error: &Error, script: &str) {
-        self.shared.metrics.errors.inc();
-        if error.kind == anabranch_engine::ErrorKind::Internal {
-            tracing::error!(message = error.message, "internal error");
-        }
-        reply::error(&mut self.frames.out, error, script);
-    }
-
-    /// Says that the next message may come.
-    fn ready(&mut self) {
-        let transaction = self.connection.transaction();
-        reply::ready(&mut self.frames.out, transaction);
     }
 }

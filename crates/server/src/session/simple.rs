@@ -9,7 +9,7 @@ use anabranch_engine::{Error, Outcome, TransactionState, command_tag};
 use anabranch_sql::Parsed;
 use anabranch_sql::statement::Statement;
 
-use super::Client;
+use super::client::Client;
 use crate::wire::frames::Broken;
 use crate::wire::reply;
 

@@ -7,7 +7,7 @@ use anabranch_engine::Connection;
 
 use crate::peers::Peer;
 use crate::scram::{self, Exchange, Verifier};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::wire::frames::{Broken, Frames};
 use crate::wire::message::Message;
 use crate::wire::reply::{self, Severity};

@@ -7,40 +7,13 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use anabranch_sql::pg_types::{element_of, oid};
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Result as DfResult, ScalarValue};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use super::DATABASE;
-use super::rows::{system_oid, type_lines};
+use super::lists::{DATABASE, SETTINGS, format_type, system_oid, type_lines};
 use super::schema::{list, text};
-use super::snapshot::{INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, Snapshot, quoted};
-
-/// Settings of PostgreSQL that clients look at, with the one value that each has.
-pub(super) const SETTINGS: &[(&str, &str)] = &[
-    ("DateStyle", "ISO, MDY"),
-    ("IntervalStyle", "postgres"),
-    ("TimeZone", "UTC"),
-    ("application_name", ""),
-    ("bytea_output", "hex"),
-    ("client_encoding", "UTF8"),
-    ("default_transaction_isolation", "serializable"),
-    ("default_transaction_read_only", "off"),
-    ("extra_float_digits", "1"),
-    ("integer_datetimes", "on"),
-    ("lc_collate", "C"),
-    ("lc_ctype", "C"),
-    ("max_identifier_length", "63"),
-    ("max_index_keys", "32"),
-    ("search_path", "\"$user\", public"),
-    ("server_encoding", "UTF8"),
-    ("server_version", "15.0"),
-    ("server_version_num", "150000"),
-    ("standard_conforming_strings", "on"),
-    ("transaction_isolation", "serializable"),
-    ("transaction_read_only", "off"),
-];
+use super::snapshot::{INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, quoted};
 
 /// What a function gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +155,7 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
         Some(text(NAMESPACES.iter().find(|(known, _)| *known == oid).map_or("-", |(_, name)| name)))
     }),
     ("regrole_out", Gives::Text, |_, _| Some(text(DATABASE))),
-    ("regrole_in", Gives::Oid, |_, _| Some(ScalarValue::UInt32(Some(super::snapshot::OWNER)))),
+    ("regrole_in", Gives::Oid, |_, _| Some(ScalarValue::UInt32(Some(OWNER)))),
     ("regproc_in", Gives::Text, procedure),
     ("regproc_out", Gives::Text, procedure),
     ("regprocedure_in", Gives::Text, procedure),
@@ -317,41 +290,6 @@ fn regtype_in(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
     Some(ScalarValue::UInt32(line[0].parse().ok()))
 }
 
-/// What a type is called in SQL; `None` leaves the modifier out of account.
-pub(super) fn format_type(of: u32, modifier: Option<i32>) -> String {
-    if let Some(element) = element_of(of) {
-        return format!("{}[]", format_type(element, modifier));
-    }
-    let given = modifier.filter(|modifier| *modifier >= 0);
-    let length = given.map_or(String::new(), |modifier| format!("({})", modifier - 4));
-    let digits = given.map_or(String::new(), |modifier| format!("({modifier})"));
-    match of {
-        0 => "-".to_owned(),
-        oid::BOOL => "boolean".to_owned(),
-        oid::INT2 => "smallint".to_owned(),
-        oid::INT4 => "integer".to_owned(),
-        oid::INT8 => "bigint".to_owned(),
-        oid::FLOAT4 => "real".to_owned(),
-        oid::FLOAT8 => "double precision".to_owned(),
-        oid::VARCHAR => format!("character varying{length}"),
-        oid::BPCHAR if modifier == Some(-1) => "bpchar".to_owned(),
-        oid::BPCHAR => format!("character{length}"),
-        oid::TIME => format!("time{digits} without time zone"),
-        oid::TIMESTAMP => format!("timestamp{digits} without time zone"),
-        oid::TIMESTAMPTZ => format!("timestamp{digits} with time zone"),
-        oid::INTERVAL => format!("interval{digits}"),
-        oid::NUMERIC => match given {
-            Some(given) => format!("numeric({},{})", (given - 4) >> 16, (given - 4) & 0xffff),
-            None => "numeric".to_owned(),
-        },
-        18 => "\"char\"".to_owned(),
-        _ => {
-            let line = type_lines().find(|line| line[0] == of.to_string());
-            line.map_or_else(|| "???".to_owned(), |line| line[1].to_owned())
-        }
-    }
-}
-
 /// A function of the table over a snapshot.
 struct Telling {
     name: &'static str,
@@ -438,6 +376,8 @@ fn text_of(value: ScalarValue) -> ScalarValue {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_sql::pg_types::oid;
+
     use super::*;
 
     #[test]

@@ -3,9 +3,7 @@
 
 use arrow::datatypes::{DataType, Field};
 
-use super::DATABASE;
-use super::functions::format_type;
-use super::rows::type_lines;
+use super::lists::{DATABASE, format_type, type_lines};
 use super::schema::{Cell, Row};
 use super::snapshot::{Described, DescribedIndex, Snapshot, type_of};
 use anabranch_sql::pg_types::oid;

@@ -1,16 +1,11 @@
 //! Rows of `pg_catalog`.
 
-use super::DATABASE;
-use super::functions::SETTINGS;
-use super::schema::{Cell, Row, oid_of};
+use super::lists::{DATABASE, SETTINGS, type_lines};
+use super::schema::{Cell, Row};
 use super::snapshot::{
     Described, DescribedIndex, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, default_oid, type_of,
 };
 use arrow::datatypes::Field;
-
-/// Lines of types: number, name, length, by value, kind, category, preferred, delimiter, element,
-/// array, collation.
-const TYPES: &str = include_str!("types.txt");
 
 /// The operator class of all keys: they are ordered.
 const ORDERED: i64 = 1_978;
@@ -50,11 +45,6 @@ pub(super) fn has_rows(name: &str) -> bool {
 /// The rows of a relation; `None` for one that has none.
 pub(super) fn rows(name: &str, snapshot: &Snapshot) -> Option<Vec<Row>> {
     FILLED.iter().find(|(filled, _)| *filled == name).map(|(_, rows)| rows(snapshot))
-}
-
-/// The fields of the lines of types.
-pub(super) fn type_lines() -> impl Iterator<Item = Vec<&'static str>> {
-    TYPES.lines().map(|line| line.split('\t').collect())
 }
 
 fn number(text: &str) -> Cell {
@@ -363,9 +353,4 @@ fn shown_indexes(snapshot: &Snapshot) -> Vec<Row> {
         ]
     };
     snapshot.indexes.iter().map(row).collect()
-}
-
-/// The number of a system relation, for `'pg_class'::regclass`.
-pub(super) fn system_oid(name: &str) -> Option<u32> {
-    oid_of(name.strip_prefix("pg_catalog.").unwrap_or(name))
 }

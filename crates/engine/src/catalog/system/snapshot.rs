@@ -5,7 +5,8 @@ use anabranch_sql::pg_types::PgType;
 use anabranch_sql::statement::ObjectKind;
 use arrow::datatypes::{Field, SchemaRef};
 
-use crate::catalog::{Catalog, Index, Object, ObjectId};
+use crate::catalog::created::ObjectId;
+use crate::catalog::object::{Index, Object};
 
 /// The first number of objects that users make.
 const FIRST: u32 = 16_384;
@@ -64,8 +65,11 @@ fn number(id: ObjectId) -> u32 {
 }
 
 impl Snapshot {
-    pub(crate) fn of(catalog: &Catalog) -> Snapshot {
-        let relations: Vec<Described> = catalog.objects().map(described).collect();
+    pub(crate) fn of<'a>(
+        objects: impl Iterator<Item = &'a Object>,
+        named: impl Iterator<Item = &'a Index>,
+    ) -> Snapshot {
+        let relations: Vec<Described> = objects.map(described).collect();
         let place = |name: &str| relations.iter().position(|relation| relation.name == name);
         let keys = relations.iter().enumerate().filter(|(_, relation)| !relation.primary_key.is_empty());
         let key = |(place, relation): (usize, &Described)| DescribedIndex {
@@ -80,7 +84,7 @@ impl Snapshot {
             let (oid, name, key) = (number(index.id), index.name.clone(), index.key.clone());
             Some(DescribedIndex { oid, name, relation, key, constraint: None })
         };
-        let indexes: Vec<DescribedIndex> = keys.map(key).chain(catalog.indexes().filter_map(of_index)).collect();
+        let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
         Snapshot { relations, indexes }
     }
 

@@ -1,0 +1,44 @@
+//! Plans over system relations: their rows become part of the plan.
+
+use std::sync::Arc;
+
+use anabranch_plan::{Node, Plan};
+
+use super::Session;
+use crate::catalog::system::{Snapshot, relation, rows_of};
+use crate::error::Error;
+use crate::transaction::substitute;
+
+impl Session {
+    /// The plan with rows in place of system relations, as of now.
+    pub(super) fn with_system_rows(&self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
+        if !plan.relations().iter().any(|name| relation(name).is_some()) {
+            return Ok(Arc::clone(plan));
+        }
+        let snapshot = Snapshot::of(self.catalog.objects(), self.catalog.indexes());
+        let mut problem = None;
+        let scan = |scan: &Arc<Plan>| constant(scan, &snapshot);
+        let changed = substitute(plan, &scan, &mut problem);
+        problem.map_or(Ok(changed), Err)
+    }
+}
+
+/// Refuses system relations in what stands.
+pub(super) fn check_standing(plan: &Plan) -> Result<(), Error> {
+    match plan.relations().into_iter().find(|name| relation(name).is_some()) {
+        None => Ok(()),
+        Some(name) => Err(Error::invalid(format!("system relation {name} is not supported in a standing query"))
+            .with_sqlstate("0A000")
+            .with_hint("SELECT from it: the answer is as of now.")),
+    }
+}
+
+/// The rows that a scan of a system relation reads.
+fn constant(scan: &Arc<Plan>, snapshot: &Snapshot) -> Result<Arc<Plan>, Error> {
+    let Node::Scan { relation: name, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
+    if relation(name).is_none() {
+        return Ok(Arc::clone(scan));
+    }
+    let rows = rows_of(name, columns, snapshot)?;
+    Ok(Arc::new(Plan { node: Node::Constant { rows }, schema: scan.schema.clone() }))
+}
