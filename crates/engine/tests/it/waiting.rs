@@ -20,7 +20,7 @@ fn with_rows(workers: usize, n_rows: i64) -> Database {
     let mut connection = database.connect().unwrap();
     run(
         &mut connection,
-        "CREATE TABLE t (k bigint, v text); CREATE TABLE u (k int PRIMARY KEY, v int);
+        "CREATE TABLE t (k bigint, v text); CREATE TABLE u (k int PRIMARY KEY, v bigint);
          CREATE MATERIALIZED VIEW sums AS SELECT count(*) AS n, sum(v) AS s FROM u",
     );
     let rows: Vec<(i64, &str)> = (0..n_rows).map(|k| (k, "x")).collect();
@@ -110,6 +110,7 @@ fn what_waits_is_as_of_one_commit_while_others_write() {
         let writing = thread::spawn(move || {
             while stopped.try_recv().is_err() {
                 writer.insert("t", &pairs(&[(-1, "y")])).unwrap();
+                thread::sleep(Duration::from_millis(1));
             }
         });
         let mut reader = database.connect().unwrap();
