@@ -85,7 +85,8 @@ fn what_shall_succeed_can_be_planned() {
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "slt"))
+        // The relations of `system.slt` are the engine's catalog, which this test has not.
+        .filter(|path| path.extension().is_some_and(|e| e == "slt") && !path.ends_with("system.slt"))
         .collect();
     files.sort();
     assert!(!files.is_empty());

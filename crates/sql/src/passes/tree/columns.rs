@@ -5,7 +5,6 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use super::merged::{Listing, each_by_name};
-use super::recursion::mutual_columns;
 use super::{names, series};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::parse::{fold, object_name};
@@ -50,6 +49,30 @@ fn loop_columns(factor: &TableFactor, known: &Known, catalog: &dyn Catalog) -> O
         }
         _ => None,
     }
+}
+
+/// A variable and its columns.
+type Columns = (String, Vec<String>);
+
+/// The columns of each variable of a call that `recursion` made, and of the variable that is read.
+fn mutual_columns(args: &[&ast::Expr]) -> Option<(Vec<String>, Vec<Columns>)> {
+    let text = |expr: &ast::Expr| match expr {
+        ast::Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    };
+    let columns = |expr: &ast::Expr| match expr {
+        ast::Expr::Subquery(query) => match query.body.as_ref() {
+            SetExpr::Select(select) => select.projection.iter().map(names::item_name).collect(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let result = text(args.first()?)?;
+    let variables = args.get(3..)?.chunks_exact(3);
+    let variables: Vec<Columns> =
+        variables.map(|parts| Some((text(parts[0])?, columns(parts[1])?))).collect::<Option<_>>()?;
+    let own = variables.iter().find(|(name, _)| *name == result)?.1.clone();
+    Some((own, variables))
 }
 
 /// The columns under the names that an alias gives to the first of them.

@@ -27,7 +27,6 @@ use crate::syntax::parse::fold;
 use crate::syntax::relation_calls::{CYCLE, MUTUALLY, RECURSIVE, SEARCH, variable};
 use crate::syntax::template::template;
 use clauses::Clauses;
-pub(super) use mutual::mutual_columns;
 use references::{Place, Reference, References, calls_aggregate};
 
 /// Makes calls of the recursive queries that the WITH of `query` names.

@@ -113,27 +113,3 @@ fn row_of_types(cte: &Cte) -> Result<Expr> {
     }
     Ok(Expr::Subquery(template(&format!("SELECT {}", columns.join(", ")))?))
 }
-
-/// A variable and its columns.
-type Columns = (String, Vec<String>);
-
-/// The columns of each variable of a call that this file made, and of the variable that is read.
-pub(in super::super) fn mutual_columns(args: &[&Expr]) -> Option<(Vec<String>, Vec<Columns>)> {
-    let text = |expr: &Expr| match expr {
-        Expr::Value(value) => value.value.clone().into_string(),
-        _ => None,
-    };
-    let columns = |expr: &Expr| match expr {
-        Expr::Subquery(query) => match query.body.as_ref() {
-            SetExpr::Select(select) => select.projection.iter().map(super::super::names::item_name).collect(),
-            _ => None,
-        },
-        _ => None,
-    };
-    let result = text(args.first()?)?;
-    let variables = args.get(3..)?.chunks_exact(3);
-    let variables: Vec<Columns> =
-        variables.map(|parts| Some((text(parts[0])?, columns(parts[1])?))).collect::<Option<_>>()?;
-    let own = variables.iter().find(|(name, _)| *name == result)?.1.clone();
-    Some((own, variables))
-}
