@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Layout, MergeEffort, ValueOrder, arrangement, snapshot};
+use anabranch_arrangement::{Floor, Layout, MergeEffort, ValueOrder, arrangement, snapshot};
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type};
@@ -336,4 +336,56 @@ fn what_is_replaced_leaves_the_last_value() {
         let values = batches.iter().flat_map(|batch| batch.column(1).as_primitive::<Int64Type>().values().to_vec());
         assert_eq!(values.collect::<Vec<i64>>(), vec![9; 500]);
     }
+}
+
+#[test]
+fn rows_below_the_floors_of_all_readers_leave_and_others_stay() {
+    let rng = &mut Rng::new(7);
+    let (mut writer, mut reader) = arrangement(layout(), MergeEffort::default());
+    let (mut other, mut floor, mut most) = (Some(reader.clone()), i64::MIN, 0);
+    let above = |rows: &[Batch], floor: i64| {
+        let values = |batch: &Batch| {
+            let columns = [0, 1].map(|column| batch.column(column).as_primitive::<Int64Type>().clone());
+            let rows =
+                (0..batch.len()).map(|row| (columns[1].value(row), columns[0].value(row), batch.diffs().get(row)));
+            rows.collect::<Vec<_>>()
+        };
+        let mut rows: Vec<(i64, i64, i64)> =
+            rows.iter().flat_map(values).filter(|(value, ..)| *value >= floor).collect();
+        rows.sort_unstable();
+        rows
+    };
+    let mut all: Vec<Batch> = Vec::new();
+    for time in 0..400 {
+        // Values rise with time, in shuffled order of keys.
+        let rows: Vec<Row> = (0..100)
+            .map(|_| vec![Value::Int(rng.below(1 << 30) as i64), Value::Int(10 * time + rng.below(40) as i64)])
+            .collect();
+        let batch = Batch::new(to_columns(&layout().types, &rows), Times::Constant(time), Diffs::Constant(1));
+        all.push(batch.clone());
+        writer.push(batch);
+        writer.complete(time + 1);
+        reader.set_since(time);
+        floor = 10 * time - 100;
+        reader.set_floor(Floor { column: 1, below: floor });
+        match &mut other {
+            // A reader without a floor keeps all; then one whose floor is lower; then there is none.
+            Some(other) if time == 150 => other.set_floor(Floor { column: 1, below: 500 }),
+            Some(other) if time < 200 => other.set_since(time),
+            _ => other = None,
+        }
+        reader.runs();
+        if time == 149 {
+            assert_eq!(reader.stats().rows, 15_000, "a reader without a floor keeps all rows");
+        }
+        most = if time > 300 { most.max(reader.stats().rows) } else { 0 };
+        if time % 40 == 39 {
+            let found = snapshot(reader.layout(), &reader.runs(), time);
+            assert_eq!(above(&found, floor), above(&all, floor), "rows above the floor stay as they are");
+        }
+    }
+    assert!(most < 8_000, "{most} rows where 1,400 are above the floor");
+    while writer.exert(&mut 100_000) {}
+    let found = snapshot(reader.layout(), &reader.runs(), 399);
+    assert_eq!(above(&found, floor), above(&all, floor));
 }

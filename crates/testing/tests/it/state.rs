@@ -268,3 +268,19 @@ fn explain_names_what_bounds_a_join() {
     let one = "state kept (right): no condition is bounded by a watermark";
     assert_eq!(remark("ask AS a ON b.k = a.k AND b.t >= a.t"), one);
 }
+
+/// Memory of a process of its own, so that others do not disturb it. `ENDLESS_ROWS` asks for more rows (100 million take some minutes a form).
+#[test]
+fn memory_of_windows_is_flat() {
+    let rows = std::env::var("ENDLESS_ROWS").unwrap_or_else(|_| "1000000".to_owned());
+    for form in ["tumble", "closing", "top-k", "join of windows", "interval join"] {
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_state-endless")).args([rows.as_str(), form]).output();
+        let run = run.expect("the program starts");
+        assert!(
+            run.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr)
+        );
+    }
+}

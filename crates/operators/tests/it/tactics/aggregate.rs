@@ -402,3 +402,44 @@ fn a_large_time_of_few_groups_is_taken_in_over_several_turns() {
     assert_eq!(collected.rows_at(1), Bag::from([row("a", "60002"), row("bc", "240008")]));
     assert_eq!(n_turns, 2);
 }
+
+#[test]
+fn groups_that_have_passed_leave_and_come_back_empty() {
+    use anabranch_flow::tactic::Passed;
+    let input_types = vec![DataType::Int64, DataType::Int64];
+    let call = |function: Function, argument: Option<usize>, distinct: bool| Call {
+        function,
+        argument,
+        distinct,
+        filter: None,
+        order: vec![],
+        output_type: DataType::Int64,
+    };
+    for is_append_only in [false, true] {
+        let calls = vec![
+            call(Function::Count, None, false),
+            call(Function::Count, Some(1), true),
+            call(Function::Max, Some(1), false),
+        ];
+        let input_types = input_types.clone();
+        let spec = AggregateSpec { keys: vec![0], calls, input_types, is_append_only, effort: MergeEffort::EAGER };
+        let mut tactic = Aggregate::new(spec, None);
+        let mut step = |tactic: &mut Aggregate, rows: std::ops::Range<i64>, time: i64| {
+            let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.clone().map(|row| row / 10)));
+            let values: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.map(|row| row % 7)));
+            tactic.push(0, Batch::new(vec![keys, values], Times::Constant(time), Diffs::Constant(1)));
+            let mut out = Output::default();
+            tactic.advance(time + 1, &mut out);
+            out.rows.iter().map(Batch::len).sum::<usize>()
+        };
+        assert_eq!(step(&mut tactic, 0..1_000, 1), 100);
+        assert_eq!(tactic.n_groups(), 100);
+        tactic.free(&[Passed { input: 0, column: 0, below: 90 }]);
+        assert_eq!(tactic.n_groups(), 10);
+        // Groups that stay go on: each row that changes goes and comes. A slot that is used again begins with nothing.
+        assert_eq!(step(&mut tactic, 900..1_000, 2), 20);
+        assert_eq!(step(&mut tactic, 2_000..2_900, 3), 90);
+        tactic.free(&[Passed { input: 0, column: 0, below: 1_000 }]);
+        assert_eq!(tactic.n_groups(), 0);
+    }
+}
