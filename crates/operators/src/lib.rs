@@ -15,7 +15,7 @@
 //! - [`relational`]: join, semi-join and anti-join, set operations, comparison with a scalar;
 //! - [`aggregate`]: aggregates, and the table of groups;
 //! - [`ordered`]: top-k, as-of join, row patterns;
-//! - [`recursive`]: loops;
+//! - [`recursive`]: loops, which are kept current;
 //! - [`temporal`]: verbs on events.
 #![forbid(unsafe_code)]
 

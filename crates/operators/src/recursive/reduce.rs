@@ -49,7 +49,7 @@ impl ReduceInput<'_> {
     /// The changes of this round.
     fn changes(&self, moment: &Moment) -> Vec<Batch> {
         match self {
-            ReduceInput::Inside(trace) => trace.delta().into_iter().flat_map(|run| batches_of(run)).collect(),
+            ReduceInput::Inside(trace) => trace.delta().into_iter().flat_map(batches_of).collect(),
             ReduceInput::Outside(entering) => {
                 let changes = entering.changes(moment).cloned();
                 changes.map(|batch| batch.with_times(Times::Constant(moment.round))).into_iter().collect()
