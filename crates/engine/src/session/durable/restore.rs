@@ -123,7 +123,7 @@ impl Session {
         match &recorded.statement {
             Statement::CreateView(create) => self.create_view(create, &recorded.text),
             Statement::CreateIndex(create) => self.create_index(create, &recorded.text),
-            _ => Err(Error::internal("a statement makes no object")),
+            _ => Err(Error::data("a recorded statement makes no object").with_sqlstate("XX001")),
         }
         .map(|_| ())
     }
