@@ -46,6 +46,7 @@ mod error;
 mod evaluate;
 mod finish;
 pub mod frame;
+pub mod graphs;
 mod interrupt;
 pub mod nearest;
 mod prepared;

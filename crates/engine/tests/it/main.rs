@@ -8,6 +8,7 @@ mod depth;
 mod dump;
 mod durable;
 mod errors;
+mod graphs;
 mod horizon;
 mod isolation;
 mod parameters;
