@@ -6,6 +6,8 @@
 //! Left out: functions that take several types, beyond those of the table [`argument`]; there a
 //! cast says the type. Cost: one first plan a statement for each round in which types are found.
 
+use std::sync::Arc;
+
 use anabranch_batch::numeric;
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -206,6 +208,9 @@ impl Finding {
             if let LogicalPlan::Values(values) = node {
                 self.columns(&values.values, &schema);
             }
+            if let LogicalPlan::Union(union) = node {
+                self.branches(&union.inputs);
+            }
             node.apply_expressions(|expr| {
                 self.expr(expr, &schema, is_condition.then_some(&DataType::Boolean));
                 Ok(TreeNodeRecursion::Continue)
@@ -229,6 +234,25 @@ impl Finding {
         for at in 0..width {
             let column: Vec<&Expr> = rows.iter().filter_map(|row| row.get(at)).collect();
             self.alike(&column, schema, None);
+        }
+    }
+
+    /// The columns of UNION: a parameter has the type of another branch.
+    fn branches(&mut self, inputs: &[Arc<LogicalPlan>]) {
+        let width = inputs.first().map_or(0, |input| input.schema().fields().len());
+        for at in 0..width {
+            let is_open = |is: &DataType| is.is_null() || is_text(is);
+            let mut types = inputs.iter().map(|input| input.schema().field(at).data_type().clone());
+            let Some(wanted) = types.find(|is| !is_open(is)) else { continue };
+            for input in inputs {
+                let mut branch = input.as_ref();
+                while let LogicalPlan::SubqueryAlias(_) = branch {
+                    branch = branch.inputs()[0];
+                }
+                if let LogicalPlan::Projection(projection) = branch {
+                    self.expr(&projection.expr[at], projection.input.schema(), Some(&wanted));
+                }
+            }
         }
     }
 

@@ -14,7 +14,7 @@ fn facts_are_read_and_answers_written_printed_or_asked_for() {
     fs::create_dir(place.path().join("facts")).unwrap();
     place.write("facts/edge.facts", "a\tb\nb\tc\nc\td\n");
     for workers in ["0", "1", "2"] {
-        assert_eq!(place.run(&["--workers", workers, "datalog", "path.dl", "-F", "facts", "-D", "out"]).good(), "");
+        assert_eq!(place.run(&["datalog", "path.dl", "--workers", workers, "-F", "facts", "-D", "out"]).good(), "");
         let written = fs::read_to_string(place.path().join("out/path.csv")).unwrap();
         assert_eq!(written, "a\tb\na\tc\na\td\nb\tc\nb\td\nc\td\n");
     }
