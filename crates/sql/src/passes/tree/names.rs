@@ -163,9 +163,23 @@ fn name_calls(query: &mut Query) {
 /// Gives the items of a select list names of their own, where they are as many: those of a list of columns, `s(a, b)`, that take
 /// their place.
 pub(super) fn name_items(query: &mut Query, n_names: usize) {
-    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    if query.order_by.is_none() {
+        name_items_in(&mut query.body, n_names);
+    }
+}
+
+/// Both branches of a set operation: each is a select whose items DataFusion wants to tell apart.
+fn name_items_in(body: &mut SetExpr, n_names: usize) {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { left, right, .. } => {
+            name_items_in(left, n_names);
+            return name_items_in(right, n_names);
+        }
+        _ => return,
+    };
     let is_value = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
-    if select.projection.len() != n_names || !select.projection.iter().all(is_value) || query.order_by.is_some() {
+    if select.projection.len() != n_names || !select.projection.iter().all(is_value) {
         return;
     }
     for (n, item) in select.projection.iter_mut().enumerate() {
