@@ -410,7 +410,7 @@ const RANGE_MAX: usize = 10_000_000;
 
 fn range(args: &[Cell<'_>]) -> Result<Out, String> {
     let (start, end) = (args[0].number(), args[1].number());
-    let step = args.get(2).map_or((end > start).then_some(1).unwrap_or(-1), |step| step.number());
+    let step = args.get(2).map_or(if end > start { 1 } else { -1 }, |step| step.number());
     if step == 0 {
         return Ok(Out::Numbers(if start == end { vec![] } else { vec![start] }));
     }

@@ -125,7 +125,7 @@ fn equivalence(id: RelationId, declaration: &RelationDeclaration, relation: &Rel
         return Err(Error::invalid(format!("the attributes of eqrel {} differ in type", relation.name)).at(at.start));
     }
     let variable = |name: &str| Variable { name: name.to_owned(), base };
-    let variables = vec![variable("x"), variable("y"), variable("z")];
+    let variables = [variable("x"), variable("y"), variable("z")];
     let atom = |left: usize, right: usize| {
         Literal::Atom(Atom { relation: id, terms: vec![Term::Variable(left), Term::Variable(right)], at })
     };

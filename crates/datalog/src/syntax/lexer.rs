@@ -106,8 +106,8 @@ impl<'a> Lexer<'a> {
             self.at += rest.find('\n').unwrap_or(rest.len());
             return Ok(None);
         }
-        if rest.starts_with("/*") {
-            let end = rest[2..].find("*/").ok_or_else(|| Error::invalid("a comment without end").at(start))?;
+        if let Some(comment) = rest.strip_prefix("/*") {
+            let end = comment.find("*/").ok_or_else(|| Error::invalid("a comment without end").at(start))?;
             self.at += end + 4;
             return Ok(None);
         }

@@ -1,7 +1,7 @@
 //! Facts from files and answers to files.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anabranch_datalog::{Folders, Program, Progress};
 use anabranch_engine::Error;
@@ -15,8 +15,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn run(folder: &PathBuf, text: &str) -> Result<(String, Vec<Progress>), Error> {
-    let folders = Folders { facts: folder.clone(), output: Some(folder.join("out")) };
+fn run(folder: &Path, text: &str) -> Result<(String, Vec<Progress>), Error> {
+    let folders = Folders { facts: folder.to_path_buf(), output: Some(folder.join("out")) };
     let (mut out, mut progress) = (vec![], vec![]);
     let program = Program::parse(text)?;
     program.run(&mut session(), &folders, &mut out, &mut |next| progress.push(next))?;

@@ -18,7 +18,10 @@ const REMEMBERED_MAX: usize = 64;
 
 /// Watermarks by the number of the relation that holds them. Shared by all who look at them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Marks(Rc<RefCell<BTreeMap<u64, Vec<(Time, i64)>>>>);
+pub(crate) struct Marks(Rc<RefCell<Values>>);
+
+/// For each relation, its watermark's values with the times from which they hold.
+type Values = BTreeMap<u64, Vec<(Time, i64)>>;
 
 impl Marks {
     /// Takes note of a watermark from a time on.
@@ -68,7 +71,7 @@ mod tests {
         assert_eq!((marks.at(&bound, 101), marks.at(&bound, 100)), (Some(1000), Some(990)));
         // Of old values some are forgotten: an older one is as true.
         let old = marks.at(&bound, 51).expect("some value is remembered");
-        assert!(old <= 500 && old >= 400);
+        assert!((400..=500).contains(&old));
         assert_eq!(marks.at(&bound, 1), None);
     }
 }

@@ -323,7 +323,7 @@ impl Connection {
                     }
                     return Ok(attempt);
                 }
-                Err(still) => waiting = still,
+                Err(still) => waiting = *still,
             }
             if turn % WAITS_PER_LOOK == 0 {
                 self.engine.tell(Session::take_down_failed)?;

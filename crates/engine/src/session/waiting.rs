@@ -152,7 +152,7 @@ impl Attempt {
 
 impl Waiting {
     /// Waits a while. Returns the next attempt and the dataflow that is not needed any more, or itself if the wait is not over.
-    pub fn wait(self, timeout: Duration) -> Result<(Attempt, Option<DataflowId>), Waiting> {
+    pub fn wait(self, timeout: Duration) -> Result<(Attempt, Option<DataflowId>), Box<Waiting>> {
         let Waiting { mut attempt, wait } = self;
         match wait {
             Wait::Again => {
@@ -160,7 +160,7 @@ impl Waiting {
                 Ok((attempt, None))
             }
             Wait::Reach(asked) => match asked.wait(timeout) {
-                Waited::Waiting(asked) => Err(Waiting { attempt, wait: Wait::Reach(asked) }),
+                Waited::Waiting(asked) => Err(Box::new(Waiting { attempt, wait: Wait::Reach(asked) })),
                 Waited::Lost => Ok((attempt, None)),
                 Waited::Answered(_) => {
                     attempt.answers.push(Answer { result: None, relations: vec![], version: 0, at: 0 });
@@ -169,7 +169,7 @@ impl Waiting {
             },
             Wait::Read { asked, relations, version, at, dataflow } => match asked.wait(timeout) {
                 Waited::Waiting(asked) => {
-                    Err(Waiting { attempt, wait: Wait::Read { asked, relations, version, at, dataflow } })
+                    Err(Box::new(Waiting { attempt, wait: Wait::Read { asked, relations, version, at, dataflow } }))
                 }
                 Waited::Lost => Ok((attempt, dataflow)),
                 Waited::Answered(parts) => {

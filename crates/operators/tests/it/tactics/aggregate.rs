@@ -424,7 +424,7 @@ fn groups_that_have_passed_leave_and_come_back_empty() {
         let input_types = input_types.clone();
         let spec = AggregateSpec { keys: vec![0], calls, input_types, is_append_only, effort: MergeEffort::EAGER };
         let mut tactic = Aggregate::new(spec, None);
-        let mut step = |tactic: &mut Aggregate, rows: std::ops::Range<i64>, time: i64| {
+        let step = |tactic: &mut Aggregate, rows: std::ops::Range<i64>, time: i64| {
             let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.clone().map(|row| row / 10)));
             let values: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.map(|row| row % 7)));
             tactic.push(0, Batch::new(vec![keys, values], Times::Constant(time), Diffs::Constant(1)));
