@@ -3,7 +3,7 @@
 //! Operators run on timely: [`Parcel`] is its container, one timely message carries many logical times, so progress traffic is per batch and not per row.
 //! No crate above names timely but those that measure.
 //!
-//! Reading order: [`tactic`] (what a verb is to the run time), [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow),
+//! Reading order: [`tactic`] (what a verb is to the run time), [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow), [`hidden`],
 //! [`line`] and [`chain`] (steps that are scheduled as one; `opening` connects them), [`drive`] (frontiers, and the right to send), [`arrange`], [`sink`] and [`egress`] (how rows leave),
 //! [`events`] and [`paced`] (drivers of verbs on events); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`] and [`threads`] (the loop),
 //! [`limit`] (state that leaves), [`account`] (which dataflow has failed), [`steps`] (how long turns take).
@@ -18,6 +18,7 @@ pub mod drive;
 pub mod egress;
 pub mod events;
 pub mod exchange;
+pub mod hidden;
 pub mod import;
 pub mod limit;
 pub mod line;

@@ -9,6 +9,7 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
 use anabranch_flow::account::{Account, Load};
 use anabranch_flow::egress::{EgressRef, Item};
+use anabranch_flow::hidden::HiddenTimes;
 use anabranch_flow::import::{Horizon, no_horizon};
 use anabranch_flow::limit::Limit;
 use anabranch_flow::relay::Relay;
@@ -133,6 +134,7 @@ struct Installed {
     capture: Option<CaptureRef>,
     events: Option<EgressRef>,
     horizon: Horizon,
+    hidden: HiddenTimes,
 }
 
 /// A question whose time is not complete yet.
@@ -252,6 +254,7 @@ impl Service for WorkerState {
                 for (dataflow, horizon) in horizons.iter() {
                     if let Some(installed) = self.dataflows.get(dataflow) {
                         installed.horizon.set((after, *horizon));
+                        installed.hidden.hide(after, *horizon);
                     }
                 }
             }
@@ -314,9 +317,11 @@ impl WorkerState {
         account: Account,
     ) {
         let horizon = no_horizon();
+        let hidden = HiddenTimes::default();
         let options = RenderOptions {
             as_of,
             horizon: Rc::clone(&horizon),
+            hidden: hidden.clone(),
             effort: self.effort,
             egress,
             marks: self.marks.clone(),
@@ -338,7 +343,7 @@ impl WorkerState {
             self.arrangements.insert(arrangement, exported);
         }
         let Rendered { capture, events, .. } = rendered;
-        self.dataflows.insert(dataflow, Installed { built, exports, capture, events, horizon });
+        self.dataflows.insert(dataflow, Installed { built, exports, capture, events, horizon, hidden });
     }
 
     fn uninstall(&mut self, worker: &mut Worker, dataflow: DataflowId) {

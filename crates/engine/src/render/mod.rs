@@ -27,6 +27,7 @@ use anabranch_batch::{Time, hash};
 use anabranch_flow::arrange::{Made, Readers};
 use anabranch_flow::chain::{Chain, timed};
 use anabranch_flow::egress::{EgressRef, egress};
+use anabranch_flow::hidden::HiddenTimes;
 use anabranch_flow::import::{Content, Horizon, StreamImport, constant, import};
 use anabranch_flow::limit::Limited;
 use anabranch_flow::relay::Relay;
@@ -39,7 +40,7 @@ use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
 use anabranch_operators::ordered::window::{Window, WindowSpec};
-use anabranch_operators::recursive::recursive;
+use anabranch_operators::recursive::{LoopBegin, recursive};
 use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
 use anabranch_operators::relational::set_operation::SetOperation;
@@ -78,6 +79,8 @@ pub(crate) struct RenderOptions {
     pub as_of: Time,
     /// Before it nobody tells times apart.
     pub horizon: Horizon,
+    /// The same, for loops.
+    pub hidden: HiddenTimes,
     pub effort: MergeEffort,
     pub egress: Egress,
     pub marks: Marks,
@@ -278,7 +281,12 @@ impl<'s> Renderer<'s, '_, '_> {
         arranged: &[StepId],
         body: &physical::Body,
     ) -> Chain<'s> {
-        let (as_of, effort, is_owner) = (self.options.as_of, self.options.effort, self.owns_single_group());
+        let effort = self.options.effort;
+        let begin = LoopBegin {
+            as_of: self.options.as_of,
+            hidden: self.options.hidden.listen(),
+            is_owner: self.owns_single_group(),
+        };
         let layout_of = |step: &StepId| match &self.built[step.0] {
             Built::Arranged(reader, _) => Arc::clone(reader.layout()),
             _ => unreachable!("an arrangement was prepared here"),
@@ -288,7 +296,7 @@ impl<'s> Renderer<'s, '_, '_> {
         if self.scope.peers() == 1 {
             let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Arrangements, effort);
             let arranged = arranged.iter().map(|step| self.arranged(*step)).collect();
-            return recursive(self.scope.clone(), spec, streams, arranged, as_of, is_owner);
+            return recursive(self.scope.clone(), spec, streams, arranged, begin);
         }
         for (step, layout) in arranged.iter().zip(&layouts) {
             let Step::ImportArranged { name, arrangement } = &self.physical.steps[step.0] else {
@@ -298,7 +306,7 @@ impl<'s> Renderer<'s, '_, '_> {
             streams.push(self.import_changes(name, None, Some(*arrangement), &all).on_one_worker());
         }
         let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Streams, effort);
-        recursive(self.scope.clone(), spec, streams, vec![], as_of, is_owner)
+        recursive(self.scope.clone(), spec, streams, vec![], begin)
     }
 
     /// A tactic that is told what has passed.

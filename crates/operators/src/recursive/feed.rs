@@ -4,6 +4,7 @@ use anabranch_arrangement::Sealed;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
+use anabranch_flow::hidden::{Hidden, HiddenTimes};
 use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::pending::Pending;
 use anabranch_flow::runs::{Arranged, RunsFeed};
@@ -16,17 +17,25 @@ use super::trace::Entering;
 /// Rows, probes and pairs that a turn may cost: some ten milliseconds.
 const FUEL_PER_TURN: isize = 1 << 17;
 
-/// Runs a loop on this worker. All rows of the streams must be on it.
-///
-/// With no row and on a worker that is not the `owner` of what has no key, the loop yields nothing.
+/// How a loop begins on a worker.
+pub struct LoopBegin {
+    /// The loop yields rows at this time at the earliest.
+    pub as_of: Time,
+    /// Times that the loop passes over.
+    pub hidden: Hidden,
+    /// Whether the loop is on this worker: it is the one that owns rows without a key.
+    pub is_owner: bool,
+}
+
+/// Runs a loop on one worker, where all rows of the streams are.
 pub fn recursive<'s>(
     scope: Scope<'s>,
     spec: LoopSpec,
     streams: Vec<Chain<'s>>,
     arranged: Vec<Arranged<'s>>,
-    as_of: Time,
-    is_owner: bool,
+    begin: LoopBegin,
 ) -> Chain<'s> {
+    let as_of = begin.as_of;
     let edges = streams.iter().map(Chain::edges).chain(arranged.iter().map(Arranged::edges));
     let edges = Edges::of_any(edges.collect::<Vec<Edges>>());
     let open: Open<'s> = Box::new(move |opening| {
@@ -37,7 +46,7 @@ pub fn recursive<'s>(
             .map(|(reader, runs)| (Entering::new(reader, as_of), runs))
             .unzip();
         let pending = streams.iter().map(|_| Pending::default()).collect();
-        Box::new(LoopFeed { streams, runs, epochs: Epochs::new(Machine::new(spec, readers), pending, as_of, is_owner) })
+        Box::new(LoopFeed { streams, runs, epochs: Epochs::new(Machine::new(spec, readers), pending, begin) })
     });
     Chain::of_feed(scope, "Recursive", as_of, edges, open)
 }
@@ -72,13 +81,12 @@ struct Epochs {
     machine: Machine,
     /// Rows of each stream that wait for their epoch.
     pending: Vec<Pending>,
-    as_of: Time,
-    is_owner: bool,
+    begin: LoopBegin,
 }
 
 impl Epochs {
-    fn new(machine: Machine, pending: Vec<Pending>, as_of: Time, is_owner: bool) -> Epochs {
-        Epochs { machine, pending, as_of, is_owner }
+    fn new(machine: Machine, pending: Vec<Pending>, begin: LoopBegin) -> Epochs {
+        Epochs { machine, pending, begin }
     }
 
     /// Works on the epochs before `upto`.
@@ -97,9 +105,12 @@ impl Epochs {
                     self.machine.begin(epoch, entered);
                 }
                 _ => {
-                    if upto > self.as_of {
-                        self.machine.forget_before(upto);
+                    // (Rows of hidden times wait for the time that is shown: they are not done with.)
+                    let done = self.next_time().map_or(upto, |waiting| waiting.min(upto));
+                    if done > self.begin.as_of {
+                        self.machine.forget_before(done);
                     }
+                    self.begin.hidden.forget_before(done);
                     return pulled.reach(upto, next);
                 }
             }
@@ -107,9 +118,14 @@ impl Epochs {
     }
 
     fn next_epoch(&self) -> Option<Time> {
-        let first = (self.is_owner && !self.machine.has_begun()).then_some(self.as_of);
-        let waiting = self.pending.iter().filter_map(Pending::pending_from).map(|time| time.max(self.as_of));
-        waiting.chain(self.machine.next_time()).chain(first).min()
+        let first = (self.begin.is_owner && !self.machine.has_begun()).then_some(self.begin.as_of);
+        self.next_time().into_iter().chain(first).min().map(|time| self.begin.hidden.shown(time))
+    }
+
+    /// The least time of a change that waits.
+    fn next_time(&self) -> Option<Time> {
+        let waiting = self.pending.iter().filter_map(Pending::pending_from).map(|time| time.max(self.begin.as_of));
+        waiting.chain(self.machine.next_time()).min()
     }
 }
 
@@ -120,7 +136,8 @@ impl Nested {
     /// A loop over nothing, which begins at the first round.
     pub fn new(spec: LoopSpec) -> Nested {
         let pending = (0..spec.n_inputs).map(|_| Pending::default()).collect();
-        Nested(Epochs::new(Machine::new(spec, vec![]), pending, 1, true))
+        let begin = LoopBegin { as_of: 1, hidden: HiddenTimes::default().listen(), is_owner: true };
+        Nested(Epochs::new(Machine::new(spec, vec![]), pending, begin))
     }
 }
 

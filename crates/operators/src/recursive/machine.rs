@@ -36,6 +36,8 @@ pub(super) struct Machine {
     variables: Vec<Variable>,
     place: Option<Place>,
     has_begun: bool,
+    /// All changes before this time belong to epochs that have begun.
+    from: Time,
     /// What the epoch puts out: rows of the result, and row errors.
     out: Output,
     /// Whether the loop has the error of its limit.
@@ -91,6 +93,7 @@ impl Machine {
             variables,
             place: None,
             has_begun: false,
+            from: Time::MIN,
             out: Output::default(),
             is_over_limit: false,
             spec,
@@ -121,8 +124,9 @@ impl Machine {
         times.min()
     }
 
-    /// All epochs before `upto` are over.
+    /// All epochs before `upto` are over, and nothing waits before it.
     pub fn forget_before(&mut self, upto: Time) {
+        self.from = self.from.max(upto);
         for state in &mut self.states {
             if let State::Entering(entering) = state {
                 entering.forget_before(upto);
@@ -145,7 +149,9 @@ impl Machine {
     /// If another is being worked on.
     pub fn begin(&mut self, epoch: Time, entered: Vec<Vec<Batch>>) {
         assert!(self.place.is_none(), "epochs come one after the other");
-        let moment = Moment { epoch, round: 1, is_first: !self.has_begun };
+        let from = if self.has_begun { self.from } else { Time::MIN };
+        self.from = epoch + 1;
+        let moment = Moment { epoch, from, round: 1, is_first: !self.has_begun };
         self.entered = entered;
         self.has_begun = true;
         self.place = Some(Place { moment, node: 0, is_node_begun: false });

@@ -48,5 +48,5 @@ mod reduce;
 mod spec;
 mod trace;
 
-pub use feed::{Nested, recursive};
+pub use feed::{LoopBegin, Nested, recursive};
 pub use spec::{Limit, LoopSpec, Node, NodeId, TacticMaker};

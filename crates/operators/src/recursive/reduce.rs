@@ -62,7 +62,7 @@ impl ReduceInput<'_> {
         let (runs, before) = match self {
             _ if moment.is_first => (vec![], END),
             ReduceInput::Inside(trace) => (trace.runs_for(0), END),
-            ReduceInput::Outside(entering) => (entering.runs_for(0), moment.epoch),
+            ReduceInput::Outside(entering) => (entering.runs_for(0), moment.from),
         };
         History { runs, before, is_timeless: matches!(self, ReduceInput::Outside(_)), layout: self.layout().clone() }
     }

@@ -112,11 +112,10 @@ impl Entering {
 
     /// The changes that an epoch brings. Those of the first epoch are all there was before.
     pub fn changes(&self, moment: &Moment) -> Option<&Batch> {
-        if moment.round > 1 || self.times.first() != Some(&moment.epoch) {
+        if moment.round > 1 || self.times.first().is_none_or(|time| *time > moment.epoch) {
             return None;
         }
-        let from = if moment.is_first { Time::MIN } else { moment.epoch };
-        self.changes.get_or_init(|| changes(&self.sealed, from, moment.epoch + 1)).as_ref()
+        self.changes.get_or_init(|| changes(&self.sealed, moment.from, moment.epoch + 1)).as_ref()
     }
 
     /// The same, sorted.
