@@ -11,6 +11,7 @@ use anabranch_engine::Interrupt;
 use anabranch_engine::cluster::{
     ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read,
 };
+use anabranch_plan::bounds::Promises;
 use anabranch_plan::{JoinKind, Plan, RoundLimit};
 use anabranch_testing::build::{Builder, JoinOn, Relation};
 use anabranch_testing::generator::expressions::Fallible;
@@ -155,7 +156,13 @@ impl Edges {
     }
 
     fn install(&mut self, id: u64, plan: &Arc<Plan>) {
-        let read = Read { collection: CollectionId(1), is_input: true, arrangements: vec![], primary_key: vec![] };
+        let read = Read {
+            collection: CollectionId(1),
+            is_input: true,
+            arrangements: vec![],
+            primary_key: vec![],
+            promises: Promises::default(),
+        };
         let spec = DataflowSpec {
             dataflow: DataflowId(id),
             name: format!("plan {id}"),
