@@ -147,7 +147,14 @@ impl Distinct {
         if picks.is_empty() {
             return None;
         }
-        let sources: Vec<&[ArrayRef]> = self.batches.iter().map(|batch| &**batch.columns()).collect();
+        // (A round of a long chain has few rows, and the epoch a batch for each of its rounds.)
+        let mut used: Vec<u32> = picks.iter().map(|(batch, _)| *batch).collect();
+        used.sort_unstable();
+        used.dedup();
+        let sources: Vec<&[ArrayRef]> = used.iter().map(|batch| &**self.batches[*batch as usize].columns()).collect();
+        for (batch, _) in &mut picks {
+            *batch = used.binary_search(batch).expect("the batch is used") as u32;
+        }
         let diffs = Diffs::Column(diffs.into()).simplify();
         let columns = gather::interleave(&sources, &picks);
         Some(Batch::with_len(columns, picks.len(), Times::Constant(round), diffs))
