@@ -150,7 +150,7 @@ struct Edges {
 
 impl Edges {
     fn new(workers: usize) -> Edges {
-        let mut cluster = Cluster::start(workers, MergeEffort::default()).unwrap();
+        let mut cluster = Cluster::start(workers, MergeEffort::default()).expect("a cluster starts");
         cluster.create_input(CollectionId(1), 1);
         Edges { cluster, relation: Relation::new("e", &PAIR), time: 0 }
     }
@@ -172,7 +172,7 @@ impl Edges {
             exports: vec![Export { arrangement: ArrangementId(id), key: vec![], is_part: false }],
             egress: Egress::Nothing,
         };
-        self.cluster.install(spec).unwrap();
+        self.cluster.install(spec).expect("the plan can be installed");
     }
 
     fn change(&mut self, edges: &[(i64, i64)], diff: i64) {
@@ -185,9 +185,9 @@ impl Edges {
     }
 
     fn count(&mut self, id: u64) -> i64 {
-        self.cluster.await_frontier(DataflowId(id), self.time, &Interrupt::new()).unwrap();
+        self.cluster.await_frontier(DataflowId(id), self.time, &Interrupt::new()).expect("nobody interrupts");
         let peek = Peek { arrangement: ArrangementId(id), at: self.time, keys: None };
-        let found = self.cluster.peek(peek, &Interrupt::new()).unwrap();
+        let found = self.cluster.peek(peek, &Interrupt::new()).expect("the arrangement is there");
         let rows = |batch: &Batch| (0..batch.len()).map(|row| batch.diffs().get(row)).sum::<i64>();
         found.batches.iter().map(rows).sum()
     }
