@@ -51,9 +51,7 @@ impl Planner<'_> {
     /// # Errors
     /// As for a query.
     pub fn plan_delete(&self, delete: &Delete) -> Result<Planned> {
-        let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
-        let mut query = all_where(named, vec![], &delete.selection, vec![])?;
-        query.with = delete.with.clone();
+        let query = delete_query(delete)?;
         self.guarded(&query, |context| {
             let target = Target::of(context, &delete.table, "DELETE from")?;
             self.rows(context, context.logical(&query)?, &target.schema)
@@ -137,9 +135,7 @@ impl Planner<'_> {
 
     /// See [`parts_of_insert`](Self::parts_of_insert).
     pub(crate) fn parts_of_delete(&self, delete: &Delete) -> Result<Vec<Part>> {
-        let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
-        let mut query = all_where(named, vec![], &delete.selection, vec![])?;
-        query.with = delete.with.clone();
+        let query = delete_query(delete)?;
         let returned = self.returned_part(&delete.table, delete.alias.as_deref(), &delete.returning)?;
         Ok(std::iter::once(Part { query, wanted: vec![] }).chain(returned).collect())
     }
@@ -514,6 +510,14 @@ impl Changing for Qualify<'_> {
 
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The query of the rows that a DELETE removes: the table's columns.
+fn delete_query(delete: &Delete) -> Result<Box<ast::Query>> {
+    let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
+    let mut query = all_where(named, vec![], &delete.selection, vec![])?;
+    query.with = delete.with.clone();
+    Ok(query)
 }
 
 /// The columns that an UPDATE assigns, and the query of its rows: the table's columns, then the values.
