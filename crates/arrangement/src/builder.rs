@@ -15,9 +15,10 @@ use anabranch_batch::{Batch, Diffs, END, FlatBatch, Time, Times, equal};
 use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
+use crate::layout::Layout;
 use crate::ordering::{HashBlock, RowSource};
 use crate::pending_rows::{PendingRows, chunk_of_row};
-use crate::{Layout, Run};
+use crate::run::Run;
 
 /// Rows that are sorted together: what a sort goes through should stay in the second-level cache,
 /// and be memory that was used before.

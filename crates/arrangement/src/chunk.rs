@@ -15,9 +15,8 @@ use anabranch_batch::{Batch, Columns, Diffs, FlatBatch, Time, Times, gather, has
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::ScalarBuffer;
 
-use crate::Layout;
 use crate::hashes::{Ascending, Hashes};
-use crate::layout::pick_columns;
+use crate::layout::{Layout, pick_columns};
 use crate::packed::Packed;
 
 /// Rows that a chunk aims for: large enough that per-chunk work vanishes, small enough that what a

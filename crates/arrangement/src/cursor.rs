@@ -19,10 +19,12 @@ use anabranch_batch::order::Comparator;
 use anabranch_batch::{Diff, Time};
 use arrow::array::ArrayRef;
 
+use crate::chunk::Chunk;
 use crate::hashes::Ascending;
-use crate::layout::ASCENDING;
+use crate::keys::Keys;
+use crate::layout::{ASCENDING, Layout, ValueOrder};
 use crate::locate::{BLOCK_KEYS, HashSearch, Hit};
-use crate::{Chunk, Keys, Layout, Run, ValueOrder};
+use crate::run::Run;
 
 /// Walks values of one key after another. Legal order of calls: `seek`, then `next_value` as often
 /// as wanted, `seek` again.

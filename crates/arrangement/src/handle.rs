@@ -21,9 +21,11 @@ use anabranch_batch::{END, FlatBatch, Time};
 
 use crate::floor::Floor;
 use crate::holds::HoldId;
+use crate::layout::Layout;
 use crate::listener::{Follower, Listener, ListenerQueue, live, sealed_so_far};
+use crate::run::Run;
 use crate::shared::{Origin, Shared};
-use crate::{Layout, MergeEffort, Run};
+use crate::spine::MergeEffort;
 
 /// The one that appends to an arrangement.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use anabranch_batch::{Columns, equal, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::NullBuffer;
 
-use crate::chunk::gather_rows;
+use crate::chunk::{Chunk, gather_rows};
 use crate::layout::{ASCENDING, is_exact_key};
 use crate::ordering::Pick;
+use crate::run::Run;
 use crate::sort::{HashEntry, sort_rows};
-use crate::{Chunk, Run};
 
 /// Distinct keys in the order of a run.
 #[derive(Clone, Debug)]

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use anabranch_batch::{Batch, FlatBatch, Time};
 
-use crate::{Run, Spine};
+use crate::run::Run;
+use crate::spine::Spine;
 
 /// Receives the existing runs of an arrangement, then each new one.
 #[derive(Debug)]

@@ -25,10 +25,11 @@ use anabranch_batch::Time;
 
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::floor::Floors;
+use crate::layout::Layout;
 use crate::one_hash::OneHashMerge;
 use crate::ordering::HashBlock;
 use crate::pending_rows::PendingRows;
-use crate::{Layout, Run};
+use crate::run::Run;
 
 /// A chunk with fewer rows is not moved as it is, nor are fewer rows made a chunk for that: else
 /// runs would have more and more smaller and smaller chunks.

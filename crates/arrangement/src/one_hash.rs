@@ -16,10 +16,11 @@ use anabranch_batch::Time;
 use anabranch_batch::order::Comparator;
 use arrow::buffer::ScalarBuffer;
 
+use crate::chunk::Chunk;
+use crate::layout::Layout;
 use crate::merge::{MergeInput, bound_before};
 use crate::ordering::HashBlock;
 use crate::pending_rows::{PendingRows, SingleRow};
-use crate::{Chunk, Layout};
 
 /// The hash that is being merged row by row.
 #[derive(Debug)]

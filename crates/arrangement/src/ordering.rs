@@ -14,9 +14,8 @@ use anabranch_batch::order::{Comparator, Direction};
 use anabranch_batch::{Columns, Diffs, Time, Times, equal, gather};
 use arrow::array::ArrayRef;
 
-use crate::Layout;
 use crate::chunk::{Chunk, Exact};
-use crate::layout::{ASCENDING, pick_columns};
+use crate::layout::{ASCENDING, Layout, pick_columns};
 use crate::sort::{HashEntry, Sorted, Tie, sort_rows};
 
 /// A row of a source: (source, row).

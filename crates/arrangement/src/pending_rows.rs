@@ -14,11 +14,10 @@ use std::sync::Arc;
 use anabranch_batch::{Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 
-use crate::Layout;
 use crate::chunk::{CHUNK_ROWS, Chunk, ChunkRows, Exact, pack};
 use crate::control_column::ControlColumn;
 use crate::hashes::Hashes;
-use crate::layout::pick_columns;
+use crate::layout::{Layout, pick_columns};
 use crate::ordering::{HashBlock, Pick, RowSource, common_exact, order};
 
 /// With more sources than this, chunks are made of however few rows there are, so that sources can

@@ -14,11 +14,11 @@ use anabranch_batch::order::Comparator;
 use anabranch_batch::{Columns, Diff, Time};
 use arrow::array::{Array, new_empty_array};
 
-use crate::chunk::gather_rows;
-use crate::layout::ASCENDING;
+use crate::chunk::{Chunk, gather_rows};
+use crate::keys::Keys;
+use crate::layout::{ASCENDING, Layout};
 use crate::locate::{BLOCK_KEYS, HashSearch, Hit};
-use crate::run::SortedPart;
-use crate::{Chunk, Keys, Layout, Run};
+use crate::run::{Run, SortedPart};
 
 /// Matches of keys in runs, ordered by key, then run, then row.
 #[derive(Clone, Default, Debug)]

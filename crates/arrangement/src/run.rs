@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use anabranch_batch::Time;
 
+use crate::chunk::Chunk;
 use crate::hashes::Hashes;
-use crate::{Chunk, Layout};
+use crate::layout::Layout;
 
 /// The immutable, sorted updates of an interval of time.
 #[derive(Debug)]

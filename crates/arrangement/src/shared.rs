@@ -28,10 +28,12 @@ use std::sync::Arc;
 
 use anabranch_batch::{Batch, FlatBatch, Time, Times};
 
+use crate::builder::Builder;
 use crate::holds::Holds;
+use crate::layout::Layout;
 use crate::listener::{ListenerQueue, Sealed, live};
+use crate::spine::{MergeEffort, Spine};
 use crate::state::{Dormancy, Readership, State};
-use crate::{Builder, Layout, MergeEffort, Spine};
 
 /// Fewer rows are always held: sorting them while a reader waits takes a tenth of a millisecond.
 const HELD_ROWS_MIN: usize = 1 << 10;

@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, Time, Times};
 
+use crate::chunk::Chunk;
+use crate::layout::Layout;
 use crate::merge::RunMerge;
-use crate::run::SortedPart;
+use crate::run::{Run, SortedPart};
 use crate::spine::MERGED_RUNS_MAX;
-use crate::{Chunk, Layout, Run};
 
 /// Whole contents, consolidated over runs, as of time `at`: sorted batches whose times are all
 /// `at`.

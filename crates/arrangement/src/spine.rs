@@ -48,9 +48,10 @@ use std::sync::Arc;
 use anabranch_batch::Time;
 
 use crate::floor::{Floor, Floors};
+use crate::layout::Layout;
 use crate::merge::RunMerge;
 use crate::merge_window::newest_window;
-use crate::{Layout, Run};
+use crate::run::Run;
 
 /// The merging list of runs of one collection.
 #[derive(Debug)]

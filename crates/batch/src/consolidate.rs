@@ -26,8 +26,10 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use crate::batch::Batch;
+use crate::control::{Diff, Diffs, Times};
 use crate::order::{Comparator, sort_by_hash, sort_by_time, sort_rows_by_hash};
-use crate::{Batch, Diff, Diffs, Times, equal, hash};
+use crate::{equal, hash};
 
 /// So few rows of a time are compared with each other; hashing more is cheaper.
 const COMPARED_ROWS_MAX: usize = 16;

@@ -12,7 +12,8 @@ use std::ops::Deref;
 
 use arrow::array::BooleanArray;
 
-use crate::{Batch, Diffs, Time, Times, Until};
+use crate::batch::Batch;
+use crate::control::{Diffs, Time, Times, Until};
 
 /// A batch in flat normal form. Reads as the [`Batch`] that it is.
 #[derive(Clone, Default, Debug)]

@@ -16,7 +16,7 @@ use arrow::compute::{self, FilterBuilder};
 use arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, i256};
 use std::sync::Arc;
 
-use crate::Columns;
+use crate::batch::Columns;
 use crate::cells::{nulls, plain};
 
 mod views;

@@ -4,7 +4,8 @@
 //! order. Cost: one counting sort over the hashes and one gather of the columns; the shards are
 //! slices of that gather.
 
-use crate::{Batch, hash};
+use crate::batch::Batch;
+use crate::hash;
 
 /// One batch a shard, possibly empty, each keyed as `batch` is. Absent rows are left out.
 ///

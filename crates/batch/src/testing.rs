@@ -6,7 +6,9 @@ use arrow::datatypes::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Batch, Diffs, END, Times, Until, types};
+use crate::batch::Batch;
+use crate::control::{Diffs, END, Times, Until};
+use crate::types;
 
 /// Xorshift64* of Vigna: small, seeded, good enough for tests.
 pub(crate) struct Rng(u64);

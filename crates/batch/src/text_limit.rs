@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use crate::TimePrecision;
+use crate::time_precision::TimePrecision;
 
 use crate::json;
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_arrangement::{Layout, Listener, MergeEffort, Reader, Sealed, ValueOrder, Writer, arrangement};
-use anabranch_batch::{Batch, Time, Times};
+use anabranch_batch::{Batch, Time};
 use arrow::datatypes::DataType;
 use timely::Accountable;
 use timely::container::NoopBuilder;
@@ -22,7 +22,7 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::progress::operate::FrontierInterest;
 
 use crate::chain::{Chain, ChainTurn};
-use crate::drive::HeldCapability;
+use crate::drive::{HeldCapability, advanced_to};
 use crate::runs::{Arranged, Runs};
 use crate::scope::Stream;
 use crate::waker::Waker;
@@ -293,19 +293,6 @@ impl Sealer {
     fn push(&mut self, batch: Batch) {
         self.writer.push(advanced_to(batch.flatten(), self.as_of));
     }
-}
-
-/// The same updates with times before `as_of` moved to it.
-pub fn advanced_to(batch: Batch, as_of: Time) -> Batch {
-    if batch.times().min() >= as_of || batch.is_empty() {
-        return batch;
-    }
-    let times = match batch.times() {
-        times if times.max() <= as_of => Times::Constant(as_of),
-        Times::Constant(time) => Times::Constant(*time),
-        Times::Column(times) => Times::Column(times.iter().map(|time| *time.max(&as_of)).collect()),
-    };
-    batch.with_times(times)
 }
 
 #[cfg(test)]

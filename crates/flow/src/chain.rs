@@ -293,6 +293,15 @@ fn open_all<'s>(heads: Vec<Head<'s>>, opening: &mut Opening<'s>, interest: Front
     heads.into_iter().map(open).collect()
 }
 
+/// Applies a function to every batch of rows; row errors pass.
+pub fn stateless<'s>(
+    stream: Stream<'s>,
+    kind: &'static str,
+    apply: impl FnMut(Batch, &mut Output) + 'static,
+) -> Stream<'s> {
+    Chain::of_stream(stream, Time::MIN).then(kind, apply).into_stream()
+}
+
 /// A [`Timed`] tactic over several chains, with rows of equal keys on one worker.
 ///
 /// The tactic may put out rows at `as_of` even if nothing comes in.

@@ -1,16 +1,14 @@
-//! What drivers of tactics have in common: frontiers, and the right to send. (Most tactics are driven by [`crate::chain`].)
+//! What drivers of tactics have in common: frontiers, and the right to send.
 //!
 //! Law: a driver sends nothing at a time that its capability does not allow, and holds no capability once there is nothing more to
 //! send before the input frontier; so frontiers move as soon as they can.
 
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{Batch, END, Time, Times};
 use timely::container::NoopBuilder;
 use timely::dataflow::operators::{Capability, CapabilityTrait, InputCapability};
 use timely::progress::frontier::MutableAntichain;
 
-use crate::chain::Chain;
 use crate::parcel::Parcel;
-use crate::scope::Stream;
 use crate::tactic::Output;
 
 /// The least time that may still come; [`END`] when nothing may.
@@ -36,13 +34,17 @@ pub(crate) fn send(out: &mut Output, capability: &impl CapabilityTrait<Time>, ou
     }
 }
 
-/// Applies a function to every batch of rows; row errors pass.
-pub fn stateless<'s>(
-    stream: Stream<'s>,
-    kind: &'static str,
-    apply: impl FnMut(Batch, &mut Output) + 'static,
-) -> Stream<'s> {
-    Chain::of_stream(stream, Time::MIN).then(kind, apply).into_stream()
+/// The same updates with times before `as_of` moved to it.
+pub fn advanced_to(batch: Batch, as_of: Time) -> Batch {
+    if batch.times().min() >= as_of || batch.is_empty() {
+        return batch;
+    }
+    let times = match batch.times() {
+        times if times.max() <= as_of => Times::Constant(as_of),
+        Times::Constant(time) => Times::Constant(*time),
+        Times::Column(times) => Times::Column(times.iter().map(|time| *time.max(&as_of)).collect()),
+    };
+    batch.with_times(times)
 }
 
 /// The capability that pending work is to be sent at, in operators that send.

@@ -17,9 +17,8 @@ use std::rc::Rc;
 use anabranch_arrangement::{Follower, Reader, Snapshot};
 use anabranch_batch::{Batch, END, Time, Times};
 
-use crate::arrange::advanced_to;
 use crate::chain::Chain;
-use crate::drive::HeldCapability;
+use crate::drive::{HeldCapability, advanced_to};
 use crate::line::{Feed, Frontiers, Pulled};
 use crate::opening::{Edges, Open};
 use crate::relay::Subscriber;

@@ -1,6 +1,5 @@
 //! How feeds are connected to the operator, or task, that is being made for them.
 
-use anabranch_arrangement::Reader;
 use anabranch_batch::Time;
 use timely::Container;
 use timely::dataflow::channels::pact::{ParallelizationContract, Pipeline};
@@ -10,7 +9,6 @@ use timely::progress::operate::FrontierInterest;
 
 use crate::exchange::by_key;
 use crate::line::{Edge, Feed};
-use crate::runs::{Arranged, RunsFeed};
 use crate::scope::{Scope, Stream};
 use crate::waker::Waker;
 
@@ -65,11 +63,6 @@ impl<'s> Opening<'s> {
     /// What wakes the operator or task.
     pub fn waker(&self) -> &Waker {
         &self.waker
-    }
-
-    /// The reader of an arrangement, and what brings its runs.
-    pub fn runs(&mut self, arranged: Arranged<'s>) -> (Reader, Box<dyn RunsFeed>) {
-        arranged.open(self)
     }
 
     pub(crate) fn interest(&self) -> FrontierInterest {

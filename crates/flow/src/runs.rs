@@ -92,7 +92,7 @@ impl<'s> Arranged<'s> {
     }
 
     /// The arrangement's reader, and what brings its runs to the operator or task that is made.
-    pub(crate) fn open(self, opening: &mut Opening<'s>) -> (Reader, Box<dyn RunsFeed>) {
+    pub fn open(self, opening: &mut Opening<'s>) -> (Reader, Box<dyn RunsFeed>) {
         let feed: Box<dyn RunsFeed> = match self.runs {
             Runs::Edge(sealed) => {
                 let (input, index) = opening.input(sealed, Pipeline);

@@ -15,8 +15,8 @@ use timely::WorkerConfig;
 use timely::communication::Allocator;
 use timely::communication::allocator::thread::Thread;
 
-use crate::Scope;
 use crate::account::Account;
+use crate::scope::Scope;
 use crate::steps::{Meter, StepClock};
 use crate::tasks::{TaskId, Tasks};
 

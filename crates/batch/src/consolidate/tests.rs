@@ -1,5 +1,5 @@
 use super::*;
-use crate::Until;
+use crate::control::Until;
 use crate::testing::{Rng, meaning, random_batch};
 use arrow::array::{ArrayRef, Int64Array, StringViewArray};
 use std::sync::Arc;

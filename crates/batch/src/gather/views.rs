@@ -14,7 +14,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, NullBufferBuilder,
 use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 
-use crate::Columns;
+use crate::batch::Columns;
 use crate::cells::{Cells, INLINE_BYTES_MAX, Views, cells};
 
 /// Views are rewritten when their buffers hold more than this many times the bytes in use, and

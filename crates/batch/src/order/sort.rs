@@ -13,7 +13,7 @@
 //! O(n log n) on any. 3 ns a row for 1,000 to 250,000 rows, where the standard sort of (hash, row)
 //! takes 9 to 50 (examples/kernels.rs).
 
-use crate::Time;
+use crate::control::Time;
 use crate::hash::hash_word;
 
 /// Bits of one pass at most.

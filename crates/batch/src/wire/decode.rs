@@ -9,7 +9,8 @@ use super::encode::{COLUMN, CONSTANT, NONE};
 use super::schema::TypeReader;
 use super::views::{Contents, build_views};
 use super::{HEADER_BYTES, MAGIC, TAG_BATCH, VERSION, WireError};
-use crate::{Batch, Diffs, Key, Times, Until};
+use crate::batch::Batch;
+use crate::control::{Diffs, Key, Times, Until};
 
 /// Rows of one batch, and elements of one list column, at most: rows are numbered in 32 bits.
 const ROWS_MAX: u64 = u32::MAX as u64;

@@ -7,8 +7,9 @@ use std::io;
 
 use super::views::{is_long, rebase_views};
 use super::{MAGIC, TAG_BATCH, VERSION, schema};
+use crate::batch::Batch;
 use crate::cells::{ByteCells, Cells, Views, cells};
-use crate::{Batch, Diffs, Times, Until};
+use crate::control::{Diffs, Times, Until};
 
 /// Tags of control columns: nothing, one constant, one value per row.
 pub(super) const NONE: u64 = 0;

@@ -28,7 +28,7 @@ mod views;
 
 use std::io;
 
-use crate::Batch;
+use crate::batch::Batch;
 use encode::{Meter, Writer};
 
 /// First eight bytes of every batch.

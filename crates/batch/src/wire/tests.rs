@@ -1,7 +1,8 @@
 use super::*;
+use crate::control::{Diffs, Times};
 use crate::order::{Comparator, Direction};
 use crate::testing::{Rng, all_types, cell, random_batch, random_column};
-use crate::{Diffs, Times, equal, gather, hash};
+use crate::{equal, gather, hash};
 use arrow::array::{ArrayRef, AsArray, StringViewArray};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_arrangement::{MergeEffort, NullKeys};
 use anabranch_batch::{Batch, END, Time, types};
 use anabranch_flow::tactic::{Output, Timed};
-use anabranch_flow::{Stream, drive, events};
+use anabranch_flow::{Stream, chain, events};
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::custom::CustomOperator;
@@ -275,7 +275,7 @@ impl TemporalStep {
         if let Some((name, apply)) = self.stateless() {
             let input = inputs.pop().expect("a verb has its input");
             return match hold {
-                Hold::Same => drive::stateless(input, name, apply),
+                Hold::Same => chain::stateless(input, name, apply),
                 _ => events::stateless(input, name, move |frontier| hold.apply(frontier), apply),
             };
         }

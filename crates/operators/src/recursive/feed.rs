@@ -42,7 +42,7 @@ pub fn recursive<'s>(
         let streams: Vec<Box<dyn Feed>> = streams.into_iter().map(|chain| chain.into_feed(opening)).collect();
         let (readers, runs): (Vec<Entering>, Vec<Box<dyn RunsFeed>>) = arranged
             .into_iter()
-            .map(|arranged| opening.runs(arranged))
+            .map(|arranged| arranged.open(opening))
             .map(|(reader, runs)| (Entering::new(reader, as_of), runs))
             .unzip();
         let pending = streams.iter().map(|_| Pending::default()).collect();

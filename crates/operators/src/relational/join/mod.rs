@@ -66,8 +66,8 @@ pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec, limits:
     let (scope, as_of) = (left.scope(), spec.as_of);
     let edges = Edges::of_any([left.edges(), right.edges()]);
     let open: Open<'s> = Box::new(move |opening| {
-        let (left_reader, left) = opening.runs(left);
-        let (right_reader, right) = opening.runs(right);
+        let (left_reader, left) = left.open(opening);
+        let (right_reader, right) = right.open(opening);
         Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]), limits })
     });
     Chain::of_feed(scope, "Join", as_of, edges, open)

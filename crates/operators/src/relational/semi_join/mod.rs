@@ -92,8 +92,8 @@ pub fn semi_join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: SemiJoinSpec
     let (scope, as_of) = (left.scope(), spec.as_of);
     let edges = Edges::of_any([left.edges(), right.edges()]);
     let open: Open<'s> = Box::new(move |opening| {
-        let (left_reader, left) = opening.runs(left);
-        let (right_reader, right) = opening.runs(right);
+        let (left_reader, left) = left.open(opening);
+        let (right_reader, right) = right.open(opening);
         Box::new(SemiJoinFeed {
             sides: [left, right],
             matching: Matching::new(spec, left_reader, right_reader).limited(limits),

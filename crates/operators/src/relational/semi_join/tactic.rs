@@ -371,5 +371,5 @@ fn pair_batch(residual: &Residual, rows: &Batch, matches: &Matches, left: &[u32]
 /// Errors of pairs, each once: those from before `from` were given when their pair was first met.
 fn give_pair_errors(errors: Batch, from: Time, as_of: Time, out: &mut Output) {
     let (_, new) = split_at(&errors, from);
-    out.give_errors(anabranch_flow::arrange::advanced_to(new, as_of));
+    out.give_errors(anabranch_flow::drive::advanced_to(new, as_of));
 }
