@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-use crate::ir::Nulls;
+use crate::order::Nulls;
 
 /// What an as-of join matches on. Columns are positions in each side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

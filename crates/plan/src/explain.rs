@@ -11,9 +11,9 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
-use crate::ir::{
-    AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, Recursive, RoundLimit, SetOperation, SortKey, TopK,
-};
+use crate::aggregate::{AggregateCall, AggregateFunction};
+use crate::ir::{JoinKind, Node, Plan, Recursive, RoundLimit, SetOperation, TopK};
+use crate::order::{Nulls, SortKey};
 use crate::{explain_rows, explain_temporal};
 
 /// Literal rows shown before the rest is counted.

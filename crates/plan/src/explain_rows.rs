@@ -7,8 +7,9 @@ use datafusion_common::DFSchema;
 
 use crate::asof::{Asof, Strategy};
 use crate::explain::{aggregate_call, equals, expression, list, name, names, order};
-use crate::ir::{Place, Plan, Window, WindowFunction};
+use crate::ir::Plan;
 use crate::recognize::{Recognize, Skip};
+use crate::window::{Place, Window, WindowFunction};
 
 /// An as-of join.
 pub(crate) fn asof(plan: &Plan, left: &Plan, right: &Plan, asof: &Asof) -> String {

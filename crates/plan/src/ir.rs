@@ -2,20 +2,20 @@
 //!
 //! Equality and hashing are structural: two equal plans denote the same collection, and the engine renders them once.
 
-use std::any::Any;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use anabranch_batch::frame::Frame;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
 use datafusion_expr::Expr;
 
+use crate::aggregate::AggregateCall;
 use crate::asof::Asof;
+use crate::order::{Nulls, SortKey};
 use crate::recognize::Recognize;
 use crate::temporal::Verb;
+use crate::window::Window;
 
 /// A collection as asked for: a node and the schema of the rows it yields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -255,26 +255,6 @@ pub enum JoinKind {
     LeftMark,
 }
 
-/// How NULL keys compare in a join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Nulls {
-    /// NULL matches nothing.
-    Differ,
-    /// NULL matches NULL.
-    Equal,
-}
-
-/// Position in an order: a column, its direction, and where its NULLs go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SortKey {
-    /// Position in the input.
-    pub column: usize,
-    /// Whether greater values come first.
-    pub descending: bool,
-    /// Whether NULLs come before all values, whatever the direction.
-    pub nulls_first: bool,
-}
-
 /// The first rows of each group. Ties beyond the order are broken by the remaining columns, ascending, so that the
 /// answer is a function of the contents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -291,55 +271,6 @@ pub struct TopK {
     pub row_number: bool,
 }
 
-/// What is computed for each row. Columns are positions in the input.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Window {
-    /// Rows look at the rows of their partition only; NULL equals NULL.
-    pub partition: Vec<usize>,
-    /// The order of a partition's rows. Rows that it does not tell apart are peers, in the order of the remaining columns.
-    pub order: Vec<SortKey>,
-    /// The functions, one output column each, after the input's columns.
-    pub calls: Vec<WindowCall>,
-}
-
-/// A function over the frame of each row.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct WindowCall {
-    /// What is computed.
-    pub function: WindowFunction,
-    /// Over which rows; the distribution functions look at the whole partition.
-    pub frame: Frame,
-}
-
-/// The window functions that look at a frame or at the whole partition.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum WindowFunction {
-    /// An aggregate of the frame's rows. Its own order is empty: elements come in the window's order.
-    Aggregate(AggregateCall),
-    /// A column of one of the frame's rows; NULL where there is no such row.
-    Value {
-        /// The column.
-        column: usize,
-        /// Of which row.
-        place: Place,
-    },
-    /// Rows before the peers, of all rows but one; 0 for a single row.
-    PercentRank,
-    /// Rows up to the last peer, of all rows.
-    CumeDist,
-}
-
-/// A row of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// The first.
-    First,
-    /// The last.
-    Last,
-    /// This one, counted from 1.
-    Nth(usize),
-}
-
 /// A set operation that a join cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetOperation {
@@ -351,139 +282,6 @@ pub enum SetOperation {
     Except,
     /// Distinct rows that both have.
     Intersect,
-}
-
-/// One aggregate of an [`Node::Aggregate`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AggregateCall {
-    /// What is computed.
-    pub function: AggregateFunction,
-    /// Input column; `None` for `count(*)`.
-    pub argument: Option<usize>,
-    /// Whether equal arguments of a group count once.
-    pub distinct: bool,
-    /// Boolean input column: rows on which it is not true are left out.
-    pub filter: Option<usize>,
-    /// Order of the elements, for `string_agg`, `array_agg`, `first_value`, `last_value`.
-    pub order: Vec<SortKey>,
-    /// Type of the result.
-    pub output_type: DataType,
-}
-
-/// The built-in aggregates.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum AggregateFunction {
-    /// Rows, or arguments that are not null; never null.
-    Count,
-    /// Sum of the arguments that are not null, in the output type; null without any.
-    Sum,
-    /// Mean of the arguments that are not null.
-    Avg,
-    /// Least argument.
-    Min,
-    /// Greatest argument.
-    Max,
-    /// Whether all are true.
-    BoolAnd,
-    /// Whether one is true.
-    BoolOr,
-    /// Bitwise and of integers.
-    BitAnd,
-    /// Bitwise or of integers.
-    BitOr,
-    /// Bitwise exclusive or of integers.
-    BitXor,
-    /// Variance with n - 1; null for fewer than two.
-    VarianceSample,
-    /// Variance with n.
-    VariancePopulation,
-    /// Square root of the sample variance.
-    StddevSample,
-    /// Square root of the population variance.
-    StddevPopulation,
-    /// Concatenation with a separator.
-    StringAgg(String),
-    /// List of the arguments, nulls too.
-    ArrayAgg,
-    /// Argument of the first row in the call's order.
-    FirstValue,
-    /// Argument of the last row in the call's order.
-    LastValue,
-    /// Middle argument; the mean of the two middle ones of an even number.
-    Median,
-    /// The value at this part of the way through the values in order, between two of them if it lies there.
-    PercentileCont(Fraction),
-    /// The first value at or after this part of the values in order.
-    PercentileDisc(Fraction),
-    /// The so many greatest arguments with their ranks, ties included: a list of (rank, value), greatest first.
-    TopK(usize),
-    /// A user's own, of the argument and these further input columns; of all rows, also where an argument is null.
-    Custom(Foreign, Vec<usize>),
-}
-
-/// A function that a plan carries without knowing what it does. Equal are those that are the same object.
-#[derive(Clone)]
-pub struct Foreign {
-    name: String,
-    function: Arc<dyn Any + Send + Sync>,
-}
-
-impl Foreign {
-    /// A function with the name that plans show.
-    pub fn new(name: &str, function: impl Any + Send + Sync) -> Foreign {
-        Foreign { name: name.to_owned(), function: Arc::new(function) }
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The function itself, if it is of this type.
-    pub fn function<F: Any>(&self) -> Option<&F> {
-        self.function.downcast_ref()
-    }
-
-    fn address(&self) -> usize {
-        Arc::as_ptr(&self.function).cast::<()>() as usize
-    }
-}
-
-impl PartialEq for Foreign {
-    fn eq(&self, other: &Foreign) -> bool {
-        self.address() == other.address()
-    }
-}
-
-impl Eq for Foreign {}
-
-impl Hash for Foreign {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.address().hash(state);
-    }
-}
-
-impl fmt::Debug for Foreign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Foreign").field(&self.name).finish()
-    }
-}
-
-/// A number from 0 to 1, comparable and hashable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fraction(u64);
-
-impl Fraction {
-    /// `None` for what is not from 0 to 1.
-    pub fn new(value: f64) -> Option<Fraction> {
-        // (Zero has one form only.)
-        (0.0..=1.0).contains(&value).then(|| Fraction((value + 0.0).to_bits()))
-    }
-
-    /// The number.
-    pub fn get(self) -> f64 {
-        f64::from_bits(self.0)
-    }
 }
 
 impl Plan {

@@ -8,25 +8,28 @@
 //! needs a plain column, and by DataFusion [`Expr`](datafusion_expr::Expr), resolved against the input's schema,
 //! wherever it needs a computation; only [`Node::Stage`] and join residuals compute.
 //!
-//! Reading order: [`ir`] (the nodes), [`temporal`] (verbs on events), [`properties`] (what is known of streams), [`pattern`], [`asof`], [`recognize`], [`bounds`] (what may still change),
-//! [`explain`] (how a plan is
-//! shown), [`rewrite`] (what makes it cheaper),
-//! [`variables`] (parts of loops seen from outside).
+//! Reading order: [`ir`] (the nodes), with [`order`], [`aggregate`], [`window`], [`asof`] and
+//! [`recognize`] for what they carry; [`temporal`] and [`pattern`] (verbs on events); [`properties`]
+//! (what is known of streams); [`bounds`] (what may still change); [`explain`] (how a plan is shown);
+//! [`rewrite`] (what makes it cheaper); [`variables`] (parts of loops seen from outside).
 
+pub mod aggregate;
 pub mod asof;
 pub mod bounds;
 pub mod explain;
 mod explain_rows;
 mod explain_temporal;
 pub mod ir;
+pub mod order;
 pub mod pattern;
 pub mod properties;
 pub mod recognize;
 pub mod rewrite;
 pub mod temporal;
 pub mod variables;
+pub mod window;
 
-pub use ir::{
-    AggregateCall, AggregateFunction, Binding, Foreign, Fraction, JoinKind, Node, Nulls, Place, Plan, Recursive,
-    RoundLimit, SetOperation, SortKey, TopK, Window, WindowCall, WindowFunction,
-};
+pub use aggregate::{AggregateCall, AggregateFunction, Foreign, Fraction};
+pub use ir::{Binding, JoinKind, Node, Plan, Recursive, RoundLimit, SetOperation, TopK};
+pub use order::{Nulls, SortKey};
+pub use window::{Place, Window, WindowCall, WindowFunction};

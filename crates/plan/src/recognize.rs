@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::Expr;
 
-use crate::ir::SortKey;
+use crate::order::SortKey;
 
 /// A row pattern. Columns are positions in the input, variables are numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

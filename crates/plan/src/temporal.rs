@@ -5,8 +5,9 @@
 //!
 //! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
 
+use crate::aggregate::{AggregateCall, Foreign};
 use crate::asof::Strategy;
-use crate::ir::{AggregateCall, Foreign, Nulls};
+use crate::order::Nulls;
 use crate::pattern::Detect;
 use crate::properties::Properties;
 

@@ -14,8 +14,9 @@
 use super::bound::{Bound, Promised};
 use super::matching::{Matched, comparisons, matched, unqualified};
 use super::monotone::bound_of;
+use crate::aggregate::AggregateFunction;
 use crate::asof::Strategy;
-use crate::ir::{AggregateFunction, JoinKind, Node, Plan};
+use crate::ir::{JoinKind, Node, Plan};
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 

@@ -16,7 +16,8 @@ use datafusion_expr::utils::conjunction;
 use super::build::{choose, field, replace, schema, width};
 use super::region::{ColumnId, Region, named};
 use super::selectivity::selectivity;
-use crate::ir::{JoinKind, Node, Nulls, Plan};
+use crate::ir::{JoinKind, Node, Plan};
+use crate::order::Nulls;
 
 /// The region's joins in an order.
 pub(super) fn ordered(region: &Region) -> Arc<Plan> {
