@@ -3,10 +3,8 @@
 //! Law: a call sees the rows on which its filter is true, with its argument; a DISTINCT call sees the values that come into being
 //! and cease to be ([`super::distinct`]). A call that sees all rows copies nothing.
 
-use std::cell::RefCell;
-
-use anabranch_arrangement::{Floor, Keys};
-use anabranch_batch::{Batch, Diff, Diffs, Time, gather};
+use anabranch_arrangement::Floor;
+use anabranch_batch::{Batch, Diffs, Time, gather};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -22,31 +20,10 @@ use super::number_sum::NumberSum;
 use super::ordered::Ordered;
 use super::output::Outcome;
 use super::spec::{AggregateSpec, Call, Function, Unsupported};
-use super::state::{Input, Known, KnownDeltas, Linear, State};
+use super::state::{Input, Known, Linear, State};
 use super::sum::{ExactSum, SumVerb};
+use super::turn::AggregateTurn;
 use super::variance::{Divisor, Report, Variance};
-use crate::aggregate::segments::Segments;
-
-/// What all calls of one turn share.
-pub(crate) struct AggregateTurn<'a> {
-    /// All rows: the used columns.
-    pub(crate) batch: &'a Batch,
-    pub(crate) segments: &'a Segments,
-    /// Sum of diffs of each segment.
-    pub(crate) multiplicities: &'a [Diff],
-    /// The multiplicity of its group before each segment.
-    pub(crate) multiplicities_before: &'a [Diff],
-    /// Keys of the touched groups and the number of each group's key; for ordered calls.
-    pub(crate) keys: Option<&'a (Keys, Vec<u32>)>,
-    /// Hash of each row's key.
-    pub(crate) hashes: &'a [u64],
-    /// Slots in use.
-    pub(crate) n_slots: usize,
-    /// All times of rows are before this one.
-    pub(crate) upto: Time,
-    /// What calls have made of all rows, for those that ask for the same.
-    pub(crate) deltas: RefCell<Vec<KnownDeltas>>,
-}
 
 /// A call at work. Columns are positions among the used ones.
 pub(crate) struct CallState {
@@ -90,6 +67,16 @@ pub(crate) fn states(spec: &AggregateSpec) -> Result<Vec<CallState>, Unsupported
     let types: Vec<DataType> = columns.iter().map(|&column| spec.input_types[column].clone()).collect();
     let state = |call: &Call| CallState::new(call, &columns, &types, spec.keys.len(), spec);
     spec.calls.iter().map(state).collect()
+}
+
+impl AggregateSpec {
+    /// Whether every call is defined for its types.
+    ///
+    /// # Errors
+    /// The first call that is not.
+    pub fn check(&self) -> Result<(), Unsupported> {
+        states(self).map(|_| ())
+    }
 }
 
 impl CallState {

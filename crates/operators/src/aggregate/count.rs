@@ -7,9 +7,9 @@ use arrow::array::{ArrayRef, Int64Array, UInt64Array};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Int64Type, UInt64Type};
 use std::sync::Arc;
 
-use super::calls::AggregateTurn;
 use super::output::{Outcome, Pairs};
 use super::state::{Input, Kernel, Walk};
+use super::turn::AggregateTurn;
 
 /// The kernel of `count`.
 pub(crate) struct Count {

@@ -11,10 +11,10 @@ use anabranch_batch::{Batch, Diffs, gather, types};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
-use super::calls::AggregateTurn;
 use super::custom::{CustomAggregate, States};
 use super::ordered::Queries;
 use super::output::Outcome;
+use super::turn::AggregateTurn;
 use crate::ordered::trace::OrderedTrace;
 
 /// State of the call.

@@ -49,6 +49,7 @@ pub(crate) mod segments;
 mod spec;
 mod state;
 mod sum;
+mod turn;
 mod variance;
 
 pub use float_sum::FloatSum;
@@ -69,9 +70,10 @@ use crate::aggregate::segments::Segments;
 use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::pending::{Pending, cut_in_time};
 use anabranch_flow::tactic::{Output, Passed, Timed};
-use calls::{AggregateTurn, CallState};
+use calls::CallState;
 use freeing::Leisure;
 use output::{Outcome, assemble, assemble_pieces};
+use turn::AggregateTurn;
 
 /// Rows of many times that are worked on together: what they put out, twice as many rows of results, is passed on while it is in the cache.
 const PORTION_ROWS: usize = 1 << 12;

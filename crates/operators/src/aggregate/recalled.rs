@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Times};
 use arrow::array::new_null_array;
 
-use super::calls::AggregateTurn;
 use super::output::{Outcome, assemble};
+use super::turn::AggregateTurn;
 use super::{Aggregate, Rows};
 use crate::aggregate::group_table::Touched;
 use crate::aggregate::segments::Segments;

@@ -22,16 +22,6 @@ pub struct AggregateSpec {
     pub effort: MergeEffort,
 }
 
-impl AggregateSpec {
-    /// Whether every call is defined for its types.
-    ///
-    /// # Errors
-    /// The first call that is not.
-    pub fn check(&self) -> Result<(), Unsupported> {
-        super::calls::states(self).map(|_| ())
-    }
-}
-
 /// One result column.
 #[derive(Clone, Debug)]
 pub struct Call {

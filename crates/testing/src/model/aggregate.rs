@@ -10,7 +10,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
-use super::Answer;
+use super::answer::Answer;
 use super::order::compare_by;
 use crate::row::{Contents, Row, compare};
 

@@ -4,7 +4,7 @@ use anabranch_plan::asof::{Asof, Strategy};
 use anabranch_plan::{Nulls, Plan};
 use datafusion_common::ScalarValue;
 
-use super::Answer;
+use super::answer::Answer;
 use super::join::null_row;
 use crate::row::{Contents, Row};
 

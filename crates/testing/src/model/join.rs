@@ -3,7 +3,7 @@
 use anabranch_plan::{JoinKind, Node, Nulls, Plan};
 use datafusion_common::{DFSchema, ScalarValue};
 
-use super::Answer;
+use super::answer::Answer;
 use super::expression::Evaluator;
 use crate::row::{Contents, Row};
 

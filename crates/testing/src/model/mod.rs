@@ -10,6 +10,7 @@
 //! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`recognize`], [`recursive`].
 
 pub mod aggregate;
+mod answer;
 pub mod asof;
 pub mod expression;
 pub mod join;
@@ -24,32 +25,10 @@ use arrow::array::Array;
 use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
 
+use self::answer::Scope;
+pub use self::answer::{Answer, Inputs};
 use self::expression::Evaluator;
 use crate::row::{Contents, Row};
-
-/// The contents of the relations at one time, by name. A relation without an entry is empty.
-pub type Inputs = BTreeMap<String, Contents>;
-
-/// What a plan yields at one time.
-#[derive(Clone, Debug, Default)]
-pub struct Answer {
-    /// The rows.
-    pub rows: Contents,
-    /// Messages of the row errors met on the way, and how many rows each came from.
-    pub errors: BTreeMap<String, i64>,
-}
-
-impl Answer {
-    fn fail(&mut self, message: String, count: i64) {
-        *self.errors.entry(message).or_insert(0) += count;
-    }
-
-    fn fail_all(&mut self, errors: BTreeMap<String, i64>) {
-        for (message, count) in errors {
-            self.fail(message, count);
-        }
-    }
-}
 
 /// The answer of a plan over the given contents.
 ///
@@ -57,13 +36,6 @@ impl Answer {
 /// If a loop without a limit does not end, see [`recursive`].
 pub fn evaluate(plan: &Plan, inputs: &Inputs) -> Answer {
     evaluate_in(plan, &Scope { inputs, loops: vec![] })
-}
-
-/// What the leaves of a plan refer to.
-struct Scope<'a> {
-    inputs: &'a Inputs,
-    /// The present contents of the variables of the loops around the plan, the innermost last.
-    loops: Vec<&'a [Contents]>,
 }
 
 fn evaluate_in(plan: &Plan, scope: &Scope<'_>) -> Answer {

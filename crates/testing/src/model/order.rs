@@ -7,7 +7,8 @@ use anabranch_batch::frame::{Bound, Exclude};
 use anabranch_plan::{AggregateCall, Place, Plan, SortKey, TopK, Window, WindowCall, WindowFunction};
 use datafusion_common::ScalarValue;
 
-use super::{Answer, aggregate};
+use super::aggregate;
+use super::answer::Answer;
 use crate::row::{Contents, Row, compare};
 
 /// The order of two rows under `keys` alone.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recognize, Skip};
 use datafusion_common::ScalarValue;
 
-use super::Answer;
+use super::answer::Answer;
 use super::expression::Evaluator;
 use super::order::compare_by;
 use crate::row::{Contents, Row, compare};

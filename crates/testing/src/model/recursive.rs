@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use anabranch_plan::{Recursive, RoundLimit};
 
-use super::{Answer, Scope, evaluate_in};
+use super::answer::{Answer, Scope};
+use super::evaluate_in;
 use crate::row::Contents;
 
 /// A loop without a limit that needs more rounds is a mistake of the test.

@@ -4,7 +4,7 @@ use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
 use arrow::array::{ArrayRef, new_null_array};
 use arrow::datatypes::DataType;
 
-use super::AsofSpec;
+use super::spec::AsofSpec;
 use crate::ordered::trace::{Place, only_used};
 use anabranch_flow::tactic::Output;
 

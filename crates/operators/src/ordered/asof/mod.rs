@@ -22,9 +22,10 @@
 
 mod emission;
 mod search;
+mod spec;
 mod sweep;
 
-use anabranch_arrangement::{Keys, Layout, MergeEffort, NullKeys, ValueOrder};
+use anabranch_arrangement::{Keys, Layout, NullKeys, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Time, gather};
 use arrow::array::{Array, ArrayRef, BooleanArray};
@@ -36,46 +37,7 @@ use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 use emission::Emission;
 use search::Search;
-
-/// Where the match of a row lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// The latest row that is not later.
-    Backward,
-    /// The earliest row that is not earlier.
-    Forward,
-    /// The row whose time differs least; of two that differ alike, the later one (as Polars).
-    Nearest,
-}
-
-/// What to match on. Columns are positions in each side.
-#[derive(Clone, Debug)]
-pub struct AsofSpec {
-    /// Columns of the left side,
-    pub left_key: Vec<usize>,
-    /// which are equal to these of the right side, pairwise of the same types.
-    pub right_key: Vec<usize>,
-    /// Whether NULL keys match each other.
-    pub nulls: NullKeys,
-    /// Time of the left rows: a column of whole numbers with a sign, dates or times.
-    pub left_time: usize,
-    /// Time of the right rows, of the same type.
-    pub right_time: usize,
-    /// Where the match lies.
-    pub strategy: Strategy,
-    /// Whether rows of the same time match.
-    pub exact: bool,
-    /// How far apart the times of a match may be, in units of their type.
-    pub tolerance: Option<u64>,
-    /// Whether left rows without a match are kept, with NULLs on the right.
-    pub outer: bool,
-    /// Types of the left columns.
-    pub left_types: Vec<DataType>,
-    /// Types of the right columns.
-    pub right_types: Vec<DataType>,
-    /// How eagerly the state is merged.
-    pub effort: MergeEffort,
-}
+pub use spec::{AsofSpec, Strategy};
 
 /// The tactic. See the module's page.
 pub struct Asof {
@@ -104,28 +66,6 @@ struct Touched {
     left: Vec<(u32, i64)>,
     /// The same of right rows.
     right: Vec<(u32, i64)>,
-}
-
-impl AsofSpec {
-    /// An instant as the search sees it: with *forward*, time runs backward. The same function leads back.
-    fn turned(&self, instant: i64) -> i64 {
-        if self.strategy == Strategy::Forward { !instant } else { instant }
-    }
-
-    /// Key columns in which a NULL keeps a row from matching.
-    fn null_columns<'a>(&self, key: &'a [usize]) -> &'a [usize] {
-        if self.nulls == NullKeys::Match { &[] } else { key }
-    }
-
-    /// The order of left rows, in the direction of the search.
-    fn onward(&self) -> Direction {
-        Direction { descending: self.strategy == Strategy::Forward, nulls_first: false }
-    }
-
-    /// The opposite order.
-    fn backward(&self) -> Direction {
-        Direction { descending: self.strategy != Strategy::Forward, nulls_first: false }
-    }
 }
 
 impl Asof {

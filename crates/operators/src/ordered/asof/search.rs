@@ -13,8 +13,8 @@ use anabranch_batch::{Diff, Time};
 use arrow::array::ArrayRef;
 
 use super::emission::{Emission, Match};
+use super::spec::{AsofSpec, Strategy};
 use super::sweep::{Ahead, Behind, Side};
-use super::{AsofSpec, Strategy};
 use crate::ordered::trace::Walk;
 
 /// Walks keys, one after another.

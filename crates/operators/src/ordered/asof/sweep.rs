@@ -10,8 +10,8 @@ use anabranch_batch::order::prefix_of_whole;
 use anabranch_batch::{Diff, Time};
 use arrow::array::ArrayRef;
 
-use super::AsofSpec;
 use super::emission::Match;
+use super::spec::AsofSpec;
 use crate::ordered::instants::Instants;
 use crate::ordered::trace::{Place, Walk};
 

@@ -1,3 +1,5 @@
+use anabranch_arrangement::MergeEffort;
+
 use super::*;
 use anabranch_batch::{Diff, Diffs, Times};
 use arrow::array::{AsArray, Int64Array};

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, Int64Array, StringViewArray, UInt32Array};
 use arrow::compute;
 
 use super::fold::fold;
-use super::{At, Cell, CellValue, End, Variable};
+use super::spec::{At, Cell, CellValue, End, Variable};
 
 /// A match, complete or so far: rows of a partition that lie at `from..to` among all rows.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use arrow::datatypes::{
     ArrowNativeTypeOp, ArrowPrimitiveType, DataType, Decimal64Type, Decimal128Type, Float64Type, Int64Type,
 };
 
-use super::Fold;
+use super::spec::Fold;
 
 /// The aggregate of each group of rows of `column` (`None` counts rows). Where a sum does not fit its type the entry is NULL, and its number is among the
 /// failures.

@@ -5,7 +5,7 @@ use anabranch_batch::Time;
 use anabranch_flow::limit::Limit;
 use anabranch_flow::tactic::Output;
 
-use super::SemiJoinSpec;
+use super::spec::SemiJoinSpec;
 use super::tactic::{Changed, Interval, SemiJoin, changes};
 
 /// The tactic with its arrangements, and how far it has come.

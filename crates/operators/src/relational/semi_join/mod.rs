@@ -23,15 +23,11 @@
 //! rows padded with NULLs. Source: TPC-H on differential dataflow (queries 4, 16, 21, 22); the transitions are ours.
 
 mod matching;
+mod spec;
 mod tactic;
 mod timed;
 mod transitions;
 
-use anabranch_arrangement::NullKeys;
-use anabranch_batch::Time;
-
-use crate::expression::ExpressionRef;
-use crate::stateless::filter_project::Stage;
 use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::limit::Limit;
@@ -39,52 +35,10 @@ use anabranch_flow::line::{Feed, Frontiers, Pulled};
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::{Edges, Open};
 use matching::Matching;
+pub use spec::{Keep, Residual, SemiJoinSpec};
 pub use tactic::SemiJoin;
 pub(crate) use tactic::changes;
 pub use timed::TimedSemiJoin;
-
-/// Which left rows to yield.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// Those that match.
-    Semi,
-    /// Those that do not.
-    Anti,
-    /// All, with a last boolean column that tells.
-    Mark,
-}
-
-/// A condition on pairs beyond equal keys.
-#[derive(Clone)]
-pub struct Residual {
-    /// Columns of the left rows that it needs.
-    pub gather_left: Vec<usize>,
-    /// Columns of the right rows that it needs.
-    pub gather_right: Vec<usize>,
-    /// Boolean, over the gathered left columns followed by the gathered right ones.
-    pub predicate: ExpressionRef,
-}
-
-/// What to match on, and what to yield.
-#[derive(Clone)]
-pub struct SemiJoinSpec {
-    /// Key columns of the left arrangement.
-    pub left_key: Vec<usize>,
-    /// Key columns of the right arrangement.
-    pub right_key: Vec<usize>,
-    /// Whether NULL keys match each other.
-    pub nulls: NullKeys,
-    /// Which left rows to yield.
-    pub keep: Keep,
-    /// The condition beyond equal keys.
-    pub residual: Option<Residual>,
-    /// Columns of the left rows to yield (with [`Keep::Mark`], the mark follows them).
-    pub gather: Vec<usize>,
-    /// Applied to what is yielded.
-    pub stage: Stage,
-    /// Output times are at least this.
-    pub as_of: Time,
-}
 
 /// Runs a [`SemiJoin`] over two arrangements.
 /// Rows of a side below its limit are looked at for no change to come.

@@ -7,8 +7,8 @@ use anabranch_arrangement::{Keys, Matches, NullKeys, Run, Sealed, gather_rows, p
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, BooleanArray};
 
+use super::spec::{Keep, Residual, SemiJoinSpec};
 use super::transitions::FlipLists;
-use super::{Keep, Residual, SemiJoinSpec};
 use crate::stateless::filter_project::evaluate_mask;
 use anabranch_flow::pending::split_at;
 use anabranch_flow::tactic::Output;

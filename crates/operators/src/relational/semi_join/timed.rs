@@ -10,8 +10,8 @@ use anabranch_batch::{Batch, Time};
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 
-use super::SemiJoinSpec;
 use super::matching::Matching;
+use super::spec::SemiJoinSpec;
 
 /// The tactic. See the module's page.
 pub struct TimedSemiJoin {

@@ -5,7 +5,12 @@ use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::Sum;
+/// Sum and number of an argument's values that are not NULL.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) total: i128,
+    pub(super) count: i64,
+}
 
 /// What begins at a cut.
 #[derive(Debug, Default)]

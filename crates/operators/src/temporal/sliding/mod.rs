@@ -26,7 +26,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
 use self::custom::Custom;
-use self::fresh::{Fresh, integers, run_end};
+use self::fresh::{Fresh, Sum, integers, run_end};
 use self::pieces::Pieces;
 pub use self::spec::SlidingSpec;
 use super::arrivals::Arrivals;
@@ -100,13 +100,6 @@ struct Group {
     /// Hash of its key; only meaningful while it has a key.
     hash: u64,
     has_key: bool,
-}
-
-/// Sum and number of an argument's values that are not NULL.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    total: i128,
-    count: i64,
 }
 
 /// What began at a time, by group, and ends `duration` later.
