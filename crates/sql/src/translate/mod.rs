@@ -281,6 +281,7 @@ pub(crate) fn conform(plan: Arc<Plan>, wanted: &Schema) -> Result<Arc<Plan>> {
 /// The error for a node that no operator runs.
 fn leftover(plan: &LogicalPlan) -> SqlError {
     match plan {
+        LogicalPlan::Subquery(lateral) if expr::recurs_over_outer(&lateral.subquery) => expr::recursion_over_outer(),
         LogicalPlan::Subquery(_) => SqlError::unsupported(
             "this LATERAL subquery",
             "For the first rows of each group, number them with row_number() OVER (PARTITION BY .. ORDER BY ..) and filter.",

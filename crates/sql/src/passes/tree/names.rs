@@ -137,6 +137,15 @@ pub(super) fn name_derived(query: &mut Query, alias: Option<&ast::TableAlias>) {
         0 => name_calls(query),
         n_names => name_items(query, n_names),
     }
+    name_right_branches(&mut query.body);
+}
+
+/// Gives repeated items names of their own in the later branches of a set operation, whose names are never seen.
+fn name_right_branches(body: &mut SetExpr) {
+    if let SetExpr::SetOperation { left, right, .. } = body {
+        name_right_branches(left);
+        name_repeated_in(right, false);
+    }
 }
 
 /// Names the unnamed calls in a select list after their functions, unless an `ORDER BY` might refer to them.

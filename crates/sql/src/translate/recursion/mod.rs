@@ -17,6 +17,7 @@ mod carry;
 
 use std::sync::Arc;
 
+use anabranch_plan::variables::lifted;
 use anabranch_plan::{AggregateCall, AggregateFunction, Binding, Node, Plan, Recursive, RoundLimit};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::ScalarValue;
@@ -70,6 +71,7 @@ impl Translator {
         let width = columns.len();
         let plan = if matches!(&step.node, Node::Constant { rows } if rows.is_empty()) {
             // A term that is known to have no rows.
+            let first = outside(&first)?;
             return Ok(if is_all { first } else { distinct(first) });
         } else if !is_all && looks_at_rows(&step) {
             distinct(rows::union(vec![first, step])?)
@@ -90,7 +92,7 @@ impl Translator {
             && limit == RoundLimit::None
             && !reads(plan, 0)
         {
-            return conform(plan.clone(), columns);
+            return conform(outside(plan)?, columns);
         }
         let mut bindings = Vec::with_capacity(plans.len());
         for ((plan, columns), name) in plans.iter().zip(&node.schemas).zip(&node.variables) {
@@ -101,6 +103,12 @@ impl Translator {
         let limit = if limit == RoundLimit::None { self.round_limit } else { limit };
         Ok(recursive(bindings, result, limit))
     }
+}
+
+/// A plan that reads no variable of the loop that it was made for, without that loop: variables of
+/// loops around are one loop nearer.
+fn outside(plan: &Arc<Plan>) -> Result<Arc<Plan>> {
+    lifted(plan).ok_or_else(|| SqlError::internal("a plan outside of a loop reads a variable of the loop"))
 }
 
 fn recursive(bindings: Vec<Binding>, result: Arc<Plan>, limit: RoundLimit) -> Arc<Plan> {

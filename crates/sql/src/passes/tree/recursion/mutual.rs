@@ -8,6 +8,7 @@
 
 use datafusion_expr::sqlparser::ast::{Cte, Expr, Query, SelectItem, SetExpr, TableAliasColumnDef, Value};
 
+use super::super::names::name_items;
 use super::references::{Reference, References};
 use super::{all_of_call, quoted, read_by, string};
 use crate::error::{ErrorKind, Result, SqlError};
@@ -64,6 +65,7 @@ fn binding(cte: &Cte, names: &[String]) -> Result<[Expr; 3]> {
         Ok(())
     };
     References::new(names, &mut found, &mut |_| Ok(())).query(&mut query)?;
+    name_items(&mut query, cte.alias.columns.len());
     Ok([string(&variable(&fold(&cte.alias.name))), row_of_types(cte)?, Expr::Subquery(query)])
 }
 
