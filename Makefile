@@ -3,7 +3,7 @@
 #   make demo                     build, then watch standing queries over the flights of New York 2013
 #   make test                     everything CI runs (.ci/run)
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
-#   make laws | slt | tpch | flights      one family of tests
+#   make laws | slt | tpch | flights | graphs      one family of tests
 #   make soak                     the proofs of durability for longer: 1,000 kills of the program, thousands of faults of a disk
 #   make lint                     formatting and clippy
 #   make picture                  the picture of the demo in the README (docs/demo.svg)
@@ -15,7 +15,7 @@ CARGO ?= cargo
 VENV ?= $(CARGO_TARGET_DIR)/venv
 BIN := $(CARGO_TARGET_DIR)/release
 
-.PHONY: help demo build test laws slt tpch flights soak lint fmt expectations doc picture
+.PHONY: help demo build test laws slt tpch flights graphs soak lint fmt expectations doc picture
 .DEFAULT_GOAL := help
 
 help:
@@ -44,6 +44,9 @@ slt:
 flights: build $(VENV)/ready
 	$(VENV)/bin/python tests/compare/flights.py --anabranch $(BIN)/anabranch
 	$(VENV)/bin/python tests/compare/questions.py
+
+graphs: build $(VENV)/ready
+	$(VENV)/bin/python tests/compare/graphs.py --anabranch $(BIN)/anabranch
 
 tpch: $(VENV)/ready
 	$(CARGO) build --release --workspace --bin tpch-check
