@@ -46,6 +46,7 @@ pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
         Verb::Chop { period, offset: 0 } => format!("Chop every {period}"),
         Verb::Chop { period, offset } => format!("Chop every {period} offset {offset}"),
         Verb::Stitch => "Stitch".to_string(),
+        Verb::OfChanges => "OfChanges".to_string(),
         Verb::Session { keys, timeout, maximum } => {
             let maximum = maximum.map_or(String::new(), |maximum| format!(" at most {maximum}"));
             format!("Session timeout {timeout}{maximum}{}", by(&inputs[0], keys))

@@ -132,6 +132,7 @@ impl Properties {
             Verb::Session { .. } => {
                 Properties { hop: self.hop, sorted_by: self.sorted_by, bounded, ..Properties::default() }
             }
+            Verb::OfChanges => Properties::default(),
             Verb::Lifetime { .. } | Verb::Detect(_) => Properties { bounded, ..Properties::default() },
             _ => Properties::default(),
         }

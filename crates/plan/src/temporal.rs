@@ -87,6 +87,8 @@ pub enum Verb {
     },
     /// Events of equal rows that touch become one. One input.
     Stitch,
+    /// Events of a collection: rows begin when they come and end when they go. One input, which is no stream of events.
+    OfChanges,
     /// Events last until their session ends. One input.
     Session {
         /// Columns whose values have sessions of their own.

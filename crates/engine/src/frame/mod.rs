@@ -28,7 +28,7 @@
 //! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`]
 //! (how they come in order), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union
 //! ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of
-//! groups), [`join`], [`asof`], [`neighbours`], [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
+//! groups), [`join`], [`asof`], [`neighbours`], [`iterate`] (loops), [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
 //! [`progressive`] (history).
 
 mod aggregate;
@@ -39,6 +39,7 @@ mod expression;
 mod group;
 mod ingress;
 mod input;
+mod iterate;
 mod join;
 mod latency;
 mod lifetimes;
@@ -64,6 +65,7 @@ pub use anabranch_flow::egress::Item;
 pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
 pub use anabranch_operators::temporal::custom::{Arrived, Given, Instance, UserOperator};
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
+pub use anabranch_plan::RoundLimit;
 pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;
 pub use asof::Asof;
@@ -71,6 +73,8 @@ pub use datafusion_expr::{Expr, lit};
 pub use expression::{col, end, floor_div, start};
 pub use group::GroupBy;
 pub use input::{Event, Events, IntoEvents};
+pub(crate) use iterate::has_open_variable;
+pub use iterate::{iterate, iterate_within};
 pub use join::How;
 pub use pattern::{Pattern, reg};
 pub use play::{Pace, Play, Turn};

@@ -13,7 +13,7 @@ use anabranch_operators::temporal::custom::CustomOperator;
 use anabranch_operators::temporal::detect::{Detect, DetectSpec};
 use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
 use anabranch_operators::temporal::{
-    absent, append_join, asof, bounds, chop, clip, clip_duration, duration, extend, hopping, join, lifetime,
+    absent, append_join, asof, bounds, changes, chop, clip, clip_duration, duration, extend, hopping, join, lifetime,
     point_at_end, quantize, session, shift, stitch,
 };
 use anabranch_plan::properties::Properties;
@@ -54,6 +54,9 @@ pub enum TemporalStep {
         types: Vec<DataType>,
     },
     Stitch {
+        types: Vec<DataType>,
+    },
+    OfChanges {
         types: Vec<DataType>,
     },
     Session {
@@ -185,6 +188,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             TemporalStep::Chop { period: *period, offset: *offset, types: types_of(&inputs[0].schema) }
         }
         Verb::Stitch => TemporalStep::Stitch { types: types_of(&inputs[0].schema) },
+        Verb::OfChanges => TemporalStep::OfChanges { types: types_of(&inputs[0].schema) },
         Verb::Session { keys, timeout, maximum } => TemporalStep::Session {
             keys: keys.clone(),
             types: types_of(&inputs[0].schema),
@@ -340,6 +344,7 @@ impl TemporalStep {
                 one("Chop", all(types), Box::new(chop::Chop::new(*period, *offset, types)))
             }
             TemporalStep::Stitch { types } => one("Stitch", all(types), Box::new(stitch::Stitch::new(types))),
+            TemporalStep::OfChanges { types } => one("OfChanges", all(types), Box::new(changes::Changes::new(types))),
             TemporalStep::Session { keys, types, timeout, maximum } => {
                 let key_types: Vec<DataType> = keys.iter().map(|&key| types[key].clone()).collect();
                 let tactic = session::Session::new(keys.clone(), &key_types, *timeout, *maximum);

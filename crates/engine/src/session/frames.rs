@@ -8,7 +8,7 @@ use anabranch_plan::bounds::Promises;
 use super::Session;
 use crate::cluster::{DataflowSpec, Egress, Read};
 use crate::error::Error;
-use crate::frame::{Frame, Run, RunInput};
+use crate::frame::{Frame, Run, RunInput, has_open_variable};
 use crate::render::temporal::input_name;
 
 impl Session {
@@ -18,6 +18,10 @@ impl Session {
     /// The first error of building the frame; `Invalid` when an expression cannot be evaluated.
     pub fn start(&mut self, frame: &Frame) -> Result<Run<'_>, Error> {
         let state = frame.state()?;
+        if has_open_variable(&state.plan) {
+            return Err(Error::invalid("a variable of a loop is used outside of the loop's body")
+                .with_hint("Use the frame that iterate returns."));
+        }
         let dataflow = self.dataflows.next_dataflow();
         let mut inputs = BTreeMap::new();
         let mut reads = BTreeMap::new();

@@ -11,6 +11,7 @@ mod errors;
 mod graphs;
 mod horizon;
 mod isolation;
+mod iterate;
 mod parameters;
 mod past;
 mod read;

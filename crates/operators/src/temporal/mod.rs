@@ -20,7 +20,7 @@
 //!
 //! Reading order: [`ticks`] (arithmetic); the verbs without state, [`bounds`], [`shift`],
 //! [`duration`], [`lifetime`], [`hopping`], [`quantize`]; the verbs with state, which remember
-//! [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`], [`session`], [`clip`], [`detect`];
+//! [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`], [`changes`], [`session`], [`clip`], [`detect`];
 //! with [`lists`] of rows [`append_join`], [`asof`]; and, with [`in_force`] instead, [`join`],
 //! [`absent`]; and [`ingress`], which brings rows in order before all of them.
 
@@ -30,6 +30,7 @@ pub mod append_join;
 mod arrivals;
 pub mod asof;
 pub mod bounds;
+pub mod changes;
 pub mod chop;
 pub mod clip;
 pub mod clip_duration;

@@ -1,0 +1,124 @@
+//! Events of a collection's changes: a row that comes begins, a row that goes ends.
+//!
+//! ```text
+//!     in    @1 +1 a    @2 +1 a    @4 -1 a    @4 +1 b    @4 -1 b
+//!     out   [1, ..) a  [2, ..) a  ends [1, 4) a
+//! ```
+//!
+//! Law: at each time the events in force of a row are as many as the collection has of the row. What comes and goes at one time is
+//! neither; of several events of a row the one that began first ends. Relies on a collection without negative contents.
+//!
+//! State: each row in force, and when its events began. It is freed when the row goes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_batch::{Batch, Diff, END, Time};
+use anabranch_flow::pending::Pending;
+use anabranch_flow::tactic::{Output, Timed};
+use arrow::datatypes::DataType;
+
+use super::events::Emit;
+use super::rows::RowSet;
+use super::ticks::FIRST;
+
+/// The tactic. See the module's page.
+#[derive(Debug)]
+pub struct Changes {
+    waiting: Pending,
+    rows: RowSet,
+    /// By row: when its events in force began, the first one first.
+    begun: Vec<VecDeque<Time>>,
+}
+
+impl Changes {
+    /// Changes of rows of these types.
+    pub fn new(types: &[DataType]) -> Changes {
+        Changes { waiting: Pending::default(), rows: RowSet::new(types), begun: Vec::new() }
+    }
+
+    /// Puts out what the rows' changes of one time come to. Each row that is held for an event is held once for it.
+    fn settle(&mut self, time: Time, changes: &BTreeMap<u32, Diff>, emit: &mut Emit, released: &mut Vec<u32>) {
+        for (&id, &diff) in changes {
+            if self.begun.len() <= id as usize {
+                self.begun.resize(id as usize + 1, VecDeque::new());
+            }
+            let begun = &mut self.begun[id as usize];
+            for _ in 0..diff.max(0) {
+                emit.stored(id, time, END);
+                begun.push_back(time);
+                self.rows.hold_again(id);
+            }
+            for _ in 0..diff.min(0).unsigned_abs() {
+                let start = begun.pop_front().expect("a collection has a row that goes");
+                emit.stored(id, time, start);
+                released.push(id);
+            }
+        }
+    }
+}
+
+impl Timed for Changes {
+    fn push(&mut self, _input: usize, batch: Batch) {
+        self.waiting.push(batch);
+    }
+
+    fn advance(&mut self, upto: Time, out: &mut Output) {
+        let Some(ready) = self.waiting.take_before(upto) else { return };
+        let ready = ready.in_time_order();
+        // (A row is held while it is looked at, then once for each of its events.)
+        let mut released = self.rows.hold(ready.columns(), ready.len());
+        let ids = released.clone();
+        let mut emit = Emit::default();
+        let mut changes: BTreeMap<u32, Diff> = BTreeMap::new();
+        for (row, &id) in ids.iter().enumerate() {
+            let time = ready.times().get(row);
+            *changes.entry(id).or_default() += ready.diffs().get(row);
+            if row + 1 == ids.len() || ready.times().get(row + 1) != time {
+                // (Contents from the beginning of time begin at the least time that an event can have.)
+                self.settle(time.max(FIRST), &changes, &mut emit, &mut released);
+                changes.clear();
+            }
+        }
+        out.give_rows(emit.finish(ready.columns(), self.rows.store()));
+        released.into_iter().for_each(|id| self.rows.release(id));
+    }
+
+    fn pending_from(&self) -> Option<Time> {
+        self.waiting.pending_from()
+    }
+
+    fn size_bytes(&self) -> usize {
+        let begun: usize = self.begun.iter().map(|times| times.capacity() * size_of::<Time>()).sum();
+        self.waiting.size_bytes() + self.rows.size_bytes() + begun
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::temporal::testing::*;
+
+    #[test]
+    fn rows_begin_when_they_come_and_end_when_they_go() {
+        let input = [(1, 4, 1), (2, 3, 2), (6, END, 2)];
+        check(|| Changes::new(&types()), &input, &input);
+    }
+
+    #[test]
+    fn the_event_that_began_first_ends_first() {
+        check(|| Changes::new(&types()), &[(1, 5, 1), (2, 3, 1)], &[(1, 3, 1), (2, 5, 1)]);
+    }
+
+    #[test]
+    fn what_comes_and_goes_at_one_time_goes_on() {
+        check(|| Changes::new(&types()), &[(1, 2, 1), (2, 3, 1), (3, 4, 2)], &[(1, 3, 1), (3, 4, 2)]);
+    }
+
+    #[test]
+    fn rows_that_go_are_not_kept() {
+        let mut tactic = Changes::new(&types());
+        tactic.push(0, events(&[(1, 2, 1), (1, 3, 2), (2, 9, 3)]));
+        tactic.advance(5, &mut Output::default());
+        assert_eq!(tactic.rows.len(), 1);
+    }
+}
