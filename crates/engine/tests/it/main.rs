@@ -16,6 +16,7 @@ mod parameters;
 mod past;
 mod read;
 mod recorder;
+mod recursion;
 mod sharing;
 mod sources;
 mod subscribe;
