@@ -4,8 +4,8 @@ use anabranch_engine::Error;
 
 use super::lower::Lowering;
 use super::scope::{Names, is_whole};
+use super::signatures::wrong_count;
 use super::types::Type;
-use super::wrong_count;
 use crate::ast::{Argument, Span};
 use crate::core::{Literal, Term};
 use crate::functor::Functor;

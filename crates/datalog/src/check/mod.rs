@@ -3,7 +3,7 @@
 //! Law: a program that passes has a plan, and its answer is the least fixed point of its rules,
 //! stratum by stratum. All errors of users are found here, with a place in the text.
 //!
-//! Reading order: [`types`], [`alternatives`], [`scope`] (the variables of a rule and their types),
+//! Reading order: [`types`], [`signatures`], [`alternatives`], [`scope`] (the variables of a rule and their types),
 //! [`lower`] (terms and literals), [`bound`], [`stratify`](crate::stratify).
 
 mod alternatives;
@@ -11,9 +11,8 @@ pub(crate) mod bound;
 mod call;
 mod lower;
 mod scope;
+mod signatures;
 pub(crate) mod types;
-
-use std::collections::HashMap;
 
 use anabranch_engine::Error;
 
@@ -22,31 +21,11 @@ use crate::core::{Atom, Column, Core, Literal, Relation, RelationId, Rule, Term,
 use crate::near::unknown;
 use crate::stratify;
 use crate::value::{Base, Value};
-use types::{Shape, Type, Types, check_names};
+use signatures::Signatures;
+use types::{Shape, Types, check_names};
 
 /// Columns of the relation without attributes: SQL has no table without columns.
 const PRESENT: &str = "present";
-
-/// What rules have to know of relations.
-pub(super) struct Signatures {
-    pub types: Types,
-    names: HashMap<String, RelationId>,
-    columns: Vec<Vec<(String, Type)>>,
-}
-
-impl Signatures {
-    pub fn relation(&self, name: &Name) -> Result<RelationId, Error> {
-        self.names
-            .get(&name.text)
-            .copied()
-            .ok_or_else(|| unknown("relation", &name.text, self.names.keys().map(String::as_str)).at(name.at.start))
-    }
-
-    /// Names and types of the attributes, as declared.
-    pub fn attributes(&self, relation: RelationId) -> &[(String, Type)] {
-        &self.columns[relation]
-    }
-}
 
 /// Checks a program.
 ///
@@ -54,7 +33,7 @@ impl Signatures {
 /// The first thing that is wrong with it.
 pub(crate) fn check(program: &Program) -> Result<Core, Error> {
     let types = Types::new(&program.types)?;
-    let mut signatures = Signatures { types, names: HashMap::new(), columns: vec![] };
+    let mut signatures = Signatures::new(types);
     let mut core = Core {
         relations: vec![],
         rules: vec![],
@@ -86,7 +65,7 @@ pub(crate) fn check(program: &Program) -> Result<Core, Error> {
 
 fn relation(declaration: &RelationDeclaration, signatures: &mut Signatures) -> Result<Relation, Error> {
     let name = &declaration.name;
-    if signatures.names.contains_key(&name.text) {
+    if signatures.is_declared(&name.text) {
         return Err(Error::invalid(format!("relation {} is declared twice", name.text))
             .at(name.at.start)
             .with_hint("Give one of the two another name."));
@@ -101,8 +80,7 @@ fn relation(declaration: &RelationDeclaration, signatures: &mut Signatures) -> R
     if columns.is_empty() {
         columns.push(Column { name: PRESENT.to_owned(), base: Base::Number });
     }
-    signatures.names.insert(name.text.clone(), signatures.columns.len());
-    signatures.columns.push(attributes);
+    signatures.declare(&name.text, attributes);
     Ok(Relation {
         name: name.text.clone(),
         is_nullary: declaration.attributes.is_empty(),
@@ -175,10 +153,4 @@ fn constant(term: &Term) -> Option<Value> {
         Term::Value(value) => Some(value.clone()),
         _ => None,
     }
-}
-
-/// The error for a wrong number of arguments.
-pub(super) fn wrong_count(what: &str, wanted: usize, given: usize, at: Span) -> Error {
-    let s = if wanted == 1 { "" } else { "s" };
-    Error::invalid(format!("{what} takes {wanted} argument{s}, but {given} are given")).at(at.start)
 }

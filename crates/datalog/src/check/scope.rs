@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use anabranch_engine::Error;
 
-use super::Signatures;
 use super::alternatives::{Part, alternatives};
+use super::signatures::Signatures;
 use super::types::Type;
 use crate::ast::{Aggregate, AggregateKind, Argument, ArgumentKind, Atom, Comparison, Span};
 use crate::core::{Variable, VariableId};

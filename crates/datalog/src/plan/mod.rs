@@ -27,6 +27,7 @@ use datafusion_expr::{Expr, cast};
 use crate::check::bound::{Bound, variables_of};
 use crate::core::{Core, Relation, RelationId, Rule};
 use crate::stratify;
+use crate::value::Value;
 use body::Rows;
 use build::{column, distinct, filtered, named_schema, plan, stage, union};
 
@@ -171,7 +172,7 @@ impl<'a> Planner<'a> {
             parts.push(scan(stored, relation));
         }
         if !relation.facts.is_empty() {
-            let rows = relation.facts.iter().map(|fact| fact.iter().map(crate::Value::to_scalar).collect());
+            let rows = relation.facts.iter().map(|fact| fact.iter().map(Value::to_scalar).collect());
             parts.push(plan(Node::Constant { rows: rows.collect() }, &types));
         }
         for rule in core.rules.iter().filter(|rule| rule.head == id) {

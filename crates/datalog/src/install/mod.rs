@@ -2,100 +2,34 @@
 //!
 //! Law: at every commit a relation's view holds the least fixed point of the rules over the facts as
 //! of that commit. What was made before a failure is taken down again.
+//!
+//! Reading order: this file, `host` (sessions and connections), `stored` (which relations have tables
+//! and views), `facts` (values as rows).
+
+mod facts;
+mod host;
+mod stored;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anabranch_engine::{Connection, Error, RelationInfo, Rows, Session};
+use anabranch_engine::{Error, RelationInfo};
 use anabranch_plan::Plan;
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 
 use crate::ast::{Argument, ArgumentKind, Atom, Attribute, Clause, Formula, Name, Program, RelationDeclaration};
 use crate::check::check;
-use crate::core::{Core, Relation, RelationId};
+use crate::core::{Column, Core, Relation, RelationId};
 use crate::magic;
 use crate::near::unknown;
 use crate::plan::{Planner, Stored};
-use crate::value::{Base, Value};
+use crate::value::Value;
+pub(crate) use facts::batch;
+use facts::sorted;
+pub use host::Host;
+use stored::{existing_relation, stored, wanted_views};
 
 /// Name of the relation that a query asks for; no program can declare it.
 const ANSWER: &str = "?";
-/// Relations that are planned within each other, at most, before one gets a view of its own.
-const INLINE_MAX: usize = 8;
-
-/// Where programs are installed: a [`Session`] or a [`Connection`].
-pub trait Host {
-    /// Relations of the catalog.
-    ///
-    /// # Errors
-    /// When the database is closed.
-    fn list_relations(&mut self) -> Result<Vec<RelationInfo>, Error>;
-    /// Runs SQL statements.
-    ///
-    /// # Errors
-    /// Those of the statements.
-    fn run_sql(&mut self, sql: &str) -> Result<(), Error>;
-    /// Adds rows to a table.
-    ///
-    /// # Errors
-    /// Those of INSERT.
-    fn add_rows(&mut self, table: &str, rows: &RecordBatch) -> Result<(), Error>;
-    /// Creates a materialized view of a plan.
-    ///
-    /// # Errors
-    /// As [`Session::create_plan_view`].
-    fn create_view(&mut self, name: &str, plan: &Arc<Plan>, definition: &str) -> Result<(), Error>;
-    /// The rows of a plan.
-    ///
-    /// # Errors
-    /// As [`Session::query_plan`].
-    fn read_plan(&mut self, plan: &Arc<Plan>) -> Result<Rows, Error>;
-}
-
-impl Host for Session {
-    fn list_relations(&mut self) -> Result<Vec<RelationInfo>, Error> {
-        Ok(self.relations())
-    }
-
-    fn run_sql(&mut self, sql: &str) -> Result<(), Error> {
-        self.execute(sql).map(drop)
-    }
-
-    fn add_rows(&mut self, table: &str, rows: &RecordBatch) -> Result<(), Error> {
-        self.insert(table, rows).map(drop)
-    }
-
-    fn create_view(&mut self, name: &str, plan: &Arc<Plan>, definition: &str) -> Result<(), Error> {
-        self.create_plan_view(name, plan, definition)
-    }
-
-    fn read_plan(&mut self, plan: &Arc<Plan>) -> Result<Rows, Error> {
-        self.query_plan(plan)
-    }
-}
-
-impl Host for Connection {
-    fn list_relations(&mut self) -> Result<Vec<RelationInfo>, Error> {
-        self.relations()
-    }
-
-    fn run_sql(&mut self, sql: &str) -> Result<(), Error> {
-        self.execute(sql).map(drop)
-    }
-
-    fn add_rows(&mut self, table: &str, rows: &RecordBatch) -> Result<(), Error> {
-        self.insert(table, rows).map(drop)
-    }
-
-    fn create_view(&mut self, name: &str, plan: &Arc<Plan>, definition: &str) -> Result<(), Error> {
-        self.create_plan_view(name, plan, definition)
-    }
-
-    fn read_plan(&mut self, plan: &Arc<Plan>) -> Result<Rows, Error> {
-        self.query_plan(plan)
-    }
-}
 
 /// A program that is kept current in a database.
 ///
@@ -346,8 +280,7 @@ impl Installed {
 
     fn make_table(&mut self, host: &mut impl Host, id: RelationId, name: String) -> Result<Stored, Error> {
         let relation = &self.core.relations[id];
-        let column =
-            |column: &crate::core::Column| format!("{} {} NOT NULL", quoted(&column.name), column.base.sql_name());
+        let column = |column: &Column| format!("{} {} NOT NULL", quoted(&column.name), column.base.sql_name());
         let columns: Vec<String> = relation.columns.iter().map(column).collect();
         host.run_sql(&format!("CREATE TABLE {} ({})", quoted(&name), columns.join(", ")))?;
         self.made.push((false, name.clone()));
@@ -396,76 +329,6 @@ impl Installed {
     }
 }
 
-/// Which relations get views.
-fn wanted_views(core: &Core, planner: &Planner<'_>) -> Vec<bool> {
-    let all = !core.relations.iter().any(|relation| relation.is_output);
-    let derived = |id: RelationId| core.is_derived(id);
-    let mut wanted: Vec<bool> =
-        (0..core.relations.len()).map(|id| derived(id) && (all || core.relations[id].is_output)).collect();
-    for id in 0..core.relations.len() {
-        for read in planner.reads(id) {
-            if derived(*read) && planner.is_recursive(*read) && !planner.component(*read).contains(&id) {
-                wanted[*read] = true;
-            }
-        }
-    }
-    // Plans within plans get no deeper than a few levels.
-    let mut depth = vec![0; core.relations.len()];
-    for component in planner.components() {
-        let below = component.iter().flat_map(|id| planner.reads(*id)).filter(|read| !component.contains(read));
-        let level = 1 + below.map(|read| depth[*read]).max().unwrap_or(0);
-        for id in component.iter().filter(|id| derived(**id)) {
-            wanted[*id] |= level > INLINE_MAX;
-            depth[*id] = if wanted[*id] { 0 } else { level };
-        }
-    }
-    wanted
-}
-
-fn stored(relation: &Relation, name: String, is_bag: bool) -> Stored {
-    let columns = relation.columns.iter().map(|column| column.name.clone()).collect();
-    let types = relation.columns.iter().map(|column| column.base.data_type()).collect();
-    Stored { name, columns, types, is_bag, has_nulls: false }
-}
-
-/// A relation of the database that a program reads as its own.
-fn existing_relation(relation: &Relation, info: &RelationInfo) -> Result<Stored, Error> {
-    let fields = info.schema.fields();
-    let name = &info.name;
-    if fields.len() != relation.columns.len() {
-        let (has, wants) = (fields.len(), relation.columns.len());
-        return Err(Error::invalid(format!("\"{name}\" exists with {has} columns, but the program's has {wants}"))
-            .at(relation.at.start)
-            .with_hint("Give the program's relation another name, or as many attributes."));
-    }
-    for (field, column) in fields.iter().zip(&relation.columns) {
-        if !fits(field.data_type(), column.base) {
-            return Err(Error::invalid(format!(
-                "column \"{}\" of \"{name}\" has not the type of attribute {}",
-                field.name(),
-                column.name
-            ))
-            .at(relation.at.start)
-            .with_hint("Symbols are text, numbers are integers, floats are double precision."));
-        }
-    }
-    Ok(Stored {
-        name: name.clone(),
-        columns: fields.iter().map(|field| field.name().clone()).collect(),
-        types: fields.iter().map(|field| field.data_type().clone()).collect(),
-        is_bag: true,
-        has_nulls: fields.iter().any(|field| field.is_nullable()),
-    })
-}
-
-fn fits(of: &DataType, base: Base) -> bool {
-    match base {
-        Base::Symbol | Base::Record(_) | Base::Branches(_) => *of == DataType::Utf8View,
-        Base::Number | Base::Unsigned => of.is_signed_integer(),
-        Base::Float => matches!(of, DataType::Float32 | DataType::Float64),
-    }
-}
-
 /// An atom, with a full stop or a question mark at its end, or nothing.
 fn parse_atom(text: &str) -> Result<Atom, Error> {
     let bare = text.trim_end().trim_end_matches(['?', '.']);
@@ -488,83 +351,5 @@ fn sql(value: &Value) -> String {
         Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
         Value::Number(number) => format!("({number})::bigint"),
         Value::Float(number) => format!("'{number}'::double precision"),
-    }
-}
-
-/// Facts as a batch of the relation's columns.
-pub(crate) fn batch(relation: &Relation, facts: &[Vec<Value>]) -> Result<RecordBatch, Error> {
-    let mut columns: Vec<ArrayRef> = vec![];
-    let mut fields = vec![];
-    if let Some(fact) = facts.iter().find(|fact| fact.len() != relation.columns.len()) {
-        let (wanted, given) = (relation.columns.len(), fact.len());
-        return Err(Error::invalid(format!("relation {} has {wanted} attributes, not {given}", relation.name)));
-    }
-    for (idx, column) in relation.columns.iter().enumerate() {
-        let values = || facts.iter().map(|fact| &fact[idx]);
-        let array: Option<ArrayRef> = match column.base.data_type() {
-            DataType::Int64 => values().map(number).collect::<Option<Int64Array>>().map(|array| Arc::new(array) as _),
-            DataType::Float64 => {
-                values().map(float).collect::<Option<Float64Array>>().map(|array| Arc::new(array) as _)
-            }
-            _ => values().map(text).collect::<Option<StringViewArray>>().map(|array| Arc::new(array) as _),
-        };
-        columns.push(array.ok_or_else(|| {
-            Error::invalid(format!("a value for attribute {} of {} has another type", column.name, relation.name))
-        })?);
-        fields.push(Field::new(&column.name, column.base.data_type(), false));
-    }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(Error::from)
-}
-
-fn number(value: &Value) -> Option<Option<i64>> {
-    match value {
-        Value::Number(number) => Some(Some(*number)),
-        _ => None,
-    }
-}
-
-fn float(value: &Value) -> Option<Option<f64>> {
-    match value {
-        Value::Float(number) => Some(Some(*number)),
-        _ => None,
-    }
-}
-
-fn text(value: &Value) -> Option<Option<&str>> {
-    match value {
-        Value::Text(text) => Some(Some(text)),
-        _ => None,
-    }
-}
-
-/// The rows of an answer, each once, in order.
-pub(crate) fn sorted(rows: Rows) -> Result<Vec<Vec<Value>>, Error> {
-    let mut out = Vec::with_capacity(rows.num_rows());
-    for batch in &rows.batches {
-        for row in 0..batch.num_rows() {
-            out.push(batch.columns().iter().map(|column| value(column, row)).collect());
-        }
-    }
-    out.sort_by(|one: &Vec<Value>, other| {
-        one.iter().zip(other).map(|(a, b)| order(a, b)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
-    });
-    out.dedup();
-    Ok(out)
-}
-
-fn value(column: &ArrayRef, row: usize) -> Value {
-    match column.data_type() {
-        DataType::Int64 => Value::Number(column.as_primitive::<Int64Type>().value(row)),
-        DataType::Float64 => Value::Float(column.as_primitive::<Float64Type>().value(row)),
-        _ => Value::Text(column.as_string_view().value(row).to_owned()),
-    }
-}
-
-fn order(one: &Value, other: &Value) -> std::cmp::Ordering {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one.cmp(other),
-        (Value::Float(one), Value::Float(other)) => one.total_cmp(other),
-        (Value::Text(one), Value::Text(other)) => one.cmp(other),
-        _ => std::cmp::Ordering::Equal,
     }
 }
