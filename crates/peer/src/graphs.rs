@@ -35,9 +35,9 @@ fn questions<'s>(indexes: Indexes, relations: Vec<Rows<'s, u64, Pair>>) -> Rows<
         Indexes::Shared => shared.clone(),
         Indexes::Apart => edges.clone().arrange_by_key(),
     };
-    // How many edges leave a node: the look-up of a property that is kept with it.
-    let degree = index().as_collection(|node, _| *node).count();
-    let looked_up = looked_up.map(|(node, _)| (node, ())).join_map(degree, |node, (), count| (*node, *count as u64));
+    // How many edges leave a node that is asked for.
+    let edges_of = looked_up.map(|(node, _)| (node, ())).arrange_by_key().join_core(index(), |node, (), _| Some(*node));
+    let looked_up = edges_of.count().map(|(node, count)| (node, count as u64));
     let step = |from: Rows<'s, u64, Pair>| from.arrange_by_key().join_core(index(), |_, asked, to| Some((*to, *asked)));
     let one = step(one_hop.map(|(node, _)| (node, node)));
     let two = step(step(two_hops.map(|(node, _)| (node, node))));
