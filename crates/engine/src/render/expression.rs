@@ -27,6 +27,7 @@ use datafusion_physical_expr::utils::collect_columns;
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
 use super::kernels;
+use super::shift::Shift;
 use crate::error::Error;
 
 /// An expression over the columns of some input, by position.
@@ -52,7 +53,10 @@ impl Compiled {
         let output_type = compiled
             .data_type(&input)
             .map_err(|error| Error::invalid(format!("cannot type {expr}: {}", plain_message(&error))))?;
-        let expr = compiled.transform_up(strict).data().map_err(|error| Error::internal(plain_message(&error)))?;
+        let expr = compiled
+            .transform_up(|expr| Ok(strict(expr, &input)))
+            .data()
+            .map_err(|error| Error::internal(plain_message(&error)))?;
         let input = stored_but(&input, &read_by(&expr));
         Ok(Compiled { expr, input, output_type })
     }
@@ -256,16 +260,20 @@ pub fn nullable(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Integer arithmetic that overflows is an error instead of wrapping round.
-fn strict(expr: Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>, DataFusionError> {
+/// Integer arithmetic that overflows is an error instead of wrapping round. Times and constants of
+/// fixed length are added as integers.
+fn strict(expr: Arc<dyn PhysicalExpr>, input: &Schema) -> Transformed<Arc<dyn PhysicalExpr>> {
     let Some(binary) = expr.downcast_ref::<BinaryExpr>() else {
-        return Ok(Transformed::no(expr));
+        return Transformed::no(expr);
     };
     if !matches!(binary.op(), Operator::Plus | Operator::Minus | Operator::Multiply) {
-        return Ok(Transformed::no(expr));
+        return Transformed::no(expr);
+    }
+    if let Some(shift) = Shift::of(binary, input) {
+        return Transformed::yes(Arc::new(shift));
     }
     let strict = BinaryExpr::new(Arc::clone(binary.left()), *binary.op(), Arc::clone(binary.right()));
-    Ok(Transformed::yes(Arc::new(strict.with_fail_on_overflow(true))))
+    Transformed::yes(Arc::new(strict.with_fail_on_overflow(true)))
 }
 
 /// The first line of a DataFusion message, without the names of its layers.

@@ -14,6 +14,7 @@ pub mod physical;
 mod prepare;
 mod prepare_loop;
 mod recognize;
+mod shift;
 pub mod temporal;
 mod threshold;
 mod window;

@@ -432,7 +432,8 @@ fn sum(verb: SumVerb, argument: &DataType, output_type: &DataType) -> LinearStat
     let fits = match (argument, verb, &output_type) {
         (Duration(from), _, Duration(to)) => from == to,
         (Duration(_), ..) => false,
-        (_, SumVerb::Sum, Int64 | UInt64) => argument.is_integer(),
+        // (Decimals without a fraction: partial sums of integers, which have room for more.)
+        (_, SumVerb::Sum, Int64 | UInt64) => argument.is_integer() || matches!(argument, Decimal128(_, 0)),
         (LargeBinary, _, LargeBinary) => true,
         (LargeBinary, ..) => false,
         (_, _, Float64 | Decimal64(..) | Decimal128(..) | Decimal256(..) | LargeBinary) => true,

@@ -1,6 +1,6 @@
 //! Making nodes: schemas with unique names, choices of columns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Fields};
@@ -35,7 +35,7 @@ pub(super) fn positions(exprs: &[Expr], schema: &DFSchema) -> Option<Vec<usize>>
 
 /// A schema of these fields; repeated names get a number.
 pub(super) fn schema(fields: impl IntoIterator<Item = (String, DataType, bool)>) -> DFSchemaRef {
-    let mut taken: Vec<String> = Vec::new();
+    let mut taken: HashSet<String> = HashSet::new();
     let mut all = Vec::new();
     for (name, data_type, nullable) in fields {
         let mut candidate = name.clone();
@@ -44,7 +44,7 @@ pub(super) fn schema(fields: impl IntoIterator<Item = (String, DataType, bool)>)
             n += 1;
             candidate = format!("{name}_{n}");
         }
-        taken.push(candidate.clone());
+        taken.insert(candidate.clone());
         all.push(Field::new(candidate, data_type, nullable));
     }
     let schema = DFSchema::from_unqualified_fields(Fields::from(all), HashMap::new())

@@ -10,7 +10,8 @@
 //! rows of every input of a join, and of every intermediate result. A join's order therefore starts at what is filtered most.
 //!
 //! Reading order: [`region`] (inner joins as a set), [`order`], [`restrict`] (aggregates over the keys that are asked for only), [`reuse`] (a relation
-//! joined with its own aggregate), [`grouped_join`] (an outer join under a grouping by its key), [`selectivity`], [`build`].
+//! joined with its own aggregate), [`grouped_join`] (an outer join under a grouping by its key), [`slices`] (aggregates of windows that overlap),
+//! [`selectivity`], [`build`].
 //! The table [`REWRITES`] gives their order; [`behind_index`] and [`keys_once`] use what [`Facts`] say
 //! about indexes.
 //!
@@ -26,6 +27,7 @@ mod region;
 mod restrict;
 mod reuse;
 mod selectivity;
+mod slices;
 
 use std::sync::Arc;
 
@@ -68,6 +70,11 @@ pub const REWRITES: &[Rewrite] = &[
         name: "self joins",
         spares: "a relation that is joined with its own aggregate and then summed up",
         apply: |plan, _| top_down(plan, &reuse::without_self_join),
+    },
+    Rewrite {
+        name: "slices of windows",
+        spares: "a row's work in each of the windows that overlap, where results of slices combine",
+        apply: |plan, _| top_down(plan, &slices::sliced),
     },
     Rewrite {
         name: "join order",

@@ -51,6 +51,18 @@ impl Span {
         }
     }
 
+    /// The greatest span that both are multiples of. Both are positive.
+    pub fn common(&self, other: &Span) -> Span {
+        let (mut a, mut b) = (self.amount(), other.amount());
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        match self {
+            Span::Interval(_) => Span::Interval(a),
+            Span::Ticks(_) => Span::Ticks(a),
+        }
+    }
+
     /// The span `n` times.
     pub fn times(&self, n: i64) -> Span {
         match self {
@@ -74,6 +86,12 @@ impl std::fmt::Display for Span {
 mod tests {
     use super::*;
     use crate::syntax::parse::parse_expr;
+
+    #[test]
+    fn the_common_span_of_two_divides_both() {
+        assert_eq!(Span::Ticks(6).common(&Span::Ticks(4)), Span::Ticks(2));
+        assert_eq!(Span::Ticks(5).common(&Span::Ticks(10)), Span::Ticks(5));
+    }
 
     #[test]
     fn spans_are_constant_and_have_no_months() {

@@ -201,11 +201,11 @@ impl Call {
         let end = if self.has_window_time { self.window_time() } else { String::new() };
         Ok(match self.kind {
             Kind::Tumble => {
-                let windowed = inner(format!("{} AS window_start", self.floor(size)));
+                let windowed = inner(format!("{} AS window_start", self.floor(size, time)));
                 format!("SELECT *, window_start + {size} AS window_end{end} FROM ({windowed}) AS __windowed")
             }
             Kind::Hop => {
-                let last = self.floor(step);
+                let last = self.start(step);
                 let starts: Vec<String> =
                     (0..self.n_windows()).map(|n| format!("({last}) - {}", step.times(n))).collect();
                 let windowed = inner(format!("unnest(make_array({})) AS window_start", starts.join(", ")));
@@ -214,22 +214,36 @@ impl Call {
                 if size.amount() % step.amount() == 0 {
                     return Ok(windowed);
                 }
-                format!("SELECT * FROM ({windowed}) AS __hopping WHERE window_end > ({time})")
+                format!("SELECT * FROM ({windowed}) AS __hopping WHERE window_end > {}", self.slice())
             }
             Kind::Cumulate => {
-                let start = self.floor(size);
+                let start = self.start(size);
                 let ends: Vec<String> =
                     (1..=self.n_windows()).map(|n| format!("({start}) + {}", step.times(n))).collect();
                 let windowed =
                     inner(format!("{start} AS window_start, unnest(make_array({})) AS window_end", ends.join(", ")));
-                format!("SELECT *{end} FROM ({windowed}) AS __windowed WHERE window_end > ({time})")
+                format!("SELECT *{end} FROM ({windowed}) AS __windowed WHERE window_end > {}", self.slice())
             }
         })
     }
 
-    /// The last boundary at or before the time.
-    fn floor(&self, span: &Span) -> String {
-        let time = &self.time;
+    /// Where the slice begins that the time is in. (No window begins or ends inside of a slice, so
+    /// windows are a function of the slice, and rows of a slice can be summed up before: rewrite
+    /// `slices` of plans.)
+    fn slice(&self) -> String {
+        self.floor(&self.step.common(&self.size), &self.time)
+    }
+
+    /// Where the last window begins, of those that begin so far apart.
+    fn start(&self, apart: &Span) -> String {
+        match self.step.common(&self.size) == *apart {
+            true => self.floor(apart, &self.time),
+            false => self.floor(apart, &self.slice()),
+        }
+    }
+
+    /// The last boundary at or before a time.
+    fn floor(&self, span: &Span, time: &str) -> String {
         match &self.offset {
             None => format!("window_floor({span}, {time})"),
             Some(offset) => format!("window_floor({span}, ({time}) - {offset}) + {offset}"),
