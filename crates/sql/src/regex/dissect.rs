@@ -77,6 +77,10 @@ impl Dissection<'_> {
         if rest.is_empty() {
             return self.matches(first, start, end);
         }
+        // (All parts together are known to match, and this one has one length.)
+        if matches!(first.node, Node::One(_)) {
+            return self.sequence(rest, exit, start + 1, end);
+        }
         let behind = Fragment { entry: self.program.fragment(&rest[0]).entry, exit };
         self.ends(first, start, end).into_iter().any(|middle| {
             self.is_exact(behind, middle, end)

@@ -77,7 +77,13 @@ pub(crate) struct Regex {
     program: Program,
     n_groups: usize,
     flags: Flags,
+    /// Characters that every match begins with.
+    prefix: Vec<char>,
 }
+
+/// Beginnings of matches that lead nowhere, after which the rest of the text is searched for any
+/// match at all: the search for one reads each character once.
+const FAILED_STARTS_MAX: usize = 8;
 
 /// Where a pattern matched. Places are counted in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +116,9 @@ impl Regex {
             return Err("a back reference in a regular expression that prefers the shortest match is not supported: begin with a greedy quantifier".into());
         }
         let program = Program::compile(&mut tree)?;
-        Ok(Self { tree, program, n_groups, flags })
+        let mut prefix = Vec::new();
+        tree.begins_with(&mut prefix);
+        Ok(Self { tree, program, n_groups, flags, prefix })
     }
 
     /// How many groups it has.
@@ -127,8 +135,22 @@ impl Regex {
             return Ok(self.find(characters, 0)?.is_some());
         }
         let text = Text::new(characters);
-        let is_found = self.program.is_found(self.program.fragment(&self.tree), &text, 0);
+        let Some(start) = self.candidate(characters, 0) else { return Ok(false) };
+        let is_found = self.program.is_found(self.program.fragment(&self.tree), &text, start);
         if text.is_spent() { Err(too_long()) } else { Ok(is_found) }
+    }
+
+    /// The first place, from one on, at which the characters stand that every match begins with.
+    fn candidate(&self, characters: &[char], from: usize) -> Option<usize> {
+        let Some(first) = self.prefix.first() else { return (from <= characters.len()).then_some(from) };
+        let mut at = from;
+        loop {
+            at += characters.get(at..)?.iter().position(|c| c == first)?;
+            if characters[at..].starts_with(&self.prefix) {
+                return Some(at);
+            }
+            at += 1;
+        }
     }
 
     /// The first match that begins at or behind a place.
@@ -138,10 +160,15 @@ impl Regex {
     pub(crate) fn find(&self, characters: &[char], from: usize) -> Result<Option<Match>, String> {
         let text = Text::new(characters);
         let fragment = self.program.fragment(&self.tree);
-        if from > characters.len() || !self.program.is_found(fragment, &text, from) {
-            return if text.is_spent() { Err(too_long()) } else { Ok(None) };
-        }
-        for start in from..=characters.len() {
+        // (Where there is a prefix, few places are left to be tried.)
+        let mut until_search = if self.prefix.is_empty() { 0 } else { FAILED_STARTS_MAX };
+        let mut next = from;
+        while let Some(start) = self.candidate(characters, next) {
+            if until_search == 0 && !self.program.is_found(fragment, &text, start) {
+                break;
+            }
+            until_search = until_search.wrapping_sub(1);
+            next = start + 1;
             let mut ends = self.program.ends(fragment, &text, start, characters.len(), Wanted::All);
             if self.tree.prefers != Some(Preference::Shortest) {
                 ends.reverse();
@@ -160,7 +187,7 @@ impl Regex {
                 }
             }
         }
-        Ok(None)
+        if text.is_spent() { Err(too_long()) } else { Ok(None) }
     }
 }
 

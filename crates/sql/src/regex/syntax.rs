@@ -211,6 +211,28 @@ impl Tree {
         Self { node, prefers, is_dissected, has_reference, fragment: usize::MAX }
     }
 
+    /// Adds the characters that every match of the part begins with. Returns whether they are all
+    /// of the match.
+    pub(super) fn begins_with(&self, prefix: &mut Vec<char>) -> bool {
+        match &self.node {
+            Node::Empty => true,
+            Node::One(class) => match class.items[..] {
+                [Item::Range(c, last)] if c == last && !class.is_negated && !class.ignores_case => {
+                    prefix.push(c);
+                    true
+                }
+                _ => false,
+            },
+            Node::Concat(parts) => parts.iter().all(|part| part.begins_with(prefix)),
+            Node::Group { body, .. } => body.begins_with(prefix),
+            Node::Repeat { body, min, .. } if *min > 0 => {
+                body.begins_with(prefix);
+                false
+            }
+            Node::Repeat { .. } | Node::Guard(_) | Node::Alternate(_) | Node::Reference { .. } => false,
+        }
+    }
+
     /// The part without captures.
     pub(super) fn uncaptured(&self) -> Self {
         let inner = |body: &Self| Box::new(body.uncaptured());

@@ -76,3 +76,16 @@ fn long_texts_need_no_deep_stack() {
     let text = "ab".repeat(3000);
     assert_eq!(found(&text, "^(a|b)*$", ""), format!("{text}|b"));
 }
+
+#[test]
+fn matches_are_found_behind_what_they_begin_with() {
+    assert_eq!(found("?query=1&channel_id=12&x", "channel_id=([^&]*)", ""), "channel_id=12|12");
+    assert_eq!(found("channel_i channel_id", "channel_id=([^&]*)", ""), "none");
+    assert_eq!(found("xxabaab", "(ab)+b?|z", ""), "ab|ab");
+    assert_eq!(found("xxABC", "abc", "i"), "ABC");
+    assert_eq!(found("ab\nac", "a(c)$", ""), "ac|c");
+    // More beginnings than are tried one by one.
+    assert_eq!(found(&"ax".repeat(30), "ab", ""), "none");
+    assert_eq!(found(&("a".repeat(30) + "b"), "aa?(b)", ""), "aab|b");
+    assert_eq!(found(&"a".repeat(30), "a+b", ""), "none");
+}
