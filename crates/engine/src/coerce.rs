@@ -3,6 +3,7 @@
 //! Columns go by name when every column of the batch is named like one of the relation's, else by position. Types are
 //! cast exactly: a value that does not fit is an error that names column and value; nothing becomes NULL silently.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use anabranch_batch::{TextLimit, TimePrecision, numeric, types};
@@ -25,8 +26,9 @@ pub(crate) struct Target<'a> {
 /// Columns in planned types; an error names the first type that is not supported.
 pub(crate) fn planned_schema(kind: &str, name: &str, fields: &[Field]) -> Result<SchemaRef, Error> {
     let mut out: Vec<Field> = Vec::with_capacity(fields.len());
+    let mut names = HashSet::with_capacity(fields.len());
     for field in fields {
-        if out.iter().any(|other| other.name() == field.name()) {
+        if !names.insert(field.name()) {
             return Err(Error::invalid(format!("column \"{}\" of {kind} \"{name}\" appears twice", field.name()))
                 .with_hint("Give each column a name of its own (AS)."));
         }

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod appender;
 mod bind;
 mod catalog;
 mod clock;
@@ -62,6 +63,7 @@ pub use anabranch_arrangement::MergeEffort;
 pub use anabranch_batch::{Diff, Time, Times};
 pub use anabranch_flow::steps::StepStats;
 pub use anabranch_store as store;
+pub use appender::Appender;
 pub use catalog::{Created, ObjectId};
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;

@@ -3,10 +3,11 @@
 //! Values are converted to the column's type as PostgreSQL assigns: numbers to numbers (fractions are rounded), anything
 //! to text, and text to anything, where it may fail at run time. Whether a column may be NULL is the engine's to check.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use anabranch_plan::Plan;
-use arrow::datatypes::{DataType, SchemaRef};
+use anabranch_plan::{Node, Plan};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::sqlparser::ast::{self, SetExpr};
@@ -14,6 +15,7 @@ use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
+use crate::literal_rows::literal_columns;
 use crate::passes::plan::optimise;
 use crate::passes::tree::rewrite_expr;
 use crate::planned::{Finish, Planned};
@@ -38,7 +40,12 @@ impl Planner<'_> {
             let target = Target::of(context, &insert.table, "INSERT into")?;
             let columns = target.positions(&insert.columns)?;
             let rows = match insert.query.body.as_ref() {
-                SetExpr::Values(values) if is_bare(&insert.query) => target.values(context, values, &columns)?,
+                SetExpr::Values(values) if is_bare(&insert.query) => {
+                    if let Some(plan) = target.literal_rows(values, &columns) {
+                        return Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() });
+                    }
+                    target.values(context, values, &columns)?
+                }
                 _ => context.logical(&insert.query)?,
             };
             let row = target.assigned(context, &rows, &columns, insert.columns.is_empty())?;
@@ -338,6 +345,32 @@ impl Target {
         let mut qualify = Qualify { table: &self.name, schema: &self.schema };
         change(&mut expr, &mut qualify)?;
         Ok(expr)
+    }
+
+    /// The rows of the table that `VALUES` of plain literals for these columns are, if they surely
+    /// fit, and the columns left out have no default.
+    fn literal_rows(&self, values: &ast::Values, columns: &[usize]) -> Option<Arc<Plan>> {
+        let mut is_given = vec![false; self.defaults.len()];
+        columns.iter().for_each(|at| is_given[*at] = true);
+        if self.defaults.iter().zip(&is_given).any(|(default, is_given)| default.is_some() && !is_given) {
+            return None;
+        }
+        let types: Vec<DataType> = columns.iter().map(|at| self.schema.field(*at).data_type().clone()).collect();
+        let given = literal_columns(values, &types)?;
+        let mut table = vec![None; self.schema.fields().len()];
+        columns.iter().zip(given).for_each(|(at, column)| table[*at] = Some(column));
+        let row = |row: usize| {
+            let cells = table.iter().zip(self.schema.fields()).map(|(column, field)| match column {
+                Some(column) => ScalarValue::try_from_array(column, row).ok(),
+                None => ScalarValue::try_from(field.data_type()).ok(),
+            });
+            cells.collect::<Option<Vec<ScalarValue>>>()
+        };
+        let rows = (0..values.rows.len()).map(row).collect::<Option<Vec<_>>>()?;
+        // (Whether a column may be NULL is the engine's to check.)
+        let fields = self.schema.fields().iter().map(|field| Field::new(field.name(), field.data_type().clone(), true));
+        let schema = DFSchema::from_unqualified_fields(fields.collect(), HashMap::new()).ok()?;
+        Some(Arc::new(Plan { node: Node::Constant { rows }, schema: Arc::new(schema) }))
     }
 
     /// `VALUES` for these columns, each value converted to its column's type.

@@ -24,6 +24,7 @@ mod change;
 mod error;
 mod functions;
 mod infer;
+mod literal_rows;
 pub mod passes;
 pub mod planned;
 pub mod planner;

@@ -17,10 +17,18 @@ use crate::error::Error;
 /// Rows that are handed on however short they have waited.
 const HELD_ROWS_MAX: usize = 1 << 16;
 
+/// Batches of at most so many rows are small: many of them are made one of their own.
+const SMALL_ROWS_MAX: usize = 64;
+/// Small batches that are made one. (As many as stay in the cache that they were written to: made
+/// one at the end, each small batch of many would have to be fetched from memory.)
+const SMALL_BATCHES_MAX: usize = 256;
+
 /// Rows and a promise that wait to be handed on.
 #[derive(Debug)]
 pub(crate) struct Held {
     batches: Vec<Batch>,
+    /// Small batches that came after these.
+    small: Vec<Batch>,
     rows: usize,
     /// When the first of what waits came, micros of the session's clock.
     since: Option<i64>,
@@ -30,7 +38,7 @@ pub(crate) struct Held {
 
 impl Default for Held {
     fn default() -> Held {
-        Held { batches: Vec::new(), rows: 0, since: None, told: Time::MIN }
+        Held { batches: Vec::new(), small: Vec::new(), rows: 0, since: None, told: Time::MIN }
     }
 }
 
@@ -38,6 +46,33 @@ impl Held {
     /// The promise that the workers have.
     pub(super) fn told(&self) -> Time {
         self.told
+    }
+
+    fn keep(&mut self, batch: Batch) {
+        self.rows += batch.len();
+        if batch.len() > SMALL_ROWS_MAX {
+            self.join_small();
+            self.batches.push(batch);
+            return;
+        }
+        self.small.push(batch);
+        if self.small.len() >= SMALL_BATCHES_MAX {
+            self.join_small();
+        }
+    }
+
+    fn join_small(&mut self) {
+        let joined = if self.small.len() == 1 { self.small.pop() } else { Batch::concat(&self.small) };
+        self.small.clear();
+        self.batches.extend(joined);
+    }
+
+    /// All rows, in the order in which they came.
+    fn take(&mut self) -> Vec<Batch> {
+        self.join_small();
+        self.rows = 0;
+        self.since = None;
+        std::mem::take(&mut self.batches)
     }
 
     fn due_at(&self, latency: Duration) -> Option<i64> {
@@ -72,8 +107,7 @@ impl Run<'_> {
     pub(super) fn keep(&mut self, input: &str, batch: Batch) -> Result<(), Error> {
         let now = self.clock.now_micros();
         let held = &mut self.input(input)?.held;
-        held.rows += batch.len();
-        held.batches.push(batch);
+        held.keep(batch);
         held.since.get_or_insert(now);
         Ok(())
     }
@@ -109,9 +143,7 @@ impl Run<'_> {
                 continue;
             }
             is_any = true;
-            let mut batches = std::mem::take(&mut input.held.batches);
-            input.held.rows = 0;
-            input.held.since = None;
+            let mut batches = input.held.take();
             let batch = if batches.len() == 1 { batches.pop() } else { Batch::concat(&batches) };
             match (batch, self.goes_by_arrival) {
                 (Some(batch), true) => self.cluster.push_events_in_order(input.collection, batch),

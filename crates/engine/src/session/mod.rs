@@ -14,6 +14,7 @@
 
 mod announce;
 mod bound;
+mod by_keys;
 mod client;
 mod columns;
 mod commit;
@@ -378,6 +379,14 @@ impl Session {
         if !self.serves {
             self.interrupt.clear();
         }
+    }
+
+    /// The columns of a table.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such table.
+    pub(crate) fn table_schema(&self, table: &str) -> Result<arrow::datatypes::SchemaRef, Error> {
+        Ok(self.catalog.table(table)?.schema.clone())
     }
 
     /// Relations in the order of their names.

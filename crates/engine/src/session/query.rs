@@ -206,7 +206,7 @@ pub(super) fn evaluate_over(plan: &Arc<Plan>, rows: Vec<Batch>) -> Result<Vec<Ba
 }
 
 /// The rows after these stages, the lowest first.
-fn evaluate_stages(stages: &[&Arc<Plan>], mut batches: Vec<Batch>) -> Result<Vec<Batch>, Error> {
+pub(super) fn evaluate_stages(stages: &[&Arc<Plan>], mut batches: Vec<Batch>) -> Result<Vec<Batch>, Error> {
     for stage in stages {
         let Node::Stage { input, filter, project } = &stage.node else { continue };
         batches = evaluate_stage(input, filter, project, stage, batches)?;

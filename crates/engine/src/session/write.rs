@@ -50,7 +50,7 @@ impl Session {
         let Named { planned, names } = self.plan_delete(delete)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
-        let rows: Vec<Batch> = self.collect(&planned.plan)?.into_iter().map(Batch::flatten).collect();
+        let rows: Vec<Batch> = self.collect_to_change(&planned.plan)?.into_iter().map(Batch::flatten).collect();
         let n_rows = n_rows(&rows);
         let tag = if delete.truncate { "TRUNCATE TABLE".to_string() } else { format!("DELETE {n_rows}") };
         self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, tag)
@@ -63,7 +63,7 @@ impl Session {
         let Named { planned, names } = self.plan_update(update)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
-        let rows = self.collect(&planned.plan)?;
+        let rows = self.collect_to_change(&planned.plan)?;
         let n_rows = n_rows(&rows);
         let half = |columns: std::ops::Range<usize>| -> Vec<Batch> {
             let columns: Vec<usize> = columns.collect();

@@ -1,6 +1,8 @@
 //! A session from outside: statements in, answers out, under 0, 1 and 2 workers.
 #![allow(clippy::unwrap_used)]
 
+mod appender;
+mod by_keys;
 mod clients;
 mod connections;
 mod define;

@@ -67,12 +67,14 @@ pub(crate) fn either_null(first: &DFSchema, second: &DFSchema) -> DFSchemaRef {
 pub(crate) fn rename(schema: &DFSchema, names: &[String]) -> DFSchemaRef {
     let name_of = |n: usize| names.get(n).unwrap_or_else(|| schema.field(n).name()).clone();
     let all: Vec<String> = (0..schema.fields().len()).map(name_of).collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    all.iter().for_each(|name| *counts.entry(name).or_default() += 1);
     let fields = schema
         .fields()
         .iter()
         .enumerate()
         .map(|(n, field)| {
-            let repeated = all.iter().filter(|name| **name == all[n]).count() > 1;
+            let repeated = counts[all[n].as_str()] > 1;
             let qualifier = repeated.then(|| TableReference::bare(format!("{}", n + 1)));
             let field = Field::new(&all[n], field.data_type().clone(), field.is_nullable());
             (qualifier, Arc::new(field))
