@@ -4,6 +4,7 @@
 //! `bench/results/`. Each case runs in a process of its own, so that its peak of memory is its own.
 
 mod allocator;
+mod append;
 mod arrange;
 mod compare;
 mod dashboard;
@@ -12,6 +13,7 @@ mod install;
 mod join;
 mod lookup;
 mod measure;
+mod nexmark;
 mod ours;
 mod peer;
 mod plot;
@@ -47,6 +49,13 @@ enum Benchmark {
     Install(install::Options),
     /// The 22 queries of TPC-H as maintained views over rows that stream in.
     Tpch(tpch::Options),
+    /// The queries of Nexmark over streams of an auction house, beside DuckDB.
+    Nexmark(nexmark::Options),
+    /// One run of one query; `nexmark` starts these.
+    #[command(hide = true)]
+    NexmarkCase(nexmark::Case),
+    /// Rows that come into a table, value by value and as text.
+    Append(append::Options),
     /// Rows by key, and new views over an index, in microseconds.
     Lookup(lookup::Options),
     /// Views that come and go while the relations load, with sharing and without.
@@ -86,6 +95,9 @@ enum Benchmark {
 fn main() -> Result<(), String> {
     match Arguments::parse().benchmark {
         Benchmark::Tpch(options) => tpch::run(&options),
+        Benchmark::Nexmark(options) => nexmark::run(&options),
+        Benchmark::NexmarkCase(case) => nexmark::run_case(&case),
+        Benchmark::Append(options) => append::run(&options),
         Benchmark::Lookup(options) => lookup::run(&options),
         Benchmark::Dashboard(options) => dashboard::run(&options),
         Benchmark::Graphs(options) => graphs::run(&options),

@@ -10,6 +10,7 @@ pub mod build;
 pub mod generator;
 pub mod laws;
 pub mod model;
+pub mod nexmark;
 pub mod rng;
 pub mod row;
 pub mod temporal;

@@ -52,6 +52,8 @@ const FORMS: &[(&str, &str)] = &[
         "SELECT * FROM (SELECT window_end, k, max(x) FROM TUMBLE(bid, t, 500) GROUP BY window_end, k) AS q
          WHERE window_end <= (SELECT max(watermark) FROM \"watermark of bid\")",
     ),
+    // The control: pairs of a key and a value are ever more, and nothing bounds them.
+    ("growing control", "SELECT DISTINCT k, x FROM bid"),
 ];
 
 fn main() -> ExitCode {

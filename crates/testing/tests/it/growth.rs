@@ -100,3 +100,96 @@ fn sessions_of_one_key() {
         grows_with_rows("sessions", 5_000, view, rows);
     }
 }
+
+/// Verbs with state, over rows `(k, x, t)` of `a` and `b`; `t` is different in every row of each.
+const STATEFUL: &[(&str, &str)] = &[
+    ("sums", "SELECT k, sum(x), count(*) AS n, avg(x) AS mean FROM a GROUP BY k"),
+    ("least and greatest", "SELECT k, min(x), max(t) FROM a GROUP BY k"),
+    ("count of distinct values", "SELECT k, count(DISTINCT x) FROM a GROUP BY k"),
+    ("percentile", "SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM a GROUP BY k"),
+    ("list", "SELECT k, count(*) FROM (SELECT k, array_agg(t ORDER BY t) FROM a GROUP BY k, t / 10) AS l GROUP BY k"),
+    ("groups of one row", "SELECT t, sum(x) FROM a GROUP BY t"),
+    ("distinct rows", "SELECT DISTINCT k, x FROM a"),
+    (
+        "first rows",
+        "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY x, t) AS n FROM a) AS r WHERE n <= 3",
+    ),
+    ("inner join", "SELECT a.x, b.x AS y FROM a JOIN b ON a.k = b.k AND a.t = b.t"),
+    ("left join", "SELECT a.x, b.x AS y FROM a LEFT JOIN b ON a.k = b.k AND a.t = b.t"),
+    ("full join", "SELECT a.x, b.x AS y FROM a FULL JOIN b ON a.k = b.k AND a.t = b.t"),
+    ("semi join", "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.t = a.t)"),
+    ("anti join", "SELECT * FROM a WHERE t NOT IN (SELECT t FROM b WHERE x > 3)"),
+    ("except", "SELECT k, t FROM a EXCEPT SELECT k, t FROM b"),
+    ("intersect", "SELECT k, t FROM a INTERSECT ALL SELECT k, t FROM b"),
+    ("tumbling windows", "SELECT window_end, k, max(x) FROM TUMBLE(a, t, 50) GROUP BY window_end, k"),
+    ("hopping windows", "SELECT window_end, k, count(*) FROM HOP(a, t, 10, 100) GROUP BY window_end, k"),
+    ("sessions", "SELECT k, window_end, count(*) FROM SESSION(a PARTITION BY k, t, 30) GROUP BY k, window_end"),
+    ("as-of join", "SELECT a.t, b.x FROM a ASOF JOIN b ON a.k = b.k AND a.t >= b.t"),
+];
+
+/// How rows come.
+#[derive(Clone, Copy, Debug)]
+enum Coming {
+    /// In one commit, all of one key, in order.
+    AtOnce,
+    /// In four commits, of fifty keys, shuffled.
+    Shuffled,
+}
+
+impl Coming {
+    fn rows(self, n: u64) -> String {
+        let insert = |key: &str, time: &str, from: u64, upto: u64| {
+            let rows = format!("SELECT {key}, i % 1000, {time} FROM generate_series({from}, {upto}) AS g(i)");
+            format!("INSERT INTO a {rows}; INSERT INTO b {rows};")
+        };
+        match self {
+            Coming::AtOnce => insert("1", "i", 1, n),
+            Coming::Shuffled => {
+                // (A prime beyond all rows, so that no two of them have one time.)
+                let time = "(i * 7919) % 100003";
+                (0..4).map(|part| insert("i % 50", time, part * n / 4 + 1, (part + 1) * n / 4)).collect()
+            }
+        }
+    }
+}
+
+/// Bytes that arrangements hold once `n` rows have come.
+fn state_bytes(setup: &str, rows: &str) -> usize {
+    let mut session =
+        Session::new(Options { workers: 0, ..Options::default() }).expect("a session without threads begins");
+    run(&mut session, setup);
+    run(&mut session, rows);
+    run(&mut session, "SELECT count(*) FROM v");
+    session.arrangements().iter().map(|stats| stats.bytes).sum()
+}
+
+#[test]
+fn stateful_verbs_grow_with_their_rows() {
+    const N: u64 = 5_000;
+    // A state of four times the rows may be somewhat more than four times as large: buffers double.
+    const STATE_GROWTH_MAX: f64 = 6.0;
+    for (name, query) in STATEFUL {
+        let setup = format!(
+            "CREATE TABLE a (k bigint, x bigint, t bigint); CREATE TABLE b (k bigint, x bigint, t bigint);
+             CREATE MATERIALIZED VIEW v AS {query};"
+        );
+        for coming in [Coming::AtOnce, Coming::Shuffled] {
+            let label = format!("{name}, {coming:?}");
+            grows_with_rows(&label, N, |_| setup.clone(), |n| coming.rows(n));
+            let bytes = [N, 4 * N].map(|n| state_bytes(&setup, &coming.rows(n)) as f64);
+            assert!(
+                bytes[1] <= STATE_GROWTH_MAX * bytes[0],
+                "the state of {label} grows faster than its rows: {bytes:?}"
+            );
+        }
+    }
+}
+
+/// The control: a test that finds no growth in this finds none in anything.
+#[test]
+#[should_panic(expected = "grows faster than its rows")]
+fn pairs_of_all_rows_grow_with_their_square() {
+    let setup = "CREATE TABLE a (k bigint, x bigint, t bigint); CREATE TABLE b (k bigint, x bigint, t bigint);
+         CREATE MATERIALIZED VIEW v AS SELECT a.t, b.t AS u FROM a JOIN b ON a.k = b.k;";
+    grows_with_rows("pairs", 500, |_| setup.to_owned(), |n| Coming::AtOnce.rows(n));
+}
