@@ -4,7 +4,6 @@
 
 use std::{
     io::{self, ErrorKind as IoErrorKind, Write, stdout},
-    process::ExitCode,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError},
@@ -32,13 +31,14 @@ pub(crate) enum Status {
     Interrupted,
 }
 
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> ExitCode {
-        ExitCode::from(match status {
+impl Status {
+    /// The process's exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
             Status::Good => 0,
             Status::Failed => 1,
             Status::Interrupted => 130,
-        })
+        }
     }
 }
 
