@@ -47,6 +47,7 @@ mod error;
 mod evaluate;
 mod finish;
 pub mod frame;
+pub mod functions;
 pub mod graphs;
 mod interrupt;
 pub mod nearest;
@@ -75,8 +76,8 @@ pub use interrupt::Interrupt;
 pub use prepared::Prepared;
 pub use session::{
     Changes, DumpOptions, Options, Outcome, Progress, Promise, Receipt, Recorder, RelationInfo, Rows, Sealed,
-    SealedFact, SealedMark, SealedRows, Session, SourceRows, SourceState, SourceStatus, Step, Subscription,
-    command_tag, dump, dump_on,
+    SealedFact, SealedMark, SealedRows, Session, SessionClient, SourceRows, SourceState, SourceStatus, Step,
+    Subscription, command_tag, dump, dump_on,
 };
 pub use sharing::Sharing;
 pub use transaction::TransactionState;

@@ -35,6 +35,7 @@ mod syntax;
 mod time;
 mod translate;
 
+pub use functions::user::UserAggregateFunction;
 pub use functions::{input, numerics, output};
 pub use resolve::{catalog, coerce, pg_types};
 pub use syntax::{parse, span, statement};

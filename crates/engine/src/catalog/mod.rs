@@ -19,6 +19,7 @@ use anabranch_sql::statement::ObjectKind;
 
 use crate::cluster::CollectionId;
 use crate::error::Error;
+use crate::functions::Function;
 use crate::nearest::nearest;
 
 pub use created::{Created, ObjectId};
@@ -36,9 +37,28 @@ pub(crate) struct Catalog {
     /// Those that have watermarks.
     watermarked: BTreeSet<String>,
     indexes: BTreeMap<String, Index>,
+    /// Functions of the embedding program.
+    functions: BTreeMap<String, Function>,
 }
 
 impl Catalog {
+    /// The function of that name.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.get(name)
+    }
+
+    /// Makes a function known.
+    pub fn add_function(&mut self, name: &str, function: Function) {
+        self.version += 1;
+        self.functions.insert(name.to_owned(), function);
+    }
+
+    /// Forgets a function; whether there was one.
+    pub fn remove_function(&mut self, name: &str) -> bool {
+        self.version += 1;
+        self.functions.remove(name).is_some()
+    }
+
     /// How often objects have come and gone: plans of another version may be wrong.
     pub fn version(&self) -> u64 {
         self.version

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anabranch_batch::without_limits;
 use anabranch_sql::catalog::Relation;
 use anabranch_sql::statement::ObjectKind;
-use datafusion_expr::ScalarUDF;
 use datafusion_expr::sqlparser::ast;
+use datafusion_expr::{AggregateUDF, ScalarUDF};
 
 use super::{Catalog, Object, Watermark, system};
+use crate::functions::Function;
 use crate::sharing::Sharing;
 
 /// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that the query names,
@@ -21,6 +22,8 @@ pub(crate) struct Planning<'a> {
     /// Whether plans may rely on indexes.
     sharing: Sharing,
     looked_up: Mutex<BTreeSet<String>>,
+    /// Functions of the embedding program, looked up so far.
+    functions: Mutex<BTreeSet<String>>,
     /// Tables that are read with rows beside those that views have seen: views over them are planned where they are named.
     written: BTreeSet<String>,
     /// What functions tell of, once one is asked for.
@@ -29,7 +32,8 @@ pub(crate) struct Planning<'a> {
 
 impl<'a> Planning<'a> {
     pub fn new(catalog: &'a Catalog, sharing: Sharing) -> Planning<'a> {
-        Planning { catalog, sharing, looked_up: Mutex::default(), written: BTreeSet::new(), snapshot: OnceLock::new() }
+        let (looked_up, functions) = (Mutex::default(), Mutex::default());
+        Planning { catalog, sharing, looked_up, functions, written: BTreeSet::new(), snapshot: OnceLock::new() }
     }
 
     /// The same, with rows of these tables that their views have not seen.
@@ -43,6 +47,17 @@ impl<'a> Planning<'a> {
         object.query_text.is_some()
             && !self.written.is_empty()
             && !self.catalog.inputs_behind([&object.name]).is_disjoint(&self.written)
+    }
+
+    /// Functions of the embedding program that were looked up so far.
+    pub fn functions(&self) -> BTreeSet<String> {
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn user_function(&self, name: &str) -> Option<&Function> {
+        let function = self.catalog.function(name)?;
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        Some(function)
     }
 
     /// Relations looked up so far.
@@ -90,7 +105,14 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
         self.catalog.objects().map(|object| object.name.clone()).collect()
     }
 
+    fn aggregate(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.user_function(name).and_then(Function::as_aggregate).cloned()
+    }
+
     fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if let Some(function) = self.user_function(name) {
+            return function.as_scalar().cloned();
+        }
         let snapshot = || {
             Arc::clone(
                 self.snapshot

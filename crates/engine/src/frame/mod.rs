@@ -26,7 +26,7 @@
 //! started or explained; the first one counts.
 //!
 //! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`]
-//! (how they come in order), [`query`] (the frame), [`expression`], [`rows`] (select, filter, union
+//! (how they come in order), [`query`] (the frame), [`expression`], [`sql`] (expressions as text), [`rows`] (select, filter, union
 //! ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of
 //! groups), [`join`], [`asof`], [`neighbours`], [`iterate`] (loops), [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
 //! [`progressive`] (history).
@@ -54,6 +54,7 @@ mod reach;
 mod rows;
 mod run;
 mod single;
+mod sql;
 mod windows;
 
 pub use aggregate::{
@@ -69,7 +70,7 @@ pub use anabranch_plan::RoundLimit;
 pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;
 pub use asof::Asof;
-pub use datafusion_expr::{Expr, lit};
+pub use datafusion_expr::{Expr, cast, lit};
 pub use expression::{col, end, floor_div, start};
 pub use group::GroupBy;
 pub use input::{Event, Events, IntoEvents};

@@ -13,7 +13,7 @@ use super::variables::Variables;
 use super::{Options, Outcome, Session};
 use crate::error::Error;
 use crate::prepared::Prepared;
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, TransactionState};
 
 /// A client's own. The session has it while it serves the client.
 #[derive(Debug)]
@@ -48,7 +48,37 @@ impl Client {
     }
 }
 
+/// What one client of a session has of its own: its transaction, settings, prepared statements and cursors.
+///
+/// A session has one client; [`Session::as_client`] lets others take its place for a while.
+#[derive(Debug)]
+pub struct SessionClient(Client);
+
 impl Session {
+    /// Another client, with the settings that sessions start with.
+    pub fn client(&self) -> SessionClient {
+        SessionClient(self.new_client())
+    }
+
+    /// Works for another client: with its transaction and settings.
+    pub fn as_client<T>(&mut self, client: &mut SessionClient, work: impl FnOnce(&mut Session) -> T) -> T {
+        std::mem::swap(&mut self.client, &mut client.0);
+        let result = work(self);
+        std::mem::swap(&mut self.client, &mut client.0);
+        result
+    }
+
+    /// Ends a client: an open transaction is rolled back, subscriptions behind cursors are freed.
+    pub fn end_client(&mut self, client: &mut SessionClient) {
+        self.close_client(&mut client.0);
+        client.0 = self.new_client();
+    }
+
+    /// Where the client's transaction stands.
+    pub fn transaction_state(&self) -> TransactionState {
+        Transaction::state(self.client.transaction.as_ref())
+    }
+
     /// What a new client starts with.
     pub(crate) fn new_client(&self) -> Client {
         Client::new(&self.options)

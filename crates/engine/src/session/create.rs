@@ -75,7 +75,7 @@ impl Session {
         if let Some(outcome) = self.existing("CREATE TABLE AS", &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
-        let Named { planned, names } = self.plan_query(&create.query)?;
+        let Named { planned, names, .. } = self.plan_query(&create.query)?;
         self.settle_sources(&names)?;
         let given = visible_schema(&planned);
         if create.column_names.len() > given.fields().len() {
@@ -203,7 +203,8 @@ impl Session {
         } else if let Some(outcome) = self.existing(tag, &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
-        let Named { planned, names } = self.plan_created(create)?;
+        let Named { planned, names, functions } = self.plan_created(create)?;
+        self.check_lasting(kind, &create.name, &functions)?;
         if names.contains(&create.name) {
             return Err(Error::invalid(format!("{} \"{}\" reads itself", kind_name(kind), create.name))
                 .with_hint("Give the new view another name."));

@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
 //! [`sealed`] (what is recorded), [`client`] (what is a client's own), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
-//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
+//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`functions`] (of the embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
 mod announce;
 mod bound;
@@ -27,6 +27,7 @@ mod durable;
 mod envelope;
 mod explain;
 mod frames;
+mod functions;
 mod named;
 mod outcome;
 mod past;
@@ -76,6 +77,7 @@ use waiting::Waits;
 
 pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
 pub(crate) use client::Client as ClientState;
+pub use client::SessionClient;
 pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};

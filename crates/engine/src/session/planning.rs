@@ -20,6 +20,8 @@ use crate::error::Error;
 pub(super) struct Named {
     pub planned: Planned,
     pub names: BTreeSet<String>,
+    /// Functions of the embedding program that it calls.
+    pub functions: BTreeSet<String>,
 }
 
 impl Session {
@@ -103,14 +105,14 @@ impl Session {
     pub(super) fn plan(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
         let catalog = self.planning_catalog();
         let planner = self.planner(&catalog).with_parameters(parameters);
-        Ok(Named { planned: plan(&planner)?, names: catalog.names() })
+        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
     }
 
     /// A plan with these parameters that holds at any moment.
     pub(super) fn plan_steady(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
         let catalog = self.planning_catalog();
         let planner = self.planner(&catalog).with_parameters(parameters).steady();
-        Ok(Named { planned: plan(&planner)?, names: catalog.names() })
+        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
     }
 
     /// A planner with the session's settings, as of now.

@@ -46,7 +46,7 @@ enum Base<'a> {
 impl Session {
     /// Runs a query and returns its answer, as of a past time if one is given.
     pub(super) fn select(&mut self, query: &ast::Query, as_of: Option<&ast::Expr>) -> Result<Rows, Error> {
-        let Named { planned, names } = self.plan_query(query)?;
+        let Named { planned, names, .. } = self.plan_query(query)?;
         let notices = self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let past = match as_of.is_some() && self.has_staged() {

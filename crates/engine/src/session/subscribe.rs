@@ -71,7 +71,7 @@ struct Live {
 
 impl Session {
     pub(super) fn subscribe(&mut self, subscribe: &Subscribe) -> Result<Subscription, Error> {
-        let Named { planned, names } = self.plan_view(&subscribe.query)?;
+        let Named { planned, names, .. } = self.plan_view(&subscribe.query)?;
         let past = self.past(subscribe.as_of.as_deref(), &planned.plan)?;
         let as_of = past.as_ref().map_or(self.timeline.last(), |past| past.at);
         let (schema, envelope) = told_schema(subscribe, &visible_schema(&planned))?;

@@ -33,7 +33,7 @@ impl Session {
         let updates = insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
         self.note_reads(std::slice::from_ref(&insert.table))?;
         // Planned in any case: it checks what the conflict names.
-        let Named { planned, names } = self.plan_conflict(insert)?;
+        let Named { planned, names, .. } = self.plan_conflict(insert)?;
         let proposed: Vec<Batch> = proposed.into_iter().map(|batch| one_by_one(batch.flatten())).collect();
         let fresh = match Batch::concat(&proposed) {
             Some(rows) => {

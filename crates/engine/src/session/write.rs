@@ -30,7 +30,7 @@ impl Session {
 
     fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         let returning = self.plan_returning(&insert.table, None, &insert.returning)?;
-        let Named { planned, names } = self.plan_insert(insert)?;
+        let Named { planned, names, .. } = self.plan_insert(insert)?;
         self.settle_sources(&names)?;
         let rows = self.collect_finished(&planned)?;
         let (new, old) = match &insert.conflict {
@@ -47,7 +47,7 @@ impl Session {
     pub(super) fn delete_rows(&mut self, delete: &Delete) -> Result<Outcome, Error> {
         self.catalog.table(&delete.table)?;
         let returning = self.plan_returning(&delete.table, delete.alias.as_deref(), &delete.returning)?;
-        let Named { planned, names } = self.plan_delete(delete)?;
+        let Named { planned, names, .. } = self.plan_delete(delete)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows: Vec<Batch> = self.collect_to_change(&planned.plan)?.into_iter().map(Batch::flatten).collect();
@@ -60,7 +60,7 @@ impl Session {
         let object = self.catalog.table(&update.table)?.clone();
         let n_columns = object.schema.fields().len();
         let returning = self.plan_returning(&update.table, update.alias.as_deref(), &update.returning)?;
-        let Named { planned, names } = self.plan_update(update)?;
+        let Named { planned, names, .. } = self.plan_update(update)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows = self.collect_to_change(&planned.plan)?;

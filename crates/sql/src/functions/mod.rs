@@ -25,6 +25,7 @@ pub(crate) mod similar;
 pub(crate) mod text;
 pub(crate) mod texts;
 pub(crate) mod totals;
+pub(crate) mod user;
 pub(crate) mod wholes;
 pub(crate) mod window_floor;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion_expr::ScalarUDF;
 use datafusion_expr::sqlparser::ast;
+use datafusion_expr::{AggregateUDF, ScalarUDF};
 
 use crate::syntax::statement::{ObjectKind, Watermark};
 
@@ -25,8 +25,14 @@ pub trait Catalog: Sync {
         vec![]
     }
 
-    /// A function that tells of the catalog, as of now.
+    /// A function of a user's, or one that tells of the catalog, as of now.
     fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let _ = name;
+        None
+    }
+
+    /// An aggregate of a user's, made by [`UserAggregateFunction`](crate::UserAggregateFunction).
+    fn aggregate(&self, name: &str) -> Option<Arc<AggregateUDF>> {
         let _ = name;
         None
     }

@@ -243,7 +243,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        FUNCTIONS.aggregate.get(name).cloned()
+        self.catalog.aggregate(name).or_else(|| FUNCTIONS.aggregate.get(name).cloned())
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan, SortKey};
+use anabranch_plan::{AggregateCall, AggregateFunction, Foreign, Node, Plan, SortKey};
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction as Call, AggregateFunctionParams, GroupingSet, NullTreatment};
@@ -20,6 +20,7 @@ use super::stage::{Column, stage};
 use super::{distinct, rows};
 use crate::error::{Result, SqlError};
 use crate::functions::intervals::{IntervalOf, IntervalPart, Part};
+use crate::functions::user::UserAggregateFunction;
 use crate::resolve::type_names::canonical;
 use crate::time::functions::interval_divide;
 
@@ -82,6 +83,8 @@ fn put_together(plan: Arc<Plan>, n_keys: usize, results: &[ResultOf]) -> Result<
 pub(super) struct Wanted {
     function: AggregateFunction,
     argument: Option<Expr>,
+    /// Arguments behind the first one, of a user's aggregate.
+    further: Vec<Expr>,
     distinct: bool,
     filter: Option<Expr>,
     order: Vec<(Expr, bool, bool)>,
@@ -94,7 +97,36 @@ impl Wanted {
         let Expr::AggregateFunction(Call { func, params }) = unaliased(expr) else {
             return Err(SqlError::internal(format!("{expr} is not an aggregate")));
         };
+        if let Some(function) = UserAggregateFunction::function_of(func) {
+            return Self::of_user(function, params, output_type, resolve);
+        }
         Self::of(func.name(), params, output_type, resolve)
+    }
+
+    /// Reads a call of a user's aggregate.
+    fn of_user(
+        function: &Foreign,
+        params: &AggregateFunctionParams,
+        output_type: &DataType,
+        resolve: &dyn Fn(&Expr) -> Result<Expr>,
+    ) -> Result<Self> {
+        let name = function.name();
+        if params.distinct || !params.order_by.is_empty() {
+            return Err(SqlError::unsupported(
+                format!("{name}() with DISTINCT or ORDER BY"),
+                "Aggregates of users take all rows, in any order: aggregate over SELECT DISTINCT in a subquery.",
+            ));
+        }
+        let mut arguments = params.args.iter().map(resolve).collect::<Result<Vec<_>>>()?.into_iter();
+        Ok(Self {
+            function: AggregateFunction::Custom(function.clone(), vec![]),
+            argument: arguments.next(),
+            further: arguments.collect(),
+            distinct: false,
+            filter: params.filter.as_ref().map(|e| resolve(e)).transpose()?,
+            order: vec![],
+            output_type: canonical(output_type),
+        })
     }
 
     /// Reads a call by the function's name and parameters.
@@ -131,6 +163,7 @@ impl Wanted {
             order: if takes_order(&function) { order } else { vec![] },
             function,
             argument,
+            further: vec![],
             distinct,
             filter: params.filter.as_ref().map(|e| resolve(e)).transpose()?,
             output_type: canonical(output_type),
@@ -173,11 +206,15 @@ impl Wanted {
         let order = self.order.iter().map(|(expr, descending, nulls_first)| {
             Ok(SortKey { column: at(expr)?, descending: *descending, nulls_first: *nulls_first })
         });
+        let further = self.further.iter().map(at).collect::<Result<Vec<usize>>>()?;
         Ok(AggregateCall {
             argument: self.argument.as_ref().map(at).transpose()?,
             filter: self.filter.as_ref().map(at).transpose()?,
             order: order.collect::<Result<_>>()?,
-            function: self.function,
+            function: match self.function {
+                AggregateFunction::Custom(function, _) => AggregateFunction::Custom(function, further),
+                known => known,
+            },
             distinct: self.distinct,
             output_type: self.output_type,
         })
@@ -186,12 +223,14 @@ impl Wanted {
     /// The expressions it needs as columns.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Expr> {
         let order = self.order.iter().map(|(expr, ..)| expr);
-        self.argument.iter().chain(&self.filter).chain(order)
+        self.argument.iter().chain(&self.further).chain(&self.filter).chain(order)
     }
 
     pub(super) fn name(&self) -> String {
         let function = function_name(&self.function);
-        let argument = self.argument.as_ref().map_or("*".to_string(), anabranch_plan::explain::expression);
+        let arguments = self.argument.iter().chain(&self.further).map(anabranch_plan::explain::expression);
+        let arguments = arguments.collect::<Vec<_>>();
+        let argument = if arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
         let distinct = if self.distinct { "distinct " } else { "" };
         format!("{function}({distinct}{argument})")
     }

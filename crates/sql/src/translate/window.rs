@@ -21,6 +21,7 @@ use super::ranks::ranked;
 use super::schema::{drafts, schema};
 use super::stage::{take, with_columns};
 use crate::error::{Result, SqlError};
+use crate::functions::user::UserAggregateFunction;
 
 impl Translator {
     pub(super) fn window(&self, window: &Window) -> Result<Arc<Plan>> {
@@ -153,6 +154,14 @@ pub(super) fn aggregate_of(
     resolve: &dyn Fn(&Expr) -> Result<Expr>,
 ) -> Result<Wanted> {
     let params = &call.params;
+    if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun
+        && UserAggregateFunction::function_of(function).is_some()
+    {
+        return Err(SqlError::unsupported(
+            format!("aggregate {}() of a user with OVER", function.name()),
+            "Aggregate with GROUP BY in a subquery, and join its result.",
+        ));
+    }
     let aggregate = AggregateFunctionParams {
         args: params.args.clone(),
         distinct: params.distinct,
