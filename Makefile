@@ -6,6 +6,7 @@
 #   make laws | slt | tpch | flights | graphs      one family of tests
 #   make soak                     the proofs of durability for longer: 1,000 kills of the program, thousands of faults of a disk
 #   make lint                     formatting and clippy
+#   make wheel                    the Python package, as a wheel in target/wheels (docs/python.md)
 #   make picture                  the picture of the demo in the README (docs/demo.svg)
 #   make expectations             fill in tests/slt from PostgreSQL 15 (needs its binaries and `pip install psycopg[binary]`)
 
@@ -15,7 +16,7 @@ CARGO ?= cargo
 VENV ?= $(CARGO_TARGET_DIR)/venv
 BIN := $(CARGO_TARGET_DIR)/release
 
-.PHONY: help demo build test laws slt tpch flights graphs soak lint fmt expectations doc picture
+.PHONY: help demo build test laws slt tpch flights graphs soak lint fmt expectations doc picture wheel
 .DEFAULT_GOAL := help
 
 help:
@@ -61,6 +62,10 @@ lint:
 
 fmt:
 	$(CARGO) fmt --all
+
+wheel: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.13,<2'
+	$(VENV)/bin/maturin build --release --out $(CARGO_TARGET_DIR)/wheels
 
 expectations: $(VENV)/ready
 	$(VENV)/bin/python tools/slt_expect.py

@@ -12,9 +12,25 @@
 from __future__ import annotations
 
 import atexit as _atexit
-from typing import Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from . import selectors
+
+def _refuse_subinterpreters() -> None:
+    """Threads of the engine belong to one interpreter."""
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            module: _Any = __import__(name)
+            current, main = module.get_current(), module.get_main()
+        except (ImportError, AttributeError):
+            continue
+        if current != main:
+            raise ImportError("anabranch cannot be imported in a subinterpreter: use threads, or processes")
+        return
+
+
+_refuse_subinterpreters()
+
+from . import selectors  # noqa: E402
 from ._native import __version__
 from .database import Database, _close_all, connect, default_database
 from .errors import *  # noqa: F401,F403
@@ -30,9 +46,36 @@ from .values import Commit, Counts, Early, Event, Interval
 apilevel, threadsafety, paramstyle = "2.0", 2, "qmark"
 least, greatest = min_horizontal, max_horizontal
 
+if _TYPE_CHECKING:
+    from . import dbapi, testing
+    from .aggregates import UserAggregate, udaf
+    from .database import Connection
+    from .events import Events, end, start, window_end, window_start
+    from .functions import Array, UserFunction, udf
+    from .live import Change, Changes, Handle, Progress, Subscription
+    from .loops import iterate
+    from .patterns import Pattern, reg
+    from .runs import Play, Run
+
+__all__ = [
+    "Array", "Batch", "Boolean", "Bytes", "Cancelled", "Change", "Changes", "Commit", "Connection", "ConversionError",
+    "Counts", "DataError", "DataType", "Database", "DatabaseError", "Date", "DuplicateName", "Early", "Error", "Event",
+    "Events", "Expr", "Float32", "Float64", "GroupBy", "GroupingError", "Handle", "Int16", "Int32", "Int64", "Int8",
+    "IntegrityError", "InterfaceError", "InternalError", "Interval", "IntervalType", "Json", "List", "LockedError",
+    "NotSupportedError", "Numeric", "OperationalError", "OutOfMemory", "Pattern", "Play", "ProgrammingError", "Progress",
+    "ReadOnlyError", "Relation", "RowError", "Rows", "Run", "Schema", "SerializationError", "Source", "SqlSyntaxError",
+    "Subscription", "Table", "Text", "Time", "TimedOut", "Timestamp", "TimestampTz", "TraceError", "TypeMismatch",
+    "UInt16", "UInt32", "UInt64", "UInt8", "UnavailableError", "UnknownName", "UserAggregate", "UserFunction", "Uuid",
+    "View", "Warning", "__version__", "all", "apilevel", "coalesce", "col", "concat_list", "concat_str", "connect",
+    "count", "create_table", "dbapi", "default_database", "element", "end", "exclude", "format", "func", "greatest",
+    "iterate", "least", "len", "lit", "max", "max_horizontal", "mean", "min", "min_horizontal", "now", "param",
+    "paramstyle", "read_csv", "read_json", "read_parquet", "reg", "relation", "selectors", "sql", "sql_expr", "start",
+    "struct", "sum", "table", "testing", "threadsafety", "udaf", "udf", "values", "when", "window_end", "window_start",
+]
+
 _LATE = {
-    "Events": "events", "Pattern": "events", "Run": "events", "reg": "events", "start": "events", "end": "events",
-    "window_start": "events", "window_end": "events", "udf": "functions", "udaf": "functions", "iterate": "iterate",
+    "Events": "events", "Pattern": "patterns", "Run": "runs", "Play": "runs", "reg": "patterns", "start": "events", "end": "events",
+    "window_start": "events", "window_end": "events", "udf": "functions", "udaf": "aggregates", "Array": "functions", "iterate": "loops", "UserFunction": "functions", "UserAggregate": "aggregates", "Connection": "database",
     "Changes": "live", "Subscription": "live", "Change": "live", "Progress": "live", "Handle": "live",
 }
 

@@ -267,16 +267,25 @@ def from_engine(
     """The exception for an error of the engine; ``position`` is one of bytes."""
     if position is not None and statement is not None:
         position = len(statement.encode()[:position].decode(errors="ignore"))
-    trace = None
-    if detail and "Traceback (most recent call last)" in detail:
-        detail, trace = None, detail
+    message, trace = _untraced(message)
     chosen = class_of(kind, sqlstate)
+    if trace is not None and kind == "data":
+        chosen = RowError
     if kind == "data" and ("rows have errors" in message or "row has errors" in message or "row has an error" in message):
         chosen = RowError
     return chosen(
         message, sqlstate=sqlstate or None, kind=kind, detail=detail, hint=hint, position=position,
         statement=statement, traceback=trace,
     )
+
+
+def _untraced(message: str) -> tuple:
+    """A message without the traceback of Python that the native layer has put into it, and the traceback."""
+    head, fence, rest = message.partition("\x1f")
+    if not fence:
+        return message, None
+    trace, _, tail = rest.partition("\x1f")
+    return head + tail, trace.replace("\x1e", "\n")
 
 
 def nearest(name: str, known: Iterable[str]) -> Optional[str]:

@@ -7,6 +7,7 @@ than Polars' word of the same name, it writes what Polars means (principle 2 of 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
 from . import sqltext as q
@@ -39,7 +40,8 @@ class Sql:
 class Ctx:
     """What an expression is written for: columns, and the window, filter or grouping around it."""
 
-    __slots__ = ("columns", "quote", "ask", "over", "order", "filter", "distinct", "current", "element", "frame")
+    __slots__ = ("columns", "quote", "ask", "over", "order", "filter", "distinct", "current", "element", "frame", "register",
+                 "call")
 
     def __init__(self, columns: Mapping, quote: Callable[[str], str], ask: Callable[[str], str]) -> None:
         self.columns, self.quote, self.ask = columns, quote, ask
@@ -50,17 +52,23 @@ class Ctx:
         self.current: Optional[str] = None
         self.element: Optional[Sql] = None
         self.frame = False
+        self.register: Callable[[Any], str] = lambda function: function.name
+        self.call: Any = None
 
     def but(self, **changes: Any) -> "Ctx":
         """The same with some parts changed."""
         other = Ctx(self.columns, self.quote, self.ask)
-        for slot in ("over", "order", "filter", "distinct", "current", "element", "frame"):
+        for slot in ("over", "order", "filter", "distinct", "current", "element", "frame", "register", "call"):
             setattr(other, slot, changes.get(slot, getattr(self, slot)))
         return other
 
     def plain(self) -> "Ctx":
         """For an argument of an aggregate: no window or filter of its own."""
         return self.but(over=None, order=None, filter=None, distinct=False)
+
+    def count(self, argument: Optional[str] = None) -> str:
+        """How many rows of events there are, or values."""
+        return self.call("count", [] if argument is None else [argument], ctx=self, type="bigint").sql
 
     def probe(self, sql: str) -> str:
         """The type of an expression, as the engine sees it."""
@@ -145,6 +153,9 @@ class Expr(Traced):
             ordered = ""
             if order and not (ctx.over is not None):
                 ordered = " ORDER BY " + ", ".join(o._build(inner).sql + " NULLS FIRST" for o in order)
+            if ctx.frame:
+                made = _of_events(ctx, call, argument.sql, bool(listed(order_by)) and not within)
+                return made if empty is None else ctx.sql(f"coalesce({made.sql}, {empty})")
             text = call.format(x=argument.sql, d="DISTINCT " if ctx.distinct else "", o=ordered)
             text = modified(ctx, text)
             if empty is not None:
@@ -539,6 +550,9 @@ class Expr(Traced):
         """How many different values there are; NULL is one of them."""
         def build(ctx: Ctx) -> Sql:
             a = self._build(ctx.plain()).sql
+            if ctx.frame:
+                some, all_, there = ctx.but(distinct=True).count(a), ctx.count(), ctx.count(a)
+                return ctx.sql(f"({some} + CASE WHEN {all_} > {there} THEN 1 ELSE 0 END)", "bigint")
             return ctx.sql(
                 f"({modified(ctx, f'count(DISTINCT {a})')} + "
                 f"CASE WHEN {modified(ctx, 'count(*)')} > {modified(ctx, f'count({a})')} THEN 1 ELSE 0 END)", "bigint")
@@ -548,12 +562,16 @@ class Expr(Traced):
         """How many rows have no value."""
         def build(ctx: Ctx) -> Sql:
             a = self._build(ctx.plain()).sql
+            if ctx.frame:
+                return ctx.sql(f"({ctx.count()} - {ctx.count(a)})", "bigint")
             return ctx.sql(f"({modified(ctx, 'count(*)')} - {modified(ctx, f'count({a})')})", "bigint")
         return Expr(build, self._out, agg=True, select=self._select, roots=self._roots)
 
     def _end(self, order_by: Any, which: str) -> "Expr":
         if order_by is None:
             def missing(ctx: Ctx) -> Sql:
+                if ctx.frame:
+                    return ctx.call(which + "_value", [self._build(ctx.plain()).sql], ctx=ctx)
                 if ctx.order is not None:
                     return ctx.sql(f"{which}_value({self._build(ctx.plain()).sql}) OVER ({ctx.over})")
                 raise ProgrammingError(f"rows have no order; {which} needs order_by", hint=f'.{which}(order_by="..")')
@@ -622,7 +640,7 @@ class Expr(Traced):
         def build(ctx: Ctx) -> Sql:
             if not ctx.frame:
                 raise NotSupportedError(f"{name} is an aggregate of events", hint="write @ab.udaf, or use it on Events")
-            return ctx.sql(f"{name}({', '.join([self._build(ctx.plain()).sql, *map(str, arguments)])})")
+            return ctx.call(name, [self._build(ctx.plain()).sql], ctx=ctx)
         return Expr(build, self._out, agg=True, select=self._select, roots=self._roots)
 
     def top_k(self, k: int) -> "Expr":
@@ -630,7 +648,7 @@ class Expr(Traced):
         def build(ctx: Ctx) -> Sql:
             a = self._build(ctx.plain())
             if ctx.frame:
-                return ctx.sql(f"top_k({a.sql}, {int(k)})")
+                return ctx.call("top_k", [a.sql], ctx=ctx, number=float(k))
             return ctx.sql(f"(array_agg({a.sql} ORDER BY {a.sql} DESC) FILTER (WHERE {a.sql} IS NOT NULL))[1:{int(k)}]")
         return Expr(build, self._out, agg=True, select=self._select, roots=self._roots)
 
@@ -645,6 +663,8 @@ class Expr(Traced):
     def _by(self, by: Any, direction: str) -> "Expr":
         key = as_column(by)
         def build(ctx: Ctx) -> Sql:
+            if ctx.frame:
+                raise NotSupportedError("min_by and max_by are no aggregates of events", hint="write @ab.udaf")
             inner = ctx.plain()
             a, b = self._build(inner), key._build(inner)
             return ctx.sql(modified(ctx, f"first_value({a.sql} ORDER BY {b.sql} {direction}, {a.sql})"), a._type)
@@ -653,7 +673,7 @@ class Expr(Traced):
     def implode(self, order_by: Any = None) -> "Expr":
         """All values as one list, ordered by ``order_by`` or else by themselves."""
         order = listed(order_by) or [self]
-        return self._aggregate("array_agg({x}{o})", order_by=order)
+        return self._aggregate("array_agg({x}{o})", order_by=order, within=order_by is None)
 
     def string_agg(self, separator: str = ",", order_by: Any = None) -> "Expr":
         """All texts as one, ordered by ``order_by`` or else by themselves."""
@@ -939,6 +959,19 @@ def modified(ctx: Ctx, call: str) -> str:
     return call
 
 
+_OF_EVENTS = re.compile(r"(\w+)\((?:(\d+\.?\d*(?:e-?\d+)?)\) WITHIN GROUP|(\*)|)")
+
+
+def _of_events(ctx: Ctx, call: str, argument: str, is_ordered: bool) -> Sql:
+    """An aggregate of events: a call by name, which the verb makes."""
+    found = _OF_EVENTS.match(call)
+    if found is None or found[1] in ("string_agg", "bit_and", "bit_or"):
+        raise NotSupportedError(f"{call.split('(')[0]} is no aggregate of events", hint="write @ab.udaf")
+    if is_ordered:
+        raise NotSupportedError(f"{found[1]} of events goes by when they begin", hint="leave order_by out")
+    return ctx.call(found[1], [] if found[3] else [argument], ctx=ctx, number=float(found[2]) if found[2] else None)
+
+
 def _bounds(pair: Any, show: Callable[[Any], str]) -> str:
     low, high = pair
     def bound(value: Any, unbounded: str) -> str:
@@ -1182,7 +1215,9 @@ def func(name: str, *arguments: Any) -> Expr:
 
 def length() -> Expr:
     """How many rows there are."""
-    return Expr(lambda ctx: ctx.sql(modified(ctx, "count(*)"), "bigint"), "len", agg=True)
+    def build(ctx: Ctx) -> Sql:
+        return ctx.sql(ctx.count() if ctx.frame else modified(ctx, "count(*)"), "bigint")
+    return Expr(build, "len", agg=True)
 
 
 def now() -> Expr:

@@ -32,7 +32,7 @@ def name_of(db: Any, path: str) -> str:
 
 def read(db: Any, path: Any, schema: Any, watermark: Any, options: Mapping[str, Any]) -> Any:
     """A relation of the files' rows as they are now."""
-    from .database import _Held
+    from .holding import Held
     from .relation import Relation
 
     paths = paths_of(path)
@@ -42,7 +42,7 @@ def read(db: Any, path: Any, schema: Any, watermark: Any, options: Mapping[str, 
             raise UnavailableError(f"there is no file {one!r}", sqlstate="58030")
         name = db._fresh("file")
         db.create_source(name, "file", schema=schema, watermark=watermark, path=one, **options)
-        holds.append(_Held(db._engine, name, "SOURCE"))
+        holds.append(Held(db._engine, name, "SOURCE"))
         parts.append(f"SELECT * FROM {q.name(name)}")
     if len(parts) == 1:
         return Relation(db, parts[0], from_=q.name(holds[0].name), holds=holds)

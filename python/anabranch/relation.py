@@ -91,7 +91,9 @@ class Relation(Results):
         def ask(sql: str) -> str:
             schema = self._db._schema_of(f"SELECT {sql} AS x FROM {self._source()}")
             return str(schema["x"])
-        return Ctx(self._known, q.name, ask)
+        ctx = Ctx(self._known, q.name, ask)
+        ctx.register = self._db._function_name
+        return ctx
 
     def _new(self, text: str, *others: "Relation", order: Sequence = (), schema: Optional[Schema] = None) -> "Relation":
         holds = self._holds + tuple(h for other in others for h in other._holds)
@@ -423,7 +425,7 @@ class Relation(Results):
 
     def _other(self, other: Any) -> "Relation":
         if isinstance(other, Relation):
-            if other._db is not self._db:
+            if other._db._root is not self._db._root:
                 raise ProgrammingError("the relations are of two databases", hint="create_table in one from .collect() of the other")
             return other
         from .data import is_data
@@ -473,7 +475,9 @@ class Relation(Results):
     def _side(self, alias: str) -> Ctx:
         def ask(sql: str) -> str:
             return str(self._db._schema_of(f"SELECT {sql} AS x FROM {_named(self, alias)}")["x"])
-        return Ctx(self._known, lambda name: f"{alias}.{q.name(name)}", ask)
+        ctx = Ctx(self._known, lambda name: f"{alias}.{q.name(name)}", ask)
+        ctx.register = self._db._function_name
+        return ctx
 
     def _validate(self, right: "Relation", left_keys: List[Expr], right_keys: List[Expr], validate: str) -> None:
         if validate == "m:m":
@@ -521,6 +525,7 @@ class Relation(Results):
         ask = lambda sql: str(self._db._schema_of(  # noqa: E731
             f"SELECT {sql} AS x FROM {_named(self, 'l')} CROSS JOIN {_named(right, 'r')}")["x"])
         ctx = Ctx({n: of for n, (_, of) in both.items()}, lambda n: both[n][0], ask)
+        ctx.register = self._db._function_name
         side = lambda known, alias: Row(known, lambda n: Expr(  # noqa: E731
             lambda c: c.sql(f"{alias}.{q.name(n)}", known[n]), n, roots=True))
         tests = []
@@ -796,6 +801,8 @@ class Relation(Results):
         rows = self._shown()
         if rows is None:
             columns = "\n".join(f"  {n}: {of}" for n, of in self._known.items())
+            if self._db.closed:
+                return f"{columns}\n(the database is closed)"
             return f"{columns}\n{self.explain().splitlines()[0]}"
         return table(rows, footer=self._footer(rows), rows_max=self._db._option("display_rows"),
                      width=self._db._option("display_width"))
@@ -875,9 +882,14 @@ class Relation(Results):
                 file.write(json.dumps(row, default=str) + "\n")
 
     def events(self, *, time: str, end: Optional[str] = None, duration: Any = 1, unit: Optional[str] = None, **kw: Any) -> Any:
-        """The rows as events of the time in a column."""
-        raise NotSupportedError("events of a relation are not supported yet",
-                                hint="Events.input(..) and run({..: relation})")
+        """The rows as events of the time in a column; ``run()`` reads them as they are then.
+
+        ``end`` names a column of ends, ``duration`` says how long a row is in force otherwise; the other arguments
+        are those of ``Events.input``.
+        """
+        from .events import of_relation
+
+        return of_relation(self, time=time, end=end, duration=duration, unit=unit, **kw)
 
     # -- live ----------------------------------------------------------------------------------------
 

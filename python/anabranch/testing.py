@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import data as _data
 from .database import Database
 from .rows import Rows
 
-__all__ = ["database", "feed", "assert_current", "assert_rows", "assert_same", "check_udaf", "changelog"]
+__all__ = ["database", "feed", "assert_current", "assert_rows", "assert_same", "check_udaf", "changelog", "row",
+           "advance", "flush", "finish"]
 
 
 def database(**kw: Any) -> Database:
@@ -74,10 +75,74 @@ def check_udaf(kind: Any, rows: Sequence[Any]) -> None:
     check(kind, [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in rows])
 
 
-def changelog(events: Any, steps: Sequence[Any]) -> List[str]:
-    """What an Events query gives for pushed events, as text: ``"@10 +1 (5,)"``."""
-    from .events import changelog as run
+class _Step(NamedTuple):
+    """Something that happens to a run."""
 
-    return run(events, steps)
+    what: str
+    input: Optional[str] = None
+    value: Any = None
 
 
+def row(input: str, event: Any) -> _Step:  # noqa: A002
+    """A step of ``changelog``: an event comes into an input."""
+    return _Step("row", input, event)
+
+
+def advance(input: str, time: Any) -> _Step:  # noqa: A002
+    """A step of ``changelog``: no row before ``time`` will come into an input."""
+    return _Step("advance", input, time)
+
+
+def flush() -> _Step:
+    """A step of ``changelog``: what waits is handed on."""
+    return _Step("flush")
+
+
+def finish() -> _Step:
+    """A step of ``changelog``: all inputs end."""
+    return _Step("finish")
+
+
+def changelog(events: Any, steps: Sequence[_Step]) -> List[str]:
+    """The changes that an Events query gives for these steps: ``"@10 +1 5, a"``, in order of time.
+
+    On the way the law is tested: the changes are the same when rows between two advances come in another order and
+    are pushed together.
+
+    >>> import anabranch as ab
+    >>> from anabranch import testing as at
+    >>> e = ab.Events.input("in", {"x": int, "at": int}, time="at")
+    >>> at.changelog(e.select("x"), [at.row("in", ab.Event.point(3, (5, 3))), at.finish()])
+    ['@3 +1 5', '@4 -1 5']
+    """
+    found = _replayed(events, [[step] for step in steps])
+    together: List[List[_Step]] = []
+    for step in steps:
+        if step.what == "row" and together and together[-1][0].what == "row":
+            together[-1].insert(0, step)
+        else:
+            together.append([step])
+    other = _replayed(events, together)
+    assert sorted(found) == sorted(other), f"the changes depend on the cut of the rows: {found} and {other}"
+    return found
+
+
+def _replayed(events: Any, turns: Sequence[Sequence[_Step]]) -> List[str]:
+    from .runs import Run
+
+    out: List[str] = []
+    with Run(events) as run:
+        for turn in turns:
+            by_input: Dict[str, List[Any]] = {}
+            for step in turn:
+                if step.what == "row":
+                    by_input.setdefault(str(step.input), []).append(step.value)
+                elif step.what == "advance":
+                    run.advance(str(step.input), step.value)
+                else:
+                    getattr(run, step.what)()
+            for name, rows in by_input.items():
+                run.push(name, rows)
+            for time, diff, *values in run.changes():
+                out.append(f"@{time} {diff:+d} {', '.join(map(str, values))}")
+    return out

@@ -1,10 +1,14 @@
 //! A database as Python holds it: every method is one request to the engine's thread.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Changes as EngineChanges, Error, ManualClock, Outcome, Rows as EngineRows, Subscription};
+use anabranch_engine::{
+    Changes as EngineChanges, Error, ManualClock, Outcome, Rows as EngineRows, SessionClient, Subscription,
+    TransactionState,
+};
 use anabranch_sql::column_type_name;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -12,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::error::{raise, raised};
+use crate::functions::{Function, is_running};
 use crate::host::Host;
 use crate::rows::Rows;
 
@@ -23,6 +28,10 @@ const CHANGES_WAIT: Duration = Duration::from_millis(2);
 pub struct Engine {
     host: Arc<Host>,
     clock: Option<Arc<ManualClock>>,
+    /// What a connection has of its own; the database's handle goes by the session's.
+    client: Option<Arc<Mutex<SessionClient>>>,
+    /// Whether this connection was closed.
+    is_closed: AtomicBool,
     /// The process that opened it: threads do not survive a fork.
     process: u32,
 }
@@ -44,7 +53,44 @@ impl Engine {
         let clock = manual.then(|| Arc::new(ManualClock::default()));
         let given = clock.clone().map(|clock| clock as Arc<dyn anabranch_engine::Clock>);
         let host = Host::start(workers, given, folder).map_err(|error| raised(py, &error, None))?;
-        Ok(Engine { host: Arc::new(host), clock, process: std::process::id() })
+        let is_closed = AtomicBool::new(false);
+        Ok(Engine { host: Arc::new(host), clock, client: None, is_closed, process: std::process::id() })
+    }
+
+    /// A connection: the same engine, with settings and a transaction of its own.
+    fn connect(&self, py: Python<'_>) -> PyResult<Engine> {
+        let client = self.ask(py, None, |session| Ok(session.client()))?;
+        Ok(Engine {
+            host: Arc::clone(&self.host),
+            clock: self.clock.clone(),
+            client: Some(Arc::new(Mutex::new(client))),
+            is_closed: AtomicBool::new(false),
+            process: self.process,
+        })
+    }
+
+    /// Where the transaction stands: `none`, `open` or `failed`.
+    fn transaction(&self, py: Python<'_>) -> PyResult<&'static str> {
+        let state = self.ask(py, None, |session| Ok(session.transaction_state()))?;
+        Ok(match state {
+            TransactionState::Idle => "none",
+            TransactionState::Open => "open",
+            TransactionState::Failed => "failed",
+        })
+    }
+
+    /// Makes a function known to SQL.
+    fn register_function(&self, py: Python<'_>, name: String, function: &Function) -> PyResult<()> {
+        let function = function.function.clone();
+        self.ask(py, None, move |session| {
+            session.register_function(&name, function);
+            Ok(())
+        })
+    }
+
+    /// Forgets a function; whether there was one of that name.
+    fn unregister_function(&self, py: Python<'_>, name: String) -> PyResult<bool> {
+        self.ask(py, None, move |session| Ok(session.unregister_function(&name)))
     }
 
     /// Runs a script: a list of `(tag, detail, Rows | None, Changes | None)`, one a statement.
@@ -153,17 +199,29 @@ impl Engine {
         self.host.interrupt();
     }
 
-    /// Ends the engine. Closing again does nothing.
+    /// Ends the engine, or the connection, whose open transaction is rolled back. Closing again does nothing.
     fn close(&self, py: Python<'_>) {
-        if self.process == std::process::id() {
-            self.host.close(py);
+        if self.process != std::process::id() {
+            return;
+        }
+        match &self.client {
+            None => self.host.close(py),
+            Some(_) => self.end_client(),
         }
     }
 
-    /// Whether the engine was closed.
+    /// Whether the engine or the connection was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.host.is_closed()
+        self.is_closed.load(Ordering::SeqCst) || self.host.is_closed()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            self.end_client();
+        }
     }
 }
 
@@ -179,7 +237,32 @@ impl Engine {
             let message = format!("the database was opened in process {}", self.process);
             return Err(raise(py, "closed", "08003", &message, Some("Connect anew, or start processes with spawn.")));
         }
-        self.host.call(py, f)?.map_err(|error| raised(py, &error, statement))
+        if is_running() {
+            let message = "a function asks the database that runs it";
+            return Err(raise(py, "closed", "55000", message, Some("Pass what it needs as arguments, or join.")));
+        }
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(raise(py, "closed", "08003", "the connection is closed", Some("Make another one.")));
+        }
+        let client = self.client.clone();
+        let asked = move |session: &mut anabranch_engine::Session| match client {
+            None => f(session),
+            Some(client) => {
+                let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
+                session.as_client(&mut client, f)
+            }
+        };
+        self.host.call(py, asked)?.map_err(|error| raised(py, &error, statement))
+    }
+
+    /// Ends a connection.
+    fn end_client(&self) {
+        let Some(client) = &self.client else { return };
+        if self.is_closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let client = Arc::clone(client);
+        self.host.post(move |session| session.end_client(&mut client.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 
     fn told<'py>(&self, py: Python<'py>, outcome: Outcome) -> PyResult<Bound<'py, PyTuple>> {

@@ -32,9 +32,13 @@ pub struct Host {
     next: AtomicU64,
 }
 
-/// What a caller waits for.
-enum Waited<T> {
-    Done(T),
+/// What a caller hears of its request.
+pub enum Heard<T> {
+    /// What it gave.
+    Answer(T),
+    /// Nothing yet: it is time to look for signals.
+    Nothing,
+    /// It will not be answered.
     Gone,
 }
 
@@ -106,10 +110,10 @@ impl Host {
             return Ok(Err(error));
         }
         loop {
-            match py.detach(|| wait(&result)) {
-                Some(Waited::Done(outcome)) => return Ok(outcome),
-                Some(Waited::Gone) => return Ok(Err(gone())),
-                None => {
+            match hear(py, &result) {
+                Heard::Answer(outcome) => return Ok(outcome),
+                Heard::Gone => return Ok(Err(gone())),
+                Heard::Nothing => {
                     if let Err(signal) = py.check_signals() {
                         is_cancelled.store(1, Ordering::SeqCst);
                         self.stop(py, id, &result);
@@ -175,12 +179,13 @@ fn receive<T>(result: &Mutex<Receiver<T>>, timeout: Duration) -> Result<T, RecvT
     result.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(timeout)
 }
 
-fn wait<T>(result: &Mutex<Receiver<T>>) -> Option<Waited<T>> {
-    match receive(result, LOOK) {
-        Ok(outcome) => Some(Waited::Done(outcome)),
-        Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => Some(Waited::Gone),
-    }
+/// Waits a while for an answer, without the interpreter's lock.
+pub fn hear<T: Send>(py: Python<'_>, result: &Mutex<Receiver<T>>) -> Heard<T> {
+    py.detach(|| match receive(result, LOOK) {
+        Ok(outcome) => Heard::Answer(outcome),
+        Err(RecvTimeoutError::Timeout) => Heard::Nothing,
+        Err(RecvTimeoutError::Disconnected) => Heard::Gone,
+    })
 }
 
 /// The session's thread is no more: it panicked, and said why on standard error.

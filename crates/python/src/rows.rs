@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use anabranch_sql::SqlError;
+use anabranch_sql::catalog::{Catalog, Relation};
 use anabranch_sql::output::is_plain_numeric;
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
-use arrow::compute::concat_batches;
+use anabranch_sql::statement::Statement;
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_empty_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{concat_batches, filter_record_batch, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use pyo3_arrow::input::AnyRecordBatch;
 use pyo3_arrow::{PyRecordBatch, PySchema, PyTable};
 
-use crate::error::raise;
+use crate::error::{raise, raised};
 use crate::from_python;
 use crate::to_python::{Values, printer};
 
@@ -33,6 +37,11 @@ pub struct Buffer {
 impl Rows {
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>, notices: Vec<String>) -> Rows {
         Rows { schema, batches, notices }
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     fn n_rows(&self) -> usize {
@@ -79,6 +88,17 @@ impl Rows {
     #[staticmethod]
     fn from_schema(schema: PySchema) -> Rows {
         Rows::new(schema.into_inner(), vec![], vec![])
+    }
+
+    /// No rows, with columns of types of SQL.
+    #[staticmethod]
+    fn of_types(py: Python<'_>, names: Vec<String>, types: Vec<String>) -> PyResult<Rows> {
+        let items = types.iter().enumerate().map(|(at, of)| format!("CAST(NULL AS {of}) AS \"{at}\""));
+        let text = format!("SELECT {}", items.collect::<Vec<_>>().join(", "));
+        let schema = py.detach(|| columns_of_query(&text)).map_err(|error| raised(py, &error.into(), Some(&text)))?;
+        let field = |(field, name): (&Arc<Field>, &String)| Field::new(name, field.data_type().clone(), true);
+        let fields = schema.fields().iter().zip(&names).map(field).collect::<Vec<_>>();
+        Ok(Rows::new(Arc::new(Schema::new(fields)), vec![], vec![]))
     }
 
     /// Timestamps as instants of UTC.
@@ -182,6 +202,49 @@ impl Rows {
             (skip, left) = (skip - n_skipped, left - n_taken);
         }
         Rows::new(self.schema.clone(), batches, self.notices.clone())
+    }
+
+    /// Rows of several answers of the same columns, one after the other.
+    #[staticmethod]
+    fn below(parts: Vec<PyRef<'_, Rows>>) -> Rows {
+        let schema = parts.first().map_or_else(|| Arc::new(Schema::empty()), |part| part.schema.clone());
+        Rows::new(schema, parts.iter().flat_map(|part| part.batches.iter().cloned()).collect(), vec![])
+    }
+
+    /// For each row whether no column is NULL; `None` if none is in any row.
+    fn present(&self, py: Python<'_>) -> PyResult<Option<Vec<bool>>> {
+        let batch = self.single(py)?;
+        let nulls = batch.columns().iter().fold(None, |known: Option<NullBuffer>, column| {
+            NullBuffer::union(known.as_ref(), column.logical_nulls().as_ref())
+        });
+        Ok(nulls.filter(|nulls| nulls.null_count() > 0).map(|nulls| nulls.iter().collect()))
+    }
+
+    /// The rows whose flag is set.
+    fn masked(&self, py: Python<'_>, kept: Vec<bool>) -> PyResult<Rows> {
+        let batch = self.single(py)?;
+        let kept = filter_record_batch(&batch, &BooleanArray::from(kept)).map_err(|error| refused(py, &error))?;
+        Ok(Rows::new(self.schema.clone(), vec![kept], vec![]))
+    }
+
+    /// The opposite of `masked`: the rows at the places whose flag is set, NULL in the others.
+    fn spread(&self, py: Python<'_>, kept: Vec<bool>) -> PyResult<Rows> {
+        let batch = self.single(py)?;
+        let mut next = 0;
+        let places = kept.iter().map(|kept| {
+            kept.then(|| {
+                next += 1;
+                next - 1
+            })
+        });
+        let places: UInt64Array = places.collect();
+        let columns = batch.columns().iter().map(|column| take(column, &places, None));
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(|error| refused(py, &error))?;
+        let options = RecordBatchOptions::new().with_row_count(Some(kept.len()));
+        let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
+        Ok(Rows::new(schema, vec![batch.map_err(|error| refused(py, &error))?], vec![]))
     }
 
     /// The batches as they lie, one answer each.
@@ -311,6 +374,28 @@ impl Rows {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let schema = PySchema::new(self.schema.clone()).into_pyobject(py)?.into_any();
         schema.call_method0("__arrow_c_schema__")
+    }
+}
+
+/// The columns of a query without relations.
+fn columns_of_query(text: &str) -> Result<SchemaRef, SqlError> {
+    let parsed = anabranch_sql::parse(text)?;
+    match parsed.first().map(|parsed| &parsed.statement) {
+        Some(Statement::Select { query, .. }) => Ok(anabranch_sql::plan_query(query, &Nothing)?.plan.arrow_schema()),
+        _ => Err(SqlError::internal("it is no query")),
+    }
+}
+
+/// A catalog without relations.
+struct Nothing;
+
+impl Catalog for Nothing {
+    fn relation(&self, _name: &str) -> Option<Relation> {
+        None
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![]
     }
 }
 
