@@ -689,8 +689,10 @@ class Expr(Traced):
         return self._aggregate("bit_or({x})")
 
     def filter(self, *predicates: Any) -> "Expr":
-        """An aggregate over the rows where all predicates are true."""
+        """An aggregate over the rows where all predicates are true; ``col.filter(p).sum()`` is ``col.sum().filter(p)``."""
         tests = [as_column(p) for p in predicates]
+        if not self._agg:
+            return Filtered(self, tests)
         def build(ctx: Ctx) -> Sql:
             parts = [p._build(ctx.plain()).sql for p in tests]
             if ctx.filter:
@@ -867,6 +869,32 @@ class Expr(Traced):
         if ufunc.__name__ not in ops:
             raise TraceError(f"np.{ufunc.__name__} cannot be traced", hint="write @ab.udf")
         return ops[ufunc.__name__](*[as_operand(value) for value in inputs])
+
+
+class Filtered(Expr):
+    """Values of the rows for which predicates are true: an aggregate must follow, which then is over these rows."""
+
+    __slots__ = ("_inner", "_tests")
+
+    def __init__(self, inner: Expr, tests: List[Expr]) -> None:
+        def build(ctx: Ctx) -> Sql:
+            raise ProgrammingError("filter of an expression leaves a column of another length",
+                                   hint="aggregate it (.filter(p).sum()), or filter the relation")
+        super().__init__(build, inner._out, select=inner._select, roots=True)
+        self._inner, self._tests = inner, tests
+
+
+def _aggregate_filtered(name: str) -> Callable[..., Expr]:
+    def method(self: Filtered, *arguments: Any, **named_arguments: Any) -> Expr:
+        return getattr(self._inner, name)(*arguments, **named_arguments).filter(*self._tests)
+    method.__doc__ = getattr(Expr, name).__doc__
+    return method
+
+
+for _name in ("sum mean min max count len n_unique null_count first last any all median std var quantile percentile_cont "
+              "percentile_disc product single sum_squares avg_squares top_k min_by max_by implode string_agg bit_and "
+              "bit_or").split():
+    setattr(Filtered, _name, _aggregate_filtered(_name))
 
 
 class Names:

@@ -66,7 +66,7 @@ _SPELLED = {
     "uint1": "utinyint", "uint2": "usmallint", "uint4": "uinteger",
     "timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz", "halffloat": "real",
     "float16": "real", "large_string": "text", "string_view": "text", "large_utf8": "text", "categorical": "text",
-    "enum": "text", "large_binary": "bytea", "binary_view": "bytea", "date32": "date", "date32[day]": "date",
+    "enum": "text", "large_binary": "bytea", "utf8view": "text", "largeutf8": "text", "binary_view": "bytea", "date32": "date", "date32[day]": "date",
     "time64[us]": "time", "timestamp[us]": "timestamp", "timestamp[ns]": "timestamp", "timestamp[ms]": "timestamp",
     "timestamp[s]": "timestamp", "duration[us]": "interval", "month_day_nano_interval": "interval", "null": "text",
 }
@@ -86,6 +86,9 @@ def sql_type(of: Any) -> DataType:
             return DataType(f"{sql_type(text[:-2])}[]")
         if text.startswith("decimal"):
             text = "numeric" + text[len("decimal"):].replace("128", "")
+        inner = re.fullmatch(r"(?:large|fixedsize)?list\((?:\d+ x )?(.*)\)", text)
+        if inner:
+            return List(inner[1])
         if not re.fullmatch(r"[a-z][a-z0-9_ ]*(\([^;]*\))?(\[[a-z]*\])?( with time zone| without time zone)?", text):
             raise TypeMismatch(f"{of!r} is not the name of a type")
         return DataType(_SPELLED.get(text, text))
