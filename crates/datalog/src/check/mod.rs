@@ -16,9 +16,8 @@ pub(crate) mod types;
 
 use anabranch_engine::Error;
 
-use crate::ast::{Clause, DirectiveKind, Name, Program, RelationDeclaration, Span};
+use crate::ast::{Clause, DirectiveKind, Program, RelationDeclaration};
 use crate::core::{Atom, Column, Core, Literal, Relation, RelationId, Rule, Term, Variable};
-use crate::near::unknown;
 use crate::stratify;
 use crate::value::{Base, Value};
 use signatures::Signatures;

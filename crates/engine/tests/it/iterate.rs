@@ -192,6 +192,27 @@ fn an_aggregate_over_all_of_a_variable_has_no_row_over_nothing() {
 }
 
 #[test]
+fn loops_in_groups_do_not_see_each_other() {
+    let links = Events::input("links", schema(&["g", "src", "dst"])).frame();
+    let begin = Events::input("begin", schema(&["g", "node"])).frame();
+    let reached = begin.group_apply_with(&links, [col("g")], |begin, links| {
+        begin.iterate(|reached| {
+            reached.join(&links, [col("node")], [col("src")], How::Inner).select([col("dst").alias("node")])
+        })
+    });
+    let mut session = Session::new(Options::default()).unwrap();
+    let mut run = session.start(&reached).unwrap();
+    run.push("begin", [1_i64, 2].map(|g| Event::interval(0, 9, [g.into(), 1_i64.into()])).to_vec()).unwrap();
+    // The way from 1 to 3 is in the first group alone: in the second its halves do not meet.
+    let link = |g: i64, a: i64, b: i64| Event::interval(0, 9, [g.into(), a.into(), b.into()]);
+    run.push("links", vec![link(1, 1, 2), link(1, 2, 3), link(2, 2, 3), link(2, 1, 4)]).unwrap();
+    run.finish().unwrap();
+    let mut lifetimes: Vec<String> = run.lifetimes().unwrap().iter().map(ToString::to_string).collect();
+    lifetimes.sort();
+    assert_eq!(lifetimes, ["[0, 9) 1, 1", "[0, 9) 1, 2", "[0, 9) 1, 3", "[0, 9) 2, 1", "[0, 9) 2, 4"]);
+}
+
+#[test]
 fn what_a_loop_cannot_do_is_told() {
     let mut session = Session::new(Options::default()).unwrap();
     let mut refused = |frame: &Frame| session.start(frame).err().map(|error| error.to_string()).unwrap();
