@@ -22,6 +22,7 @@ mod slices;
 mod slt;
 mod state;
 mod temporal;
+mod tour;
 mod tpch;
 mod user_aggregates;
 mod windows;
