@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort};
 use anabranch_flow::tactic::Timed;
-use anabranch_operators::aggregate::Aggregate;
+use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
 use anabranch_operators::ordered::window::{Window, WindowSpec};
-use anabranch_operators::recursive::{LoopSpec, Nested, Node, NodeId, TacticMaker};
+use anabranch_operators::recursive::{LeastSpec, LoopSpec, Nested, Node, NodeId, TacticMaker};
 use anabranch_operators::relational::semi_join::TimedSemiJoin;
 use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 use arrow::datatypes::DataType;
@@ -117,7 +117,10 @@ impl Nodes {
                 self.reduce(inputs, false, move |_| Box::new(SetOperation::new(operation, types.clone())))
             }
             Step::Aggregate { input, aggregate, .. } => {
-                let spec = anabranch_operators::aggregate::AggregateSpec { effort, ..aggregate.clone() };
+                if let Some(least) = least_of(aggregate) {
+                    return self.push(Node::Least { input: self.of(*input), least });
+                }
+                let spec = AggregateSpec { effort, ..aggregate.clone() };
                 let input = self.arrange(self.of(*input), &spec.keys, &spec.input_types);
                 let is_over_nothing = spec.keys.is_empty();
                 let from = is_over_nothing.then_some(1);
@@ -177,6 +180,24 @@ impl Nodes {
         let tactic: TacticMaker = Arc::new(tactic);
         self.push(Node::Reduce { inputs, tactic, is_over_nothing })
     }
+}
+
+/// An aggregate that is the least or the greatest number of each key, and nothing else.
+fn least_of(aggregate: &AggregateSpec) -> Option<LeastSpec> {
+    let AggregateSpec { keys, calls, input_types, .. } = aggregate;
+    let [Call { function: function @ (Function::Min | Function::Max), argument, filter: None, output_type, .. }] =
+        calls.as_slice()
+    else {
+        return None;
+    };
+    let value = argument.filter(|value| !keys.is_empty() && input_types[*value] == *output_type)?;
+    let is_greatest = *function == Function::Max;
+    LeastSpec::takes(output_type).then(|| LeastSpec {
+        key: keys.clone(),
+        value,
+        is_greatest,
+        types: input_types.clone(),
+    })
 }
 
 /// The operator of a join; its times are set by who runs it.

@@ -42,6 +42,17 @@ impl Histories {
         self.entries(slot).map(|entry| entry.count).sum()
     }
 
+    /// The sum of the counts of all rounds up to this one.
+    pub fn total_until(&self, slot: u32, round: Time) -> Diff {
+        self.entries(slot).filter(|entry| Time::from(entry.round) <= round).map(|entry| entry.count).sum()
+    }
+
+    /// The first round after this one that has a count.
+    pub fn next_after(&self, slot: u32, round: Time) -> Option<Time> {
+        let rounds = self.entries(slot).map(|entry| Time::from(entry.round));
+        rounds.take_while(|at| *at > round).last()
+    }
+
     /// Rounds and counts, the earliest first.
     pub fn of(&self, slot: u32) -> Vec<(Time, Diff)> {
         let mut all: Vec<(Time, Diff)> =
@@ -53,12 +64,6 @@ impl Histories {
     fn entries(&self, slot: u32) -> impl Iterator<Item = Entry> + '_ {
         let entry = |at: u32| (at != NONE).then(|| self.entries[at as usize]);
         std::iter::successors(entry(self.last[slot as usize]), move |last| entry(last.before))
-    }
-
-    /// Adds the count of a round that is later than all others of the slot.
-    pub fn push(&mut self, slot: u32, round: Time, count: Diff) {
-        let before = self.last[slot as usize];
-        self.last[slot as usize] = self.make(Entry { count, round: number(round), before });
     }
 
     /// Adds to the count of a round.
@@ -107,7 +112,7 @@ impl Histories {
     }
 }
 
-fn number(round: Time) -> u32 {
+pub(super) fn number(round: Time) -> u32 {
     u32::try_from(round).expect("a loop has fewer than four billion rounds")
 }
 
@@ -119,13 +124,15 @@ mod tests {
     fn counts_are_by_round_and_gone_when_zero() {
         let mut histories = Histories::default();
         histories.resize(2);
-        histories.push(0, 3, 1);
-        histories.push(0, 7, 2);
+        histories.add(0, 3, 1);
+        histories.add(0, 7, 2);
         histories.add(1, 5, 1);
         histories.add(0, 5, -4);
         histories.add(0, 1, 1);
         assert_eq!(histories.of(0), [(1, 1), (3, 1), (5, -4), (7, 2)]);
         assert_eq!((histories.total(0), histories.total(1)), (0, 1));
+        assert_eq!((histories.total_until(0, 4), histories.total_until(0, 5)), (2, -2));
+        assert_eq!((histories.next_after(0, 3), histories.next_after(0, 7)), (Some(5), None));
         for (round, count) in [(3, -1), (7, -2), (1, -1)] {
             histories.add(0, round, count);
         }

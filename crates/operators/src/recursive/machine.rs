@@ -14,6 +14,7 @@ use anabranch_flow::tactic::Output;
 use arrow::array::StringViewArray;
 
 use super::distinct::Distinct;
+use super::least::Least;
 use super::moment::Moment;
 use super::overrun::Overrun;
 use super::pairs::{JoinSide, pairs_of};
@@ -26,6 +27,8 @@ use crate::relational::join::{JoinSpec, RunPairs};
 pub(super) struct Machine {
     spec: LoopSpec,
     states: Vec<State>,
+    /// Where the rows of joins go while they are made: see [`LoopSpec::ways`].
+    ways: Vec<Vec<NodeId>>,
     /// The rows of each node in the present round.
     now: Vec<Vec<Batch>>,
     /// Rows of each node for later rounds.
@@ -57,6 +60,7 @@ enum State {
     Entering(Entering),
     Joining(VecDeque<RunPairs>),
     Distinct(Distinct),
+    Least(Least),
     Reduce(Reduce),
 }
 
@@ -78,7 +82,8 @@ impl Machine {
             }
             Node::Arrange { layout, .. } => State::Arrangement(RoundTrace::new(layout, spec.effort)),
             Node::Join { .. } => State::Joining(VecDeque::new()),
-            Node::Distinct { types, .. } => State::Distinct(Distinct::new(types)),
+            Node::Distinct { types, .. } => State::Distinct(Distinct::new(types, spec.ranks())),
+            Node::Least { least, .. } => State::Least(Least::new(least.clone())),
             Node::Reduce { tactic, is_over_nothing, .. } => State::Reduce(Reduce::new(tactic, *is_over_nothing)),
             _ => State::Stateless,
         };
@@ -87,6 +92,7 @@ impl Machine {
         let n_nodes = spec.nodes.len();
         Machine {
             states,
+            ways: spec.ways(),
             now: vec![Vec::new(); n_nodes],
             later: vec![BTreeMap::new(); n_nodes],
             entered: vec![Vec::new(); spec.n_inputs],
@@ -214,8 +220,14 @@ impl Machine {
             }
             (Node::Arrange { input, .. }, State::Arrangement(trace)) => trace.take(&self.now[*input]),
             (Node::Distinct { input, .. }, State::Distinct(distinct)) => {
-                rows = distinct.step(&self.now[*input], moment.round);
+                self.now[*input].iter().for_each(|batch| distinct.absorb(batch, moment.round));
                 *fuel -= rows_of(&self.now[*input]) as isize;
+                rows.extend(distinct.finish(moment.round));
+            }
+            (Node::Least { input, .. }, State::Least(least)) => {
+                self.now[*input].iter().for_each(|batch| least.absorb(batch, moment.round));
+                *fuel -= rows_of(&self.now[*input]) as isize;
+                rows.extend(least.finish(moment.round));
             }
             (Node::Join { left, right, join }, State::Joining(pairs)) => {
                 if !is_begun {
@@ -226,8 +238,9 @@ impl Machine {
                 work_on(pairs, join, fuel, &mut out);
                 let is_done = pairs.is_empty();
                 self.out.errors.append(&mut out.errors);
-                out.rows.into_iter().for_each(|batch| self.sort_in(id, batch, moment.round));
                 self.now[id].extend(rows);
+                out.rows.into_iter().for_each(|batch| self.sort_in(id, batch, moment.round));
+                self.pass_on(id, moment.round);
                 return is_done;
             }
             (Node::Reduce { inputs, .. }, State::Reduce(reduce)) => {
@@ -249,6 +262,26 @@ impl Machine {
         *fuel -= rows_of(&rows) as isize + 1;
         self.now[id] = rows;
         true
+    }
+
+    /// Passes the rows that a node has made so far to the node that absorbs them, if there is one: a
+    /// round may have many more pairs than distinct rows.
+    fn pass_on(&mut self, id: NodeId, round: Time) {
+        let Some((last, through)) = self.ways[id].split_last() else { return };
+        let mut rows = std::mem::take(&mut self.now[id]);
+        for node in through {
+            if let Node::Stage { stage, .. } = &self.spec.nodes[*node] {
+                let mut out = Output::default();
+                rows.drain(..).for_each(|batch| stage.apply(batch, &mut out));
+                rows = out.rows;
+                self.out.errors.extend(out.errors);
+            }
+        }
+        match &mut self.states[*last] {
+            State::Distinct(distinct) => rows.iter().for_each(|batch| distinct.absorb(batch, round)),
+            State::Least(least) => rows.iter().for_each(|batch| least.absorb(batch, round)),
+            _ => unreachable!("rows are absorbed by these"),
+        }
     }
 
     /// Keeps the rows of a join for their rounds.
@@ -291,6 +324,7 @@ impl Machine {
         let waiting = self.later.iter().filter_map(|later| later.keys().next().copied());
         let states = self.states.iter().filter_map(|state| match state {
             State::Distinct(distinct) => distinct.next_round(),
+            State::Least(least) => least.next_round(),
             State::Reduce(reduce) => reduce.next_round(),
             _ => None,
         });
@@ -305,6 +339,7 @@ impl Machine {
         for state in &mut self.states {
             match state {
                 State::Distinct(distinct) => distinct.close(),
+                State::Least(least) => least.close(),
                 State::Reduce(reduce) => reduce.close(),
                 State::Entering(entering) => entering.close(epoch),
                 _ => {}
@@ -336,7 +371,7 @@ impl Variable {
         Variable {
             next: vec![],
             is_read: spec.nodes.iter().any(reads),
-            is_consolidated: matches!(node, Node::Distinct { .. } | Node::Reduce { .. }),
+            is_consolidated: matches!(node, Node::Distinct { .. } | Node::Least { .. } | Node::Reduce { .. }),
             overrun: matches!(spec.limit, Limit::Error(..)).then(Overrun::default),
         }
     }

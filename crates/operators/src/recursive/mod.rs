@@ -34,19 +34,23 @@
 //! it; here, one task goes through it in order, so nothing stored needs a partial order (decision
 //! 0070).
 //!
-//! Reading order: [`LoopSpec`], `machine`, `trace`, `pairs`, `distinct` on `histories`, `reduce`,
-//! `overrun`, `feed`.
+//! Reading order: [`LoopSpec`], `machine`, `trace`, `pairs`, `distinct` on `histories` and `kept`,
+//! `least` on `values` and `steps`, `reduce`, `overrun`, `feed`.
 
 mod distinct;
 mod feed;
 mod histories;
+mod kept;
+mod least;
 mod machine;
 mod moment;
 mod overrun;
 mod pairs;
 mod reduce;
 mod spec;
+mod steps;
 mod trace;
+mod values;
 
 pub use feed::{LoopBegin, Nested, recursive};
-pub use spec::{Limit, LoopSpec, Node, NodeId, TacticMaker};
+pub use spec::{LeastSpec, Limit, LoopSpec, Node, NodeId, Ranks, TacticMaker};

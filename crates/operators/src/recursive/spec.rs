@@ -31,6 +31,61 @@ pub struct LoopSpec {
     pub effort: MergeEffort,
 }
 
+impl LoopSpec {
+    /// Whether all nodes are monotone functions of sets, and there is no limit: then the fixed point
+    /// does not depend on the rounds in which rows come. What a variable brings into the next round
+    /// must be a set.
+    pub fn is_monotone(&self) -> bool {
+        let is_sum = |node: &Node| !matches!(node, Node::Reduce { .. } | Node::Least { .. });
+        let is_read = |binding| {
+            self.nodes.iter().any(|node| matches!(node, Node::Variable { binding: read } if *read == binding))
+        };
+        let is_set = |binding: usize| matches!(self.nodes[self.bindings[binding]], Node::Distinct { .. });
+        let sets = (0..self.bindings.len()).all(|binding| !is_read(binding) || is_set(binding));
+        self.limit == Limit::None && sets && self.nodes.iter().all(is_sum)
+    }
+
+    /// The ranks of distinct rows: sticky ones are cheaper.
+    pub fn ranks(&self) -> Ranks {
+        if self.is_monotone() { Ranks::Sticky } else { Ranks::Exact }
+    }
+
+    /// For each node the nodes to which its rows may be passed while they are made, the last of which
+    /// absorbs them: [`Node::Distinct`] or [`Node::Least`]. Empty where rows have other users.
+    pub(super) fn ways(&self) -> Vec<Vec<NodeId>> {
+        let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); self.nodes.len()];
+        for (user, node) in self.nodes.iter().enumerate() {
+            node.inputs().into_iter().for_each(|input| users[input].push(user));
+        }
+        // (What leaves the round has the loop as a user.)
+        self.bindings.iter().chain([&self.result]).for_each(|node| users[*node].push(self.nodes.len()));
+        let mut ways: Vec<Vec<NodeId>> = vec![Vec::new(); self.nodes.len()];
+        for id in (0..self.nodes.len()).rev() {
+            let [user] = users[id][..] else { continue };
+            let Some(node) = self.nodes.get(user) else { continue };
+            let absorbs = matches!(node, Node::Distinct { .. } | Node::Least { .. });
+            let passes = matches!(node, Node::Union { .. } | Node::Stage { .. }) && !ways[user].is_empty();
+            if absorbs || passes {
+                ways[id] = std::iter::once(user).chain(ways[user].iter().copied()).collect();
+            }
+        }
+        ways
+    }
+}
+
+impl Node {
+    /// The nodes that it reads.
+    fn inputs(&self) -> Vec<NodeId> {
+        match self {
+            Node::Enter { .. } | Node::EnterArranged { .. } | Node::Variable { .. } => vec![],
+            Node::Stage { input, .. } | Node::Unnest { input, .. } | Node::Arrange { input, .. } => vec![*input],
+            Node::Distinct { input, .. } | Node::Least { input, .. } => vec![*input],
+            Node::Join { left, right, .. } => vec![*left, *right],
+            Node::Union { inputs } | Node::Reduce { inputs, .. } => inputs.clone(),
+        }
+    }
+}
+
 /// The last round of a loop, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -50,6 +105,29 @@ impl Limit {
             Limit::Return(round) | Limit::Error(round, _) => Some(*round),
         }
     }
+}
+
+/// From which round on a distinct row is present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranks {
+    /// From the first one that has a reason for it: what rounds mean.
+    Exact,
+    /// From one that has a reason for it: a row that is present does not move when an earlier reason
+    /// comes. The fixed point of a [monotone](LoopSpec::is_monotone) loop is the same.
+    Sticky,
+}
+
+/// The least or greatest number of each key.
+#[derive(Clone, Debug)]
+pub struct LeastSpec {
+    /// Key columns, at least one.
+    pub key: Vec<usize>,
+    /// The column of numbers, of a type that [`LeastSpec::takes`].
+    pub value: usize,
+    /// The greatest one is asked for.
+    pub is_greatest: bool,
+    /// Types of all columns. Key columns come out, and the number.
+    pub types: Vec<DataType>,
 }
 
 /// Makes the tactic of a [`Node::Reduce`], for inputs of these layouts. It may put out rows over
@@ -115,6 +193,13 @@ pub enum Node {
         input: NodeId,
         /// Types of all columns.
         types: Vec<DataType>,
+    },
+    /// The least number of each key, or the greatest.
+    Least {
+        /// Rows, perhaps repeated.
+        input: NodeId,
+        /// What of them.
+        least: LeastSpec,
     },
     /// A function of the rows of each key, by a tactic that knows rows of one key only.
     Reduce {

@@ -17,8 +17,12 @@ use anabranch_batch::{Batch, END, Time, Times};
 use super::moment::Moment;
 use crate::relational::semi_join::changes;
 
-/// Rows of merging done in a round while a very large run is still in parts.
-const TIDY_FUEL: isize = 1 << 17;
+/// Rows of merging done in a round, at most and at least, while a very large run is in parts or much
+/// of what there is was taken back.
+const TIDY_FUEL_MAX: usize = 1 << 17;
+const TIDY_FUEL_MIN: usize = 1 << 10;
+/// The same for each row that the round changes.
+const TIDY_PER_ROW: usize = 8;
 
 /// Rows by key, of all rounds of all epochs.
 pub(super) struct RoundTrace {
@@ -62,7 +66,9 @@ impl RoundTrace {
         let Some(delta) = self.delta.take() else { return };
         let lower = self.spine.upper();
         self.spine.insert(Arc::new(delta.in_interval(lower, lower + 1)));
-        self.spine.tidy(&mut TIDY_FUEL.clone());
+        // (A round of one row must not pay for a merge of all.)
+        let fuel = (TIDY_PER_ROW * delta.len()).clamp(TIDY_FUEL_MIN, TIDY_FUEL_MAX);
+        self.spine.tidy(&mut (fuel as isize));
     }
 }
 
