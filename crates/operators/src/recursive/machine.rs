@@ -19,7 +19,7 @@ use super::moment::Moment;
 use super::overrun::Overrun;
 use super::pairs::{JoinSide, pairs_of};
 use super::reduce::{Reduce, ReduceInput};
-use super::spec::{Limit, LoopSpec, Node, NodeId};
+use super::spec::{Limit, LoopSpec, Node, NodeId, Ranks};
 use super::trace::{Entering, RoundTrace};
 use crate::relational::join::{JoinSpec, RunPairs};
 
@@ -75,6 +75,12 @@ struct Variable {
 impl Machine {
     /// A loop over nothing, with the arrangements that enter it.
     pub fn new(spec: LoopSpec, arranged: Vec<Entering>) -> Machine {
+        let ranks = spec.ranks();
+        Machine::with_ranks(spec, arranged, ranks)
+    }
+
+    /// The same, with ranks that the loop can do with.
+    pub(super) fn with_ranks(spec: LoopSpec, arranged: Vec<Entering>, ranks: Ranks) -> Machine {
         let mut arranged: Vec<Option<Entering>> = arranged.into_iter().map(Some).collect();
         let state = |node: &Node| match node {
             Node::EnterArranged { input } => {
@@ -82,7 +88,7 @@ impl Machine {
             }
             Node::Arrange { layout, .. } => State::Arrangement(RoundTrace::new(layout, spec.effort)),
             Node::Join { .. } => State::Joining(VecDeque::new()),
-            Node::Distinct { types, .. } => State::Distinct(Distinct::new(types, spec.ranks())),
+            Node::Distinct { types, .. } => State::Distinct(Distinct::new(types, ranks)),
             Node::Least { least, .. } => State::Least(Least::new(least.clone())),
             Node::Reduce { tactic, is_over_nothing, .. } => State::Reduce(Reduce::new(tactic, *is_over_nothing)),
             _ => State::Stateless,

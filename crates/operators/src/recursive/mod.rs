@@ -52,5 +52,8 @@ mod steps;
 mod trace;
 mod values;
 
+#[cfg(test)]
+mod tests;
+
 pub use feed::{LoopBegin, Nested, recursive};
 pub use spec::{LeastSpec, Limit, LoopSpec, Node, NodeId, Ranks, TacticMaker};
