@@ -66,6 +66,7 @@ pub fn run(bench: &str, common: &Common, cases: &[Case]) -> Result<(), String> {
             }
         }
         for line in summaries(bench, &sides, &runs) {
+            check_equal(&line)?;
             if common.json {
                 println!("{line}");
             } else {
@@ -130,6 +131,17 @@ fn summaries(bench: &str, sides: &[Side], runs: &[Vec<Figures>]) -> Vec<Value> {
         line
     };
     figures.map(line).collect()
+}
+
+/// A figure that is a checksum of an answer is the same on both sides.
+fn check_equal(line: &Value) -> Result<(), String> {
+    let is_checksum = line["figure"].as_str().is_some_and(|figure| figure.starts_with("checksum"));
+    match (line["ours"].as_f64(), line["peer"].as_f64()) {
+        (Some(ours), Some(peer)) if is_checksum && ours != peer => {
+            Err(format!("the sides do not give the same answer: {line}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn print_row(line: &Value) {

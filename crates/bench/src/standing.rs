@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_engine::{Error, Options, Session};
-use anabranch_peer::standing::{Pair, Standing};
+use anabranch_peer::standing::{CHECK_MODULUS, Pair, Standing};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
@@ -61,11 +61,22 @@ impl Standing for Tables {
     }
 
     fn rows(&mut self) -> i64 {
-        let count = |view: &String| {
-            let rows = self.session.query(&format!("SELECT count(*) FROM {view}")).expect("the view has no errors");
-            let counts = rows.batches[0].column(0);
-            counts.as_any().downcast_ref::<Int64Array>().expect("a count is a bigint").value(0)
+        self.sum_of("count(*)")
+    }
+
+    fn checksum(&mut self) -> i64 {
+        self.sum_of(&format!("coalesce(sum(a % {CHECK_MODULUS} * 31 + b % {CHECK_MODULUS}), 0)::bigint"))
+    }
+}
+
+impl Tables {
+    /// The sum of an aggregate over all views.
+    fn sum_of(&mut self, aggregate: &str) -> i64 {
+        let of_view = |view: &String| {
+            let rows = self.session.query(&format!("SELECT {aggregate} FROM {view}")).expect("the view has no errors");
+            let sums = rows.batches[0].column(0);
+            sums.as_any().downcast_ref::<Int64Array>().expect("the aggregate is a bigint").value(0)
         };
-        self.views.iter().map(count).sum()
+        self.views.iter().map(of_view).sum()
     }
 }

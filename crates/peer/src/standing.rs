@@ -21,7 +21,19 @@ pub trait Standing {
 
     /// Rows of the answer.
     fn rows(&mut self) -> i64;
+
+    /// The sum of [`check_of`] over the rows of the answer.
+    fn checksum(&mut self) -> i64;
 }
+
+/// What a row adds to the checksum of an answer: equal answers have equal sums, others hardly ever.
+#[must_use]
+pub fn check_of((a, b): &Pair) -> i64 {
+    (a % CHECK_MODULUS * 31 + b % CHECK_MODULUS) as i64
+}
+
+/// A prime number.
+pub const CHECK_MODULUS: u64 = 1_000_003;
 
 /// A collection of the peer.
 pub(crate) type Rows<'s, T, D> = VecCollection<'s, T, D, isize>;
@@ -33,7 +45,7 @@ pub(crate) fn run<R: Send + Sync + 'static>(
     drive: impl FnOnce(&mut dyn Standing) -> R + Send + Sync + 'static,
 ) -> R {
     timely::execute_directly(move |worker| {
-        let (probe, rows) = (ProbeHandle::new(), Rc::new(Cell::new(0)));
+        let (probe, rows) = (ProbeHandle::new(), Rc::new(Cell::new((0, 0))));
         let counter = Rc::clone(&rows);
         let inputs = worker.dataflow::<u64, _, _>(|scope| {
             let mut inputs: Vec<InputSession<u64, Pair, isize>> =
@@ -43,7 +55,12 @@ pub(crate) fn run<R: Send + Sync + 'static>(
                 .arrange_by_self()
                 .as_collection(|row: &Pair, ()| *row)
                 .inspect_batch(move |_, changes| {
-                    counter.set(counter.get() + changes.iter().map(|(_, _, diff)| *diff as i64).sum::<i64>());
+                    let (mut rows, mut checksum) = counter.get();
+                    for (row, _, diff) in changes {
+                        rows += *diff as i64;
+                        checksum += check_of(row) * *diff as i64;
+                    }
+                    counter.set((rows, checksum));
                 })
                 .probe_with(&probe);
             inputs
@@ -56,7 +73,7 @@ struct Peer<'w> {
     worker: &'w mut Worker,
     inputs: Vec<InputSession<u64, Pair, isize>>,
     probe: ProbeHandle<u64>,
-    rows: Rc<Cell<i64>>,
+    rows: Rc<Cell<(i64, i64)>>,
     time: u64,
 }
 
@@ -76,6 +93,10 @@ impl Standing for Peer<'_> {
     }
 
     fn rows(&mut self) -> i64 {
-        self.rows.get()
+        self.rows.get().0
+    }
+
+    fn checksum(&mut self) -> i64 {
+        self.rows.get().1
     }
 }

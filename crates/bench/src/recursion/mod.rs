@@ -2,8 +2,8 @@
 //!
 //! Law of the measurement: both sides keep the answer current over the same rows, in one commit for the load and one for
 //! each change, on one thread. A change takes one row away, or brings one; each is timed until the answer has taken it in.
-//! Times are CPU time of that thread; memory is what the load allocates at its peak. The ratio of `rows` is 1, or the sides
-//! do not answer the same question.
+//! Times are CPU time of that thread; memory is what the load allocates at its peak. The sides' checksums of the
+//! answer, after the load and at the end, are equal, or the run fails.
 //!
 //! Sketch on paper: a fact of a closure is derived some four times, and each derivation is a probe and a hash, 100 ns: 10 M
 //! derivations a second at best. One edge of a random graph with ten edges a node changes the distance of few nodes: some
@@ -126,6 +126,7 @@ fn measured(standing: &mut dyn Standing, mut workload: Workload, changes: usize)
         ("peak MB".to_owned(), (allocator::peak_bytes() - before) / 1e6),
         ("live MB".to_owned(), (allocator::live_bytes() - before) / 1e6),
         ("rows".to_owned(), standing.rows() as f64),
+        ("checksum".to_owned(), standing.checksum() as f64),
     ]);
     let (mut removed, mut added) = (Vec::new(), Vec::new());
     for _ in 0..changes / 2 {
@@ -141,6 +142,7 @@ fn measured(standing: &mut dyn Standing, mut workload: Workload, changes: usize)
         compare::latencies(&mut removed, &mut figures, "removal");
         compare::latencies(&mut added, &mut figures, "addition");
         figures.insert("rows at the end".to_owned(), standing.rows() as f64);
+        figures.insert("checksum at the end".to_owned(), standing.checksum() as f64);
     }
     figures
 }

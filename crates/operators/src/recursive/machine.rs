@@ -50,7 +50,9 @@ pub(super) struct Machine {
 /// Where work goes on.
 struct Place {
     moment: Moment,
+    /// The number of nodes at the end of a round.
     node: NodeId,
+    /// Whether the node, or the end of the round, has begun.
     is_node_begun: bool,
 }
 
@@ -174,8 +176,15 @@ impl Machine {
     pub fn work(&mut self, fuel: &mut isize, out: &mut Output) -> bool {
         while let Some(mut place) = self.place.take() {
             if place.node == self.spec.nodes.len() {
-                self.end_round(&place.moment);
-                match self.next_round() {
+                if !std::mem::replace(&mut place.is_node_begun, true) {
+                    self.end_round(&place.moment);
+                }
+                let next = self.next_round();
+                if !self.tidy(next.is_none(), fuel) {
+                    self.place = Some(place);
+                    return false;
+                }
+                match next {
                     Some(round) => {
                         let moment = Moment { round, ..place.moment };
                         self.place = Some(Place { moment, node: 0, is_node_begun: false });
@@ -323,6 +332,14 @@ impl Machine {
         }
         self.out.rows.append(&mut self.now[self.spec.result]);
         self.now.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Merges what came in parts. Returns whether that is done.
+    fn tidy(&mut self, is_last: bool, fuel: &mut isize) -> bool {
+        self.states.iter_mut().all(|state| match state {
+            State::Arrangement(trace) => trace.tidy(is_last, fuel),
+            _ => true,
+        })
     }
 
     /// The next round in which something happens, if there is one and the limit allows it.

@@ -7,7 +7,7 @@
 //!
 //! Cost: a sort of each round's changes; merging is paid in proportion to the changes.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,12 +30,22 @@ pub(super) struct RoundTrace {
     builder: Builder,
     /// The changes of the present round.
     delta: Option<Arc<Run>>,
+    /// A run of very many rows came in parts, which are not merged yet: a look-up pays for each.
+    is_in_parts: bool,
+    /// Whether keys were looked up since then.
+    is_asked: Cell<bool>,
 }
 
 impl RoundTrace {
     pub fn new(layout: &Arc<Layout>, effort: MergeEffort) -> RoundTrace {
         let builder = Builder::new(Arc::clone(layout));
-        RoundTrace { spine: Spine::new(Arc::clone(layout), effort), builder, delta: None }
+        RoundTrace {
+            spine: Spine::new(Arc::clone(layout), effort),
+            builder,
+            delta: None,
+            is_in_parts: false,
+            is_asked: Cell::new(false),
+        }
     }
 
     pub fn layout(&self) -> &Arc<Layout> {
@@ -58,17 +68,30 @@ impl RoundTrace {
     /// All changes before the present round, to look `keys` keys up in them.
     pub fn runs_for(&self, keys: usize) -> Vec<Arc<Run>> {
         self.spine.note_lookups(keys);
+        self.is_asked.set(self.is_asked.get() || keys > 0);
         self.spine.runs()
     }
 
     /// The present round is over.
     pub fn settle(&mut self) {
         let Some(delta) = self.delta.take() else { return };
+        self.is_in_parts |= delta.is_in_parts();
         let lower = self.spine.upper();
         self.spine.insert(Arc::new(delta.in_interval(lower, lower + 1)));
         // (A round of one row must not pay for a merge of all.)
         let fuel = (TIDY_PER_ROW * delta.len()).clamp(TIDY_FUEL_MIN, TIDY_FUEL_MAX);
         self.spine.tidy(&mut (fuel as isize));
+    }
+
+    /// Merges the parts of very large runs: once keys are looked up, and when an epoch is over.
+    /// Returns whether that is done.
+    pub fn tidy(&mut self, is_last: bool, fuel: &mut isize) -> bool {
+        if self.is_in_parts && (is_last || self.is_asked.get()) {
+            self.is_in_parts = self.spine.tidy(fuel);
+            self.is_asked.set(self.is_in_parts);
+            return !self.is_in_parts;
+        }
+        true
     }
 }
 
