@@ -28,6 +28,7 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
 use crate::drive::{HeldCapability, send};
+use crate::exchange::Route;
 use crate::line::{Advancing, Feed, Frontiers, Line, Link, Meeting, Pulled};
 use crate::opening::{Edges, Open, Opening};
 use crate::parcel::Parcel;
@@ -52,8 +53,8 @@ pub struct Chain<'s> {
 }
 
 enum Head<'s> {
-    /// The rows of a stream; with several workers, equal keys on one of them if there is a key.
-    Edge(Stream<'s>, Option<Vec<usize>>),
+    /// The rows of a stream, exchanged between several workers if there is a route.
+    Edge(Stream<'s>, Option<Route>),
     /// What a feed brings.
     Feed(Edges, Open<'s>),
 }
@@ -157,9 +158,14 @@ impl<'s> Chain<'s> {
         Box::new(self.into_line(opening, FrontierInterest::Always))
     }
 
-    /// With all rows on one worker: the one that owns rows without a key.
-    pub fn on_one_worker(self) -> Chain<'s> {
-        self.by_key(vec![])
+    /// With all rows on the worker of this index.
+    pub fn on_worker(self, index: usize) -> Chain<'s> {
+        if self.scope.peers() == 1 {
+            return self;
+        }
+        let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
+        let heads = vec![Head::Edge(self.into_stream(), Some(Route::ToWorker(index)))];
+        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: None }
     }
 
     fn called(mut self, kind: &'static str) -> Chain<'s> {
@@ -175,7 +181,7 @@ impl<'s> Chain<'s> {
             return self;
         }
         let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
-        let heads = vec![Head::Edge(self.into_stream(), Some(key.clone()))];
+        let heads = vec![Head::Edge(self.into_stream(), Some(Route::ByKey(key.clone())))];
         Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: Some(key) }
     }
 
@@ -288,7 +294,7 @@ impl<'s> Chain<'s> {
 fn open_all<'s>(heads: Vec<Head<'s>>, opening: &mut Opening<'s>, interest: FrontierInterest) -> Vec<Box<dyn Feed>> {
     let open = |head| match head {
         Head::Feed(_, open) => opening.feed(open, interest),
-        Head::Edge(stream, key) => opening.edge(stream, key, interest),
+        Head::Edge(stream, route) => opening.edge(stream, route, interest),
     };
     heads.into_iter().map(open).collect()
 }

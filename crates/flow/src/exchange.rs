@@ -1,4 +1,4 @@
-//! Movement between workers: each row goes to the worker that owns the hash of its key.
+//! Movement between workers: each row goes to the worker that owns the hash of its key, or all to one.
 //!
 //! Law: equal keys meet on one worker, whatever worker they start on. Cost: one pass to hash (kept with the batch for
 //! the operator behind), one to scatter; with a single worker nothing is done at all. Row errors stay out of the way on
@@ -13,17 +13,31 @@ use timely::progress::Stamp;
 
 use crate::parcel::Parcel;
 
+/// Where rows go.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// To the worker that owns the hash of these columns. No columns: all rows go to one worker.
+    ByKey(Vec<usize>),
+    /// To the worker of this index.
+    ToWorker(usize),
+}
+
+/// Exchange along a route.
+pub fn along(route: Route) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
+    DistributorPact(Box::new(move |_peers| Scatter { route }))
+}
+
 /// Exchange by the hash of the columns. No columns: everything goes to one worker.
-pub fn by_key(columns: Vec<usize>) -> DistributorPact<Box<dyn FnOnce(usize) -> ByKey>> {
-    DistributorPact(Box::new(move |_peers| ByKey { columns }))
+pub fn by_key(columns: Vec<usize>) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
+    along(Route::ByKey(columns))
 }
 
-/// Scatters batches by key hash.
-pub struct ByKey {
-    columns: Vec<usize>,
+/// Scatters batches along a route.
+pub struct Scatter {
+    route: Route,
 }
 
-impl Distributor<Parcel> for ByKey {
+impl Distributor<Parcel> for Scatter {
     fn partition<T: Clone, P: Push<Message<T, Parcel>>>(
         &mut self,
         parcel: &mut Parcel,
@@ -34,7 +48,13 @@ impl Distributor<Parcel> for ByKey {
             Parcel::Empty => {}
             Parcel::Rows(batch) => {
                 assert!(batch.present().is_none(), "parcels hold compact batches");
-                let shards = partition(&batch.with_key(&self.columns), pushers.len());
+                let columns = match &self.route {
+                    Route::ByKey(columns) => columns,
+                    Route::ToWorker(index) => {
+                        return Message::push_at(&mut Parcel::Rows(batch), stamp.clone(), &mut pushers[*index]);
+                    }
+                };
+                let shards = partition(&batch.with_key(columns), pushers.len());
                 for (shard, pusher) in shards.into_iter().zip(pushers) {
                     if !shard.is_empty() {
                         Message::push_at(&mut Parcel::Rows(shard), stamp.clone(), pusher);

@@ -7,7 +7,7 @@ use timely::dataflow::operators::generic::InputHandleCore;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
-use crate::exchange::by_key;
+use crate::exchange::{Route, along};
 use crate::line::{Edge, Feed};
 use crate::scope::{Scope, Stream};
 use crate::waker::Waker;
@@ -77,17 +77,17 @@ impl<'s> Opening<'s> {
         feed
     }
 
-    /// A stream as a feed; with several workers, and a key, equal keys on one of them.
+    /// A stream as a feed, exchanged between several workers if there is a route.
     pub(crate) fn edge(
         &mut self,
         stream: Stream<'s>,
-        key: Option<Vec<usize>>,
+        route: Option<Route>,
         interest: FrontierInterest,
     ) -> Box<dyn Feed> {
-        let key = key.filter(|_| stream.scope().peers() > 1);
-        let (feed, index): (Box<dyn Feed>, usize) = match key {
-            Some(key) => {
-                let (input, index) = self.input(stream, by_key(key));
+        let route = route.filter(|_| stream.scope().peers() > 1);
+        let (feed, index): (Box<dyn Feed>, usize) = match route {
+            Some(route) => {
+                let (input, index) = self.input(stream, along(route));
                 (Box::new(Edge { input, index }), index)
             }
             None => {

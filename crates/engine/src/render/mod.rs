@@ -46,6 +46,7 @@ use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
 use anabranch_operators::relational::set_operation::SetOperation;
 use anabranch_operators::relational::threshold::Threshold;
+use arrow::array::{ArrayRef, StringViewArray};
 use arrow::datatypes::DataType;
 
 use crate::cluster::LimitStep;
@@ -97,8 +98,17 @@ pub(crate) fn render<'s>(
 ) -> Rendered {
     let wanted = options.egress;
     let users = physical.users(wanted != Egress::Nothing);
-    let mut renderer =
-        Renderer { scope, name, physical, shared, options, users, built: Vec::new(), errors: BTreeMap::new() };
+    let mut renderer = Renderer {
+        scope,
+        name,
+        physical,
+        shared,
+        options,
+        users,
+        n_loops: 0,
+        built: Vec::new(),
+        errors: BTreeMap::new(),
+    };
     for index in 0..physical.steps.len() {
         let built = renderer.step(StepId(index));
         renderer.built.push(built);
@@ -130,6 +140,8 @@ struct Renderer<'s, 'a, 'b> {
     options: RenderOptions,
     /// How many users each step has, exports not counted.
     users: Vec<usize>,
+    /// How many loops were built so far.
+    n_loops: usize,
     built: Vec<Built<'s>>,
     /// The row errors beside what is exported: complete where it is, without telling anybody, so who reads one of the two must hear of the other.
     errors: BTreeMap<StepId, Reader>,
@@ -283,17 +295,18 @@ impl<'s> Renderer<'s, '_, '_> {
         body: &physical::Body,
     ) -> Chain<'s> {
         let effort = self.options.effort;
+        let owner = self.next_loop_owner();
         let begin = LoopBegin {
             as_of: self.options.as_of,
             hidden: self.options.hidden.listen(),
-            is_owner: self.owns_single_group(),
+            is_owner: owner == self.scope.index(),
         };
         let layout_of = |step: &StepId| match &self.built[step.0] {
             Built::Arranged(reader, _) => Arc::clone(reader.layout()),
             _ => unreachable!("an arrangement was prepared here"),
         };
         let layouts: Vec<Arc<Layout>> = arranged.iter().map(layout_of).collect();
-        let mut streams: Vec<Chain<'s>> = inputs.iter().map(|input| self.chain(*input).on_one_worker()).collect();
+        let mut streams: Vec<Chain<'s>> = inputs.iter().map(|input| self.chain(*input).on_worker(owner)).collect();
         if self.scope.peers() == 1 {
             let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Arrangements, effort);
             let arranged = arranged.iter().map(|step| self.arranged(*step)).collect();
@@ -304,7 +317,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 unreachable!("arrangements that enter a loop are imported")
             };
             let all: Vec<usize> = (0..layout.types.len()).collect();
-            streams.push(self.import_changes(name, None, Some(*arrangement), &all).on_one_worker());
+            streams.push(self.import_changes(name, None, Some(*arrangement), &all).on_worker(owner));
         }
         let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Streams, effort);
         recursive(self.scope.clone(), spec, streams, vec![], begin)
@@ -330,6 +343,15 @@ impl<'s> Renderer<'s, '_, '_> {
     }
 
     /// Whether rows without a key come to this worker.
+    /// The worker of the next loop of this dataflow, the same on all workers: loops of a dataflow, and
+    /// of dataflows with other names, are spread.
+    fn next_loop_owner(&mut self) -> usize {
+        let name: ArrayRef = Arc::new(StringViewArray::from(vec![self.name]));
+        let name = hash::hash_columns(&[name], 1)[0];
+        self.n_loops += 1;
+        (hash::route(name, self.scope.peers()) + self.n_loops - 1) % self.scope.peers()
+    }
+
     fn owns_single_group(&self) -> bool {
         let hash = hash::hash_columns(&[], 1)[0];
         hash::route(hash, self.scope.peers()) == self.scope.index()

@@ -23,7 +23,7 @@ pub struct LoopBegin {
     pub as_of: Time,
     /// Times that the loop passes over.
     pub hidden: Hidden,
-    /// Whether the loop is on this worker: it is the one that owns rows without a key.
+    /// Whether the loop is on this worker.
     pub is_owner: bool,
 }
 
