@@ -269,8 +269,9 @@ impl ExactRanks {
     }
 
     fn change(&self, slot: u32, round: Time, histories: &Histories) -> Diff {
+        let is_present = |upto| Diff::from(histories.total_until(slot, upto) > 0);
         let old = self.old.get(&slot).map_or(0, |old| step_at(old, round));
-        step_at(&histories.of(slot), round) - old
+        is_present(round) - is_present(round - 1) - old
     }
 }
 
