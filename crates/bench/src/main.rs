@@ -21,6 +21,7 @@ mod recursion;
 mod reduce;
 mod report;
 mod rows;
+mod rows_file;
 mod standing;
 mod temporal;
 mod tpch;

@@ -16,7 +16,7 @@
 
 mod ours;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,10 +24,10 @@ use anabranch_testing::nexmark::Stream;
 use anabranch_testing::nexmark::queries::{QUERIES, Query};
 use arrow::array::RecordBatch;
 use clap::Args;
-use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
 use crate::report::{self, Spread};
+use crate::rows_file;
 
 /// Options of the benchmark.
 #[derive(Args, Clone)]
@@ -190,7 +190,7 @@ fn write_tables(options: &Options, queries: &[&Query]) -> Result<PathBuf, String
         if queries.iter().any(|query| query.streams.contains(&stream)) {
             let path = folder.join(format!("{}.parquet", stream.name()));
             let rounds = rounds(stream, options.events, 1 << 20);
-            write_rows(&path, rounds)?;
+            rows_file::write(&path, rounds)?;
         }
     }
     let described = queries.iter().map(|query| {
@@ -207,20 +207,6 @@ fn rounds(stream: Stream, events: u64, physical: u64) -> impl Iterator<Item = Re
     let upto = if stream == Stream::Side { physical } else { events };
     let starts = (0..upto).step_by(physical as usize);
     starts.map(move |from| stream.rows(from, (from + physical).min(upto)))
-}
-
-/// Writes batches of one schema as Parquet.
-fn write_rows(path: &Path, batches: impl IntoIterator<Item = RecordBatch>) -> Result<(), String> {
-    let fail = |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", path.display());
-    let mut batches = batches.into_iter().peekable();
-    let Some(first) = batches.peek() else { return Err(fail(&"there are no rows")) };
-    let file = File::create(path).map_err(|error| fail(&error))?;
-    let mut writer = ArrowWriter::try_new(file, first.schema(), None).map_err(|error| fail(&error))?;
-    for batch in batches {
-        writer.write(&batch).map_err(|error| fail(&error))?;
-    }
-    writer.close().map_err(|error| fail(&error))?;
-    Ok(())
 }
 
 fn median(runs: &[Value], name: &str) -> f64 {

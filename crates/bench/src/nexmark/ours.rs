@@ -9,8 +9,8 @@ use anabranch_testing::nexmark::queries::{QUERIES, Query};
 use arrow::array::RecordBatch;
 use serde_json::{Value, json};
 
-use super::{Case, write_rows};
-use crate::{allocator, measure};
+use super::Case;
+use crate::{allocator, measure, rows_file};
 
 /// Runs one case and returns its figures.
 pub(super) fn run(case: &Case) -> Result<Value, String> {
@@ -120,7 +120,7 @@ fn take_changes(session: &mut Session, subscription: &Subscription) -> Result<us
 fn write_answer(session: &mut Session, path: &Path) -> Result<Value, String> {
     let rows = session.query("select * from answer").map_err(|error| error.to_string())?;
     let empty = RecordBatch::new_empty(rows.schema.clone());
-    write_rows(path, rows.batches.into_iter().chain([empty]))?;
+    rows_file::write(path, rows.batches.into_iter().chain([empty]))?;
     Ok(json!({"written": path}))
 }
 

@@ -18,6 +18,7 @@
 //! six times (20 ns each), probes and gathers (100 ns): near 0.4 µs a join and row, so three joins leave about 1 M tuples a second. What saturates is memory
 //! bandwidth in merges and gathers, and cache misses in probes.
 
+mod loaded;
 mod ours;
 
 use std::process::Command;
@@ -73,6 +74,15 @@ pub struct Options {
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
+    /// Measure questions asked once, and first builds of views, over tables that are loaded.
+    #[arg(long)]
+    first_build: bool,
+    /// Measure changes of this share of the orders, with their lines, over tables that are loaded.
+    #[arg(long, conflicts_with = "first_build")]
+    changes: Option<f64>,
+    /// A Python interpreter with `duckdb`, which then answers beside.
+    #[arg(long)]
+    python: Option<loaded::Python>,
 }
 
 /// One run of one query, in this process.
@@ -110,6 +120,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     let queries = if options.query.is_empty() { (1..=22).collect() } else { options.query.clone() };
     if options.check {
         return check(options, &queries);
+    }
+    if options.first_build || options.changes.is_some() {
+        return loaded::run(options, &queries);
     }
     let mut lines = Vec::new();
     if !options.json {
