@@ -111,7 +111,6 @@ fn first_build(session: &mut Session, text: &str) -> Result<Figures, String> {
 
 /// Orders and lines that go and come, by round.
 struct Changed {
-    share: f64,
     /// From which order's key on, and up to which.
     keys: Vec<(i64, i64)>,
     rounds: Vec<[RecordBatch; 2]>,
@@ -131,7 +130,7 @@ impl Changed {
         };
         let keys: Vec<(i64, i64)> = (0..ROUNDS).map(of_round).collect();
         let rounds = keys.iter().map(|range| [within(&orders, *range), within(&lines, *range)]).collect();
-        Changed { share, keys, rounds }
+        Changed { keys, rounds }
     }
 }
 
