@@ -35,6 +35,8 @@ def main() -> None:
     with open(sys.argv[2] + "/relations.txt", "w", encoding="utf-8") as out:
         last = None
         for schema, name, oid, column, of, not_null in relations:
+            # (Clients join this one with pg_proc's oid; a regproc is a text here.)
+            of = "oid" if column == "aggfnoid" else of
             if name.startswith(LEFT_OUT):
                 continue
             if (schema, name) != last:

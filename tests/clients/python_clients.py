@@ -204,17 +204,34 @@ def psycopg_read_only(at):
 
 
 def asyncpg_all(at):
-    """Prepared statements, types, transactions, COPY, cursors and the reset of a pool."""
+    """Prepared statements, types, transactions, cursors and the reset of a pool."""
     asyncio.run(asyncpg_steps(at))
 
 
-async def asyncpg_steps(at):
+def asyncpg_copy(at):
+    """COPY of records."""
+    asyncio.run(asyncpg_copy_steps(at))
+
+
+def asyncpg_options(at):
     context = False
     if at.ca:
         context = ssl.create_default_context(cafile=at.ca)
         context.check_hostname = False
-    options = dict(host="127.0.0.1", port=at.port, user=at.user, password=at.password, database="anabranch",
-                   ssl=context)
+    return dict(host="127.0.0.1", port=at.port, user=at.user, password=at.password, database="anabranch", ssl=context)
+
+
+async def asyncpg_copy_steps(at):
+    connection = await asyncpg.connect(**asyncpg_options(at))
+    await connection.execute("DROP TABLE IF EXISTS apg_copy")
+    await connection.execute("CREATE TABLE apg_copy (k int PRIMARY KEY, s text)")
+    copied = await connection.copy_records_to_table("apg_copy", records=[(50, "x"), (51, None)], columns=["k", "s"])
+    assert copied == "COPY 2", copied
+    await connection.close()
+
+
+async def asyncpg_steps(at):
+    options = asyncpg_options(at)
     connection = await asyncpg.connect(**options)
     await connection.execute("DROP TABLE IF EXISTS apg")
     await connection.execute(f"CREATE TABLE apg ({NAMES})")
@@ -235,8 +252,9 @@ async def asyncpg_steps(at):
     async with connection.transaction():
         seen = [row["k"] async for row in connection.cursor("SELECT k FROM apg ORDER BY k", prefetch=3)]
     assert seen == [1, *range(10, 20)], seen
-    copied = await connection.copy_records_to_table("apg", records=[(50, "x"), (51, None)], columns=["k", "s"])
-    assert copied == "COPY 2", copied
+    # (Types that asyncpg does not know are looked up in the catalog.)
+    assert await connection.fetchval("SELECT indkey FROM pg_index WHERE indrelid = 'apg'::regclass") == [1]
+    await connection.reload_schema_state()
     assert await connection.fetchval("SELECT ARRAY[1, 2]::bigint[]") == [1, 2]
     await connection.close()
     pool = await asyncpg.create_pool(min_size=1, max_size=2, **options)
@@ -291,4 +309,4 @@ def sqlalchemy_reflection(at):
 
 
 CHECKS = [psycopg_values, psycopg_prepared, psycopg_pipeline, psycopg_transactions, psycopg_cancel, psycopg_subscribe,
-          psycopg_copy, psycopg_cursors, psycopg_read_only, asyncpg_all, sqlalchemy_reflection]
+          psycopg_copy, psycopg_cursors, psycopg_read_only, asyncpg_all, asyncpg_copy, sqlalchemy_reflection]

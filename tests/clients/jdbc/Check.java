@@ -24,6 +24,13 @@ public class Check {
 
     public static void main(String[] args) throws Exception {
         try (Connection connection = connect(); Statement statement = connection.createStatement()) {
+            if (args.length > 0 && args[0].equals("copy")) {
+                statement.execute("DROP TABLE IF EXISTS jdbc_c CASCADE");
+                statement.execute("CREATE TABLE jdbc_c (k int PRIMARY KEY, s varchar(20))");
+                copy(connection, statement);
+                System.out.println("ok");
+                return;
+            }
             statement.execute("DROP TABLE IF EXISTS jdbc_t CASCADE");
             statement.execute("CREATE TABLE jdbc_t (k int PRIMARY KEY, s varchar(20), n numeric(10,2), z timestamptz)");
             // More often than the threshold at which values go as binary.
@@ -51,7 +58,6 @@ public class Check {
             cursor(connection);
             metadata(connection);
             cancel(statement);
-            copy(connection, statement);
         }
         System.out.println("ok");
     }
@@ -101,6 +107,65 @@ public class Check {
             while (rows.next()) found.add(rows.getString("COLUMN_NAME") + " " + rows.getString("TYPE_NAME"));
         }
         same(List.of("k int4", "s varchar", "n numeric", "z timestamptz"), found);
+        keys(connection, metadata);
+        others(metadata);
+    }
+
+    /** The values of one column, in order. */
+    static List<String> column(ResultSet of, String name) throws SQLException {
+        List<String> found = new ArrayList<>();
+        try (ResultSet rows = of) {
+            while (rows.next()) found.add(rows.getString(name));
+        }
+        return found;
+    }
+
+    static void keys(Connection connection, DatabaseMetaData metadata) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("DROP TABLE IF EXISTS jdbc_keys CASCADE");
+            statement.execute("CREATE TABLE jdbc_keys (a int, b int, c text, PRIMARY KEY (b, a))");
+            statement.execute("CREATE INDEX jdbc_by_c ON jdbc_keys (c, a)");
+            statement.execute("CREATE VIEW jdbc_v AS SELECT a FROM jdbc_keys");
+            statement.execute("CREATE MATERIALIZED VIEW jdbc_m AS SELECT count(*) AS n FROM jdbc_keys");
+        }
+        List<String> key = new ArrayList<>();
+        try (ResultSet rows = metadata.getPrimaryKeys(null, "public", "jdbc_keys")) {
+            while (rows.next()) key.add(rows.getString("COLUMN_NAME") + rows.getShort("KEY_SEQ") + rows.getString("PK_NAME"));
+        }
+        same(List.of("b1jdbc_keys_pkey", "a2jdbc_keys_pkey"), key);
+        List<String> indexes = new ArrayList<>();
+        try (ResultSet rows = metadata.getIndexInfo(null, "public", "jdbc_keys", false, false)) {
+            while (rows.next()) {
+                indexes.add(rows.getString("INDEX_NAME") + " " + rows.getShort("ORDINAL_POSITION") + " "
+                    + rows.getString("COLUMN_NAME") + " " + rows.getBoolean("NON_UNIQUE"));
+            }
+        }
+        same(List.of("jdbc_keys_pkey 1 b false", "jdbc_keys_pkey 2 a false", "jdbc_by_c 1 c true", "jdbc_by_c 2 a true"),
+            indexes);
+        List<String> best = column(metadata.getBestRowIdentifier(null, "public", "jdbc_keys",
+            DatabaseMetaData.bestRowSession, false), "COLUMN_NAME");
+        best.sort(null);
+        same(List.of("a", "b"), best);
+        same(List.of(), column(metadata.getImportedKeys(null, "public", "jdbc_keys"), "PKCOLUMN_NAME"));
+        same(List.of(), column(metadata.getExportedKeys(null, "public", "jdbc_keys"), "PKCOLUMN_NAME"));
+        same(List.of(), column(metadata.getCrossReference(null, null, "jdbc_keys", null, null, "jdbc_t"), "FK_NAME"));
+        same(List.of("jdbc_v"), column(metadata.getTables(null, "public", "jdbc_v", new String[] {"VIEW"}), "TABLE_NAME"));
+        same(List.of("jdbc_m"), column(metadata.getTables(null, "public", "jdbc%", new String[] {"MATERIALIZED VIEW"}), "TABLE_NAME"));
+    }
+
+    static void others(DatabaseMetaData metadata) throws SQLException {
+        same(List.of("anabranch"), column(metadata.getCatalogs(), "TABLE_CAT"));
+        same(true, column(metadata.getSchemas(), "TABLE_SCHEM").contains("public"));
+        same(true, column(metadata.getTypeInfo(), "TYPE_NAME").contains("timestamptz"));
+        same(true, column(metadata.getTableTypes(), "TABLE_TYPE").contains("MATERIALIZED VIEW"));
+        same(List.of(), column(metadata.getFunctions(null, "public", "%"), "FUNCTION_NAME"));
+        same(List.of(), column(metadata.getProcedures(null, "public", "%"), "PROCEDURE_NAME"));
+        same(List.of(), column(metadata.getUDTs(null, null, "%", null), "TYPE_NAME"));
+        same(true, column(metadata.getVersionColumns(null, "public", "jdbc_keys"), "COLUMN_NAME").contains("ctid"));
+        column(metadata.getColumnPrivileges(null, "public", "jdbc_keys", "%"), "PRIVILEGE");
+        column(metadata.getTablePrivileges(null, "public", "jdbc_keys"), "PRIVILEGE");
+        same(15, metadata.getDatabaseMajorVersion());
+        same(true, metadata.getMaxColumnNameLength() > 0);
     }
 
     static void cancel(Statement statement) throws Exception {
@@ -124,9 +189,9 @@ public class Check {
 
     static void copy(Connection connection, Statement statement) throws Exception {
         var copies = connection.unwrap(PGConnection.class).getCopyAPI();
-        same(2L, copies.copyIn("COPY jdbc_t (k, s) FROM STDIN", new StringReader("100\ta\n101\t\\N\n")));
+        same(2L, copies.copyIn("COPY jdbc_c (k, s) FROM STDIN", new StringReader("100\ta\n101\t\\N\n")));
         StringWriter out = new StringWriter();
-        copies.copyOut("COPY (SELECT k, s FROM jdbc_t WHERE k >= 100 ORDER BY k) TO STDOUT", out);
+        copies.copyOut("COPY (SELECT k, s FROM jdbc_c WHERE k >= 100 ORDER BY k) TO STDOUT", out);
         same("100\ta\n101\t\\N\n", out.toString());
     }
 }

@@ -1,4 +1,4 @@
-# PgJDBC: fetched once, compiled, run.
+# PgJDBC: fetched once, compiled, run; an argument names a part.
 if [ ! -d lib ]; then
     mvn -B -q dependency:copy-dependencies -DoutputDirectory=lib -DincludeScope=runtime >mvn.log 2>&1 || {
         rm -rf lib
@@ -7,4 +7,4 @@ if [ ! -d lib ]; then
     }
 fi
 javac -cp 'lib/*' Check.java
-java -cp 'lib/*:.' Check
+java -cp 'lib/*:.' Check "$@"

@@ -43,6 +43,16 @@ func main() {
 		_, err := connection.Exec(ctx, sql, args...)
 		must(err)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "copy" {
+		exec("DROP TABLE IF EXISTS pgx_c CASCADE")
+		exec("CREATE TABLE pgx_c (k int PRIMARY KEY, s text)")
+		copied, err := connection.CopyFrom(ctx, pgx.Identifier{"pgx_c"}, []string{"k", "s"},
+			pgx.CopyFromRows([][]any{{int32(50), "x"}, {int32(51), nil}}))
+		must(err)
+		same(int64(2), copied)
+		fmt.Println("ok")
+		os.Exit(0)
+	}
 	exec("DROP TABLE IF EXISTS pgx_t CASCADE")
 	exec("CREATE TABLE pgx_t (k int PRIMARY KEY, s text, n numeric(10,2), d date, a int[])")
 	day := time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)
@@ -77,11 +87,6 @@ func main() {
 	must(connection.QueryRow(ctx, "SELECT count(*) FROM pgx_t").Scan(&count))
 	same(11, count)
 
-	copied, err := connection.CopyFrom(ctx, pgx.Identifier{"pgx_t"}, []string{"k", "s"},
-		pgx.CopyFromRows([][]any{{int32(50), "x"}, {int32(51), nil}}))
-	must(err)
-	same(int64(2), copied)
-
 	// A context that ends cancels the statement, and with it the connection.
 	short, stop := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer stop()
@@ -96,7 +101,7 @@ func main() {
 	if rows.Err() == nil {
 		panic("a subscription ended by itself")
 	}
-	same(13, seen)
+	same(11, seen)
 	fmt.Println("ok")
 	os.Exit(0)
 }

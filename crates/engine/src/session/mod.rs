@@ -82,6 +82,7 @@ pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
 pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
+pub(crate) use subscribe::AlarmSet;
 pub use tag::command_tag;
 pub(crate) use transact::check_reads_only;
 pub use turn::Progress;
@@ -260,6 +261,7 @@ impl Session {
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value, scope } => self.set_setting(name, value.as_deref(), *scope),
             Statement::Reset { name } => self.reset(name.as_deref()),
+            Statement::Unlisten => Ok(Outcome::done("UNLISTEN")),
             Statement::Discard { all } => self.discard(*all),
             Statement::SetTransaction { access, scope } => self.set_transaction(*access, *scope),
             Statement::Prepare(prepare) => self.prepare_named(prepare),

@@ -28,6 +28,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         },
         Statement::Set { .. } | Statement::SetTransaction { .. } => "SET",
         Statement::Reset { .. } => "RESET",
+        Statement::Unlisten => "UNLISTEN",
         Statement::Discard { all: true } => "DISCARD ALL",
         Statement::Discard { all: false } => "DISCARD PLANS",
         Statement::Prepare(_) => "PREPARE",

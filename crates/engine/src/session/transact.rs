@@ -378,6 +378,7 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::Set { .. }
         | Statement::Reset { .. }
         | Statement::Discard { .. }
+        | Statement::Unlisten
         | Statement::SetTransaction { .. }
         | Statement::Prepare(_)
         | Statement::Execute(_)

@@ -115,7 +115,8 @@ pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Resul
         DataType::List(_) => {
             let values = column.as_list::<i32>();
             let element = element_of(of).unwrap_or(oid::TEXT);
-            Box::new(move |row, out| array(&values.value(row), element, out))
+            let first = i32::from(!matches!(of, oid::INT2VECTOR | oid::OIDVECTOR));
+            Box::new(move |row, out| array(&values.value(row), element, first, out))
         }
         DataType::Struct(_) => {
             let values = column.as_struct();
@@ -137,8 +138,9 @@ pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Resul
     })
 }
 
-/// An array: dimensions, whether there are NULLs, the type of elements, lengths, elements.
-fn array(elements: &ArrayRef, of: u32, out: &mut Vec<u8>) -> Result<(), Error> {
+/// An array: dimensions, whether there are NULLs, the type of elements, lengths and the place of the
+/// first element, elements.
+fn array(elements: &ArrayRef, of: u32, first: i32, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut lengths: Vec<usize> = vec![elements.len()];
     let mut level = elements.clone();
     while let Some(lists) = level.as_list_opt::<i32>() {
@@ -165,7 +167,7 @@ fn array(elements: &ArrayRef, of: u32, out: &mut Vec<u8>) -> Result<(), Error> {
     }
     for length in lengths {
         out.extend_from_slice(&(length as i32).to_be_bytes());
-        out.extend_from_slice(&1i32.to_be_bytes());
+        out.extend_from_slice(&first.to_be_bytes());
     }
     let writer = writer(&level, of, of == oid::NUMERIC)?;
     (0..level.len()).try_for_each(|row| value(&level, &writer, row, out))

@@ -11,6 +11,7 @@ pub(crate) mod coalesce;
 pub(crate) mod conversions;
 pub(crate) mod decimal_text;
 pub(crate) mod digits;
+pub(crate) mod expanded;
 pub(crate) mod extract;
 mod forms;
 pub mod input;
@@ -52,6 +53,7 @@ use crate::functions::all_elements::AllElements;
 use crate::functions::bounded::Bounded;
 use crate::functions::checked::{FloatDivide, OneRow};
 use crate::functions::coalesce::Coalesce;
+use crate::functions::expanded::Expanded;
 use crate::functions::extract::{Extract, Part};
 use crate::functions::numerics::{Choosing, Negative, OfNumbers, joined_text, plain_comparison, plain_operation};
 use crate::functions::text::{Format, TypeOf};
@@ -92,7 +94,7 @@ impl Functions {
         let mut scalar = BTreeMap::new();
         let scalars = [OneRow::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
             .into_iter()
-            .chain([WindowFloor::udf(), AllElements::udf(), Negative::udf()])
+            .chain([WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
             .chain(text::all())
             .chain(datafusion_functions::all_default_functions())
             .chain(datafusion_functions_nested::all_default_nested_functions())

@@ -40,6 +40,12 @@ pub fn is_plain_numeric(field: &Field) -> bool {
     field.metadata().get(SQL_TYPE).is_some_and(|name| name == "numeric")
 }
 
+/// Whether lists of these elements are vectors of PostgreSQL's catalog: their elements are named
+/// like their type, `int2vector` or `oidvector`. Their text has no braces.
+pub fn is_vector(element: &Field) -> bool {
+    matches!(element.name().as_str(), "int2vector" | "oidvector")
+}
+
 /// The schema of an answer as users see it: plain numerics are text, and the field's metadata say so.
 pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     let shown_field = |field: &FieldRef| match shown_type(field.data_type()) {
@@ -182,6 +188,10 @@ pub fn printer(array: &ArrayRef) -> Printer<'_> {
             let values = array.as_primitive::<DurationMicrosecondType>();
             Box::new(move |row, out| interval(0, 0, values.value(row), out))
         }
+        DataType::List(element) if is_vector(element) => {
+            let values = array.as_list::<i32>();
+            Box::new(move |row, out| vector(&values.value(row), out))
+        }
         DataType::List(_) => {
             let values = array.as_list::<i32>();
             Box::new(move |row, out| list(&values.value(row), out))
@@ -210,6 +220,17 @@ pub fn is_null(array: &ArrayRef, row: usize) -> bool {
 
 fn push(out: &mut String, value: std::fmt::Arguments<'_>) {
     out.write_fmt(value).expect("writing to a String cannot fail");
+}
+
+/// Elements apart by spaces.
+fn vector(elements: &ArrayRef, out: &mut String) {
+    let print = printer(elements);
+    for row in 0..elements.len() {
+        if row > 0 {
+            out.push(' ');
+        }
+        print(row, out);
+    }
 }
 
 fn float64(value: f64, out: &mut String) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_batch::{TextLimit, numeric};
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 
-use crate::functions::output::is_plain_numeric;
+use crate::functions::output::{is_plain_numeric, is_vector};
 
 /// A type as PostgreSQL's clients are told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +28,11 @@ pub mod oid {
     pub const NAME: u32 = 19;
     pub const INT8: u32 = 20;
     pub const INT2: u32 = 21;
+    pub const INT2VECTOR: u32 = 22;
     pub const INT4: u32 = 23;
     pub const TEXT: u32 = 25;
     pub const OID: u32 = 26;
+    pub const OIDVECTOR: u32 = 30;
     pub const JSON: u32 = 114;
     pub const FLOAT4: u32 = 700;
     pub const FLOAT8: u32 = 701;
@@ -101,6 +103,10 @@ impl PgType {
             DataType::Timestamp(_, Some(_)) => of(oid::TIMESTAMPTZ, 8),
             DataType::Interval(_) | DataType::Duration(_) => of(oid::INTERVAL, 16),
             DataType::Struct(_) => of(oid::RECORD, -1),
+            DataType::List(element) if is_vector(element) => match element.data_type() {
+                DataType::Int16 => of(oid::INT2VECTOR, -1),
+                _ => of(oid::OIDVECTOR, -1),
+            },
             DataType::List(element) | DataType::LargeList(element) => of(array_of(element_oid(field, element)), -1),
             _ => text_type(field),
         }
@@ -141,8 +147,13 @@ fn array_of(element: u32) -> u32 {
     ARRAYS.iter().find(|(of, _)| *of == element).map_or(1009, |(_, array)| *array)
 }
 
-/// The element type of an array type.
+/// The element type of an array type, or of a vector.
 pub fn element_of(array: u32) -> Option<u32> {
+    match array {
+        oid::INT2VECTOR => return Some(oid::INT2),
+        oid::OIDVECTOR => return Some(oid::OID),
+        _ => {}
+    }
     ARRAYS.iter().find(|(_, of)| *of == array).map(|(element, _)| *element)
 }
 
@@ -181,6 +192,7 @@ mod tests {
         let of = |data_type: DataType| PgType::of(&Field::new("a", data_type, true));
         assert_eq!(of(DataType::Decimal128(10, 2)).modifier, (10 << 16 | 2) + 4);
         assert_eq!(of(DataType::List(Arc::new(Field::new("item", DataType::Int32, true)))).oid, 1007);
+        assert_eq!(of(DataType::List(Arc::new(Field::new("int2vector", DataType::Int16, true)))).oid, oid::INT2VECTOR);
         let varchar = TextLimit::Varchar(5).declare(Field::new("a", DataType::Utf8View, true));
         assert_eq!(PgType::of(&varchar), PgType { oid: oid::VARCHAR, size: -1, modifier: 9 });
     }

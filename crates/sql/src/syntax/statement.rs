@@ -81,6 +81,8 @@ pub enum Statement {
         /// The setting; `None` is ALL.
         name: Option<String>,
     },
+    /// `UNLISTEN`: nobody can listen, so there is nothing to do.
+    Unlisten,
     /// `DISCARD`.
     Discard {
         /// Whether statements, cursors and settings go too.

@@ -120,6 +120,12 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("pg_database_size", Gives::Long, zero),
     ("pg_tablespace_size", Gives::Long, zero),
     ("txid_current", Gives::Long, zero),
+    ("pg_stat_get_numscans", Gives::Long, zero),
+    ("pg_stat_get_live_tuples", Gives::Long, zero),
+    ("parse_ident", Gives::Texts, |_, args| {
+        let names: Vec<ScalarValue> = identifiers(&words(args, 0)?)?.iter().map(|name| text(name)).collect();
+        Some(list(&names, &DataType::Utf8View))
+    }),
     ("pg_my_temp_schema", Gives::Oid, |_, _| Some(ScalarValue::UInt32(Some(0)))),
     ("pg_postmaster_start_time", Gives::Time, null),
     ("pg_conf_load_time", Gives::Time, null),
@@ -273,6 +279,47 @@ fn unquoted(name: &str) -> String {
     last.trim().to_owned()
 }
 
+/// The parts of a name as it is written in SQL, folded; `None` where it is no name.
+fn identifiers(name: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut rest = name.trim();
+    loop {
+        let (part, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_identifier(quoted)?,
+            None => {
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
+                (rest[..end].to_lowercase(), &rest[end..])
+            }
+        };
+        if part.is_empty() {
+            return None;
+        }
+        parts.push(part);
+        match after.trim_start().strip_prefix('.') {
+            Some(after) => rest = after.trim_start(),
+            None if after.trim().is_empty() => return Some(parts),
+            None => return None,
+        }
+    }
+}
+
+/// What stands before the closing quote, and what comes behind it.
+fn quoted_identifier(text: &str) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut rest = text;
+    loop {
+        let (before, after) = rest.split_once('"')?;
+        part.push_str(before);
+        match after.strip_prefix('"') {
+            Some(after) => {
+                part.push('"');
+                rest = after;
+            }
+            None => return Some((part, after)),
+        }
+    }
+}
+
 fn regclass_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
     let name = words(args, 0)?;
     let number = name.parse().ok();
@@ -394,6 +441,8 @@ mod tests {
         assert_eq!(unquoted("public.Orders"), "orders");
         assert_eq!(unquoted("\"public\".\"Orders\""), "Orders");
         assert_eq!(unquoted("\"Or.ders\""), "Or.ders");
+        assert_eq!(identifiers("Public . \"a\"\"b\""), Some(vec!["public".to_owned(), "a\"b".to_owned()]));
+        assert_eq!(identifiers("a.").or(identifiers("a b")).or(identifiers("\"a")), None);
         let number = |args: &[ScalarValue]| regtype_in(&Snapshot::default(), args);
         assert_eq!(number(&[text("integer")]), Some(ScalarValue::UInt32(Some(23))));
         assert_eq!(number(&[text("pg_catalog.int4")]), Some(ScalarValue::UInt32(Some(23))));

@@ -43,7 +43,8 @@ pub(super) fn type_lines() -> impl Iterator<Item = Vec<&'static str>> {
 
 /// What a type is called in SQL; `None` leaves the modifier out of account.
 pub(super) fn format_type(of: u32, modifier: Option<i32>) -> String {
-    if let Some(element) = element_of(of) {
+    let is_vector = matches!(of, oid::INT2VECTOR | oid::OIDVECTOR);
+    if let Some(element) = element_of(of).filter(|_| !is_vector) {
         return format!("{}[]", format_type(element, modifier));
     }
     let given = modifier.filter(|modifier| *modifier >= 0);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use arrow::array::ListArray;
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion_common::ScalarValue;
 
 use crate::error::Error;
@@ -116,7 +117,7 @@ fn scalar(cell: &Cell, field: &Field) -> Result<ScalarValue, Error> {
         (Cell::Numbers(numbers), DataType::List(element)) => {
             let values: Option<Vec<ScalarValue>> =
                 numbers.iter().map(|number| whole(*number, element.data_type())).collect();
-            values.map(|values| list(&values, element.data_type()))
+            values.map(|values| named(list(&values, element.data_type()), element))
         }
         _ => None,
     };
@@ -131,11 +132,18 @@ pub(super) fn list(values: &[ScalarValue], element: &DataType) -> ScalarValue {
     ScalarValue::List(ScalarValue::new_list_nullable(values, element))
 }
 
+/// The list with elements of this name, which tells vectors from arrays.
+fn named(list: ScalarValue, element: &FieldRef) -> ScalarValue {
+    let ScalarValue::List(array) = list else { return list };
+    let (_, offsets, values, nulls) = Arc::unwrap_or_clone(array).into_parts();
+    ScalarValue::List(Arc::new(ListArray::new(Arc::clone(element), offsets, values, nulls)))
+}
+
 fn zero(data_type: &DataType) -> ScalarValue {
     match data_type {
         DataType::Utf8View => text(""),
         DataType::BinaryView => ScalarValue::BinaryView(Some(vec![])),
-        DataType::List(element) => list(&[], element.data_type()),
+        DataType::List(element) => named(list(&[], element.data_type()), element),
         other => ScalarValue::new_zero(other).unwrap_or(ScalarValue::Null),
     }
 }
@@ -176,8 +184,8 @@ fn data_type(name: &str) -> DataType {
         "bytea" => DataType::BinaryView,
         "timestamptz" | "time_stamp" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         "interval" => DataType::Interval(IntervalUnit::MonthDayNano),
-        "int2vector" => list(DataType::Int16),
-        "oidvector" => list(DataType::UInt32),
+        "int2vector" => DataType::List(Arc::new(Field::new(name, DataType::Int16, true))),
+        "oidvector" => DataType::List(Arc::new(Field::new(name, DataType::UInt32, true))),
         _ => match name.strip_prefix('_') {
             Some(element) => list(data_type(element)),
             // Names, texts, characters, and what is written as text.

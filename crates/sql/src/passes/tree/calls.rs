@@ -39,7 +39,7 @@ fn constant(word: &str) -> Option<&'static str> {
     match word {
         "localtimestamp" => Some("CAST(now() AS timestamp)"),
         "current_schema" => Some("'public'"),
-        "current_user" | "session_user" | "current_role" | "current_catalog" => Some("'anabranch'"),
+        "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => Some("'anabranch'"),
         _ => None,
     }
 }

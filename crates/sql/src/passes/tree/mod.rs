@@ -35,6 +35,8 @@ mod similar;
 mod subquery;
 mod system;
 mod table;
+mod type_kinds;
+mod vectors;
 mod window_table;
 
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@
 //! FROM unnest(a, b) AS t(x, y)               FROM (SELECT unnest(a) AS x, unnest(b) AS y) AS t
 //! FROM unnest(a) WITH ORDINALITY AS t(x, i)  FROM (SELECT unnest(a) AS x, unnest(generate_series(1, cardinality(a))) AS i) AS t
 //! SELECT generate_series(1, 3)               SELECT unnest(generate_series(1, 3))
+//! FROM string_to_array('a,b', ',') AS s      FROM (SELECT string_to_array('a,b', ',') AS s) AS s
 //! ```
 
 use datafusion_expr::sqlparser::ast::{
@@ -12,6 +13,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
+use crate::functions::FUNCTIONS;
 use crate::functions::all_elements::ALL_ELEMENTS;
 use crate::syntax::parse::{fold, parse_expr};
 use crate::syntax::template::template;
@@ -31,7 +33,7 @@ pub(super) struct Series {
 /// # Errors
 /// `Unsupported` for WITH ORDINALITY over several lists.
 pub(super) fn in_from(factor: &mut TableFactor) -> Result<()> {
-    let Some(series) = of(factor)? else { return Ok(()) };
+    let Some(series) = of(factor)?.or_else(|| value(factor)) else { return Ok(()) };
     let query = template(&format!("SELECT 1 FROM (SELECT {}) AS {}", series.items, series.table))?;
     if let SetExpr::Select(select) = *query.body
         && let Some(from) = select.from.into_iter().next()
@@ -85,6 +87,21 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     let item = |(list, name): (&String, &String)| format!("unnest({list}) AS {}", Ident::with_quote('"', name));
     let items: Vec<String> = lists.iter().zip(&columns).map(item).collect();
     Ok(Some(Series { table, columns, items: items.join(", ") }))
+}
+
+/// A function of values in FROM: one row of its answer.
+fn value(factor: &TableFactor) -> Option<Series> {
+    let TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } = factor else { return None };
+    let function = name.to_string().to_lowercase();
+    if !FUNCTIONS.scalar.contains_key(&function) {
+        return None;
+    }
+    let table = alias.as_ref().map_or_else(|| Ident::with_quote('"', &function), |alias| alias.name.clone());
+    let given = alias.iter().flat_map(|alias| &alias.columns).next();
+    let column = given.map_or_else(|| fold(&table), |column| fold(&column.name));
+    let args: Vec<String> = args.args.iter().map(ToString::to_string).collect();
+    let items = format!("{function}({}) AS {}", args.join(", "), Ident::with_quote('"', &column));
+    Some(Series { table, columns: vec![column], items })
 }
 
 /// `unnest` yields the elements of all dimensions: `unnest(list)` is `unnest(__all_elements(list))`.

@@ -7,7 +7,7 @@ use super::names::{name_derived, name_repeated, rename_reference, rename_table, 
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, lateral, literal,
     membership, merged, order_names, recursion, refuse, rows, series, session, set_operations, similar, subquery,
-    system, window_table,
+    system, type_kinds, vectors, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -26,33 +26,50 @@ const RECURSION: &[Pass<Hooks>] = &[Pass {
 }];
 
 /// System schemas. All later rewrites know one name of each relation, function and type.
-const SYSTEM: &[Pass<Hooks>] = &[Pass {
-    name: "names of system schemas",
-    run: Hooks {
-        ordered: Some(|select, order_by, names| {
-            if let Some(catalog) = names.catalog {
-                system::empty(select, order_by, catalog);
-            }
-            Ok(())
-        }),
-        factor: Some(|factor, _| {
-            system::rename_table(factor);
-            Ok(())
-        }),
-        expr: Some(|expr, names| {
-            if let Some(catalog) = names.catalog {
-                system::empty_array(expr, catalog);
-            }
-            system::rename_parts(expr);
-            Ok(())
-        }),
-        ..NONE
+const SYSTEM: &[Pass<Hooks>] = &[
+    Pass {
+        name: "names of system schemas",
+        run: Hooks {
+            ordered: Some(|select, order_by, names| {
+                if let Some(catalog) = names.catalog {
+                    system::empty(select, order_by, catalog);
+                }
+                type_kinds::drop_branches(select)
+            }),
+            factor: Some(|factor, _| {
+                system::rename_table(factor);
+                Ok(())
+            }),
+            expr: Some(|expr, names| {
+                if let Some(catalog) = names.catalog {
+                    system::empty_array(expr, catalog);
+                }
+                system::rename_parts(expr);
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "names without pg_catalog; lookups in place of casts to regclass",
+        reason: "DataFusion looks functions up by their whole name, and knows neither the types nor OPERATOR()",
+        example: "SELECT pg_catalog.upper(s) AS c FROM t WHERE s OPERATOR(pg_catalog.~) 'a'",
+        without: Loss::Failure,
     },
-    gives: "names without pg_catalog; lookups in place of casts to regclass",
-    reason: "DataFusion looks functions up by their whole name, and knows neither the types nor OPERATOR()",
-    example: "SELECT pg_catalog.upper(s) AS c FROM t WHERE s OPERATOR(pg_catalog.~) 'a'",
-    without: Loss::Failure,
-}];
+    Pass {
+        name: "take vectors of the catalog apart",
+        run: Hooks {
+            select: Some(|select, _| {
+                vectors::name_fields(select);
+                Ok(())
+            }),
+            expr: Some(|expr, _| vectors::rewrite(expr)),
+            ..NONE
+        },
+        gives: "unnest in place of _pg_expandarray; places of vectors from 1; get_field",
+        reason: "DataFusion has neither the function, nor lists that count from 0, nor fields behind a point",
+        example: "SELECT (information_schema._pg_expandarray(a)).n AS n FROM w",
+        without: Loss::Failure,
+    },
+];
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
 const OPERANDS: &[Pass<Hooks>] = &[Pass {

@@ -289,6 +289,7 @@ impl Input<'_> {
             "SET" => self.set(),
             "RESET" => self.reset(),
             "DISCARD" => self.discard(),
+            "UNLISTEN" => self.unlisten(),
             "PREPARE" => self.prepare(),
             "EXECUTE" => self.execute(),
             "DEALLOCATE" => self.deallocate(),

@@ -36,7 +36,7 @@ impl Input<'_> {
                 "Leave it out: arrangements are compacted as they grow."
             }
             "REFRESH" => "Leave it out: a materialized view is always current.",
-            "LISTEN" | "NOTIFY" | "UNLISTEN" => "Write SUBSCRIBE to a view of what you want to hear of.",
+            "LISTEN" | "NOTIFY" => "Write SUBSCRIBE to a view of what you want to hear of.",
             "LOCK" => "Leave it out: reads and writes are strictly serialisable.",
             "CALL" | "DO" => "Write the statements themselves.",
             "USE" => "Leave it out: there is one database.",

@@ -75,6 +75,15 @@ impl Input<'_> {
         Err(self.unexpected("ALL, PLANS, SEQUENCES or TEMP"))
     }
 
+    /// `UNLISTEN {* | name}`, with which pools give connections back.
+    pub(super) fn unlisten(&mut self) -> Result<Statement> {
+        self.expect("UNLISTEN")?;
+        if !self.eat_token(&Token::Mul) {
+            self.setting_name()?;
+        }
+        Ok(Statement::Unlisten)
+    }
+
     pub(super) fn setting_name(&mut self) -> Result<String> {
         if self.eat("TIME ZONE") {
             return Ok("timezone".into());
