@@ -5,7 +5,8 @@
 //! one starts. Cost: two relaxed loads a check, and a look at the clock while there is a limit.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -19,6 +20,8 @@ struct State {
     is_triggered: AtomicBool,
     /// When the statement's time is over, in microseconds since the process first asked; 0 is never.
     deadline: AtomicU64,
+    /// What wakes the statement while it waits.
+    bell: Mutex<Option<Sender<()>>>,
 }
 
 /// Microseconds since the process first asked.
@@ -35,7 +38,21 @@ impl Interrupt {
 
     /// Asks the running statement to stop. Returns at once.
     pub fn trigger(&self) {
-        self.0.is_triggered.store(true, Ordering::Relaxed);
+        self.0.is_triggered.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Ends the wait of a statement that waits for changes: it looks around and waits again.
+    pub fn wake(&self) {
+        if let Some(bell) = &*self.0.bell.lock().unwrap_or_else(PoisonError::into_inner) {
+            // (Whoever does not wait any more needs no waking.)
+            let _ = bell.send(());
+        }
+    }
+
+    /// What wakes the statement from now on.
+    pub(crate) fn ring_with(&self, bell: Option<Sender<()>>) {
+        *self.0.bell.lock().unwrap_or_else(PoisonError::into_inner) = bell;
     }
 
     /// Whether a stop was asked for.

@@ -40,6 +40,13 @@ impl Peer {
         *self.interrupt.lock().unwrap_or_else(PoisonError::into_inner) = Some(interrupt);
     }
 
+    /// Ends the wait of a subscription, which then sees that the server ends.
+    fn look_around(&self) {
+        if let Some(interrupt) = &*self.interrupt.lock().unwrap_or_else(PoisonError::into_inner) {
+            interrupt.wake();
+        }
+    }
+
     fn interrupt(&self) {
         if let Some(interrupt) = &*self.interrupt.lock().unwrap_or_else(PoisonError::into_inner) {
             interrupt.trigger();
@@ -106,6 +113,9 @@ impl Peers {
     /// Takes nobody in any more, and wakes those who are idle: they hear why and are gone.
     pub(crate) fn begin_end(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
+        for peer in self.peers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            peer.look_around();
+        }
         self.wake(|activity| activity == Activity::Idle as u8);
     }
 

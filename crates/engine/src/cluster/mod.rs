@@ -313,6 +313,18 @@ impl Cluster {
         }
     }
 
+    /// Has workers ring once they have changes of a dataflow to give. Returns how many rings are enough.
+    pub fn ring_with_changes(&mut self, dataflow: DataflowId, reply: &Sender<()>) -> usize {
+        self.tell(|| Command::Notify { dataflow, reply: reply.clone() });
+        1
+    }
+
+    /// Has workers ring once all that a dataflow makes is complete past a time. Returns how many rings that are.
+    pub fn ring_past(&mut self, dataflow: DataflowId, past: Time, reply: &Sender<()>) -> usize {
+        self.tell(|| Command::Await { dataflow, past, reply: reply.clone() });
+        self.n_workers
+    }
+
     fn fetch(&mut self, dataflow: DataflowId) -> Result<Changes, Error> {
         let (sender, receiver) = channel();
         self.tell(|| Command::Fetch { dataflow, reply: sender.clone() });

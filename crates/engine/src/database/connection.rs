@@ -17,6 +17,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
+use super::alarm::{Alarm, Rung};
 use super::engine::Engine;
 use super::prepared::Remembered;
 use crate::error::Error;
@@ -34,9 +35,6 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 /// Waits after which the engine looks whether what is waited for has failed.
 const WAITS_PER_LOOK: u32 = 5;
 
-/// Longest wait between two looks at a subscription.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-
 /// A client of a [`Database`](crate::Database).
 pub struct Connection {
     engine: Arc<Engine>,
@@ -46,6 +44,8 @@ pub struct Connection {
     /// Transaction, settings and cursors; the engine has them while it serves the connection.
     client: Arc<Mutex<ClientState>>,
     subscriptions: BTreeMap<u64, Subscription>,
+    /// Alarms that were set and not rung yet, by subscription.
+    alarms: BTreeMap<u64, Alarm>,
     remembered: Remembered,
     /// Whether statements that write are refused.
     reads_only: bool,
@@ -60,6 +60,7 @@ impl Connection {
             interrupt: Interrupt::new(),
             client: Arc::new(Mutex::new(client)),
             subscriptions: BTreeMap::new(),
+            alarms: BTreeMap::new(),
             remembered: Remembered::default(),
             reads_only: false,
         })
@@ -199,6 +200,9 @@ impl Connection {
     pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
         self.interrupt.clear();
         let deadline = Instant::now().checked_add(timeout);
+        if self.stays_quiet(subscription, timeout)? {
+            return Ok(Changes::Nothing);
+        }
         loop {
             let asked = subscription.clone();
             let changes = self.call(move |session| session.next_changes(&asked, Duration::ZERO))??;
@@ -207,13 +211,43 @@ impl Connection {
                 return Ok(changes);
             }
             self.interrupt.check()?;
-            std::thread::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
+            if let Some(alarm) = self.alarms.get_mut(&subscription.id) {
+                alarm.looked();
+            }
+            self.await_alarm(subscription, left)?;
         }
+    }
+
+    /// Whether the alarm of an earlier wait is not rung for all of a time. The engine is not asked then.
+    fn stays_quiet(&mut self, subscription: &Subscription, time: Duration) -> Result<bool, Error> {
+        let is_enough = self.alarms.get(&subscription.id).is_some_and(|alarm| alarm.is_enough_for(time));
+        if !is_enough || time.is_zero() {
+            return Ok(false);
+        }
+        let deadline = Instant::now() + time;
+        self.await_alarm(subscription, Some(time))?;
+        Ok(self.alarms.contains_key(&subscription.id) && Instant::now() >= deadline)
+    }
+
+    /// Waits until a subscription may have something, but not longer than `left`.
+    fn await_alarm(&mut self, subscription: &Subscription, left: Option<Duration>) -> Result<(), Error> {
+        let mut alarm = match self.alarms.remove(&subscription.id) {
+            Some(alarm) => alarm,
+            None => {
+                let of = subscription.clone();
+                Alarm::new(|sender| self.engine.call(move |session| session.set_alarm(&of, &sender))?)?
+            }
+        };
+        if alarm.wait(left, &self.interrupt) == Rung::No {
+            self.alarms.insert(subscription.id, alarm);
+        }
+        self.interrupt.check()
     }
 
     /// Ends a subscription and frees what it holds.
     pub fn unsubscribe(&mut self, subscription: Subscription) {
         self.subscriptions.remove(&subscription.id);
+        self.alarms.remove(&subscription.id);
         // (A closed engine holds nothing.)
         let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
     }
@@ -265,13 +299,13 @@ impl Connection {
         loop {
             let outcome = self.attempt(manner, run.clone())?;
             let Statement::Fetch(_) = &statement.statement else { return Ok(self.noted(outcome)) };
-            let is_waiting = self.client.lock().unwrap_or_else(PoisonError::into_inner).cursors.is_waiting;
+            let awaited = self.client.lock().unwrap_or_else(PoisonError::into_inner).cursors.awaited.clone();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if !is_waiting || left.is_some_and(|left| left.is_zero()) {
+            let Some(subscription) = awaited.filter(|_| left.is_none_or(|left| !left.is_zero())) else {
                 return Ok(outcome);
-            }
+            };
             self.interrupt.check()?;
-            std::thread::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
+            self.await_alarm(&subscription, left)?;
         }
     }
 

@@ -4,8 +4,9 @@
 //! each connection's in its order, and a read sees all commits that any connection was told of before it began.
 //!
 //! The *engine* is a thread that owns the catalog, the timeline and the workers. A [`Connection`] sends it requests and
-//! waits for their answers on its own thread. Reading order: [`engine`], [`connection`], [`prepared`].
+//! waits for their answers on its own thread. Reading order: [`engine`], [`connection`], [`alarm`], [`prepared`].
 
+mod alarm;
 mod connection;
 mod engine;
 mod prepared;

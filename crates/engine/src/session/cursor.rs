@@ -27,8 +27,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Cursors {
     by_name: BTreeMap<String, Cursor>,
-    /// Whether the last FETCH had nothing to give yet, and would have waited.
-    pub is_waiting: bool,
+    /// What the last FETCH had nothing to give of yet, and would have waited for.
+    pub awaited: Option<Subscription>,
 }
 
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Session {
     }
 
     pub(super) fn fetch(&mut self, fetch: &Fetch) -> Result<Outcome, Error> {
-        self.client.cursors.is_waiting = false;
+        self.client.cursors.awaited = None;
         let cursor = self.client.cursors.get(&fetch.cursor)?;
         let is_forward = matches!(fetch.direction, Direction::All | Direction::Forward(0..));
         let scrolls = match &cursor.source {
@@ -170,7 +170,8 @@ impl Session {
             }
             let now = Instant::now();
             if self.serves || deadline.is_some_and(|deadline| now >= deadline) {
-                self.client.cursors.is_waiting = deadline.is_none_or(|deadline| now < deadline);
+                let awaited = Some(subscription.clone()).filter(|_| deadline.is_none_or(|deadline| now < deadline));
+                self.client.cursors.awaited = awaited;
                 return Ok(RecordBatch::new_empty(schema));
             }
             let subscription = subscription.clone();

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
@@ -36,6 +37,9 @@ const BATCH_ROWS_MIN: usize = 1 << 12;
 /// Longest wait for changes between two looks at sources and interrupts.
 const NAP_MAX: Duration = Duration::from_millis(20);
 
+/// Longest wait for an alarm: failures of workers are looked for so often.
+const ALARM_MAX: Duration = Duration::from_secs(5);
+
 /// The longest timeout that is told apart from none.
 const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -44,6 +48,15 @@ const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(super) struct Subscriptions {
     next_id: u64,
     live: BTreeMap<u64, Live>,
+}
+
+/// How an alarm was set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AlarmSet {
+    /// Rings that come before there is something.
+    pub rings: usize,
+    /// How often to look for what workers do not ring for.
+    pub pace: Duration,
 }
 
 #[derive(Debug)]
@@ -140,6 +153,23 @@ impl Session {
         }
     }
 
+    /// Has workers ring once a subscription has something new: rows of any worker or, where rows wait
+    /// for slower workers or progress is told, a later time of all workers.
+    pub(crate) fn set_alarm(&mut self, subscription: &Subscription, sender: &Sender<()>) -> Result<AlarmSet, Error> {
+        let live = self.live(subscription)?;
+        let (dataflow, upper) = (live.dataflow, live.upper);
+        let waits_for_all = live.progress || live.up_to.is_some() || !live.is_settled();
+        let inputs = live.inputs.clone();
+        let rings = match waits_for_all {
+            true => self.cluster.ring_past(dataflow, upper, sender),
+            false => self.cluster.ring_with_changes(dataflow, sender),
+        };
+        let is_source = |name: &String| self.catalog.find(name).is_some_and(|object| object.kind == ObjectKind::Source);
+        // (The end of a source makes no change.)
+        let pace = if inputs.iter().any(is_source) { NAP_MAX } else { ALARM_MAX };
+        Ok(AlarmSet { rings, pace })
+    }
+
     fn live(&mut self, subscription: &Subscription) -> Result<&mut Live, Error> {
         let live = self.subscriptions.live.get_mut(&subscription.id);
         live.ok_or_else(|| Error::closed("the subscription was ended"))
@@ -195,6 +225,11 @@ impl Session {
 }
 
 impl Live {
+    /// Whether nothing waits for a slower worker.
+    fn is_settled(&self) -> bool {
+        self.pending.is_empty() && self.pending_errors.is_empty()
+    }
+
     /// Takes changes over from the cluster, and queues those that are complete: workers may be ahead of one another.
     fn absorb(&mut self, changes: cluster::Changes) -> Result<(), Error> {
         let before = self.up_to.unwrap_or(Time::MAX);

@@ -9,8 +9,9 @@ use crate::wire::frames::Broken;
 use crate::wire::reply::{self, Severity};
 use crate::wire::rows::RowWriter;
 
-/// How long a subscription waits before it looks whether its client is still there.
-const CHANGES_WAIT: Duration = Duration::from_millis(250);
+/// How long a subscription waits before it looks whether its client is still there. Changes, a
+/// cancel request and the end of the server end the wait.
+const CHANGES_WAIT: Duration = Duration::from_secs(1);
 
 impl Client<'_> {
     /// Sends a whole answer of a simple query. The inner error is the statement's.
