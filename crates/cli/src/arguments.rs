@@ -17,6 +17,9 @@ pub(crate) struct Arguments {
     /// Folder of the database, made if it is not there; without one the database is in memory
     #[arg(value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
+    /// Use the server at this address: postgresql://user@host:port/database (PGPASSWORD is its password)
+    #[arg(long, value_name = "URL", conflicts_with = "folder")]
+    pub connect: Option<String>,
     /// Run this SQL; may be repeated, and mixed with -f in any order
     #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append, allow_hyphen_values = true)]
     commands: Vec<String>,

@@ -27,7 +27,8 @@ pub(crate) fn run(arguments: &Datalog, workers: usize) -> Result<Status, Error> 
         Err(error) => return Ok(failed(&file, &text, &error)),
     };
     let host = Host::start(workers, None)?;
-    signals::listen(host.interrupt());
+    let interrupt = host.interrupt();
+    signals::listen(move || interrupt.trigger());
     let running = Running::start();
     let (folders, queries) = (folders(arguments), arguments.queries.clone());
     let ran = host.call(move |session| answer(session, &program, &folders, &queries))?;

@@ -14,11 +14,12 @@ use std::{
 };
 
 use anabranch_engine::{
-    Changes, Error, Interrupt, Options, Outcome, Progress, Rows, Session, SourceStatus, Step, Subscription,
+    Changes, Error, Interrupt, Options, Outcome, Progress, Session, SourceStatus, Step, Subscription,
 };
 use anabranch_file::FileConnector;
 use anabranch_sql::Parsed;
-use arrow::{array::RecordBatch, datatypes::SchemaRef};
+
+use crate::reply::{Done, Reply};
 
 /// A session on a thread of its own. Dropping it ends the thread after the request that runs, and waits for that if the
 /// database is on disk: it is then closed, and the next to open it knows how much there must be.
@@ -30,24 +31,6 @@ pub(crate) struct Host {
 }
 
 type Request = Box<dyn FnOnce(&mut Session) + Send>;
-
-/// What comes back from a statement.
-pub(crate) enum Reply {
-    Rows(Rows),
-    /// A subscription began; its changes follow.
-    Subscribed(SchemaRef),
-    Changes(RecordBatch),
-    /// All changes before this time were given.
-    Complete(i64),
-    /// Done, with a command tag if there is something to tell.
-    Finished(Result<Option<Done>, Error>),
-}
-
-/// What a statement without rows did.
-pub(crate) struct Done {
-    pub tag: String,
-    pub detail: Option<String>,
-}
 
 /// How long a subscription waits before it looks whether anybody still listens.
 const CHANGES_WAIT: Duration = Duration::from_millis(100);

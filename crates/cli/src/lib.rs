@@ -2,22 +2,29 @@
 //!
 //! `anabranch` is a shell, `-c` and `-f` (or a pipe) run scripts, `anabranch demo` shows standing queries over real data.
 //! `anabranch FOLDER` opens a database on disk; `check` and `dump` look after one ([`folder`]).
-//! The session lives on a thread of its own ([`host`]), so sources go on streaming while the user types or reads.
+//! Statements run in a [`place`]: a session on a thread of its own ([`host`]), so that sources go on
+//! streaming while the user types or reads, or a server ([`remote`]).
 //!
 //! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130 interrupted.
 //!
-//! Reading order: [`arguments`], [`host`], [`run`] (one statement, from text to printed answer), [`output`], [`target`], [`progress`],
+//! Reading order: [`arguments`], [`place`], [`reply`], [`host`], [`remote`], [`run`] (one statement, from text to printed answer), [`live`],
+//! [`output`], [`target`], [`progress`], [`copy`],
 //! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`], [`serve`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod arguments;
+mod copy;
 mod datalog;
 mod demo;
 mod folder;
 mod host;
+mod live;
 mod output;
+mod place;
 mod progress;
+mod remote;
+mod reply;
 mod run;
 mod script;
 mod serve;
@@ -35,6 +42,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::{
     arguments::{Arguments, Command},
     host::Host,
+    place::Place,
+    remote::Remote,
     run::{Runner, Status},
 };
 
@@ -66,9 +75,15 @@ fn run(arguments: &Arguments, texts: Vec<script::Text>) -> Result<Status, Error>
         None => {}
     }
     let shell = arguments.interactive || (texts.is_empty() && stdin().is_terminal());
-    let host = Host::start(arguments.workers(), arguments.folder.clone())?;
-    signals::listen(host.interrupt());
-    let mut runner = Runner::new(&host, arguments);
+    let place = match &arguments.connect {
+        Some(url) => Place::Remote(Remote::connect(url)?),
+        None => {
+            let host = Host::start(arguments.workers(), arguments.folder.clone())?;
+            Place::Embedded { host, folder: arguments.folder.clone() }
+        }
+    };
+    signals::listen(place.stopper());
+    let mut runner = Runner::new(&place, arguments);
     let texts = if texts.is_empty() && !shell { vec![script::Text::File("-".into())] } else { texts };
     let status = script::run_all(&mut runner, texts, arguments.keep_going);
     if shell && !(status == Status::Interrupted) {

@@ -4,23 +4,24 @@
 
 use std::{
     io::{self, ErrorKind as IoErrorKind, Write, stdout},
-    sync::{
-        Arc,
-        mpsc::{Receiver, RecvTimeoutError},
-    },
+    sync::mpsc::{Receiver, RecvTimeoutError},
     time::{Duration, Instant},
 };
 
 use anabranch_engine::{Error, ErrorKind, Rows};
+use arrow::{array::RecordBatch, datatypes::Schema};
 use serde_json::json;
 
 use crate::{
     arguments::Arguments,
-    host::{Done, Host, Reply, gone},
+    live::{Contents, Frame},
     output::{Format, Layout, Stream, write_rows},
+    place::{Place as Where, lost},
     progress::{ProgressLine, REDRAWN_EVERY},
+    reply::{Done, Reply},
     signals::Running,
     target::Target,
+    terminal,
 };
 
 /// How a run ended, as scripts see it.
@@ -44,7 +45,8 @@ impl Status {
 
 /// Runs statements and prints what they give.
 pub(crate) struct Runner<'a> {
-    pub host: &'a Host,
+    /// Where statements run.
+    pub place: &'a Where,
     pub format: Format,
     pub timer: bool,
     pub quiet: bool,
@@ -54,8 +56,20 @@ pub(crate) struct Runner<'a> {
     pub target: Target,
     /// Whether a line tells how each statement ended, for a program that waits before it sends more.
     pub marks_ends: bool,
+    /// Whether a subscription at a terminal shows its rows as they are now, not each change.
+    pub live: bool,
+    /// The last statement, for commands that run or edit it again.
+    pub last: String,
     /// Rows of the last answer of the statement that runs.
     answered: Option<usize>,
+}
+
+/// A subscription that is drawn in place.
+struct Drawn {
+    contents: Contents,
+    frame: Frame,
+    is_stale: bool,
+    drawn_at: Option<Instant>,
 }
 
 /// Where a statement stands.
@@ -71,15 +85,17 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub(crate) fn new(host: &'a Host, arguments: &Arguments) -> Runner<'a> {
+    pub(crate) fn new(place: &'a Where, arguments: &Arguments) -> Runner<'a> {
         Runner {
-            host,
+            place,
             format: arguments.format(),
             timer: arguments.timer,
             quiet: arguments.quiet,
             layout: Layout::default(),
             target: Target::Plain,
             marks_ends: arguments.ends,
+            live: true,
+            last: String::new(),
             answered: None,
         }
     }
@@ -87,6 +103,7 @@ impl<'a> Runner<'a> {
     /// Runs the statement `text`, which stands at `place`.
     pub(crate) fn run(&mut self, text: &str, place: &Place<'_>) -> Status {
         let started = Instant::now();
+        self.last = text.trim().to_owned();
         let result = self.try_run(text);
         let end = match &result {
             Ok(tag) => json!({ "done": tag }),
@@ -117,50 +134,75 @@ impl<'a> Runner<'a> {
 
     /// Runs the statement, and returns what it did: `INSERT 0 3`, `SELECT 12`.
     fn try_run(&mut self, text: &str) -> Result<String, Error> {
-        let script: Arc<str> = Arc::from(text);
         let mut did = String::new();
-        for statement in anabranch_sql::parse(text)? {
+        for part in self.place.parts(text)? {
             let running = Running::start();
             self.answered = None;
-            let replies = self.host.begin(script.clone(), statement)?;
-            let done = self.print(&replies)?;
+            let replies = self.place.begin(part)?;
+            let done = self.finish(&replies)?;
             drop(running);
             did = self.answered.map_or(did, |rows| format!("SELECT {rows}"));
-            if let Some(Done { tag, detail }) = done {
-                if self.format == Format::Table && !self.quiet {
-                    checked(self.target.stream(|out| writeln!(out, "{tag}")))?;
-                }
-                if let Some(detail) = detail {
-                    eprintln!("notice: {detail}");
-                }
-                did = tag;
-            }
+            did = done.unwrap_or(did);
         }
         Ok(did)
+    }
+
+    /// Prints what a statement gives; what it did, if it told so.
+    pub(crate) fn finish(&mut self, replies: &Receiver<Reply>) -> Result<Option<String>, Error> {
+        let Some(Done { tag, detail }) = self.print(replies)? else { return Ok(None) };
+        if self.format == Format::Table && !self.quiet && !tag.is_empty() {
+            checked(self.target.stream(|out| writeln!(out, "{tag}")))?;
+        }
+        if let Some(detail) = detail {
+            eprintln!("notice: {detail}");
+        }
+        Ok(Some(tag))
     }
 
     /// Prints replies until the statement is finished.
     fn print(&mut self, replies: &Receiver<Reply>) -> Result<Option<Done>, Error> {
         let mut progress = ProgressLine::start();
         let mut stream = Stream::new(self.format);
+        let mut drawn: Option<Drawn> = None;
         loop {
             let reply = match replies.recv_timeout(REDRAWN_EVERY) {
                 Ok(reply) => reply,
                 Err(RecvTimeoutError::Timeout) => {
-                    progress.draw(&self.host.sources());
+                    match &mut drawn {
+                        Some(drawn) => drawn.draw()?,
+                        None => progress.draw(&self.place.sources()),
+                    }
                     continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+                Err(RecvTimeoutError::Disconnected) => return Err(lost(self.place)),
             };
             progress.clear();
-            match reply {
-                Reply::Rows(rows) => self.print_rows(&rows)?,
-                Reply::Subscribed(schema) => checked(self.target.stream(|out| stream.start(out, &schema)))?,
-                Reply::Changes(batch) => checked(self.target.stream(|out| stream.write(out, &batch)))?,
-                Reply::Complete(time) => self.print_complete(time)?,
-                Reply::Finished(result) => return result,
+            match (reply, &mut drawn) {
+                (Reply::Rows(rows), _) => self.print_rows(&rows)?,
+                (Reply::Subscribed(schema), _) => {
+                    drawn = self.drawn(&schema);
+                    if drawn.is_none() {
+                        checked(self.target.stream(|out| stream.start(out, &schema)))?;
+                    }
+                }
+                (Reply::Changes(batch), Some(drawn)) => drawn.apply(&batch)?,
+                (Reply::Changes(batch), None) => checked(self.target.stream(|out| stream.write(out, &batch)))?,
+                (Reply::Complete(_), Some(_)) => {}
+                (Reply::Complete(time), None) => self.print_complete(time)?,
+                (Reply::Finished(result), None) => return result,
+                (Reply::Finished(result), Some(drawn)) => {
+                    drawn.draw()?;
+                    return result;
+                }
             }
         }
+    }
+
+    /// A subscription that is drawn in place, where a person reads.
+    fn drawn(&self, schema: &Schema) -> Option<Drawn> {
+        let is_read = matches!(self.target, Target::Terminal { .. }) && self.format == Format::Table && self.live;
+        let contents = Contents::of_changes(schema).filter(|_| is_read)?;
+        Some(Drawn { contents, frame: Frame::default(), is_stale: true, drawn_at: None })
     }
 
     fn print_rows(&mut self, rows: &Rows) -> Result<(), Error> {
@@ -179,6 +221,28 @@ impl<'a> Runner<'a> {
             Format::Table => writeln!(out, "(complete before {time})"),
             Format::Csv | Format::Markdown => Ok(()),
         }))
+    }
+}
+
+impl Drawn {
+    fn apply(&mut self, changes: &RecordBatch) -> Result<(), Error> {
+        self.contents.apply(changes);
+        self.is_stale = true;
+        match self.drawn_at.is_some_and(|at| at.elapsed() < REDRAWN_EVERY) {
+            true => Ok(()),
+            false => self.draw(),
+        }
+    }
+
+    /// Draws what has changed since the last time.
+    fn draw(&mut self) -> Result<(), Error> {
+        if !std::mem::replace(&mut self.is_stale, false) {
+            return Ok(());
+        }
+        self.drawn_at = Some(Instant::now());
+        let (columns, lines) = terminal::columns_and_lines();
+        let drawing = self.frame.draw(&self.contents.lines(columns, lines)?);
+        checked(stdout().write_all(drawing.as_bytes()).and_then(|()| stdout().flush()))
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) enum Text {
 /// Runs the texts in order, then tells what the sources left out.
 pub(crate) fn run_all(runner: &mut Runner<'_>, texts: Vec<Text>, keep_going: bool) -> Status {
     let status = run_texts(runner, texts, keep_going);
-    for source in runner.host.sources().iter().filter(|source| source.progress.skipped > 0) {
+    for source in runner.place.sources().iter().filter(|source| source.progress.skipped > 0) {
         let (name, skipped) = (&source.name, thousands(source.progress.skipped));
         let first = source.progress.first_skipped.as_deref().unwrap_or("unknown");
         eprintln!("notice: source \"{name}\" left out {skipped} bad rows; the first: {first}");
@@ -79,8 +79,9 @@ fn run_input(runner: &mut Runner<'_>, mut input: impl BufRead, keep_going: bool)
         };
         pending.push_str(if lines_before == 0 && pending.is_empty() { without_mark(&line) } else { &line });
         // A statement ends with a `;`, so other lines need not be looked through.
-        let is_due = is_end || line.contains(';') || shell::is_command(pending.trim_start());
-        if !is_due || !(is_end || anabranch_sql::split(&pending).complete || shell::is_command(pending.trim_start())) {
+        let is_command = shell::is_command(pending.trim_start()) || shell::has_tail(&pending);
+        let is_due = is_end || line.contains(';') || is_command;
+        if !is_due || !(is_end || is_command || anabranch_sql::split(&pending).complete) {
             continue;
         }
         match run_part(runner, &pending, Some("stdin"), keep_going, lines_before) {
@@ -119,7 +120,7 @@ fn run_part(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going:
         let rest = from;
         from = text.len();
         for range in anabranch_sql::split(&text[rest..]).statements {
-            let range = rest + range.start..rest + range.end;
+            let (range, tail) = shell::without_tail(text, rest + range.start..rest + range.end);
             let is_command = shell::is_command(&text[range.clone()]);
             let status = if is_command {
                 // A command ends with its line; what the splitter took for the same statement is what follows.
@@ -128,14 +129,24 @@ fn run_part(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going:
                 shell::run_command(runner, line)
             } else {
                 let place = Place { script: text, start: range.start, file, lines_before };
-                runner.run(&text[range], &place)
+                match &tail {
+                    None => runner.run(&text[range], &place),
+                    // The command is what runs the statement.
+                    Some(tail) => {
+                        text[range].trim_end().clone_into(&mut runner.last);
+                        shell::run_command(runner, &text[tail.clone()])
+                    }
+                }
             };
+            if let Some(tail) = &tail {
+                from = tail.end;
+            }
             match status {
                 Status::Good => {}
                 Status::Failed if keep_going => failed = true,
                 stop => return stop,
             }
-            if is_command {
+            if is_command || tail.is_some() {
                 break;
             }
         }

@@ -79,7 +79,7 @@ fn unread(error: std::io::Error) -> Error {
 }
 
 /// Reads a line at a terminal without showing it.
-fn typed(prompt: &str) -> Result<String, Error> {
+pub(crate) fn typed(prompt: &str) -> Result<String, Error> {
     eprint!("{prompt}");
     stderr().flush().map_err(unread)?;
     enable_raw_mode().map_err(unread)?;

@@ -13,14 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anabranch_engine::Interrupt;
-
 /// A statement is running.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// How many statements have begun.
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 /// Somebody is at a prompt: the shell alone decides when to leave.
 static SHELL: AtomicBool = AtomicBool::new(false);
+/// How often Ctrl-C was pressed while a statement ran.
+static PRESSES: AtomicU64 = AtomicU64::new(0);
 /// When Ctrl-C came last.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
@@ -31,21 +31,35 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const TWICE: Duration = Duration::from_secs(1);
 
 /// Takes Ctrl-C over for the program.
-pub(crate) fn listen(interrupt: Interrupt) {
-    let handler = move || match (RUNNING.load(Ordering::Relaxed), SHELL.load(Ordering::Relaxed)) {
-        (true, true) => interrupt.trigger(),
+pub(crate) fn listen(stop: impl Fn() + Send + 'static) {
+    let handler = move || {
+        if RUNNING.load(Ordering::Relaxed) {
+            PRESSES.fetch_add(1, Ordering::Relaxed);
+        }
+        press(&stop);
+    };
+    if let Err(problem) = ctrlc::set_handler(handler) {
+        eprintln!("notice: Ctrl-C ends the program, because its handler could not be set: {problem}");
+    }
+}
+
+/// How often Ctrl-C was pressed while a statement ran.
+pub(crate) fn presses() -> u64 {
+    PRESSES.load(Ordering::Relaxed)
+}
+
+fn press(stop: &impl Fn()) {
+    match (RUNNING.load(Ordering::Relaxed), SHELL.load(Ordering::Relaxed)) {
+        (true, true) => stop(),
         (true, false) if pressed_twice() => exit(130),
         (true, false) => {
-            interrupt.trigger();
+            stop();
             end_unless_stopped();
         }
         // Between two prompts of the shell the line editor does not see the key.
         (false, true) if pressed_twice() => exit(0),
         (false, true) => {}
         (false, false) => exit(130),
-    };
-    if let Err(problem) = ctrlc::set_handler(handler) {
-        eprintln!("notice: Ctrl-C ends the program, because its handler could not be set: {problem}");
     }
 }
 

@@ -60,7 +60,8 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     let exhibits = exhibits(&text, &statements);
     checked(write!(stdout(), "{text}\n-- {name} was all of it. It runs now, on {workers} workers.\n\n"))?;
     let host = Host::start(workers, None)?;
-    signals::listen(host.interrupt());
+    let interrupt = host.interrupt();
+    signals::listen(move || interrupt.trigger());
     let started = Instant::now();
     let paced = paced_sources(&statements);
     if let Err(error) = start(&host, &text, statements, rate.clone())? {

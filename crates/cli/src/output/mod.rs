@@ -15,8 +15,15 @@ use std::io::{self, Write};
 
 pub(crate) use text::{shortened, width};
 
+use std::sync::Arc;
+
+use anabranch_batch::numeric;
 use anabranch_engine::Rows;
-use arrow::{array::RecordBatch, datatypes::Schema};
+use anabranch_sql::output::{is_null, printers, shown_schema};
+use arrow::{
+    array::RecordBatch,
+    datatypes::{DataType, Field, Schema},
+};
 use clap::ValueEnum;
 
 /// How answers are written.
@@ -78,6 +85,32 @@ pub(crate) fn write_rows(out: &mut dyn Write, format: Format, rows: &Rows, layou
         Format::Jsonl => rows.batches.iter().try_for_each(|batch| json::write_lines(out, batch)),
         Format::Markdown => markdown::write(out, rows),
     }
+}
+
+/// A column of texts, which are numbers to the printers if they are told to be.
+pub(crate) fn text_field(name: &str, is_number: bool) -> Field {
+    let of = if is_number { numeric::TYPE } else { DataType::Utf8View };
+    let schema = shown_schema(&Arc::new(Schema::new(vec![Field::new(name, of, true)])));
+    schema.field(0).clone()
+}
+
+/// The cells of an answer as text; `None` is NULL.
+pub(crate) fn texts(rows: &Rows) -> Vec<Vec<Option<String>>> {
+    let mut texts = vec![];
+    for batch in &rows.batches {
+        let printers = printers(batch.columns());
+        for row in 0..batch.num_rows() {
+            let cells = printers.iter().map(|(column, print)| {
+                (!is_null(column, row)).then(|| {
+                    let mut text = String::new();
+                    print(row, &mut text);
+                    text
+                })
+            });
+            texts.push(cells.collect());
+        }
+    }
+    texts
 }
 
 /// The lines of a table without its count, and how many columns they show.

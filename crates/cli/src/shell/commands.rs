@@ -2,20 +2,21 @@
 
 use std::{
     fs::File,
-    io::{BufWriter, IsTerminal, stdout},
+    io::{BufRead, BufReader, BufWriter, IsTerminal, stdout},
     path::PathBuf,
 };
 
-use anabranch_engine::{RelationInfo, SourceState, nearest::nearest};
-use anabranch_sql::statement::ObjectKind;
+use anabranch_engine::{Error, ErrorKind, SourceState, nearest::nearest};
 use clap::ValueEnum;
 
-use super::{Next, synopses};
+use super::{Next, lists, repeat, synopses};
 use crate::{
-    output::Format,
+    copy::Copy,
+    output::{Format, texts},
     progress::{share, thousands},
     run::{Runner, Status},
     script::{run_file, run_text},
+    signals::Running,
     target::Target,
 };
 
@@ -24,18 +25,24 @@ Statements end with ; and may span lines. Ctrl-C stops a running statement, Ctrl
 
 .help              \\?           this text
                    \\h [WORDS]   how statements are written: \\h create
-.tables            \\dt, \\d     tables, sources and views
+.tables [PATTERN]  \\d, \\dt, \\dv, \\dm    tables, sources and views; PATTERN is like ord*
+                   \\di, \\dn, \\du, \\df  indexes, schemas, roles, functions
 .schema [NAME]     \\d NAME     columns of a relation; without a name, how everything was created
 .sources                       how far the sources are read
+.import FILE TABLE             rows of a CSV file; a table that is not there is made of its first line
+                   \\copy T FROM FILE [OPTIONS], \\copy (SELECT ..) TO FILE [OPTIONS]
 .mode [FORMAT]                 table, csv, json, jsonl or markdown
 .maxrows [N]                   rows of a table shown, 0 for all
 .expanded [on|off] \\x          a row as a block, one line a column
 .pager [on|off]                 answers that do not fit the screen go through $PAGER, else less
+.live [on|off]                 at a terminal SUBSCRIBE shows the rows as they are now; off shows each change
 .output [FILE]     \\o [FILE]   answers go to a file; without one, to the screen again
 .timer [on|off]    \\timing     tell how long statements take
 .read FILE         \\i FILE     run a file
 .shell COMMAND     \\! COMMAND  run a command of the system
-.databases         \\l          the database that is open
+.databases         \\l, \\conninfo   the database that is open
+                   \\watch [SECONDS] [c=TIMES]   the last statement again and again
+                   \\g, \\gx, \\e    the last statement again, with rows as blocks, in $EDITOR
 .quit              \\q          leave
 
 CREATE SOURCE flights WITH (connector = 'file', path = 'flights.parquet', rate = '1000');
@@ -44,10 +51,12 @@ SELECT * FROM delays;        the answer as of now, however much has streamed in
 SUBSCRIBE delays;            every change as it happens, until Ctrl-C";
 
 /// Commands by their long names.
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 17] = [
     ".databases",
     ".expanded",
     ".help",
+    ".import",
+    ".live",
     ".maxrows",
     ".mode",
     ".output",
@@ -86,6 +95,13 @@ pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
     let line = word(line).unwrap_or(line.trim().trim_end_matches(';'));
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let argument = argument.trim();
+    // (psql's + and S ask for more of the same.)
+    let listed = name.trim_end_matches(['+', 'S']);
+    let name = if name.starts_with("\\d") || name.starts_with("\\l") { listed } else { name };
+    let is_of_process = name == "\\l" && runner.place.host().is_some();
+    if !is_of_process && let Some(status) = lists::query(runner, name, argument) {
+        return (Next::Go, status);
+    }
     let status = match name {
         "\\h" | "\\help" => synopses::print(argument),
         ".help" | "\\?" => {
@@ -93,10 +109,20 @@ pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
             Status::Good
         }
         ".quit" | ".exit" | "\\q" => return (Next::Quit, Status::Good),
-        ".tables" | "\\dt" | "\\dv" | "\\dm" => list(runner),
-        "\\d" if argument.is_empty() => list(runner),
-        ".schema" if argument.is_empty() => show_all(runner),
+        ".tables" => lists::relations(runner, &[], argument),
+        "\\dt" => lists::relations(runner, &["table", "source"], argument),
+        "\\dv" => lists::relations(runner, &["view", "materialized view"], argument),
+        "\\dm" => lists::relations(runner, &["materialized view"], argument),
+        "\\d" if argument.is_empty() || argument.contains('*') => lists::relations(runner, &[], argument),
+        ".schema" if argument.is_empty() => lists::definitions(runner),
         ".schema" | "\\d" => describe(runner, argument),
+        ".import" => import(runner, argument),
+        "\\copy" => copy(runner, argument),
+        "\\watch" => repeat::watch(runner, argument),
+        "\\g" => repeat::again(runner, false),
+        "\\gx" => repeat::again(runner, true),
+        "\\e" | "\\edit" => repeat::edit(runner, argument),
+        ".live" => switch("live display", argument, &mut runner.live),
         ".sources" => sources(runner),
         ".mode" => mode(runner, argument),
         ".maxrows" => rows_max(runner, argument),
@@ -105,8 +131,8 @@ pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
         ".pager" | "\\pset" => pager(runner, argument.trim_start_matches("pager").trim()),
         ".output" | "\\o" => output(runner, argument.trim_matches('\'')),
         ".shell" | ".system" | "\\!" => system(argument),
-        ".databases" | "\\l" => {
-            println!("memory (of this process; nothing is kept when it ends)");
+        ".databases" | "\\conninfo" | "\\l" => {
+            println!("{}", runner.place.told());
             Status::Good
         }
         ".read" | "\\i" if argument.is_empty() => complain(&format!("{name} needs a file")),
@@ -119,65 +145,81 @@ pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
     (Next::Go, status)
 }
 
-fn complain(problem: &str) -> Status {
+pub(super) fn complain(problem: &str) -> Status {
     eprintln!("error: {problem}");
     Status::Failed
-}
-
-fn relations(runner: &Runner<'_>) -> Vec<RelationInfo> {
-    runner.host.call(|session| session.relations()).unwrap_or_default()
-}
-
-fn list(runner: &Runner<'_>) -> Status {
-    let relations = relations(runner);
-    if relations.is_empty() {
-        println!("There is nothing yet: begin with CREATE TABLE or CREATE SOURCE.");
-    }
-    let widest = relations.iter().map(|relation| relation.name.len()).max().unwrap_or(0);
-    for relation in &relations {
-        let columns: Vec<&str> = relation.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        println!("{:widest$}  {:17}  {}", relation.name, kind(relation.kind), columns.join(", "));
-    }
-    Status::Good
-}
-
-fn kind(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Table => "table",
-        ObjectKind::Source => "source",
-        ObjectKind::View => "view",
-        ObjectKind::MaterializedView => "materialized view",
-        ObjectKind::Index => "index",
-    }
-}
-
-fn show_all(runner: &mut Runner<'_>) -> Status {
-    for relation in relations(runner) {
-        let sql = format!("SHOW CREATE \"{}\"", relation.name.replace('"', "\"\""));
-        let text = runner.host.call(move |session| session.query(&sql));
-        if let Ok(Ok(rows)) = text {
-            for batch in &rows.batches {
-                if let Some(column) = batch.columns().last() {
-                    let print = anabranch_sql::output::printer(column);
-                    for row in 0..batch.num_rows() {
-                        let mut text = String::new();
-                        print(row, &mut text);
-                        println!("{};", text.trim_end_matches(';'));
-                    }
-                }
-            }
-        }
-    }
-    Status::Good
 }
 
 fn describe(runner: &mut Runner<'_>, name: &str) -> Status {
     run_text(runner, &format!("DESCRIBE {name}"), None, false)
 }
 
+/// COPY between a relation and a file of this machine.
+fn copy(runner: &mut Runner<'_>, argument: &str) -> Status {
+    match Copy::parse(argument) {
+        Ok(copy) => run_copy(runner, &copy),
+        Err(error) => told(&error),
+    }
+}
+
+fn run_copy(runner: &mut Runner<'_>, copy: &Copy) -> Status {
+    if runner.place.host().is_some() {
+        return run_text(runner, &copy.statement_with_file(), None, false);
+    }
+    let _running = Running::start();
+    let begun = copy.transfer().and_then(|file| runner.place.begin_copy(&copy.statement_over_connection(), file));
+    match begun.and_then(|replies| runner.finish(&replies)) {
+        Ok(_) => Status::Good,
+        Err(error) if error.kind == ErrorKind::Cancelled => Status::Interrupted,
+        Err(error) => told(&error),
+    }
+}
+
+fn told(error: &Error) -> Status {
+    eprintln!("{}", error.render(""));
+    Status::Failed
+}
+
+/// `.import [--skip 1] FILE TABLE`, as sqlite has it.
+fn import(runner: &mut Runner<'_>, argument: &str) -> Status {
+    let words: Vec<&str> = argument.split_whitespace().filter(|word| *word != "--csv").collect();
+    let (has_header, words) = match words.as_slice() {
+        ["--skip", "1", rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let [path, table] = words else {
+        return complain(
+            ".import takes a file and a table: .import rows.csv orders\nhint: --skip 1 passes over a first line of names.",
+        );
+    };
+    let path = path.trim_matches(['\'', '"']);
+    let name = format!("\"{}\"", table.trim_matches('"').replace('"', "\"\""));
+    let exists = runner.place.relations().is_ok_and(|all| all.iter().any(|one| one.name == table.trim_matches('"')));
+    if exists {
+        return run_copy(runner, &Copy::of_csv(&name, path, has_header));
+    }
+    match columns_of(path) {
+        Ok(columns) => {
+            let made = run_text(runner, &format!("CREATE TABLE {name} ({columns})"), None, false);
+            if made == Status::Good { run_copy(runner, &Copy::of_csv(&name, path, true)) } else { made }
+        }
+        Err(problem) => complain(&format!("cannot read {path}: {problem}")),
+    }
+}
+
+/// Columns of text, named by the first line of a file.
+fn columns_of(path: &str) -> std::io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(File::open(path)?).read_line(&mut line)?;
+    let names = line.trim_end().trim_start_matches('\u{feff}').split(',').map(|name| name.trim().trim_matches('"'));
+    let columns: Vec<String> = names.map(|name| format!("\"{}\" text", name.replace('"', "\"\""))).collect();
+    Ok(columns.join(", "))
+}
+
 fn sources(runner: &Runner<'_>) -> Status {
+    let Some(host) = runner.place.host() else { return sources_of_server(runner) };
     // Through the session, so that the newest turn counts.
-    let sources = runner.host.call(|session| session.sources()).unwrap_or_default();
+    let sources = host.call(|session| session.sources()).unwrap_or_default();
     if sources.is_empty() {
         println!("There are no sources.");
     }
@@ -192,6 +234,20 @@ fn sources(runner: &Runner<'_>) -> Status {
             skipped => format!(", {} skipped", thousands(skipped)),
         };
         println!("{}: {} rows{skipped}, {state}", source.name, thousands(source.rows));
+    }
+    Status::Good
+}
+
+fn sources_of_server(runner: &Runner<'_>) -> Status {
+    match runner.place.query("SHOW SOURCES") {
+        Err(error) => return told(&error),
+        Ok(rows) if rows.num_rows() == 0 => println!("There are no sources."),
+        Ok(rows) => {
+            for row in texts(&rows) {
+                let cells: Vec<String> = row.into_iter().map(|cell| cell.unwrap_or_else(|| "-".into())).collect();
+                println!("{}", cells.join("  "));
+            }
+        }
     }
     Status::Good
 }

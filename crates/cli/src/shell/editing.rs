@@ -1,6 +1,5 @@
 //! What the line editor knows: when input is complete, and how to complete words.
 
-use anabranch_engine::RelationInfo;
 use rustyline::{
     Context, Helper, Result,
     completion::{Completer, Pair},
@@ -9,9 +8,12 @@ use rustyline::{
     validate::{ValidationContext, ValidationResult, Validator},
 };
 
+use crate::place::Relation;
+
 use super::{
     commands::{NAMES, is_command},
     keywords::KEYWORDS,
+    tail::has_tail,
 };
 
 /// Helps the line editor.
@@ -23,10 +25,10 @@ pub(super) struct Editing {
 
 impl Editing {
     /// Takes over what there is to complete.
-    pub(super) fn set_relations(&mut self, relations: Vec<RelationInfo>) {
+    pub(super) fn set_relations(&mut self, relations: Vec<Relation>) {
         self.names.clear();
         for relation in relations {
-            self.names.extend(relation.schema.fields().iter().map(|field| field.name().clone()));
+            self.names.extend(relation.columns);
             self.names.push(relation.name);
         }
         self.names.sort();
@@ -73,7 +75,8 @@ impl Completer for Editing {
 impl Validator for Editing {
     fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
         let input = context.input().trim();
-        let finished = input.is_empty() || is_command(input) || anabranch_sql::split(input).complete;
+        let is_whole = is_command(input) || has_tail(input);
+        let finished = input.is_empty() || is_whole || anabranch_sql::split(input).complete;
         Ok(if finished { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

@@ -3,19 +3,24 @@
 mod commands;
 mod editing;
 mod keywords;
+mod lists;
+mod repeat;
 mod synopses;
+mod tail;
 
 use std::{
     io::{IsTerminal, stdout},
     path::{Path, PathBuf},
 };
 
-use anabranch_engine::{Error, RelationInfo};
+use anabranch_engine::Error;
 use rustyline::{Config, Editor, error::ReadlineError, history::DefaultHistory};
 
 pub(crate) use commands::{is_command, run_command};
+pub(crate) use tail::{has_tail, without_tail};
 
 use crate::{
+    place::Relation,
     run::{Runner, Status},
     script::run_text,
     signals,
@@ -85,8 +90,9 @@ fn run_line(runner: &mut Runner<'_>, line: &str) -> Next {
     Next::Go
 }
 
-fn relations(runner: &Runner<'_>) -> Vec<RelationInfo> {
-    runner.host.call(|session| session.relations()).unwrap_or_default()
+fn relations(runner: &Runner<'_>) -> Vec<Relation> {
+    // (Words are completed as far as they are known.)
+    runner.place.relations().unwrap_or_default()
 }
 
 fn editor() -> Result<Editor<Editing, DefaultHistory>, Error> {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod connect;
 mod datalog;
 mod demo;
 mod folder;
