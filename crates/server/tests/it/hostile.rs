@@ -1,4 +1,7 @@
 //! Clients that send what they should not, or do not read: nobody else notices.
+//!
+//! Random messages come from a generator of our own: it knows the messages, needs no library and no
+//! instrumented build, and `SEED` replays a run. `ROUNDS=n` runs n times as many (`make soak`).
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -29,6 +32,11 @@ impl Random {
         let n_bytes = self.next(n_max);
         (0..n_bytes).map(|_| self.next(256) as u8).collect()
     }
+}
+
+/// How many times as much is tried.
+fn rounds() -> usize {
+    std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
 }
 
 /// Messages as a client would send them.
@@ -70,7 +78,7 @@ fn random_messages_harm_nobody() {
     let server = start(&config());
     let (mut other, _) = Raw::log_in(server.address());
     let mut random = Random::new();
-    for round in 0..300 {
+    for round in 0..300 * rounds() {
         let mut raw = match random.next(5) {
             0 => Raw::connect(server.address()),
             _ => Raw::log_in(server.address()).0,
@@ -126,6 +134,70 @@ fn a_client_that_does_not_read_is_ended() {
         assert_eq!(other.query("SELECT 1").0, "TDCZ");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn prepared_statements_are_bounded() {
+    let server = start(&Config { limits: Limits { statements_max: 10, ..Limits::default() }, ..config() });
+    let (mut raw, _) = Raw::log_in(server.address());
+    for n in 0..11 {
+        raw.send(b'P', format!("s{n}\0SELECT {n}\0\0\0").as_bytes());
+    }
+    raw.send(b'S', b"");
+    assert_eq!(raw.letters(), ("1111111111EZ".into(), Some("54000".into())));
+    raw.send(b'C', b"Ss0\0");
+    raw.send(b'P', b"again\0SELECT 1\0\0\0");
+    raw.send(b'S', b"");
+    assert_eq!(raw.letters().0, "31Z");
+}
+
+#[test]
+fn many_prepared_statements_are_kept_apart() {
+    let server = start(&config());
+    let (mut raw, _) = Raw::log_in(server.address());
+    let n_statements = (500 * rounds()).min(100_000);
+    for from in (0..n_statements).step_by(100) {
+        for n in from..from + 100 {
+            raw.send(b'P', format!("s{n}\0SELECT {n}\0\0\0").as_bytes());
+        }
+        raw.send(b'S', b"");
+        assert_eq!(raw.letters().1, None);
+    }
+    for n in [0, n_statements / 2, n_statements - 1] {
+        raw.send(b'B', format!("\0s{n}\0\0\0\0\0\0\0").as_bytes());
+        raw.send(b'E', b"\0\0\0\0\0");
+        raw.send(b'S', b"");
+        assert_eq!(raw.receive().unwrap().0, b'2');
+        let (_, row) = raw.receive().unwrap();
+        assert!(row.ends_with(n.to_string().as_bytes()), "statement {n} gave {row:?}");
+        assert_eq!(raw.letters().0, "CZ");
+    }
+}
+
+#[test]
+fn half_open_clients_are_ended_and_others_served() {
+    let server = start(&Config { limits: Limits { login_s: 1, ..Limits::default() }, ..config() });
+    let silent: Vec<Raw> = (0..100).map(|_| Raw::connect(server.address())).collect();
+    let (mut raw, _) = Raw::log_in(server.address());
+    assert_eq!(raw.query("SELECT 1").0, "TDCZ");
+    for mut raw in silent {
+        assert_eq!(field(&raw.receive().unwrap().1, b'C').as_deref(), Some("08006"));
+    }
+}
+
+#[test]
+fn a_subscription_of_an_idle_table_is_cancelled_at_once() {
+    let server = start(&config());
+    let (mut raw, key) = Raw::log_in(server.address());
+    raw.query("CREATE TABLE t (a int)");
+    raw.send(b'Q', b"SUBSCRIBE t\0");
+    assert_eq!(raw.receive().unwrap().0, b'T');
+    std::thread::sleep(Duration::from_millis(300));
+    let asked = Instant::now();
+    Raw::connect(server.address()).first(80_877_102, &key);
+    assert_eq!(raw.letters().1.as_deref(), Some("57014"));
+    // (A wait that nobody wakes lasts a second.)
+    assert!(asked.elapsed() < Duration::from_millis(700), "{:?}", asked.elapsed());
 }
 
 #[test]

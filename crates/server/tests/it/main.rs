@@ -3,4 +3,5 @@
 
 mod hostile;
 mod protocol;
+mod records;
 mod support;
