@@ -312,8 +312,12 @@ impl Changes {
                 EngineChanges::Nothing if Instant::now() >= deadline => {
                     return Ok(("nothing", py.None().into_bound(py)));
                 }
-                // The engine's thread serves others before it looks again.
-                EngineChanges::Nothing => py.detach(|| std::thread::sleep(Duration::from_micros(500))),
+                // The engine's thread serves others before it looks again. (Its answers come too fast for a
+                // request to have looked for signals.)
+                EngineChanges::Nothing => {
+                    py.check_signals()?;
+                    py.detach(|| std::thread::sleep(Duration::from_micros(500)));
+                }
             }
         }
     }
