@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use anabranch_engine::Error;
-use anabranch_engine::frame::{Events, Frame, col};
+use anabranch_engine::frame::{Events, Frame, UserOperator, col};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
@@ -158,18 +158,7 @@ impl Shards {
     pub fn query_with(&self, right: &Shards, build: impl FnOnce(Frame, Frame) -> Frame) -> Shards {
         self.then(|left| {
             let right = right.step()?;
-            if left.layout != right.layout {
-                let (ours, theirs) = (left.layout.shards(), right.layout.shards());
-                return Err(Error::invalid(format!("a query of {ours} shards and of {theirs} shards"))
-                    .with_hint("Both sides need the same shards, in the same processes."));
-            }
-            if left.key != right.key {
-                let (ours, theirs) = (left.key.join(", "), right.key.join(", "));
-                return Err(Error::invalid(format!(
-                    "a query of rows keyed by ({ours}) and of rows keyed by ({theirs})"
-                ))
-                .with_hint("Rekey both sides by columns of the same names."));
-            }
+            check_alike(left, right)?;
             let (first, second) = (given(INPUTS[0], left), given(INPUTS[1], right));
             let frame = match left.key.is_empty() {
                 true => build(first, second),
@@ -177,6 +166,35 @@ impl Shards {
             };
             queried(frame, vec![Arc::clone(left), Arc::clone(right)])
         })
+    }
+
+    /// What a user's operator gives for the rows of each shard. Rows of one key meet in one instance, which sees other keys too; the key's columns must be
+    /// among those that come out. The operator is taken to treat each key by itself: then the program is safe where rows of a key lie together.
+    #[must_use]
+    pub fn operator(&self, operator: impl UserOperator) -> Shards {
+        self.then(|input| {
+            let keys = input.key.iter().map(|key| col(key));
+            queried(given(INPUTS[0], input).operator(operator, keys), vec![Arc::clone(input)])
+        })
+    }
+
+    /// As [`operator`](Shards::operator), of two inputs with equal keys.
+    #[must_use]
+    pub fn operator_with(&self, right: &Shards, operator: impl UserOperator) -> Shards {
+        self.then(|left| {
+            let right = right.step()?;
+            check_alike(left, right)?;
+            let keys = || left.key.iter().map(|key| col(key)).collect::<Vec<_>>();
+            let (first, second) = (given(INPUTS[0], left), given(INPUTS[1], right));
+            let frame = first.operator_with(&second, operator, keys(), keys());
+            queried(frame, vec![Arc::clone(left), Arc::clone(right)])
+        })
+    }
+
+    /// The rows of both streams, in their shards; columns and shards must agree. The result has no key.
+    #[must_use]
+    pub fn union(&self, other: &Shards) -> Shards {
+        self.rekey([]).query_with(&other.rekey([]), |left, right| left.union(&right))
     }
 
     /// Each row goes to the shard of its key's hash: all rows of a key to one.
@@ -246,6 +264,21 @@ impl fmt::Debug for Shards {
 /// The rows of a step as the input of a query.
 fn given(name: &str, step: &Step) -> Frame {
     Events::input(name, step.schema.clone()).frame()
+}
+
+/// Both sides of a query of two inputs lie in the same shards, and have one key.
+fn check_alike(left: &Step, right: &Step) -> Result<(), Error> {
+    if left.layout != right.layout {
+        let (ours, theirs) = (left.layout.shards(), right.layout.shards());
+        return Err(Error::invalid(format!("a query of {ours} shards and of {theirs} shards"))
+            .with_hint("Both sides need the same shards, in the same processes."));
+    }
+    if left.key != right.key {
+        let (ours, theirs) = (left.key.join(", "), right.key.join(", "));
+        return Err(Error::invalid(format!("a query of rows keyed by ({ours}) and of rows keyed by ({theirs})"))
+            .with_hint("Rekey both sides by columns of the same names."));
+    }
+    Ok(())
 }
 
 fn queried(frame: Frame, inputs: Vec<Arc<Step>>) -> Result<Step, Error> {

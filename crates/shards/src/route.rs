@@ -62,20 +62,24 @@ pub fn routed(
         Kind::Multicast(targets) => multicast(batch, targets, layout)?,
         Kind::Split { nodes, fan_out, width } => {
             let (routes, at) = (numbers(batch, schema, ROUTE)?, numbers(batch, schema, BRANCH)?);
-            let children = |row: usize| {
-                let children = match routes.is_valid(row) {
-                    // (Digits are taken lowest first, so a node is the route's rest by the nodes of its level.)
-                    true => vec![routes.value(row) % (i64::from(*nodes) * i64::from(*fan_out))],
-                    false => (0..i64::from(*fan_out)).map(|child| at.value(row) + i64::from(*nodes) * child).collect(),
-                };
-                // (The least branch of a node is its own number: a node that is none has no branches.)
-                children.into_iter().filter(|child| *child < i64::from(*width)).collect::<Vec<i64>>()
+            let digits = i64::from(*nodes) * i64::from(*fan_out);
+            let children = |row: usize, send: &mut dyn FnMut(i64)| match routes.is_valid(row) {
+                // (Digits are taken lowest first, so a node is the route's rest by the nodes of its level.
+                // The least branch of a node is its own number: a node that is none has no branches.)
+                true => Some(routes.value(row) % digits)
+                    .filter(|child| child < &i64::from(*width))
+                    .into_iter()
+                    .for_each(send),
+                false => (0..i64::from(*fan_out))
+                    .map(|child| at.value(row) + i64::from(*nodes) * child)
+                    .filter(|child| child < &i64::from(*width))
+                    .for_each(send),
             };
             branched(batch, schema, children, layout)?
         }
         Kind::ToBranch => {
             let branches = numbers(batch, schema, BRANCH)?;
-            branched(batch, schema, |row| vec![branches.value(row)], layout)?
+            branched(batch, schema, |row, send| send(branches.value(row)), layout)?
         }
         // (Which splitter is chosen does not matter to rows: those behind it go by their own columns.)
         Kind::Spray => {
@@ -108,20 +112,23 @@ fn multicast(batch: &Batch, targets: &Targets, layout: Layout) -> Result<Vec<Bat
 fn branched(
     batch: &Batch,
     schema: &Schema,
-    branches: impl Fn(usize) -> Vec<i64>,
+    branches: impl Fn(usize, &mut dyn FnMut(i64)),
     layout: Layout,
 ) -> Result<Vec<Batch>, Error> {
+    let shards = layout.shards() as i64;
     let mut rows: Vec<(Vec<u32>, Vec<i64>)> = vec![Default::default(); layout.shards()];
     for row in 0..batch.len() {
-        for branch in branches(row) {
-            let (rows, numbers) = &mut rows[branch.rem_euclid(layout.shards() as i64) as usize];
+        branches(row, &mut |branch| {
+            let (rows, numbers) = &mut rows[branch.rem_euclid(shards) as usize];
             rows.push(row as u32);
             numbers.push(branch);
-        }
+        });
     }
     let place = schema.index_of(BRANCH).map_err(|error| Error::internal(error.to_string()))?;
     let part = |(rows, numbers): (Vec<u32>, Vec<i64>)| {
-        let part = batch.take(&rows);
+        // (Rows that all stay, once each, need no copy.)
+        let is_all = rows.len() == batch.len() && rows.iter().enumerate().all(|(at, row)| at == *row as usize);
+        let part = if is_all { batch.clone() } else { batch.take(&rows) };
         let mut columns = part.columns().to_vec();
         columns[place] = Arc::new(Int64Array::from(numbers));
         part.with_columns(columns.into())

@@ -15,7 +15,7 @@
 pub mod cost;
 
 use anabranch_engine::Error;
-use anabranch_engine::frame::{Aggregate, Expr, Frame, col, floor_div, lit};
+use anabranch_engine::frame::{Aggregate, Expr, Frame, UserOperator, col, floor_div, lit};
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 use datafusion_expr::{cast, when};
@@ -125,6 +125,21 @@ impl Branches {
     #[must_use]
     pub fn map(&self, query: impl FnOnce(Frame) -> Frame) -> Branches {
         Branches { rows: self.rows.query(query), ..self.clone() }
+    }
+
+    /// A user's operator in each branch by itself: see [`Shards::operator`].
+    #[must_use]
+    pub fn operator(&self, operator: impl UserOperator) -> Branches {
+        Branches { rows: self.rows.operator(operator), ..self.clone() }
+    }
+
+    /// Names of the columns of the branches, in order.
+    ///
+    /// # Errors
+    /// The first error of building the program.
+    pub fn column_names(&self) -> Result<Vec<String>, Error> {
+        self.rows.step()?;
+        Ok(self.rows.columns())
     }
 
     /// All rows of all branches, with their branch as a column; in any order between two frontiers.

@@ -1,8 +1,13 @@
 //! What `check` accepts and refuses (statement A12), each refusal with a run that shows why.
 
-use anabranch_engine::frame::{How, avg, col, count_rows, lit, sum};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_engine::frame::{Arrived, Event, Given, How, Instance, UserOperator, avg, col, count_rows, lit, sum};
 use anabranch_shards::{Layout, Move, Shards};
 use anabranch_testing::rng::Rng;
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::{DataType, Int64Type};
 
 use crate::support::{rows, run, same_as_one_shard, source, updates};
 
@@ -158,4 +163,72 @@ query by (k): by key (k)
             source l in 2 shards: arbitrary
 ";
     assert_eq!(program.explain().unwrap(), expected);
+}
+
+/// The number of each row among those of its key.
+struct Numbers;
+
+/// Rows of each key so far.
+#[derive(Default)]
+struct Seen(BTreeMap<i64, i64>);
+
+impl UserOperator for Numbers {
+    fn name(&self) -> &str {
+        "numbers"
+    }
+
+    fn output(&self, _inputs: &[Vec<DataType>]) -> Result<Vec<(String, DataType)>, String> {
+        Ok(["k", "n"].map(|name| (name.to_owned(), DataType::Int64)).to_vec())
+    }
+
+    fn start(&self) -> Box<dyn Instance> {
+        Box::new(Seen::default())
+    }
+}
+
+impl Instance for Seen {
+    fn advance(&mut self, _upto: i64, inputs: &[Arrived<'_>], out: &mut Given) -> Result<(), String> {
+        let Some(keys) = inputs[0].columns().first() else { return Ok(()) };
+        let keys = keys.as_primitive::<Int64Type>();
+        let number = |key: i64| {
+            let seen = self.0.entry(key).or_default();
+            *seen += 1;
+            *seen
+        };
+        let numbers: Int64Array = keys.values().iter().copied().map(number).collect();
+        out.points(vec![Arc::new(keys.clone()) as ArrayRef, Arc::new(numbers)], inputs[0].times().to_vec());
+        Ok(())
+    }
+}
+
+#[test]
+fn an_operator_of_a_user_is_safe_where_rows_of_a_key_lie_together() {
+    let keyed = source("l", Layout::flat(3)).rekey(["k"]);
+    let error = keyed.operator(Numbers).check().unwrap_err();
+    assert!(error.to_string().contains("depends on the number of shards"), "{error}");
+    let program = keyed.redistribute(Move::FLAT).operator(Numbers);
+    program.check().unwrap();
+    let mut run = program.run().unwrap();
+    for shard in 0..3 {
+        let row = |key: i64| Event::point(shard as i64, [key.into(), 0i64.into(), 0i64.into()]);
+        run.push("l", shard, vec![row(1), row(2)]).unwrap();
+    }
+    let mut found: Vec<String> = run.finish().unwrap().lifetimes().unwrap().iter().map(ToString::to_string).collect();
+    found.sort();
+    assert_eq!(found, ["[0, 1) 1, 1", "[0, 1) 2, 1", "[1, 2) 1, 2", "[1, 2) 2, 2", "[2, 3) 1, 3", "[2, 3) 2, 3"]);
+}
+
+#[test]
+fn a_union_keeps_rows_where_they_are() {
+    let (l, r) = (source("l", Layout::flat(2)), source("r", Layout::flat(2)));
+    let both = l.rekey(["k"]).union(&r);
+    both.check().unwrap();
+    let mut run = both.run().unwrap();
+    let row = |key: i64| vec![Event::point(1, [key.into(), 0i64.into(), 0i64.into()])];
+    run.push("l", 0, row(1)).unwrap();
+    run.push("r", 1, row(2)).unwrap();
+    let outcome = run.finish().unwrap();
+    assert_eq!([0, 1].map(|shard| outcome.changes_of(shard).len()), [2, 2], "a row and its end each");
+    let error = l.union(&source("r", Layout::flat(3))).check().unwrap_err();
+    assert!(error.to_string().contains("a query of 2 shards and of 3 shards"), "{error}");
 }
