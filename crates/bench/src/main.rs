@@ -11,6 +11,7 @@ mod dashboard;
 mod graphs;
 mod install;
 mod join;
+mod linear_road;
 mod lookup;
 mod measure;
 mod nexmark;
@@ -61,6 +62,8 @@ enum Benchmark {
     Lookup(lookup::Options),
     /// Views that come and go while the relations load, with sharing and without.
     Dashboard(dashboard::Options),
+    /// The Linear Road benchmark: rows a second, CPU a row, lag by number of expressways.
+    LinearRoad(linear_road::Options),
     /// Questions about a graph that changes, with parameters that come and go, beside the peer.
     Graphs(graphs::Options),
     /// One run on one side; `graphs` starts these.
@@ -101,6 +104,7 @@ fn main() -> Result<(), String> {
         Benchmark::Append(options) => append::run(&options),
         Benchmark::Lookup(options) => lookup::run(&options),
         Benchmark::Dashboard(options) => dashboard::run(&options),
+        Benchmark::LinearRoad(options) => linear_road::run(&options),
         Benchmark::Graphs(options) => graphs::run(&options),
         Benchmark::GraphsCase(case) => graphs::run_case(&case),
         Benchmark::Recursion(options) => recursion::run(&options),

@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Run a Datalog program (in Souffle's syntax) over files of facts
     Datalog(Datalog),
+    /// Run the Linear Road benchmark, and watch tolls, accidents and response times
+    LinearRoad(LinearRoad),
     /// Make the entry of a user: asks for a password, or reads it from a pipe
     Password(Password),
 }
@@ -93,6 +95,91 @@ pub(crate) struct Datalog {
     /// Print the answers of a query instead of the outputs: 'path("a", x)'; may be repeated
     #[arg(short = 'q', long = "query", value_name = "ATOM", action = ArgAction::Append)]
     pub queries: Vec<String>,
+}
+
+/// Which traffic runs, and how fast.
+#[derive(Args, Debug)]
+pub(crate) struct LinearRoad {
+    /// Expressways, in steps of a half (one direction)
+    #[arg(long = "expressways", value_name = "L", default_value = "1", value_parser = parse_expressways)]
+    pub half_expressways: u32,
+    /// Minutes of traffic
+    #[arg(long, value_name = "N", default_value_t = 180, value_parser = clap::value_parser!(u32).range(1..=10_080))]
+    pub minutes: u32,
+    /// Everything random in the traffic follows from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Traffic in which all happens often, for short runs
+    #[arg(long)]
+    pub dense: bool,
+    /// Seconds of traffic that pass unseen before
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub skip: u32,
+    /// real, N times real time, or max: each second when the one before has answered
+    #[arg(long, value_name = "real|N|max", default_value = "max", value_parser = parse_speed)]
+    pub speed: Speed,
+    /// Where balances are kept: one account a vehicle, or one a vehicle and expressway (as SCSQ)
+    #[arg(long, value_enum, default_value_t)]
+    pub keep: Keep,
+    /// Compare the answers with those of the plainest reading of the rules, at the end
+    #[arg(long)]
+    pub check: bool,
+    /// Rows of this file (fifteen integers a line) instead of generated ones
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The historical table: vid,day,xway,toll a line
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// Write the answers here
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Columns of the answers: official (2004) or retail (2016)
+    #[arg(long, value_name = "FORM", default_value = "official")]
+    pub form: anabranch_linear_road::answer::Form,
+}
+
+/// How fast seconds of traffic follow each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Speed {
+    /// Each when the one before has answered.
+    Replay,
+    /// So many a second of the clock.
+    Times(f64),
+}
+
+/// Where balances are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Keep {
+    /// One account a vehicle
+    #[default]
+    Vehicle,
+    /// One account a vehicle and expressway; queries go to all
+    Expressway,
+}
+
+impl From<Keep> for anabranch_linear_road::program::Keep {
+    fn from(keep: Keep) -> Self {
+        match keep {
+            Keep::Vehicle => Self::ByVehicle,
+            Keep::Expressway => Self::ByExpressway,
+        }
+    }
+}
+
+fn parse_expressways(text: &str) -> Result<u32, String> {
+    match text.parse::<f64>().map(|whole| whole * 2.0) {
+        Ok(halves) if (1.0..=4096.0).contains(&halves) && halves.fract() == 0.0 => Ok(halves as u32),
+        _ => Err("a number from 0.5 to 2048, in steps of 0.5".into()),
+    }
+}
+
+fn parse_speed(text: &str) -> Result<Speed, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if speed > 0.0 && speed.is_finite() => Ok(Speed::Times(speed)),
+        _ if text == "max" => Ok(Speed::Replay),
+        _ if text == "real" => Ok(Speed::Times(1.0)),
+        _ => Err("real, max, or how many times real time".into()),
+    }
 }
 
 /// Which database is checked.

@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`arguments`], [`place`], [`reply`], [`host`], [`remote`], [`run`] (one statement, from text to printed answer), [`live`],
 //! [`output`], [`target`], [`progress`], [`copy`],
-//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`], [`serve`].
+//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`], [`linear_road`], [`serve`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -19,6 +19,7 @@ mod datalog;
 mod demo;
 mod folder;
 mod host;
+mod linear_road;
 mod live;
 mod output;
 mod place;
@@ -71,6 +72,7 @@ fn run(arguments: &Arguments, texts: Vec<script::Text>) -> Result<Status, Error>
         Some(Command::Dump(dump)) => return folder::dump(dump),
         Some(Command::Serve(serve)) => return serve::run(serve, arguments.workers_given()),
         Some(Command::Datalog(program)) => return datalog::run(program, arguments.workers()),
+        Some(Command::LinearRoad(road)) => return linear_road::run(road, arguments.workers()),
         Some(Command::Password(password)) => return serve::make_password(password),
         None => {}
     }

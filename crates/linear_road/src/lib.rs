@@ -6,15 +6,22 @@
 //!
 //! Reading order: [`row`] (what comes in), [`answer`] (what goes out), [`rules`], [`history`],
 //! [`generator`] (made-up traffic), [`reference`](mod@reference) (the rules in the plainest code),
-//! [`validate`] (comparison of outputs).
+//! [`validate`] (comparison of outputs), [`program`] (the rules as a sharded program), [`system`] (the
+//! program at work), [`response`] (response times), [`sql`] (the rules as views), [`trips`] (grouping
+//! of trips).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod answer;
 pub mod generator;
 pub mod history;
+pub mod program;
 pub mod random;
 pub mod reference;
+pub mod response;
 pub mod row;
 pub mod rules;
+pub mod sql;
+pub mod system;
+pub mod trips;
 pub mod validate;

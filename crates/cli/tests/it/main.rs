@@ -7,6 +7,7 @@ mod datalog;
 mod demo;
 mod folder;
 mod kill;
+mod linear_road;
 mod output;
 mod scripts;
 mod sources;

@@ -3,6 +3,8 @@
 
 mod cases;
 mod generator;
+mod program;
 mod rules;
 mod smoke;
 mod support;
+mod trips;

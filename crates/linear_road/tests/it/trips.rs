@@ -1,0 +1,134 @@
+//! Grouping of trips: T1 to T4.
+
+use std::collections::{HashMap, HashSet};
+
+use anabranch_linear_road::trips::grouping::Grouping;
+use anabranch_linear_road::trips::router::{Change, Router, Rule};
+use anabranch_linear_road::trips::{CYCLE_SECONDS, Request, SAVINGS_MIN, SHARE_MAX, Share, mean_savings};
+use anabranch_linear_road::trips::{program, requests};
+use anabranch_shards::Layout;
+
+/// Shares in order of time and leader, distances of each branch, and requests of each branch, without an engine.
+fn grouped(requests: &[Request], mut router: Router, branches: usize) -> (Vec<Share>, Vec<u64>, Vec<u64>) {
+    let mut groups = vec![(Vec::new(), Grouping::default()); branches];
+    let mut shares = Vec::new();
+    let mut sizes = vec![0; branches];
+    let last = requests.last().unwrap().expires() + 2 * CYCLE_SECONDS;
+    let mut next = requests.iter().peekable();
+    for end in (CYCLE_SECONDS..=last).step_by(CYCLE_SECONDS as usize) {
+        while let Some(request) = next.next_if(|request| request.time < end) {
+            let branch = router.route(request);
+            sizes[branch] += 1;
+            groups[branch].0.push(*request);
+        }
+        for (arrived, grouping) in &mut groups {
+            shares.extend(grouping.cycle(end, &std::mem::take(arrived)));
+        }
+    }
+    shares.sort_by_key(|share| (share.time, share.requests[0]));
+    (shares, groups.iter().map(|(_, grouping)| grouping.distances()).collect(), sizes)
+}
+
+fn sample() -> Vec<Request> {
+    requests::day(77, 16)
+}
+
+fn router(rule: Rule, change: Change, branches: usize) -> Router {
+    Router::new(rule, change, branches, &sample())
+}
+
+#[test]
+fn t1_shares_partition_the_requests() {
+    let day = requests::day(1, 16);
+    let (shares, ..) = grouped(&day, router(Rule::Kd, Change::Adaptive, 16), 16);
+    let by_id: HashMap<i64, &Request> = day.iter().map(|request| (request.id, request)).collect();
+    let mut seen = HashSet::new();
+    for share in &shares {
+        assert!((1..=SHARE_MAX).contains(&share.requests.len()), "{share:?}");
+        assert!(share.requests.len() == 1 || share.savings >= SAVINGS_MIN, "{share:?}");
+        for id in &share.requests {
+            assert!(seen.insert(*id), "{id} travels twice");
+            let request = by_id[id];
+            assert!((request.time..=request.expires()).contains(&share.time), "{request:?} {share:?}");
+        }
+    }
+    assert_eq!(seen.len(), day.len());
+}
+
+#[test]
+fn t2_one_branch_is_serial_and_shards_change_nothing() {
+    let day: Vec<Request> = requests::day(2, 64);
+    let (serial, ..) = grouped(&day, router(Rule::RoundRobin, Change::Static, 1), 1);
+    let sets = |shares: &[Share]| -> Vec<(i64, Vec<i64>)> {
+        let mut sets: Vec<(i64, Vec<i64>)> = shares.iter().map(|share| (share.time, share.requests.clone())).collect();
+        sets.iter_mut().for_each(|(_, ids)| ids.sort_unstable());
+        sets.sort_unstable();
+        sets
+    };
+    for rule in [Rule::RoundRobin, Rule::Quad, Rule::Kd] {
+        let (alone, ..) = grouped(&day, router(rule, Change::Adaptive, 1), 1);
+        assert!(alone == serial, "one branch of {rule:?}");
+    }
+    for (rule, change) in
+        [(Rule::Kd, Change::Adaptive), (Rule::Quad, Change::Static), (Rule::RoundRobin, Change::Static)]
+    {
+        let (expected, ..) = grouped(&day, router(rule, change, 8), 8);
+        for shards in [1, 2, 4] {
+            let found = program::shares(&day, router(rule, change, 8), 8, Layout::flat(shards)).unwrap();
+            assert!(sets(&found) == sets(&expected), "{rule:?} {change:?} in {shards} shards");
+        }
+    }
+}
+
+#[test]
+fn t3_routers_keep_their_relations() {
+    for (part, least) in [(16, 0.85), (4, 0.92)] {
+        let day = requests::day(3, part);
+        let (serial, distances, _) = grouped(&day, router(Rule::RoundRobin, Change::Static, 1), 1);
+        let serial = mean_savings(&serial);
+        let mut found = Vec::new();
+        for (name, rule, change) in [
+            ("AKD", Rule::Kd, Change::Adaptive),
+            ("SKD", Rule::Kd, Change::Static),
+            ("APQ", Rule::Quad, Change::Adaptive),
+            ("SPQ", Rule::Quad, Change::Static),
+            ("RR", Rule::RoundRobin, Change::Static),
+        ] {
+            let (shares, costs, sizes) = grouped(&day, router(rule, change, 16), 16);
+            let kept = mean_savings(&shares) / serial;
+            let largest = *sizes.iter().max().unwrap() as f64 / day.len() as f64 * 16.0;
+            found.push((name, kept, largest, costs.iter().sum::<u64>() as f64 / distances[0] as f64));
+        }
+        println!("1/{part}: serial {serial:.3}; (router, kept, largest branch, distances of serial) {found:.3?}");
+        for (name, kept, ..) in &found[..4] {
+            assert!(*kept >= least, "{name} at 1/{part}: {found:?}");
+        }
+        assert!(found[4].1 < 0.6, "RR at 1/{part}: {found:?}");
+        assert!(found[0].2 < found[2].2, "AKD is evener than APQ: {found:?}");
+    }
+    let sample = sample();
+    let (_, _, sizes) = grouped(&sample, router(Rule::Kd, Change::Static, 16), 16);
+    let largest = *sizes.iter().max().unwrap() as f64 / sample.len() as f64 * 16.0;
+    assert!(largest < 1.05, "SKD on its own data: {sizes:?}");
+}
+
+#[test]
+fn t4_a_change_of_cuts_moves_no_waiting_request() {
+    let day = requests::day(4, 32);
+    let mut adaptive = router(Rule::Kd, Change::Adaptive, 16);
+    let mut fixed = router(Rule::Kd, Change::Static, 16);
+    let mut branch_of: HashMap<i64, usize> = HashMap::new();
+    let mut differ = 0;
+    for request in &day {
+        let branch = adaptive.route(request);
+        differ += usize::from(branch != fixed.route(request));
+        branch_of.insert(request.id, branch);
+    }
+    assert!(differ > day.len() / 20, "cuts have changed: {differ}");
+    // Whoever travels together was routed to one branch, whatever happened between.
+    let (shares, ..) = grouped(&day, router(Rule::Kd, Change::Adaptive, 16), 16);
+    for share in &shares {
+        let branches: HashSet<usize> = share.requests.iter().map(|id| branch_of[id]).collect();
+        assert_eq!(branches.len(), 1, "{share:?}");
+    }
+}
