@@ -128,7 +128,7 @@ fn r5_the_program_answers_the_official_sample() {
 #[test]
 fn r2_the_views_hold_what_the_program_answers() {
     for (what, traffic) in [
-        ("dense", dense(2, 240, 21)),
+        ("dense", dense(3, 240, 21)),
         ("two expressways", Traffic { arrivals: 8.0, reentry: 0.5, ..dense(4, 200, 3) }),
         ("default", Traffic { skip: 900, ..Traffic::new(2, 180, 4) }),
         ("half an expressway", Traffic { arrivals: 20.0, ..dense(1, 200, 6) }),
