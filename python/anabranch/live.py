@@ -55,6 +55,8 @@ class Changes:
     ) -> None:
         if overflow not in ("coalesce", "error"):
             raise ProgrammingError(f"overflow is coalesce or error, not {overflow!r}")
+        if overflow == "error":
+            raise NotSupportedError('overflow="error" is not supported yet', hint="what is not taken waits in the engine")
         if len(columns) != 2:
             raise ProgrammingError("columns are two names, those of time and diff")
         for name in columns:
