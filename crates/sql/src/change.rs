@@ -2,16 +2,21 @@
 //!
 //! Values are converted to the column's type as PostgreSQL assigns: numbers to numbers (fractions are rounded), anything
 //! to text, and text to anything, where it may fail at run time. Whether a column may be NULL is the engine's to check.
+//!
+//! Columns that are computed of others are computed here. Numbers of `serial` columns are the engine's to give: rows
+//! of a table with such columns end with the place of the row in the statement, and, for each such column, with whether
+//! the row wants a number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan};
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::sqlparser::ast::{self, SetExpr};
-use datafusion_expr::{Expr, ExprSchemable, cast};
+use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
@@ -25,7 +30,7 @@ use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::{is_number, sql_name};
 use crate::syntax::parse::{fold, parse_expr};
-use crate::syntax::statement::{Delete, Insert, ObjectKind, Update};
+use crate::syntax::statement::{Delete, Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding, Update};
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, change};
 use crate::translate::{Translator, conform};
@@ -39,17 +44,24 @@ impl Planner<'_> {
         self.guarded(&insert.query, |context| {
             let target = Target::of(context, &insert.table, "INSERT into")?;
             let columns = target.positions(&insert.columns)?;
-            let rows = match insert.query.body.as_ref() {
+            let (rows, given) = match insert.query.body.as_ref() {
                 SetExpr::Values(values) if is_bare(&insert.query) => {
                     if let Some(plan) = target.literal_rows(values, &columns) {
                         return Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() });
                     }
-                    target.values(context, values, &columns)?
+                    target.values(context, values, &columns, insert)?
                 }
-                _ => context.logical(&insert.query)?,
+                _ => {
+                    let rows = context.logical(&insert.query)?;
+                    let given = rows.schema().fields().len();
+                    columns.iter().take(given).try_for_each(|at| target.check_given(*at, insert.overriding))?;
+                    (rows, given)
+                }
             };
-            let row = target.assigned(context, &rows, &columns, insert.columns.is_empty())?;
-            self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &target.schema)
+            let row = target.assigned(context, &rows, given, &columns, insert.columns.is_empty())?;
+            let mut row = target.with_computed(context, row, rows.schema())?;
+            row.extend(target.marks(&rows, given, &columns, insert.overriding));
+            self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &target.marked_schema())
         })
     }
 
@@ -198,17 +210,19 @@ impl Planner<'_> {
         self.guarded(&query, |context| {
             let target = Target::of(context, table, action)?;
             let columns = target.positions_of(&names)?;
+            target.check_assigned(&query, &columns)?;
             let query = target.with_defaults(query.clone(), &columns);
             let rows = context.logical(&query)?;
             let width = target.schema.fields().len();
-            let mut row: Vec<Expr> = (0..width).map(|at| column(&rows, at)).collect();
-            for (at, field) in target.schema.fields().iter().enumerate() {
-                let new = match columns.iter().position(|c| *c == at) {
-                    Some(n) => target.assign(at, column(&rows, width + n), rows.schema())?,
-                    None => column(&rows, at),
-                };
-                row.push(new.alias(format!("new.{}", field.name())));
-            }
+            let new = |at: usize| match columns.iter().position(|c| *c == at) {
+                Some(n) => target.assign(at, column(&rows, width + n), rows.schema()),
+                None => Ok(column(&rows, at)),
+            };
+            let new = (0..width).map(new).collect::<Result<Vec<Expr>>>()?;
+            let new = target.with_computed(context, new, rows.schema())?;
+            let new = new.into_iter().zip(target.schema.fields());
+            let new = new.map(|(value, field)| value.unalias().alias(format!("new.{}", field.name())));
+            let row: Vec<Expr> = (0..width).map(|at| column(&rows, at)).chain(new).collect();
             let fields: Vec<_> = target.schema.fields().iter().chain(target.schema.fields()).cloned().collect();
             let schema = Arc::new(arrow::datatypes::Schema::new(fields));
             self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &schema)
@@ -268,6 +282,8 @@ struct Target {
     key: Vec<usize>,
     /// One entry a column.
     defaults: Vec<Option<ast::Expr>>,
+    /// Where the values of each column come from; one entry a column.
+    made: Vec<Made>,
 }
 
 impl Target {
@@ -277,7 +293,9 @@ impl Target {
             ObjectKind::Table => {
                 let mut defaults = context.catalog().defaults(name);
                 defaults.resize(schema.fields().len(), None);
-                return Ok(Self { name: name.to_string(), schema, key, defaults });
+                let mut made = context.catalog().made(name);
+                made.resize(schema.fields().len(), Made::Given);
+                return Ok(Self { name: name.to_string(), schema, key, defaults, made });
             }
             ObjectKind::Source => ("a source", "A source's rows come from its connector; write to a table."),
             ObjectKind::View | ObjectKind::MaterializedView => ("a view", "Change the tables it reads."),
@@ -350,6 +368,9 @@ impl Target {
     /// The rows of the table that `VALUES` of plain literals for these columns are, if they surely
     /// fit, and the columns left out have no default.
     fn literal_rows(&self, values: &ast::Values, columns: &[usize]) -> Option<Arc<Plan>> {
+        if self.made.iter().any(|made| !matches!(made, Made::Given)) {
+            return None;
+        }
         let mut is_given = vec![false; self.defaults.len()];
         columns.iter().for_each(|at| is_given[*at] = true);
         if self.defaults.iter().zip(&is_given).any(|(default, is_given)| default.is_some() && !is_given) {
@@ -373,12 +394,19 @@ impl Target {
         Some(Arc::new(Plan { node: Node::Constant { rows }, schema: Arc::new(schema) }))
     }
 
-    /// `VALUES` for these columns, each value converted to its column's type.
-    fn values(&self, context: &Context, values: &ast::Values, columns: &[usize]) -> Result<LogicalPlan> {
+    /// `VALUES` for these columns, each value converted to its column's type, and how many values a row has. With columns
+    /// that number rows, marks follow: see the [module](self).
+    fn values(
+        &self,
+        context: &Context,
+        values: &ast::Values,
+        columns: &[usize],
+        insert: &Insert,
+    ) -> Result<(LogicalPlan, usize)> {
         let nothing = DFSchema::empty();
         let width = values.rows.first().map_or(0, |row| row.content.len());
         let mut rows = Vec::with_capacity(values.rows.len());
-        for row in &values.rows {
+        for (place, row) in values.rows.iter().enumerate() {
             let row = &row.content;
             if row.len() > columns.len() {
                 return Err(SqlError::new(ErrorKind::Invalid, "INSERT has more expressions than target columns")
@@ -392,18 +420,133 @@ impl Target {
                 let expr = if is_default(value) {
                     self.default(context, *at)?
                 } else {
+                    self.check_given(*at, insert.overriding)?;
                     context.expression(rewrite_expr(value)?, &nothing)?
                 };
                 exprs.push(self.assign(*at, expr, &nothing)?);
             }
+            let wants_number = |column: &usize| {
+                let given = columns.iter().take(width).position(|at| at == column);
+                insert.overriding == Overriding::User || given.is_none_or(|n| is_default(&row[n]))
+            };
+            exprs.extend(self.numbered().first().map(|_| lit(place as i64)));
+            exprs.extend(self.numbered().iter().map(|column| lit(wants_number(column))));
             rows.push(exprs);
         }
-        Ok(LogicalPlanBuilder::values(rows)?.build()?)
+        Ok((LogicalPlanBuilder::values(rows)?.build()?, width))
+    }
+
+    /// Columns that number rows.
+    fn numbered(&self) -> Vec<usize> {
+        (0..self.made.len()).filter(|at| matches!(self.made[*at], Made::Numbered(_))).collect()
+    }
+
+    /// The marks of an insertion's rows; see the [module](self).
+    fn marks(&self, rows: &LogicalPlan, given: usize, columns: &[usize], overriding: Overriding) -> Vec<Expr> {
+        let numbered = self.numbered();
+        if numbered.is_empty() {
+            return vec![];
+        }
+        if given < rows.schema().fields().len() {
+            return (0..=numbered.len()).map(|n| column(rows, given + n).alias(format!("__mark_{n}"))).collect();
+        }
+        let wants = |at: &usize| overriding == Overriding::User || !columns.iter().take(given).any(|c| c == at);
+        let marks = std::iter::once(lit(0i64)).chain(numbered.iter().map(|at| lit(wants(at))));
+        marks.enumerate().map(|(n, mark)| mark.alias(format!("__mark_{n}"))).collect()
+    }
+
+    /// The table's columns, and those of the marks.
+    fn marked_schema(&self) -> SchemaRef {
+        let numbered = self.numbered();
+        if numbered.is_empty() {
+            return self.schema.clone();
+        }
+        let place = Field::new("__mark_0", DataType::Int64, false);
+        let wants = (1..=numbered.len()).map(|n| Field::new(format!("__mark_{n}"), DataType::Boolean, false));
+        let marks = std::iter::once(place).chain(wants).map(Arc::new);
+        Arc::new(Schema::new(self.schema.fields().iter().cloned().chain(marks).collect::<Vec<_>>()))
+    }
+
+    /// Refuses values for columns that make their own.
+    fn check_given(&self, at: usize, overriding: Overriding) -> Result<()> {
+        let name = self.schema.field(at).name();
+        let refused = |detail: String, hint: &str| {
+            let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+            Err(SqlError::new(ErrorKind::Invalid, message).with_detail(detail).with_hint(hint))
+        };
+        match &self.made[at] {
+            Made::Computed(_) => {
+                refused(format!("Column \"{name}\" is a generated column."), "Leave it out, or write DEFAULT.")
+            }
+            Made::Numbered(Numbering { form: NumberingForm::Always, .. }) if overriding == Overriding::Unsaid => {
+                refused(
+                    format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS."),
+                    "Use OVERRIDING SYSTEM VALUE to override.",
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses assignments to columns that make their own values.
+    fn check_assigned(&self, query: &ast::Query, columns: &[usize]) -> Result<()> {
+        let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+        for (item, at) in select.projection.iter().skip(1).zip(columns) {
+            let is_default = matches!(item, ast::SelectItem::ExprWithAlias { expr, .. } if is_default(expr));
+            let name = self.schema.field(*at).name();
+            let (refused, detail) = match &self.made[*at] {
+                Made::Computed(_) => (!is_default, "is a generated column"),
+                Made::Numbered(Numbering { form: NumberingForm::Always, .. }) => {
+                    (!is_default, "is an identity column defined as GENERATED ALWAYS")
+                }
+                _ => (false, ""),
+            };
+            if refused {
+                let message = format!("column \"{name}\" can only be updated to DEFAULT");
+                return Err(
+                    SqlError::new(ErrorKind::Invalid, message).with_detail(format!("Column \"{name}\" {detail}."))
+                );
+            }
+            if is_default && matches!(self.made[*at], Made::Numbered(_)) {
+                let hint = "DELETE the row and INSERT it anew: it then gets a number.";
+                return Err(SqlError::unsupported(format!("SET {name} = DEFAULT of a column that numbers rows"), hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// A row whose computed columns are what they are computed to be of the others.
+    fn with_computed(&self, context: &Context, row: Vec<Expr>, below: &DFSchema) -> Result<Vec<Expr>> {
+        if !self.made.iter().any(|made| matches!(made, Made::Computed(_))) {
+            return Ok(row);
+        }
+        let own = DFSchema::try_from_qualified_schema(self.name.as_str(), &self.schema)?;
+        let given: Vec<Expr> = row.iter().cloned().map(Expr::unalias).collect();
+        let mut out = Vec::with_capacity(row.len());
+        for ((at, value), made) in row.into_iter().enumerate().zip(&self.made) {
+            let Made::Computed(expr) = made else {
+                out.push(value);
+                continue;
+            };
+            let expr = context.expression(rewrite_expr(expr)?, &own)?;
+            let computed = expr.transform(|part| match &part {
+                Expr::Column(name) => Ok(Transformed::yes(given[own.index_of_column(name)?].clone())),
+                _ => Ok(Transformed::no(part)),
+            })?;
+            out.push(self.assign(at, computed.data, below)?.alias(self.schema.field(at).name()));
+        }
+        Ok(out)
     }
 
     /// One expression a table column over the query's columns.
-    fn assigned(&self, context: &Context, rows: &LogicalPlan, columns: &[usize], all: bool) -> Result<Vec<Expr>> {
-        let given = rows.schema().fields().len();
+    fn assigned(
+        &self,
+        context: &Context,
+        rows: &LogicalPlan,
+        given: usize,
+        columns: &[usize],
+        all: bool,
+    ) -> Result<Vec<Expr>> {
         let too_few = given < columns.len() && !all;
         if given > columns.len() || too_few {
             let word =

@@ -37,8 +37,9 @@ mod translate;
 
 pub use functions::user::UserAggregateFunction;
 pub use functions::{input, numerics, output};
+pub use resolve::documents::planned_columns;
 pub use resolve::{catalog, coerce, pg_types};
-pub use syntax::{parse, span, statement};
+pub use syntax::{files, parse, span, statement, table};
 
 pub use change::{plan_delete, plan_insert, plan_update};
 pub use datafusion_expr::sqlparser::ast;

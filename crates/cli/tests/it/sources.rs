@@ -134,3 +134,25 @@ fn interrupted(mut child: Child) -> Option<i32> {
     };
     status.code()
 }
+
+#[test]
+fn files_are_read_where_they_stand_in_from() {
+    let place = Place::new();
+    place.write("items.csv", "id;name\n1;tea\n2;jam\n");
+    place.write("prices.json", "{\"id\": 1, \"price\": 3}\n{\"id\": 2, \"price\": 4}\n");
+    place.write("plain.csv", "a,b\n1,x\n");
+    let sql = "SELECT items.name, p.price FROM read_csv('items.csv', delim => ';', header = true) AS items
+               JOIN 'prices.json' AS p USING (id) ORDER BY 1;
+               CREATE TABLE kept AS SELECT * FROM 'plain.csv'; SELECT plain.b, kept.a FROM 'plain.csv', kept;
+               SELECT count(*) AS n FROM 'plain.csv' a, 'plain.csv' b; SHOW TABLES";
+    for workers in ["0", "1"] {
+        let ran = place.run(&["--csv", "--workers", workers, "-c", sql]);
+        let expected = "name,price\njam,4\ntea,3\nb,a\nx,1\nn\n1\n";
+        assert!(ran.good().starts_with(expected), "{}", ran.out);
+        assert!(!ran.out.contains("__file"), "{}", ran.out);
+    }
+    let ran =
+        place.run(&["--keep-going", "-c", "CREATE VIEW v AS SELECT * FROM 'plain.csv'; SELECT * FROM 'nosuch.csv'"]);
+    assert!(ran.err.contains("CREATE SOURCE name"), "{}", ran.err);
+    assert!(ran.err.contains("nosuch.csv"), "{}", ran.err);
+}

@@ -9,6 +9,7 @@
 mod created;
 mod object;
 mod planning;
+mod rules;
 pub(crate) mod system;
 mod watermark;
 
@@ -25,6 +26,7 @@ use crate::nearest::nearest;
 pub use created::{Created, ObjectId};
 pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptions, kind_name};
 pub(crate) use planning::Planning;
+pub(crate) use rules::{Counted, TableRules, number_max};
 pub(crate) use watermark::{Arrival, Watermark};
 
 /// All objects of a session.
@@ -39,6 +41,25 @@ pub(crate) struct Catalog {
     indexes: BTreeMap<String, Index>,
     /// Functions of the embedding program.
     functions: BTreeMap<String, Function>,
+    schemas: BTreeMap<String, Schema>,
+}
+
+/// A schema that a user has made.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema {
+    pub id: ObjectId,
+    /// The statement that made it.
+    pub definition: String,
+}
+
+/// The schema in a catalog name; that of plain names is `public`, and not told.
+pub(crate) fn schema_of(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(schema, _)| schema)
+}
+
+/// Whether a relation is a client's own, and goes with it.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    Watermark::relation_held(name).unwrap_or(name).starts_with("pg_temp_")
 }
 
 impl Catalog {
@@ -74,7 +95,8 @@ impl Catalog {
     pub fn created(&self) -> Vec<Created> {
         let relations = self.objects().map(|object| (object.id, &object.name, &object.definition));
         let indexes = self.indexes.values().map(|index| (index.id, &index.name, &index.definition));
-        let made = relations.chain(indexes);
+        let schemas = self.schemas.iter().map(|(name, schema)| (schema.id, name, &schema.definition));
+        let made = relations.chain(indexes).chain(schemas);
         let mut made: Vec<Created> =
             made.map(|(id, name, text)| Created { id, name: name.clone(), text: text.clone() }).collect();
         made.sort_by_key(|created| created.id);
@@ -207,6 +229,92 @@ impl Catalog {
     pub fn add_index(&mut self, mut index: Index) {
         index.id = self.next_id();
         assert!(!self.contains(&index.name), "name \"{}\" is free", index.name);
+        self.indexes.insert(index.name.clone(), index);
+    }
+
+    /// Adds a schema.
+    pub fn add_schema(&mut self, name: &str, definition: &str) {
+        let schema = Schema { id: self.next_id(), definition: definition.to_owned() };
+        self.schemas.insert(name.to_owned(), schema);
+    }
+
+    /// Takes a schema out.
+    pub fn remove_schema(&mut self, name: &str) {
+        self.version += 1;
+        self.schemas.remove(name);
+    }
+
+    /// Schemas that users have made.
+    pub fn schemas(&self) -> &BTreeMap<String, Schema> {
+        &self.schemas
+    }
+
+    /// Whether a name is that of an object in a schema of users.
+    pub fn is_in_schema(&self, name: &str) -> bool {
+        schema_of(name).is_some_and(|schema| self.schemas.contains_key(schema) || is_temporary(name))
+    }
+
+    /// The catalog name of an object that a schema has under a plain name.
+    pub fn own_name_in(&self, schema: &str, name: &str) -> Option<String> {
+        let own = format!("{schema}.{name}");
+        self.contains(&own).then_some(own)
+    }
+
+    /// All relations, hidden ones too.
+    pub fn all_objects(&self) -> impl Iterator<Item = &Object> {
+        self.objects.values()
+    }
+
+    /// Plans of before may be wrong.
+    pub fn touch(&mut self) {
+        self.version += 1;
+    }
+
+    /// Gives a relation another name, which must be free.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        self.version += 1;
+        let Some(mut object) = self.objects.remove(from) else { return };
+        object.name = to.to_owned();
+        for arranged in object.maintained.iter_mut().flat_map(|maintained| &mut maintained.arrangements) {
+            if arranged.owners.remove(from) {
+                arranged.owners.insert(to.to_owned());
+            }
+        }
+        self.objects.insert(to.to_owned(), object);
+        for index in self.indexes.values_mut().filter(|index| index.relation == from) {
+            index.relation = to.to_owned();
+        }
+    }
+
+    /// Gives an index another name, which must be free.
+    pub fn rename_index(&mut self, from: &str, to: &str, definition: String) {
+        self.version += 1;
+        let Some(index) = self.indexes.remove(from) else { return };
+        let relation = self.objects.get_mut(&index.relation).and_then(|object| object.maintained.as_mut());
+        for arranged in relation.into_iter().flat_map(|maintained| &mut maintained.arrangements) {
+            if arranged.owners.remove(from) {
+                arranged.owners.insert(to.to_owned());
+            }
+        }
+        self.indexes.insert(to.to_owned(), Index { name: to.to_owned(), definition, ..index });
+    }
+
+    /// Notes the statement that makes an index.
+    pub fn define_index(&mut self, name: &str, definition: String) {
+        if let Some(index) = self.indexes.get_mut(name) {
+            index.definition = definition;
+        }
+    }
+
+    /// Puts a relation back that was taken out, under its id.
+    pub fn put_back(&mut self, object: Object) {
+        self.version += 1;
+        self.objects.insert(object.name.clone(), object);
+    }
+
+    /// Puts an index back that was taken out, under its id.
+    pub fn put_back_index(&mut self, index: Index) {
+        self.version += 1;
         self.indexes.insert(index.name.clone(), index);
     }
 

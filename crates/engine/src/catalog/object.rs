@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
-use super::{ObjectId, Watermark};
+use super::{ObjectId, TableRules, Watermark};
 use crate::cluster::{ArrangementId, CollectionId, DataflowId};
 use crate::coerce::Fitting;
 use crate::error::Error;
@@ -47,6 +47,8 @@ pub(crate) struct Object {
     pub is_append_only: bool,
     /// Whether the session made it for itself: it is not listed, and nobody else writes to it.
     pub is_hidden: bool,
+    /// What its rows obey beside types, NOT NULL and the key.
+    pub rules: TableRules,
 }
 
 /// Whether a table or source keeps its rows.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use anabranch_batch::without_limits;
 use anabranch_sql::catalog::Relation;
-use anabranch_sql::statement::ObjectKind;
+use anabranch_sql::planned_columns;
+use anabranch_sql::statement::{Made, ObjectKind};
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
@@ -28,12 +28,30 @@ pub(crate) struct Planning<'a> {
     written: BTreeSet<String>,
     /// What functions tell of, once one is asked for.
     snapshot: OnceLock<Arc<system::Snapshot>>,
+    /// The schema of the client's temporary tables.
+    own_schema: Option<String>,
 }
 
 impl<'a> Planning<'a> {
     pub fn new(catalog: &'a Catalog, sharing: Sharing) -> Planning<'a> {
         let (looked_up, functions) = (Mutex::default(), Mutex::default());
-        Planning { catalog, sharing, looked_up, functions, written: BTreeSet::new(), snapshot: OnceLock::new() }
+        let (written, snapshot) = (BTreeSet::new(), OnceLock::new());
+        Planning { catalog, sharing, looked_up, functions, written, snapshot, own_schema: None }
+    }
+
+    /// The same, for the client that has its temporary tables in this schema.
+    pub fn with_own_schema(mut self, schema: Option<String>) -> Planning<'a> {
+        self.own_schema = schema;
+        self
+    }
+
+    /// The relation that a client means by a name.
+    fn find(&self, name: &str) -> Option<&'a Object> {
+        if let Some(name) = name.strip_prefix("public.") {
+            return self.catalog.find(name);
+        }
+        let own = self.own_schema.as_ref().and_then(|schema| self.catalog.find(&format!("{schema}.{name}")));
+        own.or_else(|| self.catalog.find(name))
     }
 
     /// The same, with rows of these tables that their views have not seen.
@@ -68,7 +86,7 @@ impl<'a> Planning<'a> {
 
 impl anabranch_sql::catalog::Catalog for Planning<'_> {
     fn relation(&self, name: &str) -> Option<Relation> {
-        let Some(object) = self.catalog.find(name) else {
+        let Some(object) = self.find(name) else {
             return system::relation(name).map(|relation| Relation {
                 name: name.to_string(),
                 kind: ObjectKind::MaterializedView,
@@ -79,7 +97,7 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
                 view_query: None,
             });
         };
-        self.looked_up.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_string());
+        self.looked_up.lock().unwrap_or_else(PoisonError::into_inner).insert(object.name.clone());
         let inline = (object.kind == ObjectKind::View && object.maintained.is_none()) || self.is_behind(object);
         let kind = match object.kind {
             ObjectKind::View | ObjectKind::MaterializedView if inline => ObjectKind::View,
@@ -89,7 +107,7 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
         Some(Relation {
             name: object.name.clone(),
             kind,
-            schema: without_limits(&object.schema),
+            schema: planned_columns(&object.schema),
             primary_key: object.primary_key.clone(),
             watermark: object.watermark.as_ref().map(|watermark| watermark.declared.clone()),
             watermark_relation: object.watermark.as_ref().map(|_| Watermark::relation_of(&object.name)),
@@ -98,7 +116,16 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
     }
 
     fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
-        self.catalog.find(table).map(|object| object.defaults.clone()).unwrap_or_default()
+        self.find(table).map(|object| object.defaults.clone()).unwrap_or_default()
+    }
+
+    fn made(&self, table: &str) -> Vec<Made> {
+        self.find(table).map(|object| object.rules.declared.made.clone()).unwrap_or_default()
+    }
+
+    fn own(&self, name: &str) -> Option<String> {
+        let known = self.find(name).map(|object| object.name.clone());
+        known.filter(|known| known != name && !name.starts_with("public."))
     }
 
     fn names(&self) -> Vec<String> {
@@ -114,10 +141,9 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
             return function.as_scalar().cloned();
         }
         let snapshot = || {
-            Arc::clone(
-                self.snapshot
-                    .get_or_init(|| Arc::new(system::Snapshot::of(self.catalog.objects(), self.catalog.indexes()))),
-            )
+            Arc::clone(self.snapshot.get_or_init(|| {
+                Arc::new(system::Snapshot::of(self.catalog.objects(), self.catalog.indexes(), self.catalog.schemas()))
+            }))
         };
         system::function(name, snapshot)
     }

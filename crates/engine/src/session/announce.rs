@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 
 use super::Session;
+use super::files::Wanted;
 use super::outcome::with_progress;
 use super::planning::visible_schema;
 use super::show::text_rows;
@@ -19,7 +20,10 @@ impl Session {
     /// # Errors
     /// Whatever planning finds wrong with the statement.
     pub(crate) fn columns_of(&mut self, script: &str, statement: &Parsed) -> Result<Option<SchemaRef>, Error> {
-        self.announce(&statement.statement).map_err(|error| error.placed_in(script))
+        let filed = self.with_files(&statement.statement, Wanted::Columns);
+        let announced = filed.and_then(|filed| self.announce(filed.as_ref().unwrap_or(&statement.statement)));
+        self.drop_files();
+        announced.map_err(|error| error.placed_in(script))
     }
 
     fn announce(&mut self, statement: &Statement) -> Result<Option<SchemaRef>, Error> {

@@ -156,7 +156,7 @@ impl Session {
     pub(super) fn check_no_parameters(&self, parsed: &Parsed) -> Result<(), Error> {
         let what = match &parsed.statement {
             Statement::CreateView(_) => "a view",
-            Statement::CreateTable(_) => "a table",
+            Statement::CreateTable(_) | Statement::Alter(_) => "a table",
             _ => return Ok(()),
         };
         if parsed.parameters == 0 {

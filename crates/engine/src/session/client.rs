@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use anabranch_sql::files::ReadFile;
 use anabranch_sql::statement::{Access, Scope};
 use anabranch_store::Durability;
 
@@ -32,6 +33,10 @@ pub(crate) struct Client {
     pub recursion_limit: Option<NonZeroU64>,
     /// When commits count as done.
     pub durability: Durability,
+    /// The number of the client's schema of temporary tables, if it has made any.
+    pub temporary: Option<u64>,
+    /// Tables of the files that the statement which runs reads.
+    pub files: BTreeMap<ReadFile, String>,
 }
 
 impl Client {
@@ -44,6 +49,8 @@ impl Client {
             wait_for_sources: true,
             recursion_limit: None,
             durability: options.durability,
+            temporary: None,
+            files: BTreeMap::new(),
         }
     }
 }
@@ -89,6 +96,7 @@ impl Session {
         for subscription in client.cursors.take_subscriptions() {
             self.unsubscribe(subscription);
         }
+        self.drop_temporary(client.temporary.take());
     }
 
     /// `DISCARD`.
@@ -101,6 +109,8 @@ impl Session {
         }
         self.close_cursors(None)?;
         self.client.statements.clear();
+        let temporary = self.client.temporary.take();
+        self.drop_temporary(temporary);
         self.reset(None)?;
         Ok(Outcome::done("DISCARD ALL"))
     }

@@ -14,9 +14,9 @@ use anabranch_sql::statement::ObjectKind;
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::Session;
-use super::durable::WATERMARK;
+use super::durable::{COUNTERS, WATERMARK};
 use super::sealed::{Receipt, Sealed, SealedFact, SealedMark, SealedRows};
-use crate::catalog::{Arrival, Created, Object, ObjectId, Retain, Watermark, kind_name};
+use crate::catalog::{Arrival, Catalog, Created, Object, ObjectId, Retain, Watermark, kind_name};
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -231,7 +231,9 @@ impl Session {
             }
         }
         let columns = coerce(target(object), batch, |idx, n_rows| self.default_column(object, idx, n_rows))?;
-        let fitting = Fitting::of(target(object), batch.schema_ref());
+        let columns = self.complete_columns(object, columns, batch.num_rows())?;
+        let has_rules = object.rules.passes.is_some() || object.rules.values.is_some();
+        let fitting = Fitting::of(target(object), batch.schema_ref()).filter(|_| !has_rules);
         if let Some(object) = self.catalog.find_mut(relation) {
             object.fitting = fitting;
         }
@@ -347,6 +349,7 @@ impl Session {
             let stands = self.catalog.watermarks_unrecorded();
             facts.extend(stands.into_iter().map(|(object, value)| SealedFact { object, name: WATERMARK, value }));
         }
+        facts.extend(counter_facts(&self.catalog, &rows));
         let created = self.timeline.staged_created.take().into_iter().collect();
         let durability = self.client.durability;
         Some(Sealed { first: least, time: greatest, created, removed: vec![], rows, marks, facts, durability })
@@ -368,6 +371,11 @@ impl Session {
     /// # Errors
     /// When it cannot be kept; the caller then does not let it happen.
     pub(super) fn record(&mut self, sealed: &Sealed) -> Result<(), Error> {
+        if self.recorder.is_none() {
+            return Ok(());
+        }
+        let lasting = self.lasting(sealed);
+        let sealed = lasting.as_ref().unwrap_or(sealed);
         self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.record(sealed))
     }
 
@@ -447,6 +455,15 @@ impl Session {
         self.timeline.in_flight.retain(|time| *time > past);
         Ok(())
     }
+}
+
+/// Where the counters of tables stand whose rows change.
+fn counter_facts(catalog: &Catalog, rows: &[SealedRows]) -> Vec<SealedFact> {
+    let counted = catalog.objects().filter(|object| !object.rules.counters.is_empty());
+    let changed = counted.filter(|object| rows.iter().any(|rows| rows.object == object.id));
+    changed
+        .map(|object| SealedFact { object: object.id, name: COUNTERS, value: object.rules.counters_value() })
+        .collect()
 }
 
 /// A relation as the target of rows.

@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// The batch's columns, which stand for `fields`, as the table's.
-    fn fit_copied(&self, object: &Object, fields: &[Field], batch: RecordBatch) -> Result<Batch, Error> {
+    pub(super) fn fit_copied(&self, object: &Object, fields: &[Field], batch: RecordBatch) -> Result<Batch, Error> {
         let n_rows = batch.num_rows();
         let named = match batch.num_columns() == fields.len() {
             true => {
@@ -115,6 +115,7 @@ impl Session {
             false => batch,
         };
         let columns = coerce(target(object), &named, |idx, n_rows| self.default_column(object, idx, n_rows))?;
+        let columns = self.complete_columns(object, columns, n_rows)?;
         Ok(Batch::with_len(columns.into(), n_rows, Times::Constant(0), Diffs::Constant(1)))
     }
 

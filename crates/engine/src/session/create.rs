@@ -6,12 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anabranch_batch::without_limits;
 use anabranch_plan::bounds::Promises;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::catalog::Catalog as _;
-use anabranch_sql::column_type_name;
-use anabranch_sql::statement::{CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, ObjectKind};
+use anabranch_sql::statement::{
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Lifetime, ObjectKind, Rules,
+};
+use anabranch_sql::table::quoted_path;
+use anabranch_sql::{column_type_name, planned_columns};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{DFSchema, TableReference};
 use datafusion_expr::Expr;
@@ -22,7 +24,8 @@ use super::write::n_rows;
 use super::{Outcome, Session};
 
 use crate::catalog::{
-    Arranged, Created, Index, Maintained, Object, ObjectId, Planning, Retain, SourceOptions, Watermark, kind_name,
+    Arranged, Created, Index, Maintained, Object, ObjectId, Planning, Retain, SourceOptions, TableRules, Watermark,
+    is_temporary, kind_name,
 };
 use crate::cluster::CollectionId;
 use crate::coerce::planned_schema;
@@ -33,9 +36,23 @@ use crate::pump::{Pumped, Stand, Waiting, parse_rate};
 
 impl Session {
     pub(super) fn create_table(&mut self, create: &CreateTable, text: &str) -> Result<Outcome, Error> {
+        let named;
+        let create = match create.lifetime {
+            Lifetime::Lasting => create,
+            Lifetime::OfClient => {
+                named = CreateTable { name: self.temporary_name(&create.name), ..create.clone() };
+                &named
+            }
+        };
         if let Some(outcome) = self.existing("CREATE TABLE", &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
+        self.create_table_named(create, text)?;
+        Ok(Outcome::done("CREATE TABLE"))
+    }
+
+    /// Makes a table whose name is free and the catalog's.
+    pub(super) fn create_table_named(&mut self, create: &CreateTable, text: &str) -> Result<(), Error> {
         let schema = planned_schema("table", &create.name, &create.columns)?;
         let schema = not_null(&schema, &create.primary_key);
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
@@ -64,14 +81,23 @@ impl Session {
             fitting: None,
             is_append_only: create.is_append_only,
             is_hidden: false,
+            rules: TableRules::new(create.rules.clone()),
         };
         self.check_defaults(&object)?;
         self.add_timed_input(object)?;
-        Ok(Outcome::done("CREATE TABLE"))
+        self.plan_rules(&create.name).inspect_err(|_| self.drop_relation(&create.name))
     }
 
     /// A table with the columns and the rows that a query has now.
     pub(super) fn create_table_as(&mut self, create: &CreateTableAs) -> Result<Outcome, Error> {
+        let named;
+        let create = match create.lifetime {
+            Lifetime::Lasting => create,
+            Lifetime::OfClient => {
+                named = CreateTableAs { name: self.temporary_name(&create.name), ..create.clone() };
+                &named
+            }
+        };
         if let Some(outcome) = self.existing("CREATE TABLE AS", &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
@@ -102,9 +128,11 @@ impl Session {
             watermark: None,
             is_append_only: false,
             options: vec![],
+            rules: Rules::default(),
+            lifetime: Lifetime::Lasting,
         };
         let before = self.catalog.next_object();
-        self.create_table(&table, &definition)?;
+        self.create_table_named(&table, &definition)?;
         let created = self.created_since(before).pop();
         self.stage_created(created);
         let n_rows = n_rows(&rows);
@@ -190,6 +218,7 @@ impl Session {
             fitting: None,
             is_append_only: true,
             is_hidden: false,
+            rules: TableRules::default(),
         };
         self.add_timed_input(object)
     }
@@ -203,16 +232,44 @@ impl Session {
         } else if let Some(outcome) = self.existing(tag, &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
+        let object = self.view_object(create, text)?;
+        let old = self.catalog.find(&create.name).filter(|_| replaces).map(|old| old.id);
+        let new = Created { id: self.catalog.next_object(), name: object.name.clone(), text: text.to_string() };
+        if let Err(error) = self.record_definition(old.into_iter().collect(), vec![new], vec![]) {
+            let made = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+            made.for_each(|arranged| self.release_dataflow(arranged.dataflow));
+            return Err(error);
+        }
+        if replaces {
+            self.drop_relation(&create.name);
+        }
+        self.catalog.add(object);
+        Ok(Outcome::done(tag))
+    }
+
+    /// A view, installed but not in the catalog yet.
+    pub(super) fn view_object(&mut self, create: &CreateView, text: &str) -> Result<Object, Error> {
+        let kind = if create.materialized { ObjectKind::MaterializedView } else { ObjectKind::View };
         let Named { planned, names, functions } = self.plan_created(create)?;
         self.check_lasting(kind, &create.name, &functions)?;
         if names.contains(&create.name) {
             return Err(Error::invalid(format!("{} \"{}\" reads itself", kind_name(kind), create.name))
                 .with_hint("Give the new view another name."));
         }
+        let name = match names.iter().any(|name| is_temporary(name)) && !is_temporary(&create.name) {
+            false => create.name.clone(),
+            true if create.materialized => {
+                return Err(Error::invalid("materialized views must not use temporary tables or views")
+                    .with_sqlstate("0A000")
+                    .with_hint("Make the tables lasting ones, or write CREATE VIEW."));
+            }
+            // The view is temporary as well.
+            true => self.temporary_name(&create.name),
+        };
         let schema = view_schema(kind, create, &planned.plan)?;
         let mut object = Object {
             id: ObjectId::default(),
-            name: create.name.clone(),
+            name,
             kind,
             schema,
             primary_key: Vec::new(),
@@ -227,24 +284,14 @@ impl Session {
             fitting: None,
             is_append_only: false,
             is_hidden: false,
+            rules: TableRules::default(),
         };
         if create.materialized {
             let all_columns = (0..object.schema.fields().len()).collect();
             let key = group_columns(&planned.plan).unwrap_or(all_columns);
             object.maintained = Some(self.maintain(&object, &planned.plan, key)?);
         }
-        let old = self.catalog.find(&create.name).filter(|_| replaces).map(|old| old.id);
-        let new = Created { id: self.catalog.next_object(), name: create.name.clone(), text: text.to_string() };
-        if let Err(error) = self.record_definition(old.into_iter().collect(), vec![new], vec![]) {
-            let made = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-            made.for_each(|arranged| self.release_dataflow(arranged.dataflow));
-            return Err(error);
-        }
-        if replaces {
-            self.drop_relation(&create.name);
-        }
-        self.catalog.add(object);
-        Ok(Outcome::done(tag))
+        Ok(object)
     }
 
     pub(super) fn create_index(&mut self, create: &CreateIndex, text: &str) -> Result<Outcome, Error> {
@@ -279,7 +326,7 @@ impl Session {
     }
 
     /// Evaluates each default once, so that what cannot be evaluated or does not fit its column is refused now.
-    fn check_defaults(&self, object: &Object) -> Result<(), Error> {
+    pub(super) fn check_defaults(&self, object: &Object) -> Result<(), Error> {
         for (idx, default) in object.defaults.iter().enumerate() {
             let Some(default) = default else { continue };
             let field = object.schema.field(idx);
@@ -345,6 +392,7 @@ impl Session {
             source: None,
             is_append_only: false,
             is_hidden: true,
+            rules: TableRules::default(),
             ..object.clone()
         });
         if let Some(holder) = &holder
@@ -444,9 +492,9 @@ impl Session {
 }
 
 /// The statement that makes an index.
-fn index_definition(name: &str, relation: &str, columns: &[String]) -> String {
+pub(super) fn index_definition(name: &str, relation: &str, columns: &[String]) -> String {
     let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
-    format!("CREATE INDEX {} ON {} ({})", quoted(name), quoted(relation), columns.join(", "))
+    format!("CREATE INDEX {} ON {} ({})", quoted_path(name), quoted_path(relation), columns.join(", "))
 }
 
 fn quoted(name: &str) -> String {
@@ -457,14 +505,14 @@ fn quoted(name: &str) -> String {
 fn table_definition(name: &str, columns: &[Field]) -> String {
     let column = |field: &Field| format!("{} {}", quoted(field.name()), column_type_name(field));
     let columns: Vec<String> = columns.iter().map(column).collect();
-    format!("CREATE TABLE {} ({})", quoted(name), columns.join(", "))
+    format!("CREATE TABLE {} ({})", quoted_path(name), columns.join(", "))
 }
 
 /// A plan of all columns of a relation.
 fn scan_plan(object: &Object) -> Result<Arc<Plan>, Error> {
     let schema = DFSchema::try_from_qualified_schema(
         TableReference::bare(object.name.as_str()),
-        &without_limits(&object.schema),
+        &planned_columns(&object.schema),
     )
     .map_err(|e| Error::internal(format!("schema of \"{}\": {e}", object.name)))?;
     let columns = (0..object.schema.fields().len()).collect();
@@ -473,7 +521,7 @@ fn scan_plan(object: &Object) -> Result<Arc<Plan>, Error> {
 }
 
 /// The schema with these columns NOT NULL.
-fn not_null(schema: &SchemaRef, columns: &[usize]) -> SchemaRef {
+pub(super) fn not_null(schema: &SchemaRef, columns: &[usize]) -> SchemaRef {
     let field = |(idx, field): (usize, &Arc<Field>)| match columns.contains(&idx) {
         true => field.as_ref().clone().with_nullable(false),
         false => field.as_ref().clone(),

@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// Records that objects go, if any do, before they do.
-    fn record_removal(&mut self, mut removed: Vec<ObjectId>) -> Result<(), Error> {
+    pub(super) fn record_removal(&mut self, mut removed: Vec<ObjectId>) -> Result<(), Error> {
         removed.sort_unstable();
         if removed.is_empty() { Ok(()) } else { self.record_definition(removed, vec![], vec![]) }
     }
@@ -67,7 +67,7 @@ impl Session {
     ///
     /// # Errors
     /// Without CASCADE, when a view outside of `names` depends on one of them.
-    fn drop_order(&self, drop: &Drop, names: &[String]) -> Result<Vec<String>, Error> {
+    pub(super) fn drop_order(&self, drop: &Drop, names: &[String]) -> Result<Vec<String>, Error> {
         let mut order: Vec<String> = Vec::new();
         for name in names {
             let of_watermark = self.catalog.dependents(&Watermark::relation_of(name));

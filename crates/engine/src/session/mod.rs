@@ -12,6 +12,7 @@
 //! [`sealed`] (what is recorded), [`client`] (what is a client's own), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
 //! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`functions`] (of the embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
+mod alter;
 mod announce;
 mod bound;
 mod by_keys;
@@ -26,6 +27,7 @@ mod drop;
 mod durable;
 mod envelope;
 mod explain;
+mod files;
 mod frames;
 mod functions;
 mod named;
@@ -34,6 +36,8 @@ mod past;
 mod planned;
 mod planning;
 mod query;
+mod rules;
+mod schemas;
 mod sealed;
 mod settings;
 mod show;
@@ -71,6 +75,7 @@ use bound::Bound;
 use client::Client;
 use commit::Timeline;
 use durable::{COLUMNS, columns_value};
+use files::Wanted;
 use settings::Settings;
 use subscribe::Subscriptions;
 use waiting::Waits;
@@ -240,7 +245,19 @@ impl Session {
         let text = script.get(statement.range.clone()).unwrap_or(script).trim();
         self.check_parameters(statement)?;
         self.check_no_parameters(statement)?;
-        match &statement.statement {
+        self.check_schemas(&statement.schemas)?;
+        let own = self.in_own_names(&statement.statement);
+        let own = own.as_ref().unwrap_or(&statement.statement);
+        let filed = self.with_files(own, Wanted::Rows);
+        let result = filed.and_then(|filed| self.run_one(filed.as_ref().unwrap_or(own), text));
+        if !self.is_handed_over() {
+            self.drop_files();
+        }
+        result
+    }
+
+    fn run_one(&mut self, statement: &Statement, text: &str) -> Result<Outcome, Error> {
+        match statement {
             Statement::CreateTable(create) => self.define(|session| session.create_table(create, text)),
             Statement::CreateTableAs(create) => self.create_table_as(create),
             Statement::CreateSource(create) => self.define(|session| session.create_source(create, text)),
@@ -257,6 +274,11 @@ impl Session {
             Statement::Show(show) => self.show(show).map(Outcome::Rows),
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
             Statement::Drop(drop) => self.drop_objects(drop),
+            Statement::Alter(alter) => self.alter(alter),
+            Statement::CreateSchema { name, if_not_exists } => {
+                self.define(|session| session.create_schema(name, *if_not_exists, text))
+            }
+            Statement::DropSchema { names, if_exists, cascade } => self.drop_schemas(names, *if_exists, *cascade),
             Statement::Transaction(transaction) => self.transact(transaction.clone()),
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value, scope } => self.set_setting(name, value.as_deref(), *scope),

@@ -13,7 +13,7 @@ use anabranch_sql::statement::ObjectKind;
 
 use super::outcome::Rows;
 use super::{Outcome, Session};
-use crate::catalog::{Object, ObjectId, Planning, Retain, kind_name};
+use crate::catalog::{Object, ObjectId, Planning, Retain, TableRules, kind_name};
 use crate::coerce::planned_schema;
 use crate::error::Error;
 use crate::finish::{Wanted, finish};
@@ -64,6 +64,7 @@ impl Session {
             fitting: None,
             is_append_only: false,
             is_hidden: false,
+            rules: TableRules::default(),
         };
         let key = (0..object.schema.fields().len()).collect();
         object.maintained = Some(self.maintain(&object, &plan, key)?);

@@ -45,7 +45,7 @@ impl Session {
 
     /// The plan of a query before and after each rewrite.
     pub(super) fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>, Error> {
-        let catalog = Planning::new(&self.catalog, self.settings.sharing);
+        let catalog = self.planning_catalog();
         Ok(self.planner(&catalog).plan_in_steps(query)?)
     }
 
@@ -122,7 +122,8 @@ impl Session {
 
     /// The catalog for a statement of the open transaction.
     pub(super) fn planning_catalog(&self) -> Planning<'_> {
-        let catalog = Planning::new(&self.catalog, self.settings.sharing);
+        let catalog =
+            Planning::new(&self.catalog, self.settings.sharing).with_own_schema(self.client.temporary_schema());
         match self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) {
             Some(transaction) => catalog.with_written(transaction.written()),
             None => catalog,

@@ -15,7 +15,7 @@ impl Session {
         if !plan.relations().iter().any(|name| relation(name).is_some()) {
             return Ok(Arc::clone(plan));
         }
-        let snapshot = Snapshot::of(self.catalog.objects(), self.catalog.indexes());
+        let snapshot = Snapshot::of(self.catalog.objects(), self.catalog.indexes(), self.catalog.schemas());
         let mut problem = None;
         let scan = |scan: &Arc<Plan>| constant(scan, &snapshot);
         let changed = substitute(plan, &scan, &mut problem);

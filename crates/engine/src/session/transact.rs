@@ -364,6 +364,9 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::CreateView(_)
         | Statement::CreateIndex(_)
         | Statement::Drop(_)
+        | Statement::Alter(_)
+        | Statement::CreateSchema { .. }
+        | Statement::DropSchema { .. }
         | Statement::Subscribe(_)
         | Statement::Flush => true,
         Statement::Insert(_)

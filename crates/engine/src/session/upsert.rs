@@ -69,7 +69,7 @@ fn refuse_repeated(object: &Object, keys: &Batch) -> Result<(), Error> {
 }
 
 /// Rows with multiplicities, each as often as it is there.
-fn one_by_one(batch: Batch) -> Batch {
+pub(super) fn one_by_one(batch: Batch) -> Batch {
     let rows: Vec<u32> = (0..batch.len())
         .flat_map(|row| std::iter::repeat_n(row as u32, batch.diffs().get(row).max(0) as usize))
         .collect();

@@ -14,6 +14,7 @@ use datafusion_expr::sqlparser::ast;
 use super::commit::target;
 use super::outcome::Rows;
 use super::planning::{Named, visible_schema};
+use super::rules::check_rows;
 use super::{Outcome, Session};
 use crate::catalog::{Arrival, Object};
 use crate::cluster::Peek;
@@ -25,7 +26,9 @@ use crate::session::query::{evaluate_over, rows_or_error};
 impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         self.catalog.table(&insert.table)?;
-        self.keeping_watermark(&insert.table, |session| session.insert_admitted(insert))
+        self.keeping_numbers(&insert.table, |session| {
+            session.keeping_watermark(&insert.table, |session| session.insert_admitted(insert))
+        })
     }
 
     fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
@@ -33,6 +36,7 @@ impl Session {
         let Named { planned, names, .. } = self.plan_insert(insert)?;
         self.settle_sources(&names)?;
         let rows = self.collect_finished(&planned)?;
+        let rows = self.number_rows(&self.catalog.table(&insert.table)?.clone(), rows)?;
         let (new, old) = match &insert.conflict {
             None => (self.admit_rows(&insert.table, rows)?, vec![]),
             Some(_) => {
@@ -166,22 +170,29 @@ impl Session {
         result
     }
 
-    /// Applies changes to a table as one commit, unless they break NOT NULL or the primary key.
+    /// Applies changes to a table as one commit, unless they break NOT NULL, a CHECK or the primary key.
     pub(super) fn write_checked(&mut self, table: &str, changes: Vec<Batch>) -> Result<Time, Error> {
         let object = self.catalog.table(table)?.clone();
+        let changes = self.fit_rows(&object, changes)?;
+        self.check_primary_key(&object, &changes)?;
+        self.commit_batches(table, changes)
+    }
+
+    /// Changes as a table stores them, unless they break NOT NULL or a CHECK.
+    pub(super) fn fit_rows(&self, object: &Object, changes: Vec<Batch>) -> Result<Vec<Batch>, Error> {
         let mut fitted = Vec::with_capacity(changes.len());
         for batch in changes {
             let batch = batch.with_times(Times::Constant(0)).flatten();
             if batch.is_empty() {
                 continue;
             }
-            check_not_null(target(&object), batch.columns())?;
-            let columns = fit_lengths(target(&object), batch.columns().to_vec())?;
-            fitted.push(batch.with_columns(columns.into()));
+            check_not_null(target(object), batch.columns())?;
+            let columns = fit_lengths(target(object), batch.columns().to_vec())?;
+            let batch = batch.with_columns(columns.into());
+            check_rows(object, &batch)?;
+            fitted.push(batch);
         }
-        let changes = fitted;
-        self.check_primary_key(&object, &changes)?;
-        self.commit_batches(table, changes)
+        Ok(fitted)
     }
 
     pub(super) fn check_primary_key(&mut self, object: &Object, changes: &[Batch]) -> Result<(), Error> {
@@ -214,6 +225,9 @@ impl Session {
 
     /// A column of a table's default, evaluated once, for `n_rows` rows.
     pub(super) fn default_column(&self, object: &Object, idx: usize, n_rows: usize) -> Result<Option<ArrayRef>, Error> {
+        if let Some(numbers) = self.numbered_column(object, idx, n_rows)? {
+            return Ok(Some(numbers));
+        }
         let Some(Some(default)) = object.defaults.get(idx) else { return Ok(None) };
         let column = self.evaluate_constant(&format!("SELECT {default}"))?;
         let rows = vec![0u32; n_rows];

@@ -147,7 +147,7 @@ fn errors_have_the_codes_of_postgresql() {
         ("SET batch_rows_max = 'x'", "22023"),
         ("SELECT count(*), v FROM t", "42803"),
         ("SELECT k FROM t AS a, t AS b", "42702"),
-        ("ALTER TABLE t ADD COLUMN z int", "0A000"),
+        ("ALTER TABLE t ADD COLUMN z int", "2BP01"),
     ] {
         let error = fail(&mut connection, sql);
         if error.sqlstate() != code {

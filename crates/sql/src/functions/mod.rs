@@ -16,6 +16,7 @@ pub(crate) mod extract;
 mod forms;
 pub mod input;
 pub(crate) mod intervals;
+pub(crate) mod json;
 pub(crate) mod numeric_casts;
 pub mod numerics;
 pub(crate) mod operators;
@@ -113,6 +114,7 @@ impl Functions {
             .chain(bytea::all())
             .chain(regex::all())
             .chain(forms::all())
+            .chain(json::all())
             .chain(texts::all())
             .chain([similar::udf()]);
         for function in ours {
@@ -168,7 +170,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 }
 
 /// A call of one of our functions.
-fn call(name: &str, args: Vec<Expr>) -> Expr {
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     FUNCTIONS.scalar[name].call(args)
 }
 
@@ -188,7 +190,9 @@ impl ExprPlanner for PostgresPlanner {
         if let Some(planned) = date_arithmetic(&expr, &left, &right) {
             return Ok(PlannerResult::Planned(planned));
         }
-        operators::refuse_documents(&expr)?;
+        if let Some(planned) = json::operators::plan(&expr, &left, &right, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
         if expr.op == BinaryOperator::StringConcat
             && let Some(planned) = joined_text(&expr.left, &expr.right, (&left, &right))
         {

@@ -9,7 +9,6 @@ use datafusion_expr::{ExprSchemable, GetFieldAccess, lit};
 
 use super::call;
 use super::rows::is_bytes;
-use crate::error::SqlError;
 use crate::functions::conversions::ByteaIn;
 use crate::resolve::type_names::is_text;
 
@@ -53,19 +52,6 @@ pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
         BinaryOperator::GtEq => compared().gt_eq(lit(0)),
         _ => return None,
     })
-}
-
-/// Refuses operators of documents: as texts they would have other answers.
-pub(super) fn refuse_documents(expr: &RawBinaryExpr) -> DfResult<()> {
-    let is_document = |side: &Expr| match side {
-        Expr::ScalarFunction(call) => matches!(call.func.name(), "json_in" | "jsonb_in"),
-        _ => false,
-    };
-    if is_document(&expr.left) || is_document(&expr.right) {
-        let what = format!("operator {} of json", expr.op);
-        return Err(SqlError::unsupported(what, "Cast the documents to text to compare or join their texts.").into());
-    }
-    Ok(())
 }
 
 /// How many lists are in each other.

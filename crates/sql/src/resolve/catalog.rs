@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
-use crate::syntax::statement::{ObjectKind, Watermark};
+use crate::syntax::statement::{Made, ObjectKind, Watermark};
 
 /// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless
 /// quoted.
@@ -23,6 +23,19 @@ pub trait Catalog: Sync {
     fn defaults(&self, table: &str) -> Vec<Option<ast::Expr>> {
         let _ = table;
         vec![]
+    }
+
+    /// Where the values of each column of a table come from. May be shorter than the columns; what is
+    /// missing is given.
+    fn made(&self, table: &str) -> Vec<Made> {
+        let _ = table;
+        vec![]
+    }
+
+    /// The catalog's name of what a client means by a plain name; `None` is the name itself.
+    fn own(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
     }
 
     /// A function of a user's, or one that tells of the catalog, as of now.

@@ -193,9 +193,7 @@ impl ContextProvider for Context<'_> {
             if matches!(schema, "information_schema" | "pg_catalog") {
                 return Err(catalog_table(&name.to_string()).into());
             }
-            return Err(SqlError::new(ErrorKind::UnknownName, format!("schema \"{schema}\" does not exist"))
-                .with_hint("There is one schema, named public: write the name without a schema.")
-                .into());
+            return Err(SqlError::new(ErrorKind::UnknownName, format!("relation \"{name}\" does not exist")).into());
         }
         if let Some(schema) = self.variables.schema(name.table()) {
             return Ok(Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None }));

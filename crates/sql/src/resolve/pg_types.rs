@@ -7,6 +7,7 @@ use anabranch_batch::{TextLimit, numeric};
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 
 use crate::functions::output::{is_plain_numeric, is_vector};
+use crate::resolve::documents::limit_of;
 
 /// A type as PostgreSQL's clients are told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl PgType {
 }
 
 fn text_type(field: &Field) -> PgType {
-    let (oid, modifier) = match TextLimit::of(field) {
+    let (oid, modifier) = match limit_of(field) {
         Some(TextLimit::Varchar(n)) => (oid::VARCHAR, length_modifier(n)),
         Some(TextLimit::Char(n)) => (oid::BPCHAR, length_modifier(n)),
         Some(TextLimit::Uuid) => return PgType { oid: oid::UUID, size: 16, modifier: -1 },

@@ -23,6 +23,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::resolve::documents::limit_of;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
@@ -136,7 +137,7 @@ pub(crate) fn time_precision(sql: &SqlType) -> Result<Option<TimePrecision>> {
 
 /// The SQL name of a relation's column type, with its declared length or precision.
 pub fn column_type_name(field: &Field) -> String {
-    match (TextLimit::of(field), TimePrecision::of(field)) {
+    match (limit_of(field), TimePrecision::of(field)) {
         (Some(limit), _) => limit.to_string(),
         (None, Some(TimePrecision(digits))) => format!("{}({digits})", sql_name(field.data_type())),
         (None, None) => sql_name(field.data_type()),

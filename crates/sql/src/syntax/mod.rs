@@ -1,6 +1,7 @@
 //! From text to syntax trees: statements and their grammar, before any name is resolved.
 
 pub(crate) mod dialect;
+pub mod files;
 pub mod parse;
 pub(crate) mod precedence;
 pub(crate) mod recognize;
@@ -8,5 +9,6 @@ pub(crate) mod relation_calls;
 pub mod span;
 pub(crate) mod split;
 pub mod statement;
+pub mod table;
 pub(crate) mod template;
 pub(crate) mod walk;

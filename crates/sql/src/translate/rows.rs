@@ -30,7 +30,7 @@ pub(super) fn scan(scan: &TableScan) -> Result<Arc<Plan>> {
         })
         .collect();
     let plan = Arc::new(Plan {
-        node: Node::Scan { relation: scan.table_name.table().to_string(), columns },
+        node: Node::Scan { relation: catalog_name(scan.table_name.table()), columns },
         schema: schema(columns_schema),
     });
     filtered(scan, plan)
@@ -196,4 +196,9 @@ pub(super) fn unnest(unnest: &Unnest, input: Arc<Plan>) -> Result<Arc<Plan>> {
         schema: schema(columns),
     });
     Ok(stage::take(plan, &unnest.dependency_indices))
+}
+
+/// A relation of `public` that another of its name hides is named with its schema.
+fn catalog_name(name: &str) -> String {
+    name.strip_prefix("public.").unwrap_or(name).to_string()
 }

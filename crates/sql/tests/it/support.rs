@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anabranch_plan::explain::{explain, order};
 use anabranch_sql::statement::{ObjectKind, Statement};
-use anabranch_sql::{Catalog, Planned, Planner, Relation, Result, parse};
+use anabranch_sql::{Catalog, Planned, Planner, Relation, Result, parse, planned_columns};
 use arrow::datatypes::Schema;
 
 /// A fixed present: 2024-02-29 12:00:00 UTC.
@@ -75,7 +75,7 @@ impl TestCatalog {
                 self.add(Relation {
                     name: table.name,
                     kind: ObjectKind::Table,
-                    schema: Arc::new(Schema::new(table.columns)),
+                    schema: planned_columns(&Arc::new(Schema::new(table.columns))),
                     primary_key: table.primary_key,
                     watermark: table.watermark,
                     watermark_relation: holder,

@@ -12,6 +12,7 @@ use datafusion_common::{Result as DfResult, ScalarValue};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use super::lists::{DATABASE, SETTINGS, format_type, system_oid, type_lines};
+use super::rows::check_oid;
 use super::schema::{list, text};
 use super::snapshot::{INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, quoted};
 
@@ -64,11 +65,25 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     }),
     ("pg_get_constraintdef", Gives::Text, |snapshot, args| {
         let oid: u32 = whole(args, 0)?.try_into().ok()?;
-        let index = snapshot.indexes.iter().find(|index| index.constraint == Some(oid))?;
-        Some(text(&snapshot.constraint_definition(index)))
+        if let Some(index) = snapshot.indexes.iter().find(|index| index.constraint == Some(oid)) {
+            return Some(text(&snapshot.constraint_definition(index)));
+        }
+        let checks = snapshot.relations.iter().flat_map(|relation| {
+            relation.checks.iter().enumerate().map(move |(n, check)| (check_oid(relation, n), &check.1))
+        });
+        let (_, condition) = checks.into_iter().find(|(known, _)| *known == oid)?;
+        Some(text(&format!("CHECK (({condition}))")))
     }),
     ("pg_get_userbyid", Gives::Text, |_, _| Some(text(DATABASE))),
-    ("pg_table_is_visible", Gives::Bool, yes),
+    ("pg_table_is_visible", Gives::Bool, |snapshot, args| {
+        let oid: u32 = whole(args, 0)?.try_into().ok()?;
+        let index = snapshot.index(oid).map(|index| &snapshot.relations[index.relation]);
+        let is_elsewhere = |relation: &super::snapshot::Described| {
+            snapshot.schemas.iter().any(|(schema, _)| *schema == relation.space.0)
+        };
+        let relation = snapshot.relation(oid).or(index);
+        Some(ScalarValue::Boolean(Some(!relation.is_some_and(is_elsewhere))))
+    }),
     ("pg_type_is_visible", Gives::Bool, yes),
     ("pg_function_is_visible", Gives::Bool, yes),
     ("pg_opclass_is_visible", Gives::Bool, yes),
@@ -111,7 +126,6 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("inet_server_port", Gives::Int, null),
     ("inet_client_port", Gives::Int, null),
     ("pg_backend_pid", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(std::process::id() as i32)))),
-    ("json_build_object", Gives::Text, |_, args| Some(text(&json_object(args)))),
     ("pg_size_pretty", Gives::Text, |_, args| Some(text(&pretty_size(whole(args, 0)?)))),
     ("pg_relation_size", Gives::Long, zero),
     ("pg_table_size", Gives::Long, zero),
@@ -152,12 +166,17 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("to_regtype", Gives::Oid, regtype_in),
     ("regtype_in", Gives::Oid, regtype_in),
     ("regtype_out", Gives::Text, |_, args| Some(text(&format_type(whole(args, 0)?.try_into().ok()?, None)))),
-    ("regnamespace_in", Gives::Oid, |_, args| {
+    ("regnamespace_in", Gives::Oid, |snapshot, args| {
         let name = words(args, 0)?;
-        NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| ScalarValue::UInt32(Some(*oid)))
+        let built_in = NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid);
+        let made = || snapshot.schemas.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid);
+        built_in.or_else(made).map(|oid| ScalarValue::UInt32(Some(oid)))
     }),
-    ("regnamespace_out", Gives::Text, |_, args| {
+    ("regnamespace_out", Gives::Text, |snapshot, args| {
         let oid: u32 = whole(args, 0)?.try_into().ok()?;
+        if let Some((_, name)) = snapshot.schemas.iter().find(|(known, _)| *known == oid) {
+            return Some(text(name));
+        }
         Some(text(NAMESPACES.iter().find(|(known, _)| *known == oid).map_or("-", |(_, name)| name)))
     }),
     ("regrole_out", Gives::Text, |_, _| Some(text(DATABASE))),
@@ -198,33 +217,6 @@ fn zero(_: &Snapshot, _: &[ScalarValue]) -> Option<ScalarValue> {
 fn procedure(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
     let name = words(args, 0)?;
     Some(text(name.strip_prefix("pg_catalog.").unwrap_or(&name)))
-}
-
-/// Keys and values, in turn, as PostgreSQL writes an object of JSON.
-fn json_object(args: &[ScalarValue]) -> String {
-    let string = |text: &str| {
-        let escaped = |c: char| match c {
-            '"' | '\\' => format!("\\{c}"),
-            '\n' => "\\n".to_owned(),
-            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
-            c => c.to_string(),
-        };
-        format!("\"{}\"", text.chars().map(escaped).collect::<String>())
-    };
-    let member = |n: usize| {
-        let key = string(&words(args, 2 * n).unwrap_or_default());
-        let value = match args.get(2 * n + 1) {
-            None => "null".to_owned(),
-            Some(value) if value.is_null() => "null".to_owned(),
-            Some(value) if value.data_type().is_numeric() || value.data_type() == DataType::Boolean => {
-                value.to_string()
-            }
-            Some(_) => string(&words(args, 2 * n + 1).unwrap_or_default()),
-        };
-        format!("{key} : {value}")
-    };
-    let members: Vec<String> = (0..args.len().div_ceil(2)).map(member).collect();
-    format!("{{{}}}", members.join(", "))
 }
 
 /// Bytes in the largest unit of which there are ten, as PostgreSQL writes them.

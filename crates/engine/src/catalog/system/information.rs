@@ -14,7 +14,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("information_schema.columns", columns),
     ("information_schema.constraint_column_usage", constraint_columns),
     ("information_schema.key_column_usage", key_columns),
-    ("information_schema.schemata", |_| schemata()),
+    ("information_schema.schemata", schemata),
     ("information_schema.table_constraints", table_constraints),
     ("information_schema.tables", tables),
     ("information_schema.views", views),
@@ -30,17 +30,18 @@ pub(super) fn rows(name: &str, snapshot: &Snapshot) -> Option<Vec<Row>> {
     FILLED.iter().find(|(filled, _)| *filled == name).map(|(_, rows)| rows(snapshot))
 }
 
-fn schemata() -> Vec<Row> {
+fn schemata(snapshot: &Snapshot) -> Vec<Row> {
     let row = |name: &str| -> Row {
         vec![("catalog_name", DATABASE.into()), ("schema_name", name.into()), ("schema_owner", DATABASE.into())]
     };
-    ["public", "information_schema", "pg_catalog"].map(row).to_vec()
+    let made = snapshot.schemas.iter().map(|(_, name)| name.as_str());
+    ["public", "information_schema", "pg_catalog"].into_iter().chain(made).map(row).collect()
 }
 
 fn named(relation: &Described) -> Row {
     vec![
         ("table_catalog", DATABASE.into()),
-        ("table_schema", "public".into()),
+        ("table_schema", relation.space.1.as_str().into()),
         ("table_name", relation.name.as_str().into()),
     ]
 }
@@ -91,7 +92,7 @@ fn column(relation: &Described, n: usize, field: &Field) -> Row {
     row.extend([
         ("column_name", Cell::from(field.name().as_str())),
         ("ordinal_position", (n as i32 + 1).into()),
-        ("column_default", relation.defaults.get(n).cloned().flatten().into()),
+        ("column_default", relation.filling(n).filter(|_| !relation.is_computed(n)).into()),
         ("is_nullable", (field.is_nullable() && !relation.primary_key.contains(&n)).into()),
         ("data_type", shown.into()),
         ("character_maximum_length", length.into()),
@@ -104,9 +105,18 @@ fn column(relation: &Described, n: usize, field: &Field) -> Row {
         ("udt_name", line.map(|line| line[1]).into()),
         ("dtd_identifier", (n + 1).to_string().into()),
         ("is_self_referencing", false.into()),
-        ("is_identity", false.into()),
+        ("is_identity", (!relation.identity(n).is_empty()).into()),
+        (
+            "identity_generation",
+            match relation.identity(n) {
+                "a" => Cell::from("ALWAYS"),
+                "d" => Cell::from("BY DEFAULT"),
+                _ => Cell::Null,
+            },
+        ),
         ("identity_cycle", false.into()),
-        ("is_generated", "NEVER".into()),
+        ("is_generated", if relation.is_computed(n) { "ALWAYS" } else { "NEVER" }.into()),
+        ("generation_expression", relation.filling(n).filter(|_| relation.is_computed(n)).into()),
         ("is_updatable", (relation.kind == 'r').into()),
     ]);
     row
@@ -129,7 +139,7 @@ fn digits(of: u32, modifier: i32) -> (Option<i32>, Option<i32>, Option<i32>) {
 fn constraint(snapshot: &Snapshot, index: &DescribedIndex) -> Row {
     let mut row = named(&snapshot.relations[index.relation]);
     row.push(("constraint_catalog", DATABASE.into()));
-    row.push(("constraint_schema", "public".into()));
+    row.push(("constraint_schema", snapshot.relations[index.relation].space.1.as_str().into()));
     row.push(("constraint_name", index.name.as_str().into()));
     row
 }

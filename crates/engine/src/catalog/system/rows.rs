@@ -3,7 +3,8 @@
 use super::lists::{DATABASE, SETTINGS, type_lines};
 use super::schema::{Cell, Row};
 use super::snapshot::{
-    Described, DescribedIndex, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, default_oid, type_of,
+    COLUMNS_MAX, Described, DescribedIndex, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, default_oid,
+    type_of,
 };
 use arrow::datatypes::Field;
 
@@ -27,7 +28,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("pg_index", indexes),
     ("pg_indexes", shown_indexes),
     ("pg_matviews", |snapshot| shown_views(snapshot, 'm')),
-    ("pg_namespace", |_| namespaces()),
+    ("pg_namespace", namespaces),
     ("pg_roles", |_| roles("rolname")),
     ("pg_settings", |_| settings()),
     ("pg_tables", tables),
@@ -51,21 +52,30 @@ fn number(text: &str) -> Cell {
     text.parse().map_or(Cell::Null, Cell::Number)
 }
 
-fn namespaces() -> Vec<Row> {
+fn namespaces(snapshot: &Snapshot) -> Vec<Row> {
     let namespace = |(oid, name): (u32, &str)| -> Row {
         vec![("oid", oid.into()), ("nspname", name.into()), ("nspowner", OWNER.into())]
     };
-    [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION_SCHEMA, "information_schema")].map(namespace).to_vec()
+    let built_in = [(PG_CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION_SCHEMA, "information_schema")];
+    let made = snapshot.schemas.iter().map(|(oid, name)| (*oid, name.as_str()));
+    built_in.into_iter().chain(made).map(namespace).collect()
 }
 
 fn classes(snapshot: &Snapshot) -> Vec<Row> {
     let relations = snapshot.relations.iter().map(|relation| {
         let has_index = snapshot.indexes.iter().any(|index| snapshot.relations[index.relation].oid == relation.oid);
         let access = if relation.kind == 'v' { 0 } else { HEAP };
-        class(relation.oid, &relation.name, relation.kind, access, relation.schema.fields().len(), has_index)
+        let n_columns = relation.schema.fields().len();
+        let mut row = class(relation.oid, &relation.name, relation.kind, access, n_columns, has_index);
+        row.push(("relnamespace", relation.space.0.into()));
+        row.push(("relchecks", (relation.checks.len() as i32).into()));
+        row
     });
-    let indexes =
-        snapshot.indexes.iter().map(|index| class(index.oid, &index.name, 'i', BTREE, index.key.len(), false));
+    let indexes = snapshot.indexes.iter().map(|index| {
+        let mut row = class(index.oid, &index.name, 'i', BTREE, index.key.len(), false);
+        row.push(("relnamespace", snapshot.relations[index.relation].space.0.into()));
+        row
+    });
     relations.chain(indexes).collect()
 }
 
@@ -73,7 +83,6 @@ fn class(oid: u32, name: &str, kind: char, access: u32, n_columns: usize, has_in
     vec![
         ("oid", oid.into()),
         ("relname", name.into()),
-        ("relnamespace", PUBLIC.into()),
         ("relowner", OWNER.into()),
         ("relam", access.into()),
         ("relfilenode", oid.into()),
@@ -94,7 +103,9 @@ fn attributes(snapshot: &Snapshot) -> Vec<Row> {
         for (n, field) in relation.schema.fields().iter().enumerate() {
             let mut row = attribute(relation.oid, n, field);
             row.push(("attnotnull", (!field.is_nullable() || relation.primary_key.contains(&n)).into()));
-            row.push(("atthasdef", relation.defaults.get(n).is_some_and(Option::is_some).into()));
+            row.push(("atthasdef", relation.filling(n).is_some().into()));
+            row.push(("attidentity", relation.identity(n).into()));
+            row.push(("attgenerated", if relation.is_computed(n) { "s" } else { "" }.into()));
             rows.push(row);
         }
     }
@@ -126,16 +137,15 @@ fn attribute(relation: u32, n: usize, field: &Field) -> Row {
 
 fn attrdefs(snapshot: &Snapshot) -> Vec<Row> {
     let of = |relation: &Described| -> Vec<Row> {
-        let defaults = relation.defaults.iter().enumerate();
-        let row = |(n, default): (usize, &Option<String>)| -> Option<Row> {
+        let row = |n: usize| -> Option<Row> {
             Some(vec![
                 ("oid", default_oid(relation, n).into()),
                 ("adrelid", relation.oid.into()),
                 ("adnum", (n as i32 + 1).into()),
-                ("adbin", default.clone()?.into()),
+                ("adbin", relation.filling(n)?.into()),
             ])
         };
-        defaults.filter_map(row).collect()
+        (0..relation.schema.fields().len()).filter_map(row).collect()
     };
     snapshot.relations.iter().flat_map(of).collect()
 }
@@ -174,7 +184,7 @@ fn constraints(snapshot: &Snapshot) -> Vec<Row> {
         Some(vec![
             ("oid", index.constraint?.into()),
             ("conname", index.name.as_str().into()),
-            ("connamespace", PUBLIC.into()),
+            ("connamespace", snapshot.relations[index.relation].space.0.into()),
             ("contype", "p".into()),
             ("convalidated", true.into()),
             ("conrelid", snapshot.relations[index.relation].oid.into()),
@@ -187,7 +197,33 @@ fn constraints(snapshot: &Snapshot) -> Vec<Row> {
             ("conkey", places(index)),
         ])
     };
-    snapshot.indexes.iter().filter_map(row).collect()
+    let keys = snapshot.indexes.iter().filter_map(row);
+    let checks = snapshot.relations.iter().flat_map(checks);
+    keys.chain(checks).collect()
+}
+
+/// The number of a CHECK.
+pub(super) fn check_oid(relation: &Described, n: usize) -> u32 {
+    default_oid(relation, COLUMNS_MAX as usize / 2 + n)
+}
+
+fn checks(relation: &Described) -> Vec<Row> {
+    let row = |(n, (name, _, columns)): (usize, &(String, String, Vec<usize>))| -> Row {
+        vec![
+            ("oid", check_oid(relation, n).into()),
+            ("conname", name.as_str().into()),
+            ("connamespace", relation.space.0.into()),
+            ("contype", "c".into()),
+            ("convalidated", true.into()),
+            ("conrelid", relation.oid.into()),
+            ("confupdtype", " ".into()),
+            ("confdeltype", " ".into()),
+            ("confmatchtype", " ".into()),
+            ("conislocal", true.into()),
+            ("conkey", Cell::Numbers(columns.iter().map(|column| *column as i64 + 1).collect())),
+        ]
+    };
+    relation.checks.iter().enumerate().map(row).collect()
 }
 
 fn types() -> Vec<Row> {
@@ -316,7 +352,7 @@ fn settings() -> Vec<Row> {
 fn tables(snapshot: &Snapshot) -> Vec<Row> {
     let row = |relation: &Described| -> Row {
         vec![
-            ("schemaname", "public".into()),
+            ("schemaname", relation.space.1.as_str().into()),
             ("tablename", relation.name.as_str().into()),
             ("tableowner", DATABASE.into()),
             ("hasindexes", (!relation.primary_key.is_empty()).into()),
@@ -331,7 +367,7 @@ fn tables(snapshot: &Snapshot) -> Vec<Row> {
 fn shown_views(snapshot: &Snapshot, kind: char) -> Vec<Row> {
     let row = |relation: &Described| -> Row {
         vec![
-            ("schemaname", "public".into()),
+            ("schemaname", relation.space.1.as_str().into()),
             ("viewname", relation.name.as_str().into()),
             ("matviewname", relation.name.as_str().into()),
             ("viewowner", DATABASE.into()),
@@ -346,7 +382,7 @@ fn shown_views(snapshot: &Snapshot, kind: char) -> Vec<Row> {
 fn shown_indexes(snapshot: &Snapshot) -> Vec<Row> {
     let row = |index: &DescribedIndex| -> Row {
         vec![
-            ("schemaname", "public".into()),
+            ("schemaname", snapshot.relations[index.relation].space.1.as_str().into()),
             ("tablename", snapshot.relations[index.relation].name.as_str().into()),
             ("indexname", index.name.as_str().into()),
             ("indexdef", snapshot.index_definition(index).into()),

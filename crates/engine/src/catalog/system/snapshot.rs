@@ -1,12 +1,15 @@
 //! What system relations and functions tell of: the catalog at one time, under PostgreSQL's numbers.
 
+use std::collections::BTreeMap;
+
 use anabranch_batch::TimePrecision;
 use anabranch_sql::pg_types::PgType;
-use anabranch_sql::statement::ObjectKind;
+use anabranch_sql::statement::{Made, Numbering, NumberingForm, ObjectKind};
 use arrow::datatypes::{Field, SchemaRef};
 
 use crate::catalog::created::ObjectId;
 use crate::catalog::object::{Index, Object};
+use crate::catalog::{Schema, schema_of};
 
 /// The first number of objects that users make.
 const FIRST: u32 = 16_384;
@@ -15,7 +18,7 @@ const NUMBERS_EACH: u32 = 4;
 /// Defaults of columns are counted from here.
 const FIRST_DEFAULT: u32 = 1 << 30;
 /// Columns of one relation, at most, as far as numbers of defaults go.
-const COLUMNS_MAX: u32 = 2_048;
+pub(super) const COLUMNS_MAX: u32 = 2_048;
 
 /// The namespace of users' objects.
 pub(super) const PUBLIC: u32 = 2_200;
@@ -31,13 +34,18 @@ pub(super) const OWNER: u32 = 10;
 pub(crate) struct Snapshot {
     pub(super) relations: Vec<Described>,
     pub(super) indexes: Vec<DescribedIndex>,
+    /// Schemas of users: numbers and names.
+    pub(super) schemas: Vec<(u32, String)>,
 }
 
 /// A relation.
 #[derive(Debug)]
 pub(super) struct Described {
     pub oid: u32,
+    /// Its name within its schema.
     pub name: String,
+    /// The number and the name of its schema.
+    pub space: (u32, String),
     /// `relkind`: `r`, `v` or `m`.
     pub kind: char,
     pub schema: SchemaRef,
@@ -46,6 +54,52 @@ pub(super) struct Described {
     pub defaults: Vec<Option<String>>,
     /// The query of a view.
     pub query: Option<String>,
+    /// Where the values of columns come from.
+    pub made: Vec<Made>,
+    /// CHECKs: names, conditions, and the columns that these name.
+    pub checks: Vec<(String, String, Vec<usize>)>,
+}
+
+impl Described {
+    /// What the catalog calls it.
+    pub fn full_name(&self) -> String {
+        if self.space.0 == PUBLIC { self.name.clone() } else { format!("{}.{}", self.space.1, self.name) }
+    }
+
+    /// How a column numbers rows, if it does.
+    pub fn numbering(&self, column: usize) -> Option<Numbering> {
+        match self.made.get(column) {
+            Some(Made::Numbered(numbering)) => Some(*numbering),
+            _ => None,
+        }
+    }
+
+    /// How a column is an identity: `a`, `d`, or nothing.
+    pub fn identity(&self, column: usize) -> &'static str {
+        match self.numbering(column).map(|numbering| numbering.form) {
+            Some(NumberingForm::Always) => "a",
+            Some(NumberingForm::ByDefault) => "d",
+            _ => "",
+        }
+    }
+
+    /// Whether a column is computed of others.
+    pub fn is_computed(&self, column: usize) -> bool {
+        matches!(self.made.get(column), Some(Made::Computed(_)))
+    }
+
+    /// The text of what fills a column that is not given: PostgreSQL keeps it with the defaults.
+    pub fn filling(&self, column: usize) -> Option<String> {
+        match self.made.get(column) {
+            Some(Made::Computed(expr)) => Some(format!("({expr})")),
+            Some(Made::Numbered(Numbering { form: NumberingForm::Serial, .. })) => {
+                let column = self.schema.field(column).name();
+                Some(format!("nextval('{}_{column}_seq'::regclass)", self.full_name()))
+            }
+            Some(Made::Numbered(_)) => None,
+            _ => self.defaults.get(column).cloned().flatten(),
+        }
+    }
 }
 
 /// An index, or the key of a table.
@@ -68,9 +122,12 @@ impl Snapshot {
     pub(crate) fn of<'a>(
         objects: impl Iterator<Item = &'a Object>,
         named: impl Iterator<Item = &'a Index>,
+        schemas: &BTreeMap<String, Schema>,
     ) -> Snapshot {
-        let relations: Vec<Described> = objects.map(described).collect();
-        let place = |name: &str| relations.iter().position(|relation| relation.name == name);
+        let schemas: Vec<(u32, String)> =
+            schemas.iter().map(|(name, schema)| (number(schema.id), name.clone())).collect();
+        let relations: Vec<Described> = objects.map(|object| described(object, &schemas)).collect();
+        let place = |name: &str| relations.iter().position(|relation| relation.full_name() == name);
         let keys = relations.iter().enumerate().filter(|(_, relation)| !relation.primary_key.is_empty());
         let key = |(place, relation): (usize, &Described)| DescribedIndex {
             oid: relation.oid + 1,
@@ -81,11 +138,12 @@ impl Snapshot {
         };
         let of_index = |index: &Index| {
             let relation = place(&index.relation)?;
-            let (oid, name, key) = (number(index.id), index.name.clone(), index.key.clone());
+            let name = own_name(&index.name, relations.get(relation)?.space.0).to_owned();
+            let (oid, key) = (number(index.id), index.key.clone());
             Some(DescribedIndex { oid, name, relation, key, constraint: None })
         };
         let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
-        Snapshot { relations, indexes }
+        Snapshot { relations, indexes, schemas }
     }
 
     pub(super) fn relation(&self, oid: u32) -> Option<&Described> {
@@ -98,8 +156,10 @@ impl Snapshot {
 
     /// The number of a relation or an index.
     pub(super) fn oid_of(&self, name: &str) -> Option<u32> {
-        let relation = self.relations.iter().find(|relation| relation.name == name).map(|relation| relation.oid);
-        relation.or_else(|| self.indexes.iter().find(|index| index.name == name).map(|index| index.oid))
+        let name = name.strip_prefix("public.").unwrap_or(name);
+        let relation = self.relations.iter().find(|relation| relation.full_name() == name);
+        let index = || self.indexes.iter().find(|index| index.name == name).map(|index| index.oid);
+        relation.map(|relation| relation.oid).or_else(index)
     }
 
     /// The name of a relation or an index.
@@ -118,7 +178,8 @@ impl Snapshot {
         let columns: Vec<String> = self.columns_of(index).map(|field| quoted(field.name())).collect();
         let unique = if index.constraint.is_some() { "UNIQUE " } else { "" };
         let (name, relation) = (quoted(&index.name), quoted(&self.relations[index.relation].name));
-        format!("CREATE {unique}INDEX {name} ON public.{relation} USING btree ({})", columns.join(", "))
+        let space = quoted(&self.relations[index.relation].space.1);
+        format!("CREATE {unique}INDEX {name} ON {space}.{relation} USING btree ({})", columns.join(", "))
     }
 
     pub(super) fn constraint_definition(&self, index: &DescribedIndex) -> String {
@@ -127,7 +188,26 @@ impl Snapshot {
     }
 }
 
-fn described(object: &Object) -> Described {
+/// A name without the schema of its relation.
+fn own_name(name: &str, space: u32) -> &str {
+    match name.split_once('.') {
+        Some((_, own)) if space != PUBLIC => own,
+        _ => name,
+    }
+}
+
+fn described(object: &Object, schemas: &[(u32, String)]) -> Described {
+    let space = schema_of(&object.name).and_then(|schema| {
+        let known = schemas.iter().find(|(_, name)| name == schema).cloned();
+        // (A client's own tables are in a schema that has no row.)
+        known.or_else(|| schema.starts_with("pg_temp_").then(|| (number(object.id) + 3, schema.to_owned())))
+    });
+    let space = space.unwrap_or((PUBLIC, "public".to_owned()));
+    let columns: Vec<&str> = object.schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let checks = object.rules.declared.checks.iter().map(|check| {
+        let named = columns.iter().enumerate().filter(|(_, column)| check.names(column));
+        (check.name.clone(), check.expr.to_string(), named.map(|(place, _)| place).collect())
+    });
     let kind = match object.kind {
         ObjectKind::View => 'v',
         ObjectKind::MaterializedView => 'm',
@@ -136,7 +216,10 @@ fn described(object: &Object) -> Described {
     let defaults = object.defaults.iter().map(|default| default.as_ref().map(ToString::to_string)).collect();
     Described {
         oid: number(object.id),
-        name: object.name.clone(),
+        name: own_name(&object.name, space.0).to_owned(),
+        space,
+        made: object.rules.declared.made.clone(),
+        checks: checks.collect(),
         kind,
         schema: object.schema.clone(),
         primary_key: object.primary_key.clone(),

@@ -13,15 +13,17 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anabranch_batch::{Batch, types};
-use anabranch_sql::statement::{CreateSource, Statement};
+use anabranch_sql::statement::{CreateSource, Made, Statement};
+use anabranch_sql::table::quoted_path;
 use anabranch_sql::{column_type_name, output};
 use anabranch_store::{Contents, Disk, LocalDisk};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, Schema};
 
-use super::facts::{COLUMNS, RETAIN_HISTORY, read_columns};
+use super::facts::{COLUMNS, COUNTERS, RETAIN_HISTORY, read_columns};
 use super::keeper::folder_error;
+use super::restore::definition;
 use crate::coerce::planned_schema;
 use crate::error::Error;
 
@@ -83,6 +85,10 @@ struct Input {
     times: Option<usize>,
     has_rows: bool,
     keeps_rows: bool,
+    /// Columns that are not computed of others; rows are written of these.
+    given: Vec<usize>,
+    /// Names of columns that number rows.
+    numbered: Vec<String>,
 }
 
 impl Script<'_> {
@@ -94,9 +100,15 @@ impl Script<'_> {
         }
         let (mut inputs, mut others) = (Vec::new(), Vec::new());
         for created in self.contents.objects() {
-            match self.input(created.id, &created.text)? {
+            let text = definition(&self.contents, &created)?;
+            let statements = anabranch_sql::parse(&text)?;
+            if let Some(Statement::CreateSchema { .. }) = statements.first().map(|parsed| &parsed.statement) {
+                self.statement(&text)?;
+                continue;
+            }
+            match self.input(created.id, &text)? {
                 Some(input) => inputs.push(input),
-                None => others.push(created.text),
+                None => others.push(text),
             }
         }
         for input in &inputs {
@@ -104,6 +116,8 @@ impl Script<'_> {
             if input.has_rows && input.keeps_rows {
                 self.rows(input)?;
             }
+            let restarts = self.restarts(input);
+            restarts.iter().try_for_each(|restart| self.statement(restart))?;
         }
         for text in &others {
             self.statement(text)?;
@@ -130,6 +144,13 @@ impl Script<'_> {
                     times,
                     has_rows: true,
                     keeps_rows: keeps(&create.options),
+                    given: (0..create.columns.len())
+                        .filter(|column| !matches!(create.rules.made(*column), Made::Computed(_)))
+                        .collect(),
+                    numbered: (0..create.columns.len())
+                        .filter(|column| matches!(create.rules.made(*column), Made::Numbered(_)))
+                        .map(|column| create.columns[column].name().clone())
+                        .collect(),
                 })
             }
             Some(Statement::CreateSource(create)) => Some(self.source(id, text, create, keeps(&create.options))?),
@@ -146,12 +167,25 @@ impl Script<'_> {
             true => table_of(create, &schema, keeps_rows),
             false => text.to_string(),
         };
-        Ok(Input { id, name: create.name.clone(), schema, text, times, has_rows, keeps_rows })
+        let given = (0..schema.fields().len()).collect();
+        let name = create.name.clone();
+        Ok(Input { id, name, schema, text, times, has_rows, keeps_rows, given, numbered: vec![] })
+    }
+
+    /// Statements that let counters go on.
+    fn restarts(&self, input: &Input) -> Vec<String> {
+        let Some(value) = self.contents.fact(input.id, COUNTERS) else { return vec![] };
+        let next = std::str::from_utf8(value).unwrap_or_default().split(',');
+        let restart = |(column, next): (&String, &str)| {
+            let (table, column) = (quoted_path(&input.name), quoted_name(column));
+            format!("ALTER TABLE {table} ALTER COLUMN {column} RESTART WITH {next}")
+        };
+        input.numbered.iter().zip(next).map(restart).collect()
     }
 
     fn rows(&mut self, input: &Input) -> Result<(), Error> {
         let Script { contents, out, .. } = self;
-        let mut insert = Insert::new(&input.name);
+        let mut insert = Insert::new(input);
         let Some(column) = input.times else {
             contents.rows(input.id, |batch| write_batch(input, &batch, &mut insert, *out))?;
             return insert.finish(*out);
@@ -186,8 +220,14 @@ struct Insert {
 }
 
 impl Insert {
-    fn new(table: &str) -> Insert {
-        Insert { head: format!("INSERT INTO {} VALUES\n", quoted_name(table)), values: String::new(), n_rows: 0 }
+    fn new(input: &Input) -> Insert {
+        let is_whole = input.given.len() == input.schema.fields().len();
+        let columns: Vec<String> =
+            input.given.iter().map(|column| quoted_name(input.schema.field(*column).name())).collect();
+        let columns = if is_whole { String::new() } else { format!(" ({})", columns.join(", ")) };
+        let overriding = if input.numbered.is_empty() { "" } else { " OVERRIDING SYSTEM VALUE" };
+        let head = format!("INSERT INTO {}{columns}{overriding} VALUES\n", quoted_path(&input.name));
+        Insert { head, values: String::new(), n_rows: 0 }
     }
 
     fn row(&mut self, values: &str, out: &mut dyn Write) -> Result<(), Error> {
@@ -211,9 +251,10 @@ impl Insert {
 }
 
 fn write_batch(input: &Input, batch: &Batch, insert: &mut Insert, out: &mut dyn Write) -> Result<(), Error> {
-    let columns: Vec<ArrayRef> = batch.columns().iter().map(types::widened).collect();
+    let columns: Vec<ArrayRef> = input.given.iter().map(|column| types::widened(batch.column(*column))).collect();
     let printers = output::printers(&columns);
-    let are_bare: Vec<bool> = input.schema.fields().iter().map(|field| is_bare(field.data_type())).collect();
+    let fields = input.given.iter().map(|column| input.schema.field(*column));
+    let are_bare: Vec<bool> = fields.map(|field| is_bare(field.data_type())).collect();
     let (mut values, mut text) = (String::new(), String::new());
     for row in 0..batch.len() {
         values.clear();
@@ -285,7 +326,7 @@ fn table_of(create: &CreateSource, schema: &Schema, keeps_rows: bool) -> String 
         parts.push(format!("WATERMARK FOR {column} AS {column} - {}", watermark.delay));
     }
     let with = if keeps_rows { "" } else { " WITH (retain = 'none')" };
-    format!("CREATE TABLE {} ({}){with}", quoted_name(&create.name), parts.join(", "))
+    format!("CREATE TABLE {} ({}){with}", quoted_path(&create.name), parts.join(", "))
 }
 
 fn cannot_write(error: &io::Error) -> Error {

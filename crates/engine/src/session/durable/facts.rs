@@ -15,6 +15,10 @@ pub(crate) const WATERMARK: &str = "watermark";
 pub(crate) const SOURCE: &str = "source";
 /// The columns of a source, which its statement may leave to the files that it reads.
 pub(crate) const COLUMNS: &str = "columns";
+/// The statement that makes an object, where it was altered since it was made.
+pub(crate) const DEFINITION: &str = "definition";
+/// The next numbers of the columns of a table that number rows.
+pub(crate) const COUNTERS: &str = "counters";
 /// The setting of that name, in microseconds; a fact of the database.
 pub(crate) const RETAIN_HISTORY: &str = "retain_history";
 

@@ -21,4 +21,4 @@ mod keeper;
 mod restore;
 
 pub use dump::{DumpOptions, SourceRows, dump, dump_on};
-pub(super) use facts::{COLUMNS, RETAIN_HISTORY, SOURCE, WATERMARK, columns_value};
+pub(super) use facts::{COLUMNS, COUNTERS, DEFINITION, RETAIN_HISTORY, SOURCE, WATERMARK, columns_value};

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use anabranch_batch::{Batch, Times, types};
 use anabranch_sql::statement::Statement;
-use anabranch_store::{Contents, Disk, Durability, LocalDisk, Store, StoreOptions};
+use anabranch_store::{Contents, Created, Disk, Durability, LocalDisk, Store, StoreOptions};
 use arrow::datatypes::Schema;
 
-use super::facts::{COLUMNS, RETAIN_HISTORY, SOURCE, WATERMARK, read_columns};
+use super::facts::{COLUMNS, COUNTERS, DEFINITION, RETAIN_HISTORY, SOURCE, WATERMARK, read_columns};
 use super::keeper::{Keeper, folder_error};
 use crate::catalog::{ObjectId, Retain};
 use crate::error::Error;
@@ -69,9 +69,17 @@ impl Session {
         let recorded = recorded(contents)?;
         let retained = self.settings.retain_history_micros;
         self.timeline.restart(time - 1);
+        let (schemas, recorded): (Vec<Recorded>, Vec<Recorded>) =
+            recorded.into_iter().partition(|recorded| matches!(recorded.statement, Statement::CreateSchema { .. }));
         let (inputs, others): (Vec<Recorded>, Vec<Recorded>) =
             recorded.into_iter().partition(|recorded| is_input(&recorded.statement));
         let mut id_max = contents.id_max();
+        for schema in &schemas {
+            self.catalog.restart_ids(schema.id);
+            if let Statement::CreateSchema { name, .. } = &schema.statement {
+                self.catalog.add_schema(name, &schema.text);
+            }
+        }
         for input in &inputs {
             self.catalog.restart_ids(input.id);
             self.restore_input(contents, input).map_err(|error| cannot_restore(&input.text, error))?;
@@ -112,6 +120,9 @@ impl Session {
             }
             _ => return Err(Error::internal("a statement makes no table and no source")),
         };
+        if let (Some(object), Some(value)) = (self.catalog.find(name), fact(COUNTERS)) {
+            object.rules.restore_counters(value).ok_or_else(|| malformed(recorded.id, COUNTERS))?;
+        }
         let watermark = self.catalog.find_mut(name).and_then(|object| object.watermark.as_mut());
         if let (Some(watermark), Some(value)) = (watermark, fact(WATERMARK)) {
             watermark.restore(value).ok_or_else(|| malformed(recorded.id, WATERMARK))?;
@@ -174,14 +185,26 @@ enum Keeps {
 fn recorded(contents: &Contents) -> Result<Vec<Recorded>, Error> {
     let mut recorded = Vec::new();
     for created in contents.objects() {
-        let parsed = anabranch_sql::parse(&created.text);
-        let statements = parsed.map_err(|error| cannot_restore(&created.text, Error::from(error)))?;
+        let text = definition(contents, &created)?;
+        let parsed = anabranch_sql::parse(&text);
+        let statements = parsed.map_err(|error| cannot_restore(&text, Error::from(error)))?;
         let Some(statement) = statements.into_iter().next() else {
             return Err(Error::data(format!("object {} of the database has no statement", created.id)));
         };
-        recorded.push(Recorded { id: ObjectId(created.id), text: created.text, statement: statement.statement });
+        recorded.push(Recorded { id: ObjectId(created.id), text, statement: statement.statement });
     }
     Ok(recorded)
+}
+
+/// The statement that makes an object: as it was altered last.
+pub(super) fn definition(contents: &Contents, created: &Created) -> Result<String, Error> {
+    match contents.fact(created.id, DEFINITION) {
+        None => Ok(created.text.clone()),
+        Some(altered) => {
+            let text = String::from_utf8(altered.to_vec());
+            text.map_err(|_| malformed(ObjectId(created.id), DEFINITION))
+        }
+    }
 }
 
 pub(super) fn is_input(statement: &Statement) -> bool {

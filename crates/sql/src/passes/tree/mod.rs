@@ -18,6 +18,7 @@ mod distinct_from;
 mod distinct_on;
 mod fetch;
 mod hooks;
+mod json_lists;
 mod lateral;
 mod literal;
 mod membership;

@@ -15,6 +15,7 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
 use crate::functions::all_elements::ALL_ELEMENTS;
+use crate::functions::json::lists_of;
 use crate::syntax::parse::{fold, parse_expr};
 use crate::syntax::template::template;
 
@@ -68,8 +69,10 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     let table = alias.as_ref().map_or_else(|| Ident::with_quote('"', &name), |alias| alias.name.clone());
     let given: Vec<String> = alias.iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect();
     let single = alias.is_some() && lists.len() == 1;
+    let own = lists_of(&name).unwrap_or_default();
     let column = |at: usize| match given.get(at) {
         Some(name) => name.clone(),
+        None if own.get(at).is_some_and(|(_, own)| !own.is_empty()) => own[at].1.to_string(),
         None if single && at == 0 => fold(&table),
         None if at == lists.len() => "ordinality".to_string(),
         None => name.clone(),
@@ -123,14 +126,17 @@ fn lists(name: &str, args: &[FunctionArg]) -> Option<Vec<String>> {
         "generate_series" => Some(vec![format!("generate_series({})", args.join(", "))]),
         "string_to_table" => Some(vec![format!("string_to_array({})", args.join(", "))]),
         "unnest" => Some(args),
-        _ => None,
+        name => {
+            let of_documents = lists_of(name)?.iter();
+            Some(of_documents.map(|(list, _)| format!("{list}({})", args.join(", "))).collect())
+        }
     }
 }
 
 /// Rewrites the items of a select list that are such calls.
 ///
 /// # Errors
-/// None that a user can cause.
+/// `Unsupported` for calls of several columns.
 pub(super) fn in_select(select: &mut Select) -> Result<()> {
     for item in &mut select.projection {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
@@ -142,6 +148,10 @@ pub(super) fn in_select(select: &mut Select) -> Result<()> {
             continue;
         }
         let Some(lists) = lists(&name, &list.args) else { continue };
+        if lists.len() > 1 {
+            let hint = format!("Write FROM table, {name}(..) AS e(key, value).");
+            return Err(SqlError::unsupported(format!("{name}() in a select list"), hint));
+        }
         let unnested = parse_expr(&format!("unnest({})", lists[0]))?;
         *item = match item {
             SelectItem::ExprWithAlias { alias, .. } => {

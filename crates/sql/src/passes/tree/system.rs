@@ -11,6 +11,7 @@ use datafusion_expr::sqlparser::ast::{
     TableFactor, TableWithJoins, Value,
 };
 
+use super::hooks::Names;
 use super::names::item_name;
 use crate::functions::FUNCTIONS;
 use crate::resolve::catalog::Catalog;
@@ -20,17 +21,42 @@ use crate::syntax::walk::{Look, Looking, look};
 
 const CATALOG: &str = "pg_catalog";
 const INFORMATION: &str = "information_schema";
+const PUBLIC: &str = "public";
 
 /// Gives a table, or a function called as one, the name that the catalog knows.
-pub(super) fn rename_table(factor: &mut TableFactor) {
+pub(super) fn rename_table(factor: &mut TableFactor, names: &Names) {
     let TableFactor::Table { name, alias, .. } = factor else { return };
     strip(name);
-    let [schema, table] = name.0.as_slice() else { return };
-    let (Some(schema), Some(table)) = (schema.as_ident().map(fold), table.as_ident().map(fold)) else { return };
-    if schema == INFORMATION {
-        let own = Ident::with_quote('"', &table);
-        alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: vec![], at: None });
-        *name = ObjectName::from(vec![Ident::with_quote('"', format!("{INFORMATION}.{table}"))]);
+    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
+    let (known, own) = match parts.as_deref() {
+        Some([table]) if names.reachable().iter().all(|(known, _)| known != table) => {
+            let Some(known) = names.catalog.and_then(|catalog| catalog.own(table)) else { return };
+            (known, table.clone())
+        }
+        // (A client's own table may hide one of that name.)
+        Some([.., schema, table]) if schema == PUBLIC => {
+            if names.catalog.is_none_or(|catalog| catalog.own(table).is_none()) {
+                return;
+            }
+            (format!("{PUBLIC}.{table}"), table.clone())
+        }
+        // (A database before the schema says nothing.)
+        Some([.., schema, table]) => (format!("{schema}.{table}"), table.clone()),
+        _ => return,
+    };
+    let own = Ident::with_quote('"', own);
+    alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: vec![], at: None });
+    *name = ObjectName::from(vec![Ident::with_quote('"', known)]);
+}
+
+/// Gives `schema.table.*` the name that the table has in its query.
+pub(super) fn rename_wildcards(select: &mut Select) {
+    for item in &mut select.projection {
+        if let SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+            && name.0.len() > 1
+        {
+            name.0.drain(..name.0.len() - 1);
+        }
     }
 }
 
@@ -47,14 +73,18 @@ pub(super) fn empty_array(expr: &mut Expr, catalog: &dyn Catalog) {
 }
 
 /// Takes the system schema out of an expression's names.
-pub(super) fn rename_parts(expr: &mut Expr) {
+pub(super) fn rename_parts(expr: &mut Expr, names: &Names) {
     match expr {
         Expr::Function(function) => {
             strip(&mut function.name);
         }
         Expr::CompoundIdentifier(parts) if parts.len() > 2 => {
-            let schema = fold(&parts[0]);
-            if schema == CATALOG || schema == INFORMATION {
+            let (schema, table) = (fold(&parts[0]), fold(&parts[1]));
+            let is_known = || {
+                let known = format!("{schema}.{table}");
+                names.catalog.is_some_and(|catalog| catalog.relation(&known).is_some())
+            };
+            if schema == CATALOG || schema == INFORMATION || schema == PUBLIC || is_known() {
                 parts.remove(0);
             }
         }

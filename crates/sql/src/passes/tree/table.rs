@@ -5,9 +5,9 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, lateral, literal,
-    membership, merged, order_names, recursion, refuse, rows, series, session, set_operations, similar, subquery,
-    system, type_kinds, vectors, window_table,
+    array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, json_lists, lateral,
+    literal, membership, merged, order_names, recursion, refuse, rows, series, session, set_operations, similar,
+    subquery, system, type_kinds, vectors, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -25,10 +25,10 @@ const RECURSION: &[Pass<Hooks>] = &[Pass {
     without: Loss::Failure,
 }];
 
-/// System schemas. All later rewrites know one name of each relation, function and type.
+/// Schemas. All later rewrites know one name of each relation, function and type.
 const SYSTEM: &[Pass<Hooks>] = &[
     Pass {
-        name: "names of system schemas",
+        name: "names of schemas",
         run: Hooks {
             ordered: Some(|select, order_by, names| {
                 if let Some(catalog) = names.catalog {
@@ -36,20 +36,24 @@ const SYSTEM: &[Pass<Hooks>] = &[
                 }
                 type_kinds::drop_branches(select)
             }),
-            factor: Some(|factor, _| {
-                system::rename_table(factor);
+            factor: Some(|factor, names| {
+                system::rename_table(factor, names);
+                Ok(())
+            }),
+            select: Some(|select, _| {
+                system::rename_wildcards(select);
                 Ok(())
             }),
             expr: Some(|expr, names| {
                 if let Some(catalog) = names.catalog {
                     system::empty_array(expr, catalog);
                 }
-                system::rename_parts(expr);
+                system::rename_parts(expr, names);
                 Ok(())
             }),
             ..NONE
         },
-        gives: "names without pg_catalog; lookups in place of casts to regclass",
+        gives: "the catalog's one name of each table; names without pg_catalog; lookups in place of casts to regclass",
         reason: "DataFusion looks functions up by their whole name, and knows neither the types nor OPERATOR()",
         example: "SELECT pg_catalog.upper(s) AS c FROM t WHERE s OPERATOR(pg_catalog.~) 'a'",
         without: Loss::Failure,
@@ -161,6 +165,14 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "array_agg in a scalar subquery, or an empty list",
         reason: "DataFusion knows no function of a query",
         example: "SELECT ARRAY(SELECT k FROM t ORDER BY k) AS a",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "aggregates of documents",
+        run: Hooks { expr: Some(|expr, _| json_lists::rewrite(expr)), ..NONE },
+        gives: "array_agg in a function that makes a document of a list",
+        reason: "DataFusion has no aggregates of documents",
+        example: "SELECT json_agg(k ORDER BY k) AS a FROM t",
         without: Loss::Failure,
     },
     Pass {

@@ -204,6 +204,18 @@ impl Input<'_> {
 
     pub(super) fn drop(&mut self) -> Result<Statement> {
         self.expect("DROP")?;
+        if self.eat("SCHEMA") {
+            let if_exists = self.eat("IF EXISTS");
+            let mut names = vec![self.identifier()?];
+            while self.eat_token(&Token::Comma) {
+                names.push(self.identifier()?);
+            }
+            let cascade = self.eat("CASCADE");
+            if !cascade {
+                self.eat("RESTRICT");
+            }
+            return Ok(Statement::DropSchema { names, if_exists, cascade });
+        }
         let kind = if self.eat("TABLE") {
             ObjectKind::Table
         } else if self.eat("SOURCE") {

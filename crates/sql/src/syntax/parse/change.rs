@@ -5,7 +5,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, fold, object_name};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::statement::{Conflict, Delete, Insert, Statement, Update};
+use crate::syntax::statement::{Conflict, Delete, Insert, Overriding, Statement, Update};
 use crate::syntax::template::template;
 
 impl Input<'_> {
@@ -73,11 +73,10 @@ fn insert_of(insert: ast::Insert, with: Option<ast::With>) -> Result<Statement> 
         return Err(SqlError::unsupported("INSERT into a function", "Name a table."));
     };
     let columns = insert.columns.iter().map(object_name).collect::<Result<Vec<_>>>()?;
-    let Some(mut query) = insert.source else {
-        return Err(SqlError::unsupported(
-            "INSERT .. DEFAULT VALUES",
-            "Write VALUES (DEFAULT, ..), one DEFAULT for each column.",
-        ));
+    // (Columns that are not named have their defaults.)
+    let mut query = match insert.source {
+        Some(query) => query,
+        None => template("VALUES (DEFAULT)")?,
     };
     // Outer queries come first: those of the source may name them.
     if let Some(mut outer) = with {
@@ -86,7 +85,14 @@ fn insert_of(insert: ast::Insert, with: Option<ast::With>) -> Result<Statement> 
         outer.cte_tables.extend(inner.into_iter().flat_map(|inner| inner.cte_tables));
         query.with = Some(outer);
     }
-    Ok(Statement::Insert(Insert { table: object_name(name)?, columns, query, conflict, returning: insert.returning }))
+    Ok(Statement::Insert(Insert {
+        table: object_name(name)?,
+        columns,
+        query,
+        conflict,
+        returning: insert.returning,
+        overriding: Overriding::Unsaid,
+    }))
 }
 
 /// `[WITH ..] UPDATE ..`.
@@ -143,7 +149,11 @@ fn delete_of(delete: ast::Delete, with: Option<ast::With>) -> Result<Statement> 
 fn relation_name(table: &ast::TableFactor) -> Result<(String, Option<String>)> {
     match table {
         ast::TableFactor::Table { name, alias, .. } => {
-            Ok((object_name(name)?, alias.as_ref().map(|alias| fold(&alias.name))))
+            let full = object_name(name)?;
+            let own = name.0.last().and_then(|part| part.as_ident()).map(fold);
+            let alias = alias.as_ref().map(|alias| fold(&alias.name));
+            // (In its statement a table of another schema has its plain name.)
+            Ok((full.clone(), alias.or(own.filter(|own| *own != full))))
         }
         _ => Err(SqlError::new(ErrorKind::Syntax, "expected the name of a table")),
     }

@@ -1,15 +1,14 @@
 //! `CREATE ..`.
 
-use arrow::datatypes::Field;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
+use super::columns::{Columns, unsupported_constraint};
 use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::{arrow_type, text_limit, time_precision};
 use crate::syntax::span::Span;
 use crate::syntax::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Statement, Watermark,
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Lifetime, Statement, Watermark,
 };
 
 impl Input<'_> {
@@ -29,8 +28,11 @@ impl Input<'_> {
                 "Only views can be replaced: DROP the object first.",
             ));
         }
-        if self.eat("TABLE") {
-            return self.create_table();
+        if let Some(lifetime) = self.table_ahead() {
+            return self.create_table(lifetime);
+        }
+        if self.eat("SCHEMA") {
+            return self.create_schema();
         }
         if self.eat("SOURCE") {
             return self.create_source();
@@ -44,12 +46,36 @@ impl Input<'_> {
         Err(self.refuse_create(&kind))
     }
 
-    fn create_table(&mut self) -> Result<Statement> {
+    /// Consumes `[LOCAL] [TEMPORARY | UNLOGGED] TABLE`.
+    fn table_ahead(&mut self) -> Option<Lifetime> {
+        for words in ["TEMP", "TEMPORARY", "LOCAL TEMP", "LOCAL TEMPORARY", "GLOBAL TEMP", "GLOBAL TEMPORARY"] {
+            if self.eat(&format!("{words} TABLE")) {
+                return Some(Lifetime::OfClient);
+            }
+        }
+        (self.eat("TABLE") || self.eat("UNLOGGED TABLE")).then_some(Lifetime::Lasting)
+    }
+
+    fn create_schema(&mut self) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
-        let name = self.name()?;
+        let name = self.identifier()?;
+        if self.eat("AUTHORIZATION") {
+            self.identifier()?;
+        }
+        if self.word(0).as_deref() == Some("CREATE") {
+            let hint = "Create the schema, then its tables: CREATE TABLE schema.table (..).";
+            return Err(SqlError::unsupported("CREATE SCHEMA with statements in it", hint));
+        }
+        Ok(Statement::CreateSchema { name, if_not_exists })
+    }
+
+    fn create_table(&mut self, lifetime: Lifetime) -> Result<Statement> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.created_name()?;
         if self.eat("AS") {
             let query = self.query()?;
-            return Ok(Statement::CreateTableAs(CreateTableAs { name, if_not_exists, column_names: vec![], query }));
+            let column_names = vec![];
+            return Ok(Statement::CreateTableAs(CreateTableAs { name, lifetime, if_not_exists, column_names, query }));
         }
         if self.parser.peek_token_ref().token != Token::LParen {
             return Err(self.unexpected("a list of columns"));
@@ -60,11 +86,13 @@ impl Input<'_> {
             let column_names = self.name_list()?;
             self.expect("AS")?;
             let query = self.query()?;
-            return Ok(Statement::CreateTableAs(CreateTableAs { name, if_not_exists, column_names, query }));
+            return Ok(Statement::CreateTableAs(CreateTableAs { name, lifetime, if_not_exists, column_names, query }));
         }
         let columns = self.columns()?;
         let is_append_only = self.eat("APPEND ONLY");
+        self.on_commit(lifetime)?;
         let options = self.with_options()?;
+        let rules = columns.rules(&name);
         Ok(Statement::CreateTable(CreateTable {
             name,
             if_not_exists,
@@ -74,12 +102,23 @@ impl Input<'_> {
             watermark: columns.watermark,
             is_append_only,
             options,
+            rules,
+            lifetime,
         }))
+    }
+
+    /// `ON COMMIT PRESERVE ROWS` of a temporary table, which is what tables do.
+    fn on_commit(&mut self, lifetime: Lifetime) -> Result<()> {
+        if lifetime == Lifetime::Lasting || self.eat("ON COMMIT PRESERVE ROWS") || !self.eat("ON COMMIT") {
+            return Ok(());
+        }
+        let hint = "Leave it out: the rows stay until the client goes; DELETE or DROP them when done.";
+        Err(SqlError::unsupported("ON COMMIT DELETE ROWS and ON COMMIT DROP", hint))
     }
 
     fn create_source(&mut self) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
-        let name = self.name()?;
+        let name = self.created_name()?;
         let columns = match self.parser.peek_token_ref().token {
             Token::LParen => self.columns()?,
             _ => Columns::default(),
@@ -89,6 +128,10 @@ impl Input<'_> {
                 format!("DEFAULT on column \"{}\" of a source", columns.fields[at].name()),
                 "Apply coalesce() in a view over the source.",
             ));
+        }
+        if columns.has_rules() {
+            let hint = "Declare names and types; check and compute in a view over the source.";
+            return Err(SqlError::unsupported("CHECK, GENERATED and serial in a source", hint));
         }
         let options = self.with_options()?;
         if options.is_empty() {
@@ -106,7 +149,7 @@ impl Input<'_> {
 
     fn create_view(&mut self, materialized: bool, or_replace: bool) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
-        let name = self.name()?;
+        let name = self.created_name()?;
         let column_names = match self.parser.peek_token_ref().token {
             Token::LParen => self.name_list()?,
             _ => vec![],
@@ -148,7 +191,7 @@ impl Input<'_> {
         let if_not_exists = self.if_not_exists();
         let name = match self.word(0).as_deref() {
             Some("ON") => None,
-            _ => Some(self.name()?),
+            _ => Some(self.created_name()?),
         };
         self.expect("ON")?;
         let relation = self.name()?;
@@ -229,8 +272,10 @@ impl Input<'_> {
 
     fn table_constraint(&mut self, columns: &mut Columns) -> Result<()> {
         let offset = self.next_offset();
-        if self.eat("CONSTRAINT") {
-            self.identifier()?;
+        let name = if self.eat("CONSTRAINT") { Some(self.identifier()?) } else { None };
+        if self.eat("CHECK") {
+            columns.checks.push((name, self.condition()?));
+            return Ok(());
         }
         if self.eat("PRIMARY KEY") {
             if !columns.key_names.is_empty() {
@@ -249,12 +294,22 @@ impl Input<'_> {
         let construct = match self.word(0).as_deref() {
             Some("FOREIGN") => "FOREIGN KEY",
             Some("UNIQUE") => "UNIQUE",
-            Some("CHECK") => "CHECK",
             _ => return Err(self.unexpected("PRIMARY KEY")),
         };
         let mut error = unsupported_constraint(construct);
         error.position = Some(offset);
         Err(error)
+    }
+
+    /// `(condition)` of a CHECK.
+    pub(super) fn condition(&mut self) -> Result<ast::Expr> {
+        self.expect_token(&Token::LParen)?;
+        let expr = self.parser.parse_expr()?;
+        self.expect_token(&Token::RParen)?;
+        for words in ["NO INHERIT", "NOT VALID"] {
+            self.eat(words);
+        }
+        Ok(expr)
     }
 
     /// `column AS column [- delay]`.
@@ -290,99 +345,4 @@ impl Input<'_> {
             error
         })
     }
-}
-
-/// Columns as they are collected.
-#[derive(Default)]
-struct Columns {
-    fields: Vec<Field>,
-    defaults: Vec<Option<ast::Expr>>,
-    /// Names of the key's columns, from `PRIMARY KEY` at a column or at the end.
-    key_names: Vec<String>,
-    primary_key: Vec<usize>,
-    watermark: Option<Watermark>,
-}
-
-impl Columns {
-    fn add(&mut self, definition: ast::ColumnDef) -> Result<()> {
-        let name = fold(&definition.name);
-        if self.fields.iter().any(|field| *field.name() == name) {
-            return Err(SqlError::new(ErrorKind::Duplicate, format!("column \"{name}\" is specified more than once")));
-        }
-        if definition.data_type == ast::DataType::Unspecified {
-            return Err(SqlError::new(ErrorKind::Syntax, format!("column \"{name}\" has no type")));
-        }
-        let data_type = arrow_type(&definition.data_type)?;
-        let limit = text_limit(&definition.data_type)?;
-        let precision = time_precision(&definition.data_type)?;
-        let mut nullable = true;
-        let mut default = None;
-        for option in definition.options {
-            match option.option {
-                ast::ColumnOption::Null | ast::ColumnOption::Comment(_) => {}
-                ast::ColumnOption::NotNull => nullable = false,
-                ast::ColumnOption::Default(expr) => default = Some(expr),
-                ast::ColumnOption::PrimaryKey(_) => {
-                    if !self.key_names.is_empty() {
-                        return Err(SqlError::new(ErrorKind::Duplicate, "the table has two primary keys")
-                            .with_hint("Write PRIMARY KEY (a, b) after the columns for a key of several columns."));
-                    }
-                    self.key_names.push(name.clone());
-                }
-                ast::ColumnOption::Unique(_) => return Err(unsupported_constraint("UNIQUE")),
-                ast::ColumnOption::ForeignKey(_) => return Err(unsupported_constraint("REFERENCES")),
-                ast::ColumnOption::Check(_) => return Err(unsupported_constraint("CHECK")),
-                other => return Err(unsupported_constraint(&other.to_string())),
-            }
-        }
-        let field = Field::new(name, data_type, nullable);
-        self.fields.push(match (limit, precision) {
-            (Some(limit), _) => limit.declare(field),
-            (None, Some(precision)) => precision.declare(field),
-            (None, None) => field,
-        });
-        self.defaults.push(default);
-        Ok(())
-    }
-
-    /// Resolves the key's columns, which are never null.
-    fn finish(mut self) -> Result<Self> {
-        if let Some(Watermark { column, .. }) = &self.watermark
-            && self.fields.iter().all(|field| field.name() != column)
-        {
-            return Err(SqlError::new(
-                ErrorKind::UnknownName,
-                format!("column \"{column}\" named in the watermark does not exist"),
-            ));
-        }
-        for name in &self.key_names {
-            let Some(at) = self.fields.iter().position(|field| field.name() == name) else {
-                return Err(SqlError::new(
-                    ErrorKind::UnknownName,
-                    format!("column \"{name}\" named in the primary key does not exist"),
-                ));
-            };
-            if self.primary_key.contains(&at) {
-                return Err(SqlError::new(
-                    ErrorKind::Duplicate,
-                    format!("column \"{name}\" appears twice in the primary key"),
-                ));
-            }
-            self.primary_key.push(at);
-            self.fields[at].set_nullable(false);
-        }
-        Ok(self)
-    }
-}
-
-fn unsupported_constraint(construct: &str) -> SqlError {
-    let hint = match construct {
-        "UNIQUE" => {
-            "Make the columns the primary key, or watch for duplicates with a view: GROUP BY .. HAVING count(*) > 1."
-        }
-        "REFERENCES" | "FOREIGN KEY" => "Watch for violations with a view: an anti join (NOT EXISTS).",
-        "CHECK" => "Watch for violations with a view: WHERE NOT (condition).",
-        _ => "Leave it out.",
-    };
-    SqlError::unsupported(construct, hint)
 }

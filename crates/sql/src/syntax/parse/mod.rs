@@ -5,13 +5,15 @@
 //! `sqlparser` for everything below: names, column definitions, expressions, queries. Statements
 //! that cannot work here are refused by name, with what to write instead.
 //!
-//! Reading order: this file, `asof`, `recognize`, `recursion`, `session`, `create`, `change` (INSERT, UPDATE,
-//! DELETE), `copy`, `transaction`, `ask` (SELECT, SUBSCRIBE, SHOW ..), `prepare`, `cursor`, `settings`,
+//! Reading order: this file, `asof`, `recognize`, `recursion`, `session`, `create`, `columns`, `alter`, `change` (INSERT,
+//! UPDATE, DELETE), `copy`, `transaction`, `ask` (SELECT, SUBSCRIBE, SHOW ..), `prepare`, `cursor`, `settings`,
 //! `refuse`.
 
+mod alter;
 mod ask;
 mod asof;
 mod change;
+mod columns;
 mod copy;
 mod create;
 mod cursor;
@@ -34,7 +36,7 @@ use crate::error::{ErrorKind, Result, SqlError, no_parameter, offset_of};
 use crate::stack::{depth_of, with_deep_stack};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::split::split;
-use crate::syntax::statement::{Parsed, Statement};
+use crate::syntax::statement::{Overriding, Parsed, Statement};
 
 /// Levels that the parser follows on any thread.
 const SHALLOW_DEPTH_MAX: usize = 50;
@@ -54,14 +56,16 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
         .statements
         .into_iter()
         .map(|range| {
-            let (statement, parameters) = parse_one(text, range.clone()).map_err(|mut error| {
+            let mut parsed = parse_one(text, range.clone()).map_err(|mut error| {
                 let unplaced = if error.message.ends_with("end of input") { range.end } else { range.start };
                 error.position = Some(error.place(text).unwrap_or(unplaced));
                 error
             })?;
             // The parameters of what is prepared are its own.
-            let parameters = if matches!(statement, Statement::Prepare(_)) { 0 } else { parameters };
-            Ok(Parsed { statement, range, parameters })
+            if matches!(parsed.statement, Statement::Prepare(_)) {
+                parsed.parameters = 0;
+            }
+            Ok(parsed)
         })
         .collect()
 }
@@ -95,7 +99,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     Ok(expr)
 }
 
-fn parse_one(text: &str, range: Range<usize>) -> Result<(Statement, usize)> {
+fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     let dialect = Postgres;
     let mut tokens = tokenize(&dialect, text, range.clone())?;
     let depth = depth_of(&tokens, text)?;
@@ -104,11 +108,11 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<(Statement, usize)> {
     recognize::rewrite(&mut tokens, text)?;
     recursion::rewrite(&mut tokens, text)?;
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
-    let statement = match depth > SHALLOW_DEPTH_MAX {
-        true => with_deep_stack(|| parse_tokens(tokens, text, range, PARSER_DEPTH_MAX)),
-        false => parse_tokens(tokens, text, range, SHALLOW_DEPTH_MAX),
+    let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
+        true => with_deep_stack(|| parse_tokens(tokens, text, range.clone(), PARSER_DEPTH_MAX)),
+        false => parse_tokens(tokens, text, range.clone(), SHALLOW_DEPTH_MAX),
     }?;
-    Ok((statement, parameters))
+    Ok(Parsed { statement, range, parameters, schemas })
 }
 
 /// The greatest number of the parameters `$1`, `$2` ..
@@ -134,19 +138,47 @@ fn parse_tokens(
     text: &str,
     range: Range<usize>,
     depth_max: usize,
-) -> Result<Statement> {
+) -> Result<(Statement, Vec<String>)> {
     let dialect = Postgres;
     let as_of = take_as_of(&mut tokens);
+    let overriding = take_overriding(&mut tokens);
+    columns::order_options(&mut tokens);
     let parser = Parser::new(&dialect).with_recursion_limit(depth_max).with_tokens_with_locations(tokens);
-    let mut input = Input { parser, as_of, text, range };
-    let statement = input.statement()?;
+    let mut input = Input { parser, as_of, text, range, schemas: vec![] };
+    let mut statement = input.statement()?;
     if input.parser.peek_token_ref().token != Token::EOF {
         return Err(input.unexpected("the end of the statement"));
     }
     if input.as_of.is_some() {
         return Err(SqlError::unsupported("AS OF here", "It ends a SELECT or a SUBSCRIBE."));
     }
-    Ok(statement)
+    match (&mut statement, overriding) {
+        (_, Overriding::Unsaid) => {}
+        (Statement::Insert(insert), said) => insert.overriding = said,
+        _ => return Err(SqlError::new(ErrorKind::Syntax, "syntax error at or near \"OVERRIDING\"")),
+    }
+    Ok((statement, input.schemas))
+}
+
+/// Takes `OVERRIDING {SYSTEM | USER} VALUE` of an INSERT out of the tokens, which `sqlparser` does not know.
+fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Overriding {
+    let word = |at: usize| match &tokens[at].token {
+        Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
+        _ => None,
+    };
+    let solid: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let found = solid.windows(3).find_map(|places| {
+        let words = [word(places[0])?, word(places[1])?, word(places[2])?];
+        let said = match (words[0].as_str(), words[1].as_str(), words[2].as_str()) {
+            ("OVERRIDING", "SYSTEM", "VALUE") => Overriding::System,
+            ("OVERRIDING", "USER", "VALUE") => Overriding::User,
+            _ => return None,
+        };
+        Some((said, places[0]..=places[2]))
+    });
+    let Some((said, places)) = found else { return Overriding::Unsaid };
+    tokens.drain(places);
+    said
 }
 
 /// Tokens of one statement, with places counted in the whole text.
@@ -267,6 +299,8 @@ pub(crate) struct Input<'a> {
     text: &'a str,
     /// The statement in it.
     range: Range<usize>,
+    /// Schemas in which it makes something.
+    schemas: Vec<String>,
 }
 
 impl Input<'_> {
@@ -286,6 +320,7 @@ impl Input<'_> {
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" => self.describe(),
             "DROP" => self.drop(),
+            "ALTER" => self.alter(),
             "SET" => self.set(),
             "RESET" => self.reset(),
             "DISCARD" => self.discard(),
@@ -365,6 +400,23 @@ impl Input<'_> {
 
     fn identifier(&mut self) -> Result<String> {
         Ok(fold(&self.parser.parse_identifier()?))
+    }
+
+    /// The name of what is made: its schema must be there.
+    fn created_name(&mut self) -> Result<String> {
+        let offset = self.next_offset();
+        let name = self.parser.parse_object_name(false)?;
+        let full = object_name(&name).map_err(|mut error| {
+            error.position = Some(offset);
+            error
+        })?;
+        if let [.., schema, _] = name.0.as_slice()
+            && let Some(schema) = schema.as_ident().map(fold)
+            && schema != "public"
+        {
+            self.schemas.push(schema);
+        }
+        Ok(full)
     }
 
     /// A relation's name. `public.` and a database before it are accepted and dropped.
@@ -497,7 +549,7 @@ pub(crate) fn fold(ident: &ast::Ident) -> String {
     }
 }
 
-/// The last part of a possibly qualified name.
+/// The name that the catalog has: that of an object in `public` is plain, others are `schema.name`.
 pub(crate) fn object_name(name: &ast::ObjectName) -> Result<String> {
     let mut parts: Vec<String> = Vec::new();
     for part in &name.0 {
@@ -508,8 +560,7 @@ pub(crate) fn object_name(name: &ast::ObjectName) -> Result<String> {
     }
     let last = parts.pop().ok_or_else(|| SqlError::new(ErrorKind::Syntax, "expected a name"))?;
     match parts.last().map(String::as_str) {
-        None | Some("public") => Ok(last),
-        Some(schema) => Err(SqlError::new(ErrorKind::UnknownName, format!("schema \"{schema}\" does not exist"))
-            .with_hint("There is one schema, named public: write the name without a schema.")),
+        None | Some("public" | "pg_catalog") => Ok(last),
+        Some(schema) => Ok(format!("{schema}.{last}")),
     }
 }

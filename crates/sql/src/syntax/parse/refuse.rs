@@ -5,7 +5,8 @@ use crate::error::{ErrorKind, SqlError};
 use crate::resolve::suggest::nearest;
 
 /// First words that begin a statement.
-const WORDS: [&str; 17] = [
+const WORDS: [&str; 18] = [
+    "alter",
     "select",
     "with",
     "values",
@@ -29,7 +30,6 @@ impl Input<'_> {
     /// The error for a statement that begins with `first` (upper case; empty if not a word).
     pub(super) fn refuse(&self, first: &str) -> SqlError {
         let hint = match first {
-            "ALTER" => "DROP the object and CREATE it anew; a view can be changed with CREATE OR REPLACE VIEW.",
             "MERGE" | "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
             "VACUUM" | "ANALYZE" | "CLUSTER" | "REINDEX" | "CHECKPOINT" => {
@@ -67,11 +67,13 @@ impl Input<'_> {
             }
             "SEQUENCE" => "Give the values in INSERT.",
             "TYPE" | "DOMAIN" => "Use the built-in types.",
-            "SCHEMA" | "DATABASE" => "There is one schema, named public.",
+            "DATABASE" => "There is one database: CREATE SCHEMA divides it.",
             "ROLE" | "USER" | "POLICY" => "There are no roles yet.",
             "EXTENSION" => "Leave it out.",
             "UNIQUE" => "Write CREATE INDEX, or declare a PRIMARY KEY in CREATE TABLE.",
-            "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL" => "Write CREATE TABLE, and DROP it when done.",
+            "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL" => {
+                "Tables can be temporary: write CREATE TEMPORARY TABLE name AS query."
+            }
             "EXTERNAL" | "FOREIGN" => "Write CREATE SOURCE name WITH (connector = 'file', path = '..', format = csv).",
             "RECURSIVE" => "Write CREATE VIEW name AS WITH RECURSIVE name (..) AS (..) SELECT .. FROM name.",
             "SINK" | "CONNECTION" | "SECRET" | "SUBSCRIPTION" | "PUBLICATION" | "SERVER" => {

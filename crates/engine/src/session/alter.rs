@@ -1,0 +1,497 @@
+//! ALTER TABLE, and other names for objects.
+//!
+//! Law: a statement makes all of its changes or none. Rows that stay are checked for what is new; rows that are written
+//! anew obey all rules of the altered table, and are one commit. Views over a table whose rows are written anew are made
+//! anew over it; where a view's columns would not be what they are, the statement is refused and names the view. So it
+//! is where a name changes that a view uses: the texts of views are kept as they were written.
+//!
+//! Cost: of new defaults, names, NOT NULL and CHECK, at most a scan of the table; of all else, writing all rows and making
+//! its views.
+
+use anabranch_batch::{Batch, Times};
+use anabranch_sql::statement::{
+    Alter, AlterAction, CreateTable, CreateView, Emit, Insert, ObjectKind, Overriding, Statement,
+};
+use anabranch_sql::table::{Altered, RowsBecome, ToCheck, quoted_path, rewritten};
+
+use super::durable::{COUNTERS, DEFINITION};
+use super::sealed::{Sealed, SealedFact, SealedRows};
+use super::write::check_distinct;
+use super::{Outcome, Session};
+use crate::catalog::{Created, Index, Object, ObjectId, Retain, TableRules, is_temporary, kind_name};
+use crate::error::Error;
+
+impl Session {
+    pub(super) fn alter(&mut self, alter: &Alter) -> Result<Outcome, Error> {
+        let tag = format!("ALTER {}", kind_name(alter.kind).to_uppercase());
+        let Some(kind) = self.catalog.kind_of(&alter.name) else {
+            if alter.if_exists {
+                return Ok(Outcome::done_with(tag, format!("\"{}\" did not exist.", alter.name)));
+            }
+            return Err(self.catalog.unknown_kind(alter.kind, &alter.name));
+        };
+        if let [AlterAction::Rename { to }] = alter.actions.as_slice() {
+            self.rename(&alter.name, to, kind)?;
+            return Ok(Outcome::done(tag));
+        }
+        if kind != ObjectKind::Table {
+            return Err(Error::invalid(format!("\"{}\" is a {}, not a table", alter.name, kind_name(kind)))
+                .with_sqlstate("42809")
+                .with_hint("Other objects can be renamed; DROP and CREATE change the rest."));
+        }
+        if alter.actions.iter().any(|action| matches!(action, AlterAction::Rename { .. })) {
+            return Err(Error::invalid("RENAME TO stands alone in an ALTER TABLE").with_sqlstate("42601"));
+        }
+        let object = self.catalog.table(&alter.name)?.clone();
+        let mut altered = Altered::new(declared(&object)?);
+        for action in &alter.actions {
+            if let AlterAction::RenameColumn { from, .. } = action {
+                self.refuse_used(&alter.name, &format!("column \"{from}\" of table \"{}\"", alter.name))?;
+            }
+            altered.apply(action)?;
+        }
+        match altered.rows {
+            RowsBecome::Same => self.redefine(&object, altered)?,
+            RowsBecome::New => self.rewrite(&object, altered)?,
+        }
+        Ok(Outcome::done(tag))
+    }
+
+    /// Refuses another name for what views name.
+    fn refuse_used(&self, name: &str, what: &str) -> Result<(), Error> {
+        let dependents = self.catalog.dependents(name);
+        if dependents.is_empty() {
+            return Ok(());
+        }
+        let list: Vec<String> = dependents.iter().map(|name| format!("\"{name}\"")).collect();
+        Err(Error::invalid(format!("{what} cannot be renamed because others depend on it"))
+            .with_sqlstate("2BP01")
+            .with_detail(format!("Views keep the text of their queries: {}.", list.join(", ")))
+            .with_hint("DROP the views, rename, and CREATE them anew; or CREATE VIEW with the new name over the old."))
+    }
+
+    /// Gives the table another definition; its rows stay.
+    fn redefine(&mut self, object: &Object, altered: Altered) -> Result<(), Error> {
+        let name = &object.name;
+        let before = object.clone();
+        let mut after = object.clone();
+        after.definition = altered.table.definition();
+        after.defaults = altered.table.defaults.clone();
+        after.schema = super::create::not_null(
+            &crate::coerce::planned_schema("table", name, &altered.table.columns)?,
+            &altered.table.primary_key,
+        );
+        let counters = object.rules.counters.clone();
+        after.rules = TableRules::new(altered.table.rules.clone());
+        for (counted, old) in after.rules.counters.iter_mut().filter_map(|counted| {
+            let old = counters.iter().find(|old| old.column == counted.column)?;
+            Some((counted, old))
+        }) {
+            counted.counter = old.counter.clone();
+        }
+        after.fitting = None;
+        self.check_defaults(&after)?;
+        // (Rows are read under their old names.)
+        for check in &altered.to_check {
+            if let ToCheck::NotNull(column) = check {
+                self.check_no_null(&before, &after, column)?;
+            }
+        }
+        self.replace_object(after.clone());
+        let checked = self.plan_rules(name).and_then(|()| self.check_present(name, &altered));
+        if let Err(error) = checked {
+            self.replace_object(before);
+            return Err(error);
+        }
+        let restarts = altered.restarts.iter();
+        let restarted: Vec<(usize, i64)> = restarts
+            .filter_map(|(column, next)| {
+                let counted = after.rules.counters.iter().find(|counted| counted.column == *column)?;
+                let old = counted.counter.peek();
+                counted.counter.set(*next);
+                Some((*column, old))
+            })
+            .collect();
+        let fact = |object: ObjectId, name, value| SealedFact { object, name, value };
+        let mut facts = vec![fact(after.id, DEFINITION, after.definition.clone().into_bytes())];
+        if !after.rules.counters.is_empty() {
+            facts.push(fact(after.id, COUNTERS, after.rules.counters_value()));
+        }
+        // Indexes name columns.
+        let indexes: Vec<Index> = self.catalog.indexes_on(name).cloned().collect();
+        let mut redefined = Vec::new();
+        for index in indexes {
+            let columns: Vec<String> =
+                index.key.iter().map(|column| after.schema.field(*column).name().clone()).collect();
+            let definition = super::create::index_definition(&index.name, name, &columns);
+            facts.push(fact(index.id, DEFINITION, definition.clone().into_bytes()));
+            redefined.push((index.name, definition));
+        }
+        if let Err(error) = self.record_definition(vec![], vec![], facts) {
+            for (column, old) in restarted {
+                after.rules.counters.iter().filter(|c| c.column == column).for_each(|c| c.counter.set(old));
+            }
+            self.replace_object(before);
+            return Err(error);
+        }
+        redefined.into_iter().for_each(|(index, definition)| self.catalog.define_index(&index, definition));
+        Ok(())
+    }
+
+    fn replace_object(&mut self, after: Object) {
+        self.catalog.touch();
+        if let Some(object) = self.catalog.find_mut(&after.name.clone()) {
+            *object = after;
+        }
+    }
+
+    fn check_no_null(&mut self, before: &Object, after: &Object, column: &str) -> Result<(), Error> {
+        let at = after.schema.index_of(column).map_err(|_| Error::internal("a column that is checked is there"))?;
+        let old = before.schema.field(at).name();
+        let text = format!("SELECT 1 FROM {} WHERE {} IS NULL LIMIT 1", table_text(&before.name), quoted(old));
+        if self.has_rows(&text)? {
+            return Err(Error::data(format!(
+                "column \"{column}\" of relation \"{}\" contains null values",
+                before.name
+            ))
+            .with_sqlstate("23502")
+            .with_hint(format!(
+                "UPDATE {} SET {} = .. WHERE {0} IS NULL first.",
+                before.name,
+                quoted(old)
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses new CHECKs that a row which is there breaks.
+    fn check_present(&mut self, name: &str, altered: &Altered) -> Result<(), Error> {
+        for check in &altered.to_check {
+            let ToCheck::Check(check) = check else { continue };
+            let own = name.rsplit_once('.').map_or(name, |(_, own)| own);
+            let text =
+                format!("SELECT 1 FROM {} AS {} WHERE NOT ({}) LIMIT 1", table_text(name), quoted(own), check.expr);
+            if self.has_rows(&text)? {
+                return Err(Error::data(format!(
+                    "check constraint \"{}\" of relation \"{name}\" is violated by some row",
+                    check.name
+                ))
+                .with_sqlstate("23514")
+                .with_hint(format!("SELECT * FROM {name} WHERE NOT ({}) shows them.", check.expr)));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_rows(&mut self, text: &str) -> Result<bool, Error> {
+        let query = anabranch_sql::parse::parse_query(text)?;
+        let planned = self.plan_constant(&query)?.planned;
+        Ok(self.collect(&planned.plan)?.iter().any(|batch| !batch.is_empty()))
+    }
+
+    /// Writes all rows anew, as the altered table's, and makes what depends on it anew.
+    fn rewrite(&mut self, object: &Object, altered: Altered) -> Result<(), Error> {
+        let name = object.name.clone();
+        if object.watermark.is_some() || object.retain != Retain::All || object.is_append_only {
+            return Err(Error::invalid(format!(
+                "table \"{name}\" cannot be altered so: its rows cannot be written anew"
+            ))
+            .with_sqlstate("0A000")
+            .with_detail("It has a watermark, is APPEND ONLY, or keeps no rows.")
+            .with_hint("Create another table, and INSERT what SELECT gives of this one."));
+        }
+        let draft = format!("{name}.__altered");
+        let created = self.make_draft(&draft, &altered);
+        let rows = created.and_then(|()| self.draft_rows(object, &draft, &altered));
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(error) => {
+                self.drop_relation(&draft);
+                return Err(error);
+            }
+        };
+        self.exchange(object, &draft, altered.table, rows)
+    }
+
+    fn make_draft(&mut self, draft: &str, altered: &Altered) -> Result<(), Error> {
+        let table = CreateTable { name: draft.to_string(), if_not_exists: false, ..altered.table.clone() };
+        self.create_table_named(&table, &altered.table.definition())
+    }
+
+    /// The rows of a table as those of its altered form.
+    fn draft_rows(&mut self, object: &Object, draft: &str, altered: &Altered) -> Result<Vec<Batch>, Error> {
+        let after = self.catalog.table(draft)?.clone();
+        for counted in &after.rules.counters {
+            let field = after.schema.field(counted.column);
+            let old = object.schema.index_of(field.name()).ok();
+            let old = old.and_then(|at| object.rules.counters.iter().find(|old| old.column == at));
+            if let Some(old) = old {
+                counted.counter.set(old.counter.peek());
+            }
+        }
+        let (columns, query) = rewritten(altered, &object.name)?;
+        let overriding = Overriding::System;
+        let insert = Insert { table: draft.to_string(), columns, query, conflict: None, returning: None, overriding };
+        let planned = self.plan_insert(&insert).map_err(|error| about(error, &object.name, draft))?;
+        let rows = self.collect_finished(&planned.planned)?;
+        let rows = self.number_rows(&after, rows)?;
+        let rows = self.fit_rows(&after, rows).map_err(|error| about(error, &object.name, draft))?;
+        if !after.primary_key.is_empty() {
+            let keys: Vec<Batch> = rows.iter().map(|batch| batch.project(&after.primary_key)).collect();
+            check_distinct(object_named(&after, &object.name).as_ref(), &keys)?;
+        }
+        Ok(rows)
+    }
+
+    /// Puts the altered table in the place of the old one.
+    fn exchange(&mut self, old: &Object, draft: &str, table: CreateTable, rows: Vec<Batch>) -> Result<(), Error> {
+        let name = old.name.clone();
+        let mut readers = self.catalog.dependents(&name);
+        readers.reverse();
+        let views: Vec<Object> = readers.iter().filter_map(|view| self.catalog.find(view).cloned()).collect();
+        let names: Vec<String> = std::iter::once(name.clone()).chain(readers.iter().cloned()).collect();
+        let indexes: Vec<Index> = names.iter().flat_map(|name| self.catalog.indexes_on(name)).cloned().collect();
+        // What is there steps aside, and comes back if something is refused.
+        indexes.iter().for_each(|index| drop(self.catalog.remove_index(&index.name)));
+        views.iter().for_each(|view| drop(self.catalog.remove(&view.name)));
+        self.catalog.remove(&name);
+        names.iter().for_each(|name| self.dataflows.registry_mut().forget_relation(name));
+        self.dataflows.registry_mut().forget_relation(draft);
+        self.catalog.rename(draft, &name);
+        let first = self.catalog.find(&name).map(|object| object.id).unwrap_or_default();
+        let made = self.remake(&name, &table, &views, &indexes, &old.schema);
+        let recorded = made.and_then(|()| self.record_exchange(first, old, &views, &indexes, rows));
+        let sealed = match recorded {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                names.iter().rev().for_each(|name| self.drop_relation(name));
+                self.catalog.put_back(old.clone());
+                views.into_iter().for_each(|view| self.catalog.put_back(view));
+                indexes.into_iter().for_each(|index| self.catalog.put_back_index(index));
+                return Err(error);
+            }
+        };
+        self.publish(sealed);
+        // Readers go before what they read.
+        for gone in views.iter().rev().chain([old]) {
+            let Some(maintained) = &gone.maintained else { continue };
+            for arranged in &maintained.arrangements {
+                arranged.owners.iter().for_each(|_| self.release_dataflow(arranged.dataflow));
+            }
+            if maintained.is_input {
+                self.cluster.drop_input(maintained.collection);
+            }
+        }
+        self.allow_compaction();
+        Ok(())
+    }
+
+    /// Makes views and indexes anew, over the altered table.
+    fn remake(
+        &mut self,
+        name: &str,
+        table: &CreateTable,
+        views: &[Object],
+        indexes: &[Index],
+        before: &arrow::datatypes::Schema,
+    ) -> Result<(), Error> {
+        self.plan_rules(name)?;
+        let of_table = indexes.iter().filter(|index| index.relation == name);
+        for index in of_table {
+            let columns: Vec<String> = index.key.iter().map(|column| before.field(*column).name().clone()).collect();
+            let is_there = |column: &String| table.columns.iter().any(|field| field.name() == column);
+            // (An index on a column that goes, goes with it.)
+            if columns.iter().all(is_there) {
+                self.remake_index(&index.name, name, &columns)?;
+            }
+        }
+        for view in views {
+            self.remake_view(name, view)?;
+            for index in indexes.iter().filter(|index| index.relation == view.name) {
+                let columns: Vec<String> =
+                    index.key.iter().map(|column| view.schema.field(*column).name().clone()).collect();
+                self.remake_index(&index.name, &view.name, &columns)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remake_index(&mut self, name: &str, relation: &str, columns: &[String]) -> Result<(), Error> {
+        let definition = super::create::index_definition(name, relation, columns);
+        match anabranch_sql::parse(&definition)?.into_iter().next().map(|parsed| parsed.statement) {
+            Some(Statement::CreateIndex(create)) => self.create_index(&create, &definition).map(drop),
+            _ => Err(Error::internal("the definition of an index makes one")),
+        }
+    }
+
+    fn remake_view(&mut self, table: &str, view: &Object) -> Result<(), Error> {
+        let statement = anabranch_sql::parse(&view.definition)?.into_iter().next().map(|parsed| parsed.statement);
+        let Some(Statement::CreateView(create)) = statement else {
+            return Err(Error::invalid(format!("{} \"{}\" is made of a plan", kind_name(view.kind), view.name))
+                .with_hint("Drop it before the table is altered, and make it anew."));
+        };
+        let create = CreateView { name: view.name.clone(), ..create };
+        let used = |detail: String| {
+            Error::invalid(format!("table \"{table}\" cannot be altered so because others depend on it"))
+                .with_sqlstate("2BP01")
+                .with_detail(format!("{} \"{}\": {detail}", kind_name(view.kind), view.name))
+                .with_hint("DROP the view, alter the table, and CREATE the view anew.")
+        };
+        let object = self.view_object(&create, &view.definition).map_err(|error| used(error.message))?;
+        let shape = |object: &Object| -> Vec<_> {
+            let fields = object.schema.fields().iter();
+            fields.map(|field| (field.name().clone(), field.data_type().clone())).collect()
+        };
+        if shape(&object) != shape(view) {
+            let made = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+            made.for_each(|arranged| self.release_dataflow(arranged.dataflow));
+            return Err(used("it would have other columns.".to_string()));
+        }
+        self.catalog.add(object);
+        Ok(())
+    }
+
+    /// Records the exchange as one commit, which is then to be published.
+    fn record_exchange(
+        &mut self,
+        first: ObjectId,
+        old: &Object,
+        views: &[Object],
+        indexes: &[Index],
+        rows: Vec<Batch>,
+    ) -> Result<Sealed, Error> {
+        let new = self.catalog.get(&old.name)?.clone();
+        let collection = new.maintained.as_ref().map(|maintained| maintained.collection);
+        let collection = collection.ok_or_else(|| Error::internal("a table has an input"))?;
+        let time = self.begin_commit();
+        self.abandon_commit();
+        let sealed_rows = |batch: Batch| SealedRows { object: new.id, collection, batch };
+        let rows = rows.into_iter().filter(|batch| !batch.is_empty());
+        let rows = rows.map(|batch| sealed_rows(batch.with_times(Times::Constant(time)))).collect();
+        let mut facts = Vec::new();
+        if !new.rules.counters.is_empty() {
+            facts.push(SealedFact { object: new.id, name: COUNTERS, value: new.rules.counters_value() });
+        }
+        let ids = views.iter().map(|view| view.id).chain([old.id]).chain(indexes.iter().map(|index| index.id));
+        let mut removed: Vec<ObjectId> = ids.collect();
+        removed.sort_unstable();
+        let created: Vec<Created> = self.created_since(first);
+        let sealed = Sealed::at(time, self.client.durability);
+        let sealed = Sealed { removed, created, rows, facts, ..sealed };
+        match is_temporary(&old.name) {
+            // (Nothing of temporary tables is recorded.)
+            true => {}
+            false => self.record(&sealed)?,
+        }
+        Ok(sealed)
+    }
+
+    /// Gives an object another name.
+    fn rename(&mut self, name: &str, to: &str, kind: ObjectKind) -> Result<(), Error> {
+        let to = match (name.rsplit_once('.'), to.contains('.')) {
+            (Some((schema, _)), false) if self.catalog.is_in_schema(name) => format!("{schema}.{to}"),
+            _ => to.to_string(),
+        };
+        if let Some(taken) = self.catalog.kind_of(&to) {
+            return Err(Error::invalid(format!("{} \"{to}\" already exists", kind_name(taken))).with_sqlstate("42P07"));
+        }
+        if kind == ObjectKind::Index {
+            return self.rename_index(name, &to);
+        }
+        self.refuse_used(name, &format!("{} \"{name}\"", kind_name(kind)))?;
+        let object = self.catalog.get(name)?.clone();
+        if object.watermark.is_some() || kind == ObjectKind::Source {
+            return Err(Error::invalid(format!("{} \"{name}\" cannot be renamed", kind_name(kind)))
+                .with_sqlstate("0A000")
+                .with_detail("It is a source, or has a watermark.")
+                .with_hint("CREATE VIEW with the new name over the old."));
+        }
+        let definition = renamed_definition(&object, &to)?;
+        let mut facts =
+            vec![SealedFact { object: object.id, name: DEFINITION, value: definition.clone().into_bytes() }];
+        let indexes: Vec<Index> = self.catalog.indexes_on(name).cloned().collect();
+        let mut redefined = Vec::new();
+        for index in &indexes {
+            let columns: Vec<String> =
+                index.key.iter().map(|column| object.schema.field(*column).name().clone()).collect();
+            let text = super::create::index_definition(&index.name, &to, &columns);
+            facts.push(SealedFact { object: index.id, name: DEFINITION, value: text.clone().into_bytes() });
+            redefined.push((index.name.clone(), text));
+        }
+        self.record_definition(vec![], vec![], facts)?;
+        self.dataflows.registry_mut().forget_relation(name);
+        self.catalog.rename(name, &to);
+        if let Some(object) = self.catalog.find_mut(&to) {
+            object.definition = definition;
+        }
+        redefined.into_iter().for_each(|(index, text)| self.catalog.define_index(&index, text));
+        if kind == ObjectKind::Table { self.plan_rules(&to) } else { Ok(()) }
+    }
+
+    fn rename_index(&mut self, name: &str, to: &str) -> Result<(), Error> {
+        let index = self.catalog.indexes().find(|index| index.name == name).cloned();
+        let index = index.ok_or_else(|| Error::internal("an index that has a kind is there"))?;
+        let relation = self.catalog.get(&index.relation)?;
+        let columns: Vec<String> =
+            index.key.iter().map(|column| relation.schema.field(*column).name().clone()).collect();
+        let definition = super::create::index_definition(to, &index.relation, &columns);
+        let fact = SealedFact { object: index.id, name: DEFINITION, value: definition.clone().into_bytes() };
+        self.record_definition(vec![], vec![], vec![fact])?;
+        self.catalog.rename_index(name, to, definition);
+        Ok(())
+    }
+}
+
+/// A table as it was declared.
+fn declared(object: &Object) -> Result<CreateTable, Error> {
+    let statement = anabranch_sql::parse(&object.definition)?.into_iter().next().map(|parsed| parsed.statement);
+    match statement {
+        Some(Statement::CreateTable(create)) => {
+            // (Columns in primary keys are NOT NULL; a temporary table's own name is the catalog's.)
+            Ok(CreateTable { name: object.name.clone(), columns: fields(object), ..create })
+        }
+        _ => Err(Error::internal(format!("the definition of \"{}\" makes no table", object.name))),
+    }
+}
+
+fn fields(object: &Object) -> Vec<arrow::datatypes::Field> {
+    object.schema.fields().iter().map(|field| field.as_ref().clone()).collect()
+}
+
+fn renamed_definition(object: &Object, to: &str) -> Result<String, Error> {
+    let statement = anabranch_sql::parse(&object.definition)?.into_iter().next().map(|parsed| parsed.statement);
+    match statement {
+        Some(Statement::CreateTable(create)) => {
+            Ok(CreateTable { name: to.to_string(), columns: fields(object), ..create }.definition())
+        }
+        Some(Statement::CreateView(create)) => {
+            let kind = if create.materialized { "MATERIALIZED VIEW" } else { "VIEW" };
+            let names: Vec<String> = create.column_names.iter().map(|name| quoted(name)).collect();
+            let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+            let emit = if create.emit == Emit::OnWindowClose { " EMIT ON WINDOW CLOSE" } else { "" };
+            Ok(format!("CREATE {kind} {}{names} AS {}{emit}", quoted_path(to), create.query_text))
+        }
+        _ => Err(Error::invalid(format!("{} \"{}\" is made of a plan", kind_name(object.kind), object.name))
+            .with_hint("Make it anew under another name.")),
+    }
+}
+
+fn object_named(object: &Object, name: &str) -> Box<Object> {
+    Box::new(Object { name: name.to_string(), ..object.clone() })
+}
+
+/// The error of a draft as that of its table.
+fn about(mut error: Error, name: &str, draft: &str) -> Error {
+    error.message = error.message.replace(draft, name);
+    error.detail = error.detail.map(|detail| detail.replace(draft, name));
+    (error.position, error.line_column) = (None, None);
+    error
+}
+
+fn table_text(name: &str) -> String {
+    quoted(name)
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,418 @@
+//! Functions of documents, described as data: what they take, what they give, and how a row is computed.
+//!
+//! Law: NULL in, NULL out, unless a function says otherwise. Whether an argument is a document is told by its field:
+//! documents are texts whose fields are [marked](crate::resolve::documents).
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use anabranch_batch::numeric;
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanBuilder, Int32Builder, ListBuilder, StringViewArray, StringViewBuilder,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion_common::{Result as DfResult, exec_err, plan_err};
+use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+
+use super::document::quoted;
+use crate::functions::call;
+use crate::functions::output::{is_null, printer};
+use crate::resolve::documents::{Form, form_of};
+use crate::resolve::type_names::{is_number, is_text, sql_name};
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// A document, or a text that is read as one.
+    Document,
+    /// A text.
+    Text,
+    /// A name or a number: of a member, or of an element.
+    Key,
+    /// Names and numbers: a list of texts, or the text of one.
+    Path,
+    /// A boolean.
+    Bool,
+    /// Any value.
+    Any,
+}
+
+/// What a function gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gives {
+    Json,
+    Jsonb,
+    Text,
+    Bool,
+    Int,
+    Texts,
+}
+
+/// An argument of one row.
+#[derive(Clone, Debug)]
+pub(super) enum Arg {
+    Null,
+    Text(String),
+    Number(i64),
+    Path(Vec<Option<String>>),
+    Bool(bool),
+    /// A value as a document, and as a text; the text of NULL is none.
+    Value {
+        json: String,
+        text: Option<String>,
+    },
+}
+
+impl Arg {
+    pub fn text(&self) -> &str {
+        match self {
+            Arg::Text(text) => text,
+            Arg::Value { json, .. } => json,
+            _ => "",
+        }
+    }
+
+    pub fn path(&self) -> &[Option<String>] {
+        match self {
+            Arg::Path(path) => path,
+            _ => &[],
+        }
+    }
+}
+
+/// The answer of one row.
+#[derive(Clone, Debug)]
+pub(super) enum Out {
+    Null,
+    Text(String),
+    Bool(bool),
+    Int(i32),
+    Texts(Vec<Option<String>>),
+}
+
+pub(super) type Compute = fn(&[Arg]) -> Result<Out, String>;
+
+/// See the [module](self).
+#[derive(Clone, Copy)]
+pub(super) struct Described {
+    pub name: &'static str,
+    pub takes: &'static [Takes],
+    /// How many of the arguments must be given.
+    pub required: usize,
+    /// Whether the last argument may be there any number of times.
+    pub repeats: bool,
+    /// Whether NULL in any argument gives NULL.
+    pub is_strict: bool,
+    pub gives: Gives,
+    pub compute: Compute,
+}
+
+/// A function of documents.
+pub(super) struct JsonFunction {
+    of: Described,
+    signature: Signature,
+}
+
+impl JsonFunction {
+    pub fn udf(of: Described) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(JsonFunction { of, signature: Signature::user_defined(Volatility::Immutable) }))
+    }
+
+    fn takes(&self, at: usize) -> Option<Takes> {
+        let last = self.of.takes.last().filter(|_| self.of.repeats);
+        self.of.takes.get(at).or(last).copied()
+    }
+
+    fn fits(&self, types: &[DataType]) -> bool {
+        types.len() >= self.of.required
+            && types.iter().enumerate().all(|(at, is)| self.takes(at).is_some_and(|takes| fits(takes, is)))
+    }
+}
+
+fn fits(takes: Takes, is: &DataType) -> bool {
+    is.is_null()
+        || match takes {
+            Takes::Document | Takes::Text => is_text(is),
+            Takes::Key => is_text(is) || is.is_integer(),
+            Takes::Path => is_text(is) || matches!(is, DataType::List(_)),
+            Takes::Bool => *is == DataType::Boolean,
+            Takes::Any => true,
+        }
+}
+
+impl std::fmt::Debug for JsonFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("JsonFunction").field(&self.of.name).finish()
+    }
+}
+
+impl PartialEq for JsonFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.of.name == other.of.name
+    }
+}
+
+impl Eq for JsonFunction {}
+
+impl Hash for JsonFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.of.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for JsonFunction {
+    fn name(&self) -> &str {
+        self.of.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> DfResult<Vec<DataType>> {
+        if self.fits(types) {
+            return Ok(types.to_vec());
+        }
+        let types: Vec<String> = types.iter().map(sql_name).collect();
+        plan_err!("function {}({}) does not exist", self.of.name, types.join(", "))
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> DfResult<DataType> {
+        Ok(match self.of.gives {
+            Gives::Json | Gives::Jsonb | Gives::Text => DataType::Utf8View,
+            Gives::Bool => DataType::Boolean,
+            Gives::Int => DataType::Int32,
+            Gives::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
+        })
+    }
+
+    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let field = Field::new(self.of.name, self.return_type(&[])?, true);
+        Ok(Arc::new(match self.of.gives {
+            Gives::Json => Form::Json.mark(field),
+            Gives::Jsonb => Form::Jsonb.mark(field),
+            _ => field,
+        }))
+    }
+
+    /// Plans do not keep the marks of columns, those of calls they do.
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
+        let is_column_of_documents = |(at, arg): (usize, &Expr)| {
+            let field = arg.to_field(info.schema().as_ref()).map(|(_, field)| field);
+            self.takes(at) == Some(Takes::Any)
+                && !matches!(arg, Expr::ScalarFunction(_))
+                && field.is_ok_and(|field| form_of(&field).is_some())
+        };
+        let wrapped: Vec<bool> = args.iter().enumerate().map(is_column_of_documents).collect();
+        if !wrapped.contains(&true) {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let wrap = |(arg, is_wrapped): (Expr, bool)| if is_wrapped { call("__json_document", vec![arg]) } else { arg };
+        let args = args.into_iter().zip(wrapped).map(wrap).collect();
+        Ok(ExprSimplifyResult::Simplified(call(self.of.name, args)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let n_rows = args.number_rows;
+        let columns = args.args.iter().enumerate().map(|(at, arg)| {
+            let takes = self.takes(at).unwrap_or(Takes::Any);
+            Column::new(takes, arg.to_array(n_rows)?, args.arg_fields.get(at).and_then(|field| form_of(field)))
+        });
+        let columns = columns.collect::<DfResult<Vec<Column>>>()?;
+        let mut builder = Builder::new(self.of.gives);
+        for row in 0..n_rows {
+            if self.of.is_strict && columns.iter().any(|column| column.is_null(row)) {
+                builder.append(Out::Null);
+                continue;
+            }
+            let values: Vec<Arg> = columns.iter().map(|column| column.arg(row)).collect();
+            match (self.of.compute)(&values) {
+                Ok(out) => builder.append(out),
+                Err(problem) => return exec_err!("{problem}"),
+            }
+        }
+        Ok(ColumnarValue::Array(builder.finish()))
+    }
+}
+
+/// A column of arguments.
+struct Column {
+    takes: Takes,
+    values: ArrayRef,
+    form: Option<Form>,
+}
+
+impl Column {
+    fn new(takes: Takes, values: ArrayRef, form: Option<Form>) -> DfResult<Column> {
+        let is = values.data_type().clone();
+        let values = match takes {
+            _ if is.is_null() => values,
+            Takes::Document | Takes::Text => cast(&values, &DataType::Utf8View)?,
+            Takes::Key | Takes::Path if is_text(&is) => cast(&values, &DataType::Utf8View)?,
+            Takes::Key => cast(&values, &DataType::Int64)?,
+            _ => values,
+        };
+        Ok(Column { takes, values, form })
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        is_null(&self.values, row)
+    }
+
+    fn arg(&self, row: usize) -> Arg {
+        if self.is_null(row) {
+            return if self.takes == Takes::Any { Arg::Value { json: "null".into(), text: None } } else { Arg::Null };
+        }
+        let text = || self.values.as_string_view().value(row).to_string();
+        match self.takes {
+            Takes::Document | Takes::Text => Arg::Text(text()),
+            Takes::Key if is_text(self.values.data_type()) => Arg::Text(text()),
+            Takes::Key => Arg::Number(self.values.as_primitive::<Int64Type>().value(row)),
+            Takes::Path if is_text(self.values.data_type()) => Arg::Path(path_of(&text())),
+            Takes::Path => Arg::Path(elements(&self.values, row)),
+            Takes::Bool => Arg::Bool(self.values.as_boolean().value(row)),
+            Takes::Any => {
+                let mut json = String::new();
+                push_value(&self.values, row, self.form, &mut json);
+                let mut text = String::new();
+                printer(&self.values)(row, &mut text);
+                if *self.values.data_type() == DataType::Boolean {
+                    text = self.values.as_boolean().value(row).to_string();
+                }
+                Arg::Value { json, text: Some(text) }
+            }
+        }
+    }
+}
+
+/// The elements of a list as texts.
+fn elements(values: &ArrayRef, row: usize) -> Vec<Option<String>> {
+    let Some(list) = values.as_list_opt::<i32>() else { return vec![] };
+    let elements = list.value(row);
+    let print = printer(&elements);
+    (0..elements.len())
+        .map(|at| {
+            (!is_null(&elements, at)).then(|| {
+                let mut text = String::new();
+                print(at, &mut text);
+                text
+            })
+        })
+        .collect()
+}
+
+/// The names in the text of a list: `{a,b}`.
+pub(super) fn path_of(text: &str) -> Vec<Option<String>> {
+    let inner = text.trim().strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    let (mut names, mut name, mut in_quotes, mut was_quoted) = (Vec::new(), String::new(), false, false);
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => name.extend(chars.next()),
+            '"' => (in_quotes, was_quoted) = (!in_quotes, true),
+            ',' if !in_quotes => {
+                names.push(finished(&name, was_quoted));
+                (name, was_quoted) = (String::new(), false);
+            }
+            c => name.push(c),
+        }
+    }
+    if !inner.trim().is_empty() {
+        names.push(finished(&name, was_quoted));
+    }
+    names
+}
+
+fn finished(name: &str, was_quoted: bool) -> Option<String> {
+    match was_quoted {
+        true => Some(name.to_string()),
+        false if name.trim().eq_ignore_ascii_case("null") => None,
+        false => Some(name.trim().to_string()),
+    }
+}
+
+/// Appends a value as a document.
+fn push_value(values: &ArrayRef, row: usize, form: Option<Form>, out: &mut String) {
+    if is_null(values, row) {
+        out.push_str("null");
+        return;
+    }
+    let is = values.data_type();
+    if let DataType::List(_) = is {
+        let list = values.as_list::<i32>().value(row);
+        out.push('[');
+        for at in 0..list.len() {
+            if at > 0 {
+                out.push(',');
+            }
+            push_value(&list, at, None, out);
+        }
+        out.push(']');
+        return;
+    }
+    let mut text = String::new();
+    printer(values)(row, &mut text);
+    match is {
+        DataType::Boolean => out.push_str(if values.as_boolean().value(row) { "true" } else { "false" }),
+        // (NaN and the infinities are no numbers of JSON.)
+        is if (is_number(is) || *is == numeric::TYPE) && !text.ends_with(['N', 'y']) => out.push_str(&text),
+        DataType::Timestamp(_, zone) => {
+            let text = text.replacen(' ', "T", 1);
+            let minutes = if zone.is_some() && text.ends_with("+00") { ":00" } else { "" };
+            out.push_str(&quoted(&format!("{text}{minutes}")));
+        }
+        _ if form.is_some() => out.push_str(&text),
+        _ => out.push_str(&quoted(&text)),
+    }
+}
+
+enum Builder {
+    Text(StringViewBuilder),
+    Bool(BooleanBuilder),
+    Int(Int32Builder),
+    Texts(ListBuilder<StringViewBuilder>),
+}
+
+impl Builder {
+    fn new(gives: Gives) -> Builder {
+        match gives {
+            Gives::Json | Gives::Jsonb | Gives::Text => Builder::Text(StringViewBuilder::new()),
+            Gives::Bool => Builder::Bool(BooleanBuilder::new()),
+            Gives::Int => Builder::Int(Int32Builder::new()),
+            Gives::Texts => {
+                let element = Field::new_list_field(DataType::Utf8View, true);
+                Builder::Texts(ListBuilder::new(StringViewBuilder::new()).with_field(element))
+            }
+        }
+    }
+
+    fn append(&mut self, out: Out) {
+        match (self, out) {
+            (Builder::Text(builder), Out::Text(text)) => builder.append_value(text),
+            (Builder::Text(builder), _) => builder.append_null(),
+            (Builder::Bool(builder), Out::Bool(is)) => builder.append_value(is),
+            (Builder::Bool(builder), _) => builder.append_null(),
+            (Builder::Int(builder), Out::Int(n)) => builder.append_value(n),
+            (Builder::Int(builder), _) => builder.append_null(),
+            (Builder::Texts(builder), Out::Texts(texts)) => builder.append_value(texts),
+            (Builder::Texts(builder), _) => builder.append_null(),
+        }
+    }
+
+    fn finish(self) -> ArrayRef {
+        match self {
+            Builder::Text(mut builder) => {
+                let texts: StringViewArray = builder.finish();
+                Arc::new(texts)
+            }
+            Builder::Bool(mut builder) => Arc::new(builder.finish()),
+            Builder::Int(mut builder) => Arc::new(builder.finish()),
+            Builder::Texts(mut builder) => Arc::new(builder.finish()),
+        }
+    }
+}

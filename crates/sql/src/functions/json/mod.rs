@@ -1,0 +1,532 @@
+//! Functions and operators of `json` and `jsonb`, as in PostgreSQL 15, chapter 9.16.
+//!
+//! Reading order: [`document`] (trees of documents), [`frame`] (functions as data), this table, [`operators`].
+//!
+//! Left out: `jsonpath`, records (`json_populate_record`, `row_to_json`), and functions of two types in one call.
+
+mod document;
+mod frame;
+pub(crate) mod operators;
+
+use std::sync::Arc;
+
+use anabranch_batch::TextLimit;
+use anabranch_batch::json::normal;
+use datafusion_expr::ScalarUDF;
+
+use document::{Document, Node, Value, place, quoted};
+use frame::Takes::{Any, Bool, Document as Doc, Key, Path, Text};
+use frame::{Arg, Compute, Described, Gives, JsonFunction, Out, Takes};
+
+/// All functions of documents.
+pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
+    TABLE.iter().map(|(name, takes, required, gives, compute)| {
+        JsonFunction::udf(Described {
+            name,
+            takes,
+            required: *required,
+            repeats: VARIADIC.contains(name),
+            is_strict: !LENIENT.contains(name),
+            gives: *gives,
+            compute: *compute,
+        })
+    })
+}
+
+/// Functions whose last argument may be there any number of times, also none.
+const VARIADIC: [&str; 8] = [
+    "json_build_array",
+    "jsonb_build_array",
+    "json_build_object",
+    "jsonb_build_object",
+    "json_extract_path",
+    "jsonb_extract_path",
+    "json_extract_path_text",
+    "jsonb_extract_path_text",
+];
+
+/// Functions that are called with NULL, too.
+const LENIENT: [&str; 5] =
+    ["json_build_array", "jsonb_build_array", "json_build_object", "jsonb_build_object", "__json_pair"];
+
+type Row = (&'static str, &'static [Takes], usize, Gives, Compute);
+
+/// Name, arguments, how many must be given, answer, and what computes a row.
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    ("json_in", &[Text], 1, Gives::Json, |args| read(TextLimit::Json, args)),
+    ("jsonb_in", &[Text], 1, Gives::Jsonb, |args| read(TextLimit::Jsonb, args)),
+    ("__json_document", &[Doc], 1, Gives::Json, |args| Ok(Out::Text(args[0].text().to_string()))),
+    ("__json_get", &[Doc, Key], 2, Gives::Json, |args| get(args, raw)),
+    ("__jsonb_get", &[Doc, Key], 2, Gives::Jsonb, |args| get(args, raw)),
+    ("__json_get_text", &[Doc, Key], 2, Gives::Text, |args| get(args, plain)),
+    ("__json_path", &[Doc, Path], 2, Gives::Json, |args| follow(args, raw)),
+    ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
+    ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
+    ("__jsonb_contains", &[Doc, Doc], 2, Gives::Bool, |args| contains(args)),
+    ("__jsonb_exists", &[Doc, Text], 2, Gives::Bool, |args| Ok(Out::Bool(Document::read(args[0].text())?.has(args[1].text())))),
+    ("__jsonb_exists_any", &[Doc, Path], 2, Gives::Bool, exists_any),
+    ("__jsonb_exists_all", &[Doc, Path], 2, Gives::Bool, exists_all),
+    ("__jsonb_concat", &[Doc, Doc], 2, Gives::Jsonb, concat),
+    ("__jsonb_delete", &[Doc, Key], 2, Gives::Jsonb, delete),
+    ("__jsonb_delete_all", &[Doc, Path], 2, Gives::Jsonb, delete_all),
+    ("__jsonb_delete_path", &[Doc, Path], 2, Gives::Jsonb, delete_path),
+    ("__json_pair", &[Any, Any], 2, Gives::Text, pair),
+    ("__json_list", &[Path], 1, Gives::Json, |args| Ok(Out::Text(format!("[{}]", joined(args[0].path()))))),
+    ("__jsonb_list", &[Path], 1, Gives::Jsonb, |args| normalised(format!("[{}]", joined(args[0].path())))),
+    ("__json_object", &[Path], 1, Gives::Json, |args| Ok(Out::Text(format!("{{ {} }}", joined(args[0].path()))))),
+    ("__jsonb_object", &[Path], 1, Gives::Jsonb, |args| normalised(format!("{{{}}}", joined(args[0].path())))),
+    ("to_json", &[Any], 1, Gives::Json, |args| Ok(Out::Text(args[0].text().to_string()))),
+    ("to_jsonb", &[Any], 1, Gives::Jsonb, |args| normalised(args[0].text().to_string())),
+    ("array_to_json", &[Any], 1, Gives::Json, |args| Ok(Out::Text(args[0].text().to_string()))),
+    ("json_build_array", &[Any], 0, Gives::Json, |args| Ok(Out::Text(array_of(args)))),
+    ("jsonb_build_array", &[Any], 0, Gives::Jsonb, |args| normalised(array_of(args))),
+    ("json_build_object", &[Any], 0, Gives::Json, |args| object_of(args).map(Out::Text)),
+    ("jsonb_build_object", &[Any], 0, Gives::Jsonb, |args| normalised(object_of(args)?)),
+    ("json_object", &[Path, Path], 1, Gives::Json, |args| object_of_lists(args).map(Out::Text)),
+    ("jsonb_object", &[Path, Path], 1, Gives::Jsonb, |args| normalised(object_of_lists(args)?)),
+    ("json_array_length", &[Doc], 1, Gives::Int, array_length),
+    ("jsonb_array_length", &[Doc], 1, Gives::Int, array_length),
+    ("json_typeof", &[Doc], 1, Gives::Text, type_name),
+    ("jsonb_typeof", &[Doc], 1, Gives::Text, type_name),
+    ("json_extract_path", &[Doc, Text], 1, Gives::Json, |args| extract(args, raw)),
+    ("jsonb_extract_path", &[Doc, Text], 1, Gives::Jsonb, |args| extract(args, raw)),
+    ("json_extract_path_text", &[Doc, Text], 1, Gives::Text, |args| extract(args, plain)),
+    ("jsonb_extract_path_text", &[Doc, Text], 1, Gives::Text, |args| extract(args, plain)),
+    ("json_strip_nulls", &[Doc], 1, Gives::Json, |args| strip_nulls(args[0].text(), ",", ":").map(Out::Text)),
+    ("jsonb_strip_nulls", &[Doc], 1, Gives::Jsonb, |args| normalised(strip_nulls(args[0].text(), ",", ":")?)),
+    ("jsonb_pretty", &[Doc], 1, Gives::Text, pretty),
+    ("jsonb_set", &[Doc, Path, Doc, Bool], 3, Gives::Jsonb, |args| set(args, false)),
+    ("jsonb_insert", &[Doc, Path, Doc, Bool], 3, Gives::Jsonb, |args| set(args, true)),
+    ("__json_elements", &[Doc], 1, Gives::Texts, |args| elements(args, raw)),
+    ("__json_elements_text", &[Doc], 1, Gives::Texts, |args| elements(args, plain)),
+    ("__json_keys", &[Doc], 1, Gives::Texts, |args| members(args, |_, name, _| Some(name.to_string()))),
+    ("__json_values", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| raw(document, node))),
+    ("__json_values_text", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| plain(document, node))),
+];
+
+/// Functions of several rows, and the lists whose elements these are.
+pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
+    Some(match name {
+        "json_array_elements" | "jsonb_array_elements" => &[("__json_elements", "value")],
+        "json_array_elements_text" | "jsonb_array_elements_text" => &[("__json_elements_text", "value")],
+        "json_object_keys" | "jsonb_object_keys" => &[("__json_keys", "")],
+        "json_each" | "jsonb_each" => &[("__json_keys", "key"), ("__json_values", "value")],
+        "json_each_text" | "jsonb_each_text" => &[("__json_keys", "key"), ("__json_values_text", "value")],
+        _ => return None,
+    })
+}
+
+type Take = fn(&Document<'_>, &Node) -> Option<String>;
+
+fn raw(document: &Document<'_>, node: &Node) -> Option<String> {
+    Some(document.raw(node).to_string())
+}
+
+fn plain(document: &Document<'_>, node: &Node) -> Option<String> {
+    document.plain(node)
+}
+
+fn text_or_null(text: Option<String>) -> Out {
+    text.map_or(Out::Null, Out::Text)
+}
+
+fn read(form: TextLimit, args: &[Arg]) -> Result<Out, String> {
+    let text = args[0].text();
+    form.fit(text).map(|fitted| Out::Text(fitted.into_owned())).ok_or_else(|| form.misfit(text))
+}
+
+fn normalised(text: String) -> Result<Out, String> {
+    normal(&text).map(Out::Text).ok_or_else(|| "invalid input syntax for type json".to_string())
+}
+
+fn get(args: &[Arg], take: Take) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    let node = match &args[1] {
+        Arg::Number(at) => document.root.element(*at),
+        name => document.root.member(name.text()),
+    };
+    Ok(text_or_null(node.and_then(|node| take(&document, node))))
+}
+
+fn follow(args: &[Arg], take: Take) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    Ok(text_or_null(document.follow(args[1].path()).and_then(|node| take(&document, node))))
+}
+
+fn extract(args: &[Arg], take: Take) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    let path: Vec<Option<String>> = args[1..].iter().map(|arg| Some(arg.text().to_string())).collect();
+    Ok(text_or_null(document.follow(&path).and_then(|node| take(&document, node))))
+}
+
+fn contains(args: &[Arg]) -> Result<Out, String> {
+    Ok(Out::Bool(Document::read(args[0].text())?.contains(&Document::read(args[1].text())?)))
+}
+
+fn exists_any(args: &[Arg]) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    Ok(Out::Bool(args[1].path().iter().flatten().any(|name| document.has(name))))
+}
+
+fn exists_all(args: &[Arg]) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    Ok(Out::Bool(args[1].path().iter().flatten().all(|name| document.has(name))))
+}
+
+/// Members of both objects, those of the second last; or elements of both.
+fn concat(args: &[Arg]) -> Result<Out, String> {
+    let (left, right) = (Document::read(args[0].text())?, Document::read(args[1].text())?);
+    let inner = |document: &Document<'_>| {
+        let text = document.raw(&document.root).to_string();
+        match document.root.value {
+            Value::Array(_) | Value::Object(_) => text[1..text.len() - 1].trim().to_string(),
+            _ => text,
+        }
+    };
+    let both = |open: char, close: char, left: String, right: String| {
+        let comma = if left.is_empty() || right.is_empty() { "" } else { ", " };
+        normalised(format!("{open}{left}{comma}{right}{close}"))
+    };
+    match (&left.root.value, &right.root.value) {
+        (Value::Object(_), Value::Object(_)) => both('{', '}', inner(&left), inner(&right)),
+        (Value::Object(_), Value::Array(_)) => both('[', ']', left.raw(&left.root).to_string(), inner(&right)),
+        (Value::Array(_), Value::Object(_)) => both('[', ']', inner(&left), right.raw(&right.root).to_string()),
+        (Value::Object(_), _) | (_, Value::Object(_)) => Err("invalid concatenation of jsonb objects".to_string()),
+        _ => both('[', ']', inner(&left), inner(&right)),
+    }
+}
+
+fn delete(args: &[Arg]) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    match &args[1] {
+        Arg::Number(at) => match &document.root.value {
+            Value::Array(elements) => {
+                let gone = place(*at, elements.len());
+                without(&document, |at, _| Some(at) == gone)
+            }
+            Value::Object(_) => Err("cannot delete from object using integer index".to_string()),
+            _ => Err("cannot delete from scalar".to_string()),
+        },
+        name => without(&document, |_, own| own == Some(name.text())),
+    }
+}
+
+fn delete_all(args: &[Arg]) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    let names: Vec<&str> = args[1].path().iter().flatten().map(String::as_str).collect();
+    without(&document, |_, own| own.is_some_and(|own| names.contains(&own)))
+}
+
+/// The document without members of these names, or elements that are these strings.
+fn without(document: &Document<'_>, is_gone: impl Fn(usize, Option<&str>) -> bool) -> Result<Out, String> {
+    let parts: Vec<String> = match &document.root.value {
+        Value::Object(members) => members
+            .iter()
+            .enumerate()
+            .filter(|(at, (name, _))| !is_gone(*at, Some(name)))
+            .map(|(_, (name, node))| format!("{}: {}", quoted(name), document.raw(node)))
+            .collect(),
+        Value::Array(elements) => elements
+            .iter()
+            .enumerate()
+            .filter(|(at, node)| {
+                let own = match &node.value {
+                    Value::String(text) => Some(text.as_str()),
+                    _ => None,
+                };
+                !is_gone(*at, own)
+            })
+            .map(|(_, node)| document.raw(node).to_string())
+            .collect(),
+        _ => return Err("cannot delete from scalar".to_string()),
+    };
+    let (open, close) = if matches!(document.root.value, Value::Object(_)) { ('{', '}') } else { ('[', ']') };
+    normalised(format!("{open}{}{close}", parts.join(", ")))
+}
+
+fn delete_path(args: &[Arg]) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    if document.root.is_scalar() {
+        return Err("cannot delete path in scalar".to_string());
+    }
+    normalised(changed(&document, &document.root, args[1].path(), &Change::Delete)?)
+}
+
+/// What becomes of the place that a path leads to.
+enum Change<'a> {
+    Delete,
+    /// Sets the place, and makes it where it is not there, if that is wanted.
+    Set {
+        value: &'a str,
+        creates: bool,
+    },
+    /// Puts a value beside the place.
+    Insert {
+        value: &'a str,
+        after: bool,
+    },
+}
+
+fn set(args: &[Arg], inserts: bool) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    let value = args[2].text();
+    Document::read(value)?;
+    let flag = match args.get(3) {
+        Some(Arg::Bool(flag)) => *flag,
+        _ => !inserts,
+    };
+    if document.root.is_scalar() {
+        return Err("cannot set path in scalar".to_string());
+    }
+    let change = match inserts {
+        true => Change::Insert { value, after: flag },
+        false => Change::Set { value, creates: flag },
+    };
+    normalised(changed(&document, &document.root, args[1].path(), &change)?)
+}
+
+/// A value's text with the place changed that a path leads to.
+fn changed(
+    document: &Document<'_>,
+    node: &Node,
+    path: &[Option<String>],
+    change: &Change<'_>,
+) -> Result<String, String> {
+    let Some((step, rest)) = path.split_first() else { return Ok(document.raw(node).to_string()) };
+    let Some(step) = step else { return Err("path element at position 1 is null".to_string()) };
+    match &node.value {
+        Value::Object(members) => changed_members(document, members, step, rest, change),
+        Value::Array(elements) => changed_elements(document, elements, step, rest, change),
+        _ => Ok(document.raw(node).to_string()),
+    }
+}
+
+fn changed_members(
+    document: &Document<'_>,
+    members: &[(String, Node)],
+    step: &str,
+    rest: &[Option<String>],
+    change: &Change<'_>,
+) -> Result<String, String> {
+    let mut parts = Vec::with_capacity(members.len() + 1);
+    let mut found = false;
+    for (name, own) in members {
+        if name != step {
+            parts.push(format!("{}: {}", quoted(name), document.raw(own)));
+            continue;
+        }
+        found = true;
+        let value = match (rest.is_empty(), change) {
+            (false, _) => changed(document, own, rest, change)?,
+            (true, Change::Delete) => continue,
+            (true, Change::Set { value, .. }) => (*value).to_string(),
+            (true, Change::Insert { .. }) => return Err("cannot replace existing key".to_string()),
+        };
+        parts.push(format!("{}: {value}", quoted(name)));
+    }
+    if !found && rest.is_empty() {
+        match change {
+            Change::Set { value, creates: true } | Change::Insert { value, .. } => {
+                parts.push(format!("{}: {value}", quoted(step)));
+            }
+            _ => {}
+        }
+    }
+    Ok(format!("{{{}}}", parts.join(", ")))
+}
+
+fn changed_elements(
+    document: &Document<'_>,
+    elements: &[Node],
+    step: &str,
+    rest: &[Option<String>],
+    change: &Change<'_>,
+) -> Result<String, String> {
+    let wanted: i64 =
+        step.trim().parse().map_err(|_| format!("path element at position 1 is not an integer: \"{step}\""))?;
+    let at = place(wanted, elements.len());
+    let mut parts = Vec::with_capacity(elements.len() + 1);
+    for (own_at, own) in elements.iter().enumerate() {
+        if Some(own_at) != at {
+            parts.push(document.raw(own).to_string());
+            continue;
+        }
+        match (rest.is_empty(), change) {
+            (false, _) => parts.push(changed(document, own, rest, change)?),
+            (true, Change::Delete) => {}
+            (true, Change::Set { value, .. }) => parts.push((*value).to_string()),
+            (true, Change::Insert { value, after }) => {
+                let own = document.raw(own).to_string();
+                let value = (*value).to_string();
+                parts.extend(if *after { [own, value] } else { [value, own] });
+            }
+        }
+    }
+    if at.is_none() && rest.is_empty() {
+        let value = match change {
+            Change::Set { value, creates: true } | Change::Insert { value, .. } => Some((*value).to_string()),
+            _ => None,
+        };
+        // (Beyond an end is that end.)
+        match value {
+            Some(value) if wanted < 0 => parts.insert(0, value),
+            Some(value) => parts.push(value),
+            None => {}
+        }
+    }
+    Ok(format!("[{}]", parts.join(", ")))
+}
+
+fn pair(args: &[Arg]) -> Result<Out, String> {
+    match args {
+        [Arg::Value { text: Some(name), .. }, Arg::Value { json, .. }] => {
+            Ok(Out::Text(format!("{} : {json}", quoted(name))))
+        }
+        _ => Err("field name must not be null".to_string()),
+    }
+}
+
+fn joined(parts: &[Option<String>]) -> String {
+    parts.iter().map(|part| part.as_deref().unwrap_or("null")).collect::<Vec<_>>().join(", ")
+}
+
+fn array_of(args: &[Arg]) -> String {
+    format!("[{}]", args.iter().map(Arg::text).collect::<Vec<_>>().join(", "))
+}
+
+fn object_of(args: &[Arg]) -> Result<String, String> {
+    if args.len() % 2 == 1 {
+        return Err("argument list must have even number of elements".to_string());
+    }
+    let mut parts = Vec::with_capacity(args.len() / 2);
+    for (at, pair) in args.chunks(2).enumerate() {
+        match pair {
+            [Arg::Value { text: Some(name), .. }, Arg::Value { json, .. }] => {
+                parts.push(format!("{} : {json}", quoted(name)));
+            }
+            _ => return Err(format!("argument {} cannot be null", 2 * at + 1)),
+        }
+    }
+    Ok(format!("{{{}}}", parts.join(", ")))
+}
+
+/// Names and texts in turn, or names and texts of two lists.
+fn object_of_lists(args: &[Arg]) -> Result<String, String> {
+    let pairs: Vec<(Option<String>, Option<String>)> = match args {
+        [Arg::Path(both)] if both.len() % 2 == 0 => {
+            both.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+        }
+        [Arg::Path(_)] => return Err("array must have even number of elements".to_string()),
+        [Arg::Path(names), Arg::Path(values)] if names.len() == values.len() => {
+            names.iter().cloned().zip(values.iter().cloned()).collect()
+        }
+        _ => return Err("mismatched array dimensions".to_string()),
+    };
+    let mut parts = Vec::with_capacity(pairs.len());
+    for (name, value) in pairs {
+        let name = name.ok_or("null value not allowed for object key")?;
+        parts.push(format!("{} : {}", quoted(&name), value.map_or("null".to_string(), |value| quoted(&value))));
+    }
+    Ok(format!("{{{}}}", parts.join(", ")))
+}
+
+fn array_length(args: &[Arg]) -> Result<Out, String> {
+    match Document::read(args[0].text())?.root.value {
+        Value::Array(elements) => Ok(Out::Int(i32::try_from(elements.len()).unwrap_or(i32::MAX))),
+        Value::Object(_) => Err("cannot get array length of a non-array".to_string()),
+        _ => Err("cannot get array length of a scalar".to_string()),
+    }
+}
+
+fn type_name(args: &[Arg]) -> Result<Out, String> {
+    Ok(Out::Text(Document::read(args[0].text())?.root.type_name().to_string()))
+}
+
+fn strip_nulls(text: &str, comma: &str, colon: &str) -> Result<String, String> {
+    let document = Document::read(text)?;
+    let mut out = String::with_capacity(text.len());
+    push_stripped(&document, &document.root, comma, colon, &mut out);
+    Ok(out)
+}
+
+fn push_stripped(document: &Document<'_>, node: &Node, comma: &str, colon: &str, out: &mut String) {
+    match &node.value {
+        Value::Object(members) => {
+            out.push('{');
+            let there = members.iter().filter(|(_, own)| !matches!(own.value, Value::Null));
+            for (at, (name, own)) in there.enumerate() {
+                out.push_str(if at > 0 { comma } else { "" });
+                out.push_str(&quoted(name));
+                out.push_str(colon);
+                push_stripped(document, own, comma, colon, out);
+            }
+            out.push('}');
+        }
+        Value::Array(elements) => {
+            out.push('[');
+            for (at, own) in elements.iter().enumerate() {
+                out.push_str(if at > 0 { comma } else { "" });
+                push_stripped(document, own, comma, colon, out);
+            }
+            out.push(']');
+        }
+        _ => out.push_str(document.raw(node)),
+    }
+}
+
+fn pretty(args: &[Arg]) -> Result<Out, String> {
+    let text = normal(args[0].text()).ok_or("invalid input syntax for type json")?;
+    let document = Document::read(&text)?;
+    let mut out = String::new();
+    push_pretty(&document, &document.root, 0, &mut out);
+    Ok(Out::Text(out))
+}
+
+fn push_pretty(document: &Document<'_>, node: &Node, depth: usize, out: &mut String) {
+    let mut parts = |open: char, close: char, inner: &[(Option<&str>, &Node)]| {
+        out.push(open);
+        for (at, (name, own)) in inner.iter().enumerate() {
+            out.push_str(if at > 0 { ",\n" } else { "\n" });
+            out.push_str(&"    ".repeat(depth + 1));
+            if let Some(name) = name {
+                out.push_str(&format!("{}: ", quoted(name)));
+            }
+            push_pretty(document, own, depth + 1, out);
+        }
+        out.push('\n');
+        out.push_str(&"    ".repeat(depth));
+        out.push(close);
+    };
+    match &node.value {
+        Value::Object(members) => {
+            let inner: Vec<_> = members.iter().map(|(name, own)| (Some(name.as_str()), own)).collect();
+            parts('{', '}', &inner);
+        }
+        Value::Array(elements) => {
+            let inner: Vec<_> = elements.iter().map(|own| (None, own)).collect();
+            parts('[', ']', &inner);
+        }
+        _ => out.push_str(document.raw(node)),
+    }
+}
+
+fn elements(args: &[Arg], take: Take) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    match &document.root.value {
+        Value::Array(elements) => Ok(Out::Texts(elements.iter().map(|own| take(&document, own)).collect())),
+        Value::Object(_) => Err("cannot extract elements from an object".to_string()),
+        _ => Err("cannot extract elements from a scalar".to_string()),
+    }
+}
+
+fn members(args: &[Arg], take: fn(&Document<'_>, &str, &Node) -> Option<String>) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    match &document.root.value {
+        Value::Object(members) => {
+            Ok(Out::Texts(members.iter().map(|(name, own)| take(&document, name, own)).collect()))
+        }
+        Value::Array(_) => Err("cannot deconstruct an array as an object".to_string()),
+        _ => Err("cannot deconstruct a scalar".to_string()),
+    }
+}

@@ -1,0 +1,82 @@
+//! Operators of documents, as calls.
+//!
+//! An operator is one of documents if a side is marked as one, or if texts have no such operator.
+
+use arrow::datatypes::DataType;
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::ExprSchemable;
+use datafusion_expr::expr::Expr;
+use datafusion_expr::planner::RawBinaryExpr;
+use datafusion_expr::sqlparser::ast::BinaryOperator;
+
+use crate::error::SqlError;
+use crate::functions::call;
+use crate::resolve::documents::{Form, form_of};
+use crate::resolve::type_names::is_text;
+
+/// The operator as a call; `None` leaves it to others.
+///
+/// # Errors
+/// `Unsupported` for operators of documents that are not there.
+pub(crate) fn plan(
+    expr: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+    schema: &DFSchema,
+) -> DfResult<Option<Expr>> {
+    use BinaryOperator as Op;
+    if !is_text(left) && !is_text(right) {
+        return Ok(None);
+    }
+    let is_text = |is: &DataType| is_text(is) || is.is_null();
+    let form = |side: &Expr| side.to_field(schema).ok().and_then(|(_, field)| form_of(&field));
+    let (left_form, right_form) = (form(&expr.left), form(&expr.right));
+    let is_document = left_form.is_some() || right_form.is_some();
+    let both = |name: &str| Some(call(name, vec![expr.left.clone(), expr.right.clone()]));
+    let swapped = |name: &str| Some(call(name, vec![expr.right.clone(), expr.left.clone()]));
+    let is_list = matches!(right, DataType::List(_));
+    let of_form = |json: &str, jsonb: &str| both(if left_form == Some(Form::Jsonb) { jsonb } else { json });
+    Ok(match expr.op {
+        Op::Arrow => of_form("__json_get", "__jsonb_get"),
+        Op::LongArrow => both("__json_get_text"),
+        Op::HashArrow => of_form("__json_path", "__jsonb_path"),
+        Op::HashLongArrow => both("__json_path_text"),
+        Op::HashMinus => both("__jsonb_delete_path"),
+        Op::AtArrow if is_text(left) && is_text(right) => both("__jsonb_contains"),
+        Op::ArrowAt if is_text(left) && is_text(right) => swapped("__jsonb_contains"),
+        Op::Question => both("__jsonb_exists"),
+        Op::QuestionPipe => both("__jsonb_exists_any"),
+        Op::QuestionAnd => both("__jsonb_exists_all"),
+        Op::AtQuestion | Op::AtAt => {
+            let hint = "Write the steps as operators: doc #> '{a,b}', doc @> '{\"a\": 1}'.";
+            return Err(SqlError::unsupported(format!("operator {} of jsonb", expr.op), hint).into());
+        }
+        _ if !is_document => None,
+        Op::Minus if is_list => both("__jsonb_delete_all"),
+        Op::Minus => both("__jsonb_delete"),
+        Op::StringConcat if left_form.or(right_form) == Some(Form::Jsonb) && joins(expr, left_form, right_form) => {
+            both("__jsonb_concat")
+        }
+        // (The text of the other side, which is a cast or a column of text, is joined with the document's.)
+        Op::StringConcat => None,
+        Op::Eq | Op::NotEq if left_form.or(right_form) == Some(Form::Jsonb) => {
+            let side = |side: &Expr, form: Option<Form>| match form {
+                Some(_) => side.clone(),
+                None => call("jsonb_in", vec![side.clone()]),
+            };
+            let (left, right) = (side(&expr.left, left_form), side(&expr.right, right_form));
+            Some(if expr.op == Op::Eq { left.eq(right) } else { left.not_eq(right) })
+        }
+        _ => {
+            let what = format!("operator {} of json", expr.op);
+            let hint = "Cast the documents to text to compare or join their texts.";
+            return Err(SqlError::unsupported(what, hint).into());
+        }
+    })
+}
+
+/// Whether both sides are documents: a literal in quotes is one beside one.
+fn joins(expr: &RawBinaryExpr, left: Option<Form>, right: Option<Form>) -> bool {
+    let is_one = |side: &Expr, form: Option<Form>| form.is_some() || matches!(side, Expr::Literal(..));
+    is_one(&expr.left, left) && is_one(&expr.right, right)
+}

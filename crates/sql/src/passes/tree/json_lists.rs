@@ -1,0 +1,46 @@
+//! Aggregates that make documents: lists of values, which a function makes a document of.
+//!
+//! ```text
+//!     json_agg(x ORDER BY y) FILTER (..)    __json_list(array_agg(to_json(x) ORDER BY y) FILTER (..))
+//!     json_object_agg(k, v)                 __json_object(array_agg(__json_pair(k, v)))
+//! ```
+
+use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName};
+
+use crate::error::Result;
+use crate::syntax::parse::parse_expr;
+
+/// Rewrites the call of such an aggregate.
+///
+/// # Errors
+/// None that a user can cause.
+pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expr else { return Ok(()) };
+    let (around, is_pair) = match function.name.to_string().to_lowercase().as_str() {
+        "json_agg" => ("__json_list", false),
+        "jsonb_agg" => ("__jsonb_list", false),
+        "json_object_agg" => ("__json_object", true),
+        "jsonb_object_agg" => ("__jsonb_object", true),
+        _ => return Ok(()),
+    };
+    let FunctionArguments::List(list) = &function.args else { return Ok(()) };
+    let values: Vec<String> = list.args.iter().map(ToString::to_string).collect();
+    let value = match (values.as_slice(), is_pair) {
+        ([value], false) => format!("to_json({value})"),
+        ([name, value], true) => format!("__json_pair({name}, {value})"),
+        _ => return Ok(()),
+    };
+    let mut inner = function.clone();
+    inner.name = ObjectName::from(vec![Ident::new("array_agg")]);
+    if let FunctionArguments::List(list) = &mut inner.args {
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(parse_expr(&value)?))];
+    }
+    let mut call = parse_expr(&format!("{around}(1)"))?;
+    if let Expr::Function(outer) = &mut call
+        && let FunctionArguments::List(list) = &mut outer.args
+    {
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(inner)))];
+    }
+    *expr = call;
+    Ok(())
+}

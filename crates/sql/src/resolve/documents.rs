@@ -1,0 +1,70 @@
+//! Documents (`json`, `jsonb`) among texts.
+//!
+//! Rows carry documents as text. In a plan the field of such a column is marked, by the key that Arrow has for types
+//! beside its own: a cast to text takes the mark away. The mark decides what operators mean, and what a client is told.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anabranch_batch::{TextLimit, without_limits};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+/// Arrow's key for the name of a type beside its own.
+const KEY: &str = "ARROW:extension:name";
+
+/// Which kind of document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    /// As it was written.
+    Json,
+    /// In its normal form.
+    Jsonb,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Form::Json => "anabranch.json",
+            Form::Jsonb => "anabranch.jsonb",
+        }
+    }
+
+    /// The field with the mark.
+    pub(crate) fn mark(self, field: Field) -> Field {
+        field.with_metadata(HashMap::from([(KEY.to_string(), self.name().to_string())]))
+    }
+}
+
+/// The form of a marked field.
+pub(crate) fn form_of(field: &Field) -> Option<Form> {
+    let name = field.metadata().get(KEY)?;
+    [Form::Json, Form::Jsonb].into_iter().find(|form| form.name() == name)
+}
+
+/// The limit of a column, those of documents in answers too.
+pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
+    TextLimit::of(field).or_else(|| {
+        Some(match form_of(field)? {
+            Form::Json => TextLimit::Json,
+            Form::Jsonb => TextLimit::Jsonb,
+        })
+    })
+}
+
+/// A relation's columns as plans see them: without lengths and precisions; documents are marked.
+pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
+    let plain = without_limits(schema);
+    let form = |field: &Field| match limit_of(field) {
+        Some(TextLimit::Json) => Some(Form::Json),
+        Some(TextLimit::Jsonb) => Some(Form::Jsonb),
+        _ => None,
+    };
+    if schema.fields().iter().all(|field| form(field).is_none()) {
+        return plain;
+    }
+    let fields = plain.fields().iter().zip(schema.fields()).map(|(plain, given)| match form(given) {
+        Some(form) => form.mark(plain.as_ref().clone()),
+        None => plain.as_ref().clone(),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
