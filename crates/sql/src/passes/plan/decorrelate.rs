@@ -201,7 +201,7 @@ impl Parts {
 
 /// The aggregate over rows of the subquery only: a domain value without any has one row, whose
 /// columns are null, in its place.
-fn only_present(aggregate: Expr) -> DfResult<Expr> {
+pub(crate) fn only_present(aggregate: Expr) -> DfResult<Expr> {
     let rewritten = aggregate.transform_up(|e| match e {
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
             let skips_null = func.name() != "array_agg";

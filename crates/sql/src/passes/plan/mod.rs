@@ -4,6 +4,9 @@
 //! Extension nodes for what DataFusion lacks are planned while names are resolved:
 //! `set_operations`, `asof`, `recognize`, `recursion`.
 //!
+//! A plan with a subquery that the steps leave, or refuse, is unnested by the general method of `unnest` first, and then
+//! takes the same steps.
+//!
 //! Law: the plan means what PostgreSQL says that the query means, or planning fails.
 
 pub(crate) mod asof;
@@ -22,6 +25,7 @@ pub(crate) mod set_operations;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_arguments;
 pub(crate) mod unions;
+pub(crate) mod unnest;
 
 use std::sync::Arc;
 
@@ -107,6 +111,31 @@ pub(crate) fn optimise(
     clock: Clock,
     chosen: Chosen,
 ) -> Result<LogicalPlan> {
+    if !unnest::has_subqueries(&plan) {
+        return steps(plan, config, clock, chosen);
+    }
+    // (DataFusion pulls conditions out of LATERAL through windows and limits.)
+    let is_lateral = unnest::is_lateral(&plan);
+    let first = match is_lateral {
+        true => None,
+        false => Some(steps(plan.clone(), config, clock, chosen)),
+    };
+    match first {
+        Some(Ok(plan)) if !unnest::is_nested(&plan) => return Ok(plan),
+        _ => {}
+    }
+    // What the steps for common forms do not unnest, the general method may.
+    let general = subquery_arguments::lift(plan).and_then(unnest::unnest).map_err(Into::into);
+    let general: Result<LogicalPlan> = general.and_then(|plan| steps(plan, config, clock, chosen));
+    match (general, first) {
+        (Ok(plan), None) => Ok(plan),
+        (Ok(plan), Some(_)) if !unnest::is_nested(&plan) => Ok(plan),
+        (_, Some(first)) => first,
+        (Err(error), None) => Err(error),
+    }
+}
+
+fn steps(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: Chosen) -> Result<LogicalPlan> {
     let mut plan = plan;
     for step in STEPS {
         plan = match step {
