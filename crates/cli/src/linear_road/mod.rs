@@ -70,7 +70,7 @@ pub(crate) fn run(options: &LinearRoad, workers: usize) -> Result<Status, Error>
         if is_terminal && drawn.elapsed() >= REDRAWN_EVERY {
             checked(screen.draw(&tally.lines(begun.elapsed())))?;
             drawn = Instant::now();
-        } else if !is_terminal && (second.time + 1) % LINE_EVERY_SECONDS == 0 {
+        } else if !is_terminal && (second.time + 1).is_multiple_of(LINE_EVERY_SECONDS) {
             checked(writeln!(stdout(), "{}", tally.line(begun.elapsed())))?;
         }
     }

@@ -367,11 +367,11 @@ impl Road {
 
     /// The nearest segment downstream, within the zone, with an accident in force.
     fn nearest_accident(&self, direction: u8, segment: u8) -> Option<u8> {
-        let ahead = (0..=ZONE_SEGMENTS).filter_map(|distance| match direction {
+        let mut ahead = (0..=ZONE_SEGMENTS).filter_map(|distance| match direction {
             0 => segment.checked_add(distance).filter(|ahead| *ahead <= 99),
             _ => segment.checked_sub(distance),
         });
-        ahead.into_iter().find(|ahead| self.segments[place(direction, *ahead)].accident)
+        ahead.find(|ahead| self.segments[place(direction, *ahead)].accident)
     }
 
     fn account(&self, vid: u32) -> Option<Account> {

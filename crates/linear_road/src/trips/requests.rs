@@ -93,7 +93,7 @@ fn trip(random: &mut Random, city: &City, time: i64) -> (Point, Point) {
     let (from, to) = match (hour, random.below(10)) {
         (6..=9, 0..=7) => (&city.homes, &city.works),
         (14..=18, 0..=7) => (&city.works, &city.homes),
-        (_, lot) if lot % 2 == 0 => (&city.homes, &city.shops),
+        (_, lot) if lot.is_multiple_of(2) => (&city.homes, &city.shops),
         _ => (&city.shops, &city.homes),
     };
     loop {
