@@ -141,7 +141,7 @@ fn change(numbers: &mut Numbers, relation: &mut BTreeMap<Pair, ()>, n_rows: u64,
 #[test]
 fn sticky_equals_exact() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in seed.map_or(0..150, |seed: u64| seed..seed + 1) {
+    for seed in seed.map_or(0..60, |seed: u64| seed..seed + 1) {
         let mut numbers = Numbers(seed);
         let spec = program(&mut numbers);
         assert!(spec.is_monotone());
