@@ -4,7 +4,16 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand};
 
-use crate::{output::Format, script::Text};
+use crate::output::Format;
+
+/// One text to run.
+#[derive(Clone, Debug)]
+pub(crate) enum Text {
+    /// SQL from the command line.
+    Command(String),
+    /// SQL from a file; `-` is standard input.
+    File(PathBuf),
+}
 
 /// Standing queries: questions that stay asked while the data changes.
 #[derive(Debug, Parser)]

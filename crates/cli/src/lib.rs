@@ -65,7 +65,7 @@ pub fn run_command_line(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn run(arguments: &Arguments, texts: Vec<script::Text>) -> Result<Status, Error> {
+fn run(arguments: &Arguments, texts: Vec<arguments::Text>) -> Result<Status, Error> {
     match &arguments.command {
         Some(Command::Demo(demo)) => return demo::run(demo, arguments.workers()),
         Some(Command::Check(check)) => return folder::check(&check.folder),
@@ -86,7 +86,7 @@ fn run(arguments: &Arguments, texts: Vec<script::Text>) -> Result<Status, Error>
     };
     signals::listen(place.stopper());
     let mut runner = Runner::new(&place, arguments);
-    let texts = if texts.is_empty() && !shell { vec![script::Text::File("-".into())] } else { texts };
+    let texts = if texts.is_empty() && !shell { vec![arguments::Text::File("-".into())] } else { texts };
     let status = script::run_all(&mut runner, texts, arguments.keep_going);
     if shell && !(status == Status::Interrupted) {
         return shell::run(&mut runner);

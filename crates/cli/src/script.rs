@@ -12,19 +12,11 @@ use std::{
 use anabranch_engine::Error;
 
 use crate::{
+    arguments::Text,
     progress::thousands,
     run::{Place, Runner, Status},
     shell,
 };
-
-/// One text to run.
-#[derive(Clone, Debug)]
-pub(crate) enum Text {
-    /// SQL from the command line.
-    Command(String),
-    /// SQL from a file; `-` is standard input.
-    File(PathBuf),
-}
 
 /// Runs the texts in order, then tells what the sources left out.
 pub(crate) fn run_all(runner: &mut Runner<'_>, texts: Vec<Text>, keep_going: bool) -> Status {

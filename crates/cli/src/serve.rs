@@ -1,16 +1,15 @@
 //! `anabranch serve` and `anabranch password`.
 
-use std::io::{IsTerminal, Read, Write, stderr, stdin};
+use std::io::{IsTerminal, Read, stdin};
 
 use anabranch_engine::Error;
 use anabranch_server::config::{LogFormat, Tls};
 use anabranch_server::{Config, ServerError, User};
-use crossterm::event::{Event, KeyCode, KeyModifiers, read};
-use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
 use crate::{
     arguments::{Password, Serve},
     run::Status,
+    terminal::typed,
 };
 
 /// Serves until it is told to end.
@@ -76,29 +75,4 @@ pub(crate) fn make_password(password: &Password) -> Result<Status, Error> {
 
 fn unread(error: std::io::Error) -> Error {
     Error::unavailable(format!("the password cannot be read: {error}"))
-}
-
-/// Reads a line at a terminal without showing it.
-pub(crate) fn typed(prompt: &str) -> Result<String, Error> {
-    eprint!("{prompt}");
-    stderr().flush().map_err(unread)?;
-    enable_raw_mode().map_err(unread)?;
-    let typed = typed_raw();
-    disable_raw_mode().map_err(unread)?;
-    eprintln!();
-    typed
-}
-
-fn typed_raw() -> Result<String, Error> {
-    let mut text = String::new();
-    loop {
-        let Event::Key(key) = read().map_err(unread)? else { continue };
-        match key.code {
-            KeyCode::Enter => return Ok(text),
-            KeyCode::Backspace => drop(text.pop()),
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Err(Error::cancelled()),
-            KeyCode::Char(typed) => text.push(typed),
-            _ => {}
-        }
-    }
 }

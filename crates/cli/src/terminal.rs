@@ -1,10 +1,11 @@
-//! The terminal: its size, and keys that are read without Enter.
+//! The terminal: its size, keys that are read without Enter, and passwords that are not shown.
 
 use std::{
-    io::{self, IsTerminal, stdin},
+    io::{self, IsTerminal, Write, stderr, stdin},
     time::{Duration, Instant},
 };
 
+use anabranch_engine::Error;
 use crossterm::{
     event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
     terminal::{disable_raw_mode, enable_raw_mode, size},
@@ -81,6 +82,35 @@ fn wish(key: KeyEvent) -> Option<Wish> {
         KeyCode::Char('q' | 'Q') | KeyCode::Esc => Some(Wish::Leave),
         _ => None,
     }
+}
+
+/// Reads a line at a terminal without showing it.
+pub(crate) fn typed(prompt: &str) -> Result<String, Error> {
+    eprint!("{prompt}");
+    stderr().flush().map_err(unread)?;
+    enable_raw_mode().map_err(unread)?;
+    let typed = typed_raw();
+    disable_raw_mode().map_err(unread)?;
+    eprintln!();
+    typed
+}
+
+fn typed_raw() -> Result<String, Error> {
+    let mut text = String::new();
+    loop {
+        let Event::Key(key) = event::read().map_err(unread)? else { continue };
+        match key.code {
+            KeyCode::Enter => return Ok(text),
+            KeyCode::Backspace => drop(text.pop()),
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Err(Error::cancelled()),
+            KeyCode::Char(typed) => text.push(typed),
+            _ => {}
+        }
+    }
+}
+
+fn unread(error: std::io::Error) -> Error {
+    Error::unavailable(format!("the password cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use postgres_protocol::message::frontend::{self, CopyData};
 
 use crate::copy::Transfer;
 use crate::reply::{Done, Reply};
-use crate::serve::typed;
+use crate::terminal::typed;
 use address::{Address, Defaults};
 use answers::{Answer, Told};
 use wire::{Key, Wire, cancel, told};

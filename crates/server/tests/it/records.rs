@@ -3,6 +3,7 @@
 //! What differs from a session by itself is named in [`DIFFERENCES`], with its reason.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner, parse_file};
 
@@ -130,7 +131,12 @@ fn folder() -> PathBuf {
 fn failures_of(path: &Path) -> Vec<String> {
     let server = start(&config());
     let address = server.address();
-    let mut runner = Runner::new(|| async move { Ok(Client(Raw::log_in(address).0)) });
+    let mut runner = Runner::new(|| async move {
+        let (raw, _) = Raw::log_in(address);
+        // (Some records take long in a build without optimisation.)
+        raw.stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
+        Ok(Client(raw))
+    });
     let records: Vec<Record<DefaultColumnType>> = parse_file(path).unwrap();
     records
         .into_iter()
