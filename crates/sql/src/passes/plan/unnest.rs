@@ -73,16 +73,16 @@ pub(crate) fn is_nested(plan: &LogicalPlan) -> bool {
     .unwrap_or(true)
 }
 
-/// Whether an entry of FROM depends on those before.
+/// Whether an entry of FROM depends on those before. (Subqueries in expressions are none.)
 pub(crate) fn is_lateral(plan: &LogicalPlan) -> bool {
-    let depends =
-        |node: &LogicalPlan| matches!(node, LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty());
-    let mut found = false;
-    let walked = plan.apply_with_subqueries(|node| {
-        found |= depends(node);
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    walked.is_err() || found
+    plan.exists(|node| {
+        let mut found = matches!(node, LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty());
+        for expr in node.expressions() {
+            found |= expr.exists(|part| Ok(subquery_of(part).is_some_and(|inner| is_lateral(&inner.subquery))))?;
+        }
+        Ok(found)
+    })
+    .unwrap_or(true)
 }
 
 /// Whether a plan has a subquery of any kind.
