@@ -4,6 +4,7 @@
 //! stream on. A request's replies arrive in order and the last one is [`Reply::Finished`].
 
 use std::{
+    io::{BufRead, Write},
     path::PathBuf,
     sync::{
         Arc,
@@ -14,7 +15,8 @@ use std::{
 };
 
 use anabranch_engine::{
-    Changes, Error, Interrupt, Options, Outcome, Progress, Session, SourceStatus, Step, Subscription,
+    Changes, CopyRows, CopyStart, CopyWay, Error, Interrupt, Options, Outcome, Progress, Session, SourceStatus, Step,
+    Subscription,
 };
 use anabranch_file::FileConnector;
 use anabranch_sql::Parsed;
@@ -155,10 +157,57 @@ fn execute(
             Ok(None)
         }
         Outcome::Done { tag, detail } => Ok(Some(Done { tag, detail })),
+        Outcome::Copy(start) => copy(session, start).map(|tag| Some(Done { tag, detail: None })),
         Outcome::Subscription(subscription) => {
             let result = follow(session, &subscription, replies);
             session.unsubscribe(subscription);
             result.map(|()| None)
+        }
+    }
+}
+
+/// Goes through a COPY with standard input or output; gives its command tag.
+fn copy(session: &mut Session, start: CopyStart) -> Result<String, Error> {
+    let result = match start.way {
+        CopyWay::In => copy_in(session, start.is_binary),
+        CopyWay::Out => copy_out(session),
+    };
+    session.copy_stop();
+    result
+}
+
+/// Sends standard input, to its end or to a line `\.`.
+fn copy_in(session: &mut Session, is_binary: bool) -> Result<String, Error> {
+    let unread = |error: std::io::Error| Error::unavailable(format!("standard input cannot be read: {error}"));
+    let mut input = std::io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line).map_err(unread)? == 0 {
+            break;
+        }
+        session.copy_data(&line)?;
+        if !is_binary && matches!(line.as_slice(), b"\\.\n" | b"\\.\r\n") {
+            break;
+        }
+    }
+    match session.copy_done()? {
+        Outcome::Done { tag, .. } => Ok(tag),
+        _ => Err(Error::internal("COPY gives no rows")),
+    }
+}
+
+fn copy_out(session: &mut Session) -> Result<String, Error> {
+    let unwritten = |error: std::io::Error| Error::unavailable(format!("standard output cannot be written: {error}"));
+    loop {
+        let mut output = std::io::stdout().lock();
+        match session.copy_rows(CHANGES_WAIT)? {
+            CopyRows::Data(data) => output.write_all(&data.bytes).map_err(unwritten)?,
+            CopyRows::Nothing => output.flush().map_err(unwritten)?,
+            CopyRows::Done { tag } => {
+                output.flush().map_err(unwritten)?;
+                return Ok(tag);
+            }
         }
     }
 }

@@ -41,6 +41,7 @@ mod clock;
 pub mod cluster;
 mod coerce;
 pub mod connector;
+mod copy;
 pub mod database;
 pub mod dataflows;
 mod error;
@@ -69,15 +70,16 @@ pub use catalog::{Created, ObjectId};
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
 pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
+pub use copy::encode::CopyData;
 pub use database::{Connection, Database, DatabaseOptions};
 pub use datafusion_common::ScalarValue;
 pub use error::{Error, ErrorKind};
 pub use interrupt::Interrupt;
 pub use prepared::Prepared;
 pub use session::{
-    Changes, DumpOptions, Options, Outcome, Progress, Promise, Receipt, Recorder, RelationInfo, Rows, Sealed,
-    SealedFact, SealedMark, SealedRows, Session, SessionClient, SourceRows, SourceState, SourceStatus, Step,
-    Subscription, command_tag, dump, dump_on,
+    Changes, CopyRows, CopyStart, CopyWay, DumpOptions, Options, Outcome, Progress, Promise, Receipt, Recorder,
+    RelationInfo, Rows, Sealed, SealedFact, SealedMark, SealedRows, Session, SessionClient, SourceRows, SourceState,
+    SourceStatus, Step, Subscription, command_tag, dump, dump_on,
 };
 pub use sharing::Sharing;
 pub use transaction::TransactionState;

@@ -277,6 +277,11 @@ impl Engine {
                 let detail = detail.map(|detail| text(&detail)).transpose()?.unwrap_or_else(none);
                 [text(&tag)?, detail, none(), none()]
             }
+            Outcome::Copy(_) => {
+                let error = Error::invalid("COPY with the client is not supported here")
+                    .with_hint("Insert a DataFrame, or name a file.");
+                return Err(raised(py, &error, None));
+            }
             Outcome::Subscription(subscription) => {
                 let changes = Changes {
                     host: Arc::clone(&self.host),

@@ -9,6 +9,7 @@ use anabranch_sql::files::ReadFile;
 use anabranch_sql::statement::{Access, Scope};
 use anabranch_store::Durability;
 
+use super::copying::Copying;
 use super::cursor::Cursors;
 use super::variables::Variables;
 use super::{Options, Outcome, Session};
@@ -27,6 +28,8 @@ pub(crate) struct Client {
     pub statements: BTreeMap<String, Prepared>,
     /// Cursors of DECLARE.
     pub cursors: Cursors,
+    /// The COPY that waits for its client.
+    pub copying: Option<Copying>,
     /// Whether a SELECT first reads the bounded, unpaced sources behind it to their end.
     pub wait_for_sources: bool,
     /// Rounds after which a loop of a query fails that has not come to its end; `None` lets loops go on.
@@ -46,6 +49,7 @@ impl Client {
             variables: Variables::default(),
             statements: BTreeMap::new(),
             cursors: Cursors::default(),
+            copying: None,
             wait_for_sources: true,
             recursion_limit: None,
             durability: options.durability,
@@ -93,7 +97,8 @@ impl Session {
 
     /// Ends what a client leaves behind.
     pub(crate) fn close_client(&mut self, client: &mut Client) {
-        for subscription in client.cursors.take_subscriptions() {
+        let copied = client.copying.take().and_then(Copying::into_subscription);
+        for subscription in client.cursors.take_subscriptions().into_iter().chain(copied) {
             self.unsubscribe(subscription);
         }
         self.drop_temporary(client.temporary.take());

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, Times};
-use anabranch_sql::statement::{CopyEnd, CopyFrom, CopyTo};
+use anabranch_sql::statement::{CopyEnd, CopyFrom};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 
@@ -28,14 +28,14 @@ use crate::spool::Spool;
 
 impl Session {
     pub(super) fn copy_from(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
+        let CopyEnd::Path(path) = &copy.from else { return self.begin_copy_in(copy) };
+        if Session::is_decoded(copy) {
+            return self.begin_copy_in(copy);
+        }
         let object = self.catalog.table(&copy.table)?.clone();
         let fields = copy_fields(&object, &copy.columns)?;
         let mut options: BTreeMap<String, String> = copy.options.plain.iter().cloned().collect();
-        let path = match &copy.from {
-            CopyEnd::Path(path) => path.clone(),
-            CopyEnd::Client => "-".to_string(),
-        };
-        options.insert("path".to_string(), path);
+        options.insert("path".to_string(), path.clone());
         let spec = SourceSpec { name: copy.table.clone(), columns: fields.clone(), options };
         let mut reader = self.connector("file")?.open(&spec)?;
         let spool = self.keeping_watermark(&copy.table, |session| {
@@ -54,10 +54,6 @@ impl Session {
             }
             (skipped, None) => Outcome::done_with(tag, format!("{skipped} rows were skipped.")),
         })
-    }
-
-    pub(super) fn copy_to(&mut self, _copy: &CopyTo) -> Result<Outcome, Error> {
-        Err(Error::invalid("COPY .. TO is not supported").with_sqlstate("0A000"))
     }
 
     /// All rows of the reader, checked.
@@ -136,13 +132,26 @@ impl Session {
 
 /// Hashes of the primary keys read so far.
 #[derive(Default)]
-struct SeenKeys {
+pub(super) struct SeenKeys {
     hashes: HashSet<u64>,
     /// Hashes that came in more than one block.
     repeated: HashSet<u64>,
 }
 
 impl SeenKeys {
+    /// Takes note of a block's keys, which may come more than once within it.
+    pub(super) fn add_all(&mut self, key: &[usize], block: &Batch) {
+        if key.is_empty() {
+            return;
+        }
+        let columns: Vec<ArrayRef> = key.iter().map(|column| block.column(*column).clone()).collect();
+        for hash in hash_columns(&columns, block.len()) {
+            if !self.hashes.insert(hash) {
+                self.repeated.insert(hash);
+            }
+        }
+    }
+
     /// Takes note of a block's keys, which are distinct within it.
     fn add(&mut self, key: &[usize], block: &Batch) {
         if key.is_empty() {
@@ -155,7 +164,7 @@ impl SeenKeys {
     }
 
     /// Compares the keys whose hashes were repeated.
-    fn check_repeated(&self, object: &Object, spool: &mut Spool) -> Result<(), Error> {
+    pub(super) fn check_repeated(&self, object: &Object, spool: &mut Spool) -> Result<(), Error> {
         if self.repeated.is_empty() {
             return Ok(());
         }
@@ -173,7 +182,7 @@ impl SeenKeys {
 }
 
 /// The columns that the file's stand for: those named, or all.
-fn copy_fields(object: &Object, names: &[String]) -> Result<Vec<Field>, Error> {
+pub(super) fn copy_fields(object: &Object, names: &[String]) -> Result<Vec<Field>, Error> {
     if names.is_empty() {
         return Ok(object.schema.fields().iter().map(|field| field.as_ref().clone()).collect());
     }

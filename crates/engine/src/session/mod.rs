@@ -9,7 +9,7 @@
 //! than a few commits ahead of them.
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
-//! [`sealed`] (what is recorded), [`client`] (what is a client's own), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`], [`transact`],
+//! [`sealed`] (what is recorded), [`client`] (what is a client's own), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files), [`copying`] (with the client), [`transact`],
 //! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`functions`] (of the embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
 mod alter;
@@ -20,6 +20,7 @@ mod client;
 mod columns;
 mod commit;
 mod copy;
+mod copying;
 mod create;
 mod cursor;
 mod dataflows;
@@ -83,6 +84,8 @@ use waiting::Waits;
 pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
 pub(crate) use client::Client as ClientState;
 pub use client::SessionClient;
+pub(crate) use copying::{CopyIn, Copying, Next as NextRows, no_copy};
+pub use copying::{CopyRows, CopyStart, CopyWay};
 pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
@@ -350,6 +353,10 @@ impl Session {
             Outcome::Subscription(subscription) => {
                 self.unsubscribe(subscription);
                 Err(Error::invalid("SUBSCRIBE returns changes, not rows").with_hint("Use execute and next_changes."))
+            }
+            Outcome::Copy(_) => {
+                self.copy_stop();
+                Err(Error::invalid("COPY returns no rows").with_hint("Use execute, and copy_rows or copy_data."))
             }
         }
     }

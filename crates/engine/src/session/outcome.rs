@@ -10,6 +10,7 @@ use anabranch_batch::Time;
 use anabranch_sql::output::{shown_column, shown_schema};
 use anabranch_sql::statement::ObjectKind;
 
+use super::copying::CopyStart;
 use crate::connector::ReadProgress;
 use crate::error::Error;
 
@@ -27,6 +28,8 @@ pub enum Outcome {
     },
     /// A query that stays; read it with [`Session::next_changes`](crate::Session::next_changes).
     Subscription(Subscription),
+    /// A COPY whose other end is the client: rows go by `copy_data` and `copy_done`, or by `copy_rows`.
+    Copy(CopyStart),
 }
 
 impl Outcome {

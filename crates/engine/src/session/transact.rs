@@ -19,7 +19,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
-use anabranch_sql::statement::{Access, CreateView, Emit, ObjectKind, Statement, TransactionStatement};
+use anabranch_sql::statement::{Access, CopyEnd, CreateView, Emit, ObjectKind, Statement, TransactionStatement};
 
 use super::{Outcome, Session, command_tag};
 use crate::catalog::{Arrival, Object, ObjectId, kind_name};
@@ -335,7 +335,9 @@ pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
         Statement::Prepare(prepare) => &prepare.statement.statement,
         other => other,
     };
-    match writes(asked) {
+    // A file is written where the engine runs.
+    let writes_file = matches!(statement, Statement::CopyTo(copy) if copy.to != CopyEnd::Client);
+    match writes(asked) || writes_file {
         false => Ok(()),
         true => {
             let tag = command_tag(statement);

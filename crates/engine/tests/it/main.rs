@@ -6,6 +6,7 @@ mod appender;
 mod by_keys;
 mod clients;
 mod connections;
+mod copying;
 mod define;
 mod depth;
 mod dump;

@@ -168,6 +168,10 @@ fn answer(connection: &mut Connection, outcome: Option<Outcome>) -> Result<Value
             connection.unsubscribe(subscription);
             return Err(Error::invalid("SUBSCRIBE has no end").with_hint("Use GET /subscribe?query=.."));
         }
+        Some(Outcome::Copy(_)) => {
+            connection.copy_stop();
+            return Err(Error::invalid("COPY with the client is not supported over HTTP").with_hint("Use psql."));
+        }
         None => json!({ "done": "" }),
     })
 }

@@ -170,6 +170,14 @@ impl Client<'_> {
                     let schema = subscription.row_schema();
                     State::Changes(subscription, Sending::new(schema, vec![]))
                 }
+                Ok(Outcome::Copy(start)) => match self.copy(start)? {
+                    Ok(tag) => {
+                        self.done(&tag, None);
+                        portal.state = State::Done(tag);
+                        return Ok(Ok(()));
+                    }
+                    Err(error) => return Ok(Err(error)),
+                },
                 Err(error) => return Ok(Err(error)),
             };
         }

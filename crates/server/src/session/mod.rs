@@ -5,10 +5,11 @@
 //! is said before, if the client can still be told.
 //!
 //! Reading order: [`startup`] (who is it), this file (which message means what), [`client`], [`simple`],
-//! [`extended`], [`answers`] (rows and changes).
+//! [`extended`], [`answers`] (rows and changes), [`copy`].
 
 mod answers;
 mod client;
+mod copy;
 mod extended;
 mod simple;
 mod startup;

@@ -65,6 +65,13 @@ impl Client<'_> {
                 self.connection.unsubscribe(subscription);
                 result?
             }
+            Ok(Outcome::Copy(start)) => match self.copy(start)? {
+                Ok(tag) => {
+                    self.done(&tag, None);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         if let Err(error) = &result {

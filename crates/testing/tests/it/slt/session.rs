@@ -68,7 +68,7 @@ fn run(session: &mut Session, sql: &str) -> Answer {
         Some(Outcome::Done { tag, .. }) => {
             DBOutput::StatementComplete(tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0))
         }
-        Some(Outcome::Subscription(_)) | None => DBOutput::StatementComplete(0),
+        Some(Outcome::Subscription(_) | Outcome::Copy(_)) | None => DBOutput::StatementComplete(0),
     })
 }
 

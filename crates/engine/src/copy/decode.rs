@@ -1,0 +1,430 @@
+//! Bytes to rows.
+//!
+//! Law: the rows do not depend on how the bytes are cut. State: the bytes of the row that is not complete yet, and one
+//! block of rows. Cost: one pass over the bytes, and one copy of each value.
+
+use anabranch_sql::input::convert;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewBuilder};
+use arrow::datatypes::{Field, Schema};
+use std::sync::Arc;
+
+use super::binary;
+use super::options::{Format, Header, Kind};
+use crate::error::Error;
+
+/// Rows of a block, at most, but for the last bytes.
+const BLOCK_ROWS: usize = 4096;
+
+/// Bytes of a row, at most: a client that sends no end of a row is stopped.
+const ROW_BYTES_MAX: usize = 1 << 30;
+
+/// Reads rows of a table.
+pub(crate) struct Decoder {
+    table: String,
+    fields: Vec<Field>,
+    format: Format,
+    /// What was not read yet.
+    bytes: Vec<u8>,
+    /// How far the present row was looked through, and in which state.
+    looked: usize,
+    is_quoted: bool,
+    /// The line that the next row begins at, from 1; in the binary format its number.
+    line: u64,
+    /// Whether the first line, or the signature, was read.
+    has_begun: bool,
+    has_ended: bool,
+    columns: Vec<StringViewBuilder>,
+    lines: Vec<u64>,
+}
+
+/// Rows as they were written.
+pub(crate) struct Block {
+    columns: Vec<ArrayRef>,
+    lines: Vec<u64>,
+}
+
+impl Decoder {
+    pub fn new(table: &str, fields: &[Field], format: Format) -> Decoder {
+        Decoder {
+            table: table.to_owned(),
+            fields: fields.to_vec(),
+            columns: fields.iter().map(|_| StringViewBuilder::new()).collect(),
+            format,
+            bytes: vec![],
+            looked: 0,
+            is_quoted: false,
+            line: 1,
+            has_begun: false,
+            has_ended: false,
+            lines: vec![],
+        }
+    }
+
+    /// Takes bytes; gives the blocks that are full.
+    ///
+    /// # Errors
+    /// `Data` for what is no row, with its line.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Block>, Error> {
+        let mut blocks = Vec::new();
+        if self.has_ended {
+            return Ok(blocks);
+        }
+        self.bytes.extend_from_slice(bytes);
+        let all = std::mem::take(&mut self.bytes);
+        let mut from = 0;
+        while !self.has_ended {
+            let read = match self.format.kind {
+                Kind::Binary => self.read_tuple(&all[from..])?,
+                _ => self.read_line(&all[from..])?,
+            };
+            let Some(read) = read else { break };
+            from += read;
+            if self.lines.len() >= BLOCK_ROWS {
+                blocks.push(self.block());
+            }
+        }
+        // (A row of many pieces is not copied once a piece.)
+        self.bytes = match from {
+            0 => all,
+            _ => all[from..].to_vec(),
+        };
+        if self.bytes.len() > ROW_BYTES_MAX {
+            return Err(self.bad("a row is longer than 1 GB", None).with_sqlstate("54000"));
+        }
+        Ok(blocks)
+    }
+
+    /// The bytes have ended: gives the last rows.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); `Data` when the bytes end within a row.
+    pub fn finish(&mut self) -> Result<Option<Block>, Error> {
+        let rest = std::mem::take(&mut self.bytes);
+        if !self.has_ended && !rest.is_empty() {
+            if self.format.kind == Kind::Binary {
+                return Err(self.bad("unexpected EOF in COPY data", None));
+            }
+            if self.is_quoted {
+                return Err(self.bad("unterminated CSV quoted field", Some(&rest)));
+            }
+            self.take_line(without_return(&rest))?;
+        }
+        Ok((!self.lines.is_empty()).then(|| self.block()))
+    }
+
+    fn block(&mut self) -> Block {
+        let columns = self.columns.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef).collect();
+        Block { columns, lines: std::mem::take(&mut self.lines) }
+    }
+
+    /// Reads one line, if there is a whole one; tells how many bytes that is.
+    fn read_line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Error> {
+        let mut at = self.looked;
+        while at < bytes.len() {
+            match bytes[at] {
+                b'\n' if !self.is_quoted => {
+                    self.looked = 0;
+                    self.take_line(without_return(&bytes[..at]))?;
+                    return Ok(Some(at + 1));
+                }
+                // What is escaped is not looked at; it may not be there yet.
+                b'\\' if self.format.kind == Kind::Text => {
+                    if at + 1 == bytes.len() {
+                        break;
+                    }
+                    at += 1;
+                }
+                byte if self.format.kind == Kind::Csv => {
+                    let escapes = byte == self.format.escape && self.format.escape != self.format.quote;
+                    if self.is_quoted && escapes {
+                        if at + 1 == bytes.len() {
+                            break;
+                        }
+                        at += 1;
+                    } else if byte == self.format.quote {
+                        self.is_quoted = !self.is_quoted;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        self.looked = at;
+        Ok(None)
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Result<(), Error> {
+        let n_lines = 1 + line.iter().filter(|byte| **byte == b'\n').count() as u64;
+        if line == b"\\." {
+            self.has_ended = true;
+            return Ok(());
+        }
+        let values = match self.format.kind {
+            Kind::Csv => self.csv_values(line),
+            _ => self.text_values(line),
+        };
+        if !self.has_begun {
+            self.has_begun = true;
+            if self.format.header != Header::No {
+                self.check_header(&values)?;
+                self.line += n_lines;
+                return Ok(());
+            }
+        }
+        if let Some(missing) = self.fields.get(values.len()) {
+            return Err(self.bad(&format!("missing data for column \"{}\"", missing.name()), Some(line)));
+        }
+        if values.len() > self.fields.len() {
+            return Err(self.bad("extra data after last expected column", Some(line)));
+        }
+        for (at, value) in values.iter().enumerate() {
+            self.add(at, value.as_deref())?;
+        }
+        self.lines.push(self.line);
+        self.line += n_lines;
+        Ok(())
+    }
+
+    fn add(&mut self, at: usize, value: Option<&[u8]>) -> Result<(), Error> {
+        let Some(value) = value else {
+            self.columns[at].append_null();
+            return Ok(());
+        };
+        match std::str::from_utf8(value) {
+            Ok(text) if !text.contains('\0') => {
+                self.columns[at].append_value(text);
+                Ok(())
+            }
+            problem => {
+                let byte = problem.err().and_then(|error| value.get(error.valid_up_to()).copied()).unwrap_or(0);
+                let message = format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}");
+                Err(self.bad(&message, None).with_sqlstate("22021"))
+            }
+        }
+    }
+
+    fn check_header(&self, values: &[Option<Vec<u8>>]) -> Result<(), Error> {
+        if self.format.header != Header::Match {
+            return Ok(());
+        }
+        if values.len() != self.fields.len() {
+            let message =
+                format!("wrong number of fields in header line: got {}, expected {}", values.len(), self.fields.len());
+            return Err(self.bad(&message, None));
+        }
+        for (at, (value, field)) in values.iter().zip(&self.fields).enumerate() {
+            let got = value.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            if got != field.name().as_str() {
+                let message = format!(
+                    "column name mismatch in header line field {}: got \"{got}\", expected \"{}\"",
+                    at + 1,
+                    field.name()
+                );
+                return Err(self.bad(&message, None));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of a line of text: backslashes escape.
+    fn text_values(&self, line: &[u8]) -> Vec<Option<Vec<u8>>> {
+        let mut values = Vec::with_capacity(self.fields.len());
+        let (mut value, mut from, mut at) = (Vec::new(), 0, 0);
+        let null = self.format.null.as_bytes();
+        loop {
+            match line.get(at) {
+                None => break,
+                Some(byte) if *byte == self.format.delimiter => {
+                    let is_null = &line[from..at] == null;
+                    let whole = std::mem::take(&mut value);
+                    values.push((!is_null).then_some(whole));
+                    from = at + 1;
+                    at += 1;
+                }
+                Some(b'\\') => at += 1 + unescaped(&line[at + 1..], &mut value),
+                Some(byte) => {
+                    value.push(*byte);
+                    at += 1;
+                }
+            }
+        }
+        let is_null = &line[from..] == null;
+        values.push((!is_null).then_some(value));
+        values
+    }
+
+    /// The values of a line of csv.
+    fn csv_values(&self, line: &[u8]) -> Vec<Option<Vec<u8>>> {
+        let Format { delimiter, quote, escape, .. } = self.format;
+        let mut values = Vec::with_capacity(self.fields.len());
+        let (mut value, mut is_quoted, mut had_quotes, mut at) = (Vec::new(), false, false, 0);
+        while at < line.len() {
+            let (byte, next) = (line[at], line.get(at + 1).copied());
+            if is_quoted {
+                if byte == escape && (next == Some(escape) || next == Some(quote)) {
+                    value.extend(next);
+                    at += 1;
+                } else if byte == quote {
+                    is_quoted = false;
+                } else {
+                    value.push(byte);
+                }
+            } else if byte == delimiter {
+                values.push(self.csv_value(values.len(), std::mem::take(&mut value), had_quotes));
+                had_quotes = false;
+            } else if byte == quote {
+                (is_quoted, had_quotes) = (true, true);
+            } else {
+                value.push(byte);
+            }
+            at += 1;
+        }
+        values.push(self.csv_value(values.len(), value, had_quotes));
+        values
+    }
+
+    fn csv_value(&self, at: usize, value: Vec<u8>, had_quotes: bool) -> Option<Vec<u8>> {
+        let has = |columns: &[bool]| columns.get(at).copied().unwrap_or(false);
+        let may_be_null = if had_quotes { has(&self.format.force_null) } else { !has(&self.format.force_not_null) };
+        (!(may_be_null && value == self.format.null.as_bytes())).then_some(value)
+    }
+
+    /// Reads one tuple of the binary format, if there is a whole one; tells how many bytes that is.
+    fn read_tuple(&mut self, bytes: &[u8]) -> Result<Option<usize>, Error> {
+        if !self.has_begun {
+            let Some(head) = bytes.get(..19) else { return Ok(None) };
+            if &head[..11] != binary::SIGNATURE {
+                return Err(self.bad("COPY file signature not recognized", None));
+            }
+            let extension = u32::from_be_bytes([head[15], head[16], head[17], head[18]]) as usize;
+            if bytes.len() < 19 + extension {
+                return Ok(None);
+            }
+            self.has_begun = true;
+            return Ok(Some(19 + extension));
+        }
+        let Some(count) = bytes.get(..2) else { return Ok(None) };
+        let count = i16::from_be_bytes([count[0], count[1]]);
+        if count == -1 {
+            self.has_ended = true;
+            return Ok(Some(2));
+        }
+        if usize::try_from(count) != Ok(self.fields.len()) {
+            let message = format!("row field count is {count}, expected {}", self.fields.len());
+            return Err(self.bad(&message, None));
+        }
+        let mut at = 2;
+        let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(self.fields.len());
+        for _ in 0..count {
+            let Some(length) = bytes.get(at..at + 4) else { return Ok(None) };
+            let length = i32::from_be_bytes([length[0], length[1], length[2], length[3]]);
+            at += 4;
+            let Ok(length) = usize::try_from(length) else {
+                values.push(None);
+                continue;
+            };
+            let Some(value) = bytes.get(at..at + length) else { return Ok(None) };
+            values.push(Some(value));
+            at += length;
+        }
+        for (column, value) in values.into_iter().enumerate() {
+            let text = match value {
+                Some(value) => Some(binary::text_of(value, &self.fields[column]).ok_or_else(|| {
+                    let detail =
+                        format!("COPY {}, line {}, column {}", self.table, self.line, self.fields[column].name());
+                    Error::data("incorrect binary data format").with_sqlstate("22P03").with_detail(detail)
+                })?),
+                None => None,
+            };
+            self.add(column, text.as_deref())?;
+        }
+        self.lines.push(self.line);
+        self.line += 1;
+        Ok(Some(at))
+    }
+
+    fn bad(&self, message: &str, line: Option<&[u8]>) -> Error {
+        let place = format!("COPY {}, line {}", self.table, self.line);
+        let detail = match line {
+            Some(line) => format!("{place}: \"{}\"", String::from_utf8_lossy(line)),
+            None => place,
+        };
+        Error::data(message).with_sqlstate("22P04").with_detail(detail)
+    }
+}
+
+impl Block {
+    /// The rows with values of the columns' types.
+    ///
+    /// # Errors
+    /// `Data` for the first value that does not fit, with its line and column.
+    pub fn typed(&self, table: &str, fields: &[Field]) -> Result<RecordBatch, Error> {
+        let columns: Result<Vec<ArrayRef>, String> =
+            self.columns.iter().zip(fields).map(|(column, field)| convert(column, field.data_type())).collect();
+        let columns = columns.map_err(|problem| self.misfit(table, fields, problem))?;
+        let fields: Vec<Field> = fields
+            .iter()
+            .zip(&columns)
+            .map(|(field, column)| field.clone().with_data_type(column.data_type().clone()).with_nullable(true))
+            .collect();
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    }
+
+    /// The first value that does not fit.
+    fn misfit(&self, table: &str, fields: &[Field], problem: String) -> Error {
+        for (row, line) in self.lines.iter().enumerate() {
+            for (column, field) in self.columns.iter().zip(fields) {
+                let Err(problem) = convert(&column.slice(row, 1), field.data_type()) else { continue };
+                let value = column.as_string_view().value(row);
+                let detail = format!("COPY {table}, line {line}, column {}: \"{value}\"", field.name());
+                return Error::data(problem).with_detail(detail);
+            }
+        }
+        Error::data(problem).with_detail(format!("COPY {table}"))
+    }
+
+    /// The place of a row.
+    pub fn place(&self, table: &str, row: usize) -> String {
+        format!("COPY {table}, line {}", self.lines.get(row).copied().unwrap_or_default())
+    }
+}
+
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Appends what stands after a backslash; tells how many bytes that is.
+fn unescaped(rest: &[u8], value: &mut Vec<u8>) -> usize {
+    let number = |digits: &[u8], radix: u32, most: usize| {
+        let n = digits.iter().take(most).take_while(|digit| char::from(**digit).is_digit(radix)).count();
+        let text = std::str::from_utf8(&digits[..n]).ok()?;
+        Some((u32::from_str_radix(text, radix).ok()? as u8, n))
+    };
+    let Some(first) = rest.first() else {
+        value.push(b'\\');
+        return 0;
+    };
+    let plain = match first {
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'v' => 11,
+        b'0'..=b'7' => {
+            let (byte, n) = number(rest, 8, 3).unwrap_or((0, 1));
+            value.push(byte);
+            return n;
+        }
+        b'x' => match number(&rest[1..], 16, 2) {
+            Some((byte, n)) => {
+                value.push(byte);
+                return 1 + n;
+            }
+            None => b'x',
+        },
+        other => *other,
+    };
+    value.push(plain);
+    1
+}

@@ -1,0 +1,468 @@
+//! COPY with the client at the other end: FROM STDIN and TO STDOUT, in pieces.
+//!
+//! Law: rows that come in are one commit, made when the last of them is there and good; until then nobody sees them.
+//! Keys are compared with what the table holds at that moment. Rows that go out are an answer as of the start, or the
+//! changes of a subscription in their order.
+//!
+//! State: what a client has sent, in a spool (memory up to a limit, then a file); what it has not taken yet, as an
+//! answer is held.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use anabranch_sql::parse::parse_query;
+use anabranch_sql::statement::{Copied, CopyEnd, CopyFrom, CopyOptions, CopyTo};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, SchemaRef};
+
+use super::Session;
+use super::copy::{SeenKeys, copy_fields};
+use super::outcome::{Changes, Outcome, Subscription};
+use crate::catalog::{Arrival, Object, ObjectId};
+use crate::copy::decode::{Block, Decoder};
+use crate::copy::encode::{CopyData, Encoder};
+use crate::copy::options::{Format, Kind, Way};
+use crate::error::Error;
+use crate::spool::Spool;
+
+/// Rows that go out at once, at most.
+const PIECE_ROWS: usize = 2048;
+/// Bytes of a file that are read at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A COPY that waits for its client: [`Outcome::Copy`](crate::Outcome::Copy).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyStart {
+    /// Whether the client sends rows (`copy_data`, `copy_done`) or takes them (`copy_rows`).
+    pub way: CopyWay,
+    /// Whether they are in the binary format.
+    pub is_binary: bool,
+    /// Columns of a row.
+    pub n_columns: usize,
+}
+
+/// Which way the rows of a COPY go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyWay {
+    /// From the client: `FROM STDIN`.
+    In,
+    /// To the client: `TO STDOUT`.
+    Out,
+}
+
+/// A piece of what a COPY .. TO STDOUT gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyRows {
+    /// Rows.
+    Data(CopyData),
+    /// Nothing new within the time.
+    Nothing,
+    /// All was given.
+    Done {
+        /// `COPY 3`.
+        tag: String,
+    },
+}
+
+/// A client's COPY that has begun.
+pub(crate) enum Copying {
+    In(Box<CopyIn>),
+    Out(Box<CopyOut>),
+}
+
+/// Rows that come in.
+pub(crate) struct CopyIn {
+    object: ObjectId,
+    pub table: String,
+    pub fields: Vec<Field>,
+    pub decoder: Decoder,
+    spool: Spool,
+    keys: SeenKeys,
+}
+
+/// Rows that go out.
+pub(crate) struct CopyOut {
+    source: Source,
+    encoder: Encoder,
+    /// Whether all was written, and only the end is left to be told.
+    has_ended: bool,
+}
+
+enum Source {
+    Rows(VecDeque<RecordBatch>),
+    Changes(Subscription),
+}
+
+/// What a COPY that goes out does next.
+pub(crate) enum Next {
+    Given(CopyRows),
+    /// It wants changes of this subscription.
+    Wants(Subscription),
+}
+
+impl std::fmt::Debug for Copying {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Copying::In(_) => "Copying::In",
+            Copying::Out(_) => "Copying::Out",
+        })
+    }
+}
+
+impl Copying {
+    /// What it subscribes to.
+    pub fn into_subscription(self) -> Option<Subscription> {
+        match self {
+            Copying::Out(copy) => match copy.source {
+                Source::Changes(subscription) => Some(subscription),
+                Source::Rows(_) => None,
+            },
+            Copying::In(_) => None,
+        }
+    }
+}
+
+impl CopyOut {
+    pub fn next(&mut self) -> Result<Next, Error> {
+        if self.has_ended {
+            return Ok(Next::Given(CopyRows::Done { tag: format!("COPY {}", self.encoder.n_rows) }));
+        }
+        let batch = match &mut self.source {
+            Source::Changes(subscription) => return Ok(Next::Wants(subscription.clone())),
+            Source::Rows(batches) => batches.pop_front(),
+        };
+        let mut data = CopyData::default();
+        match (batch, &mut self.source) {
+            (Some(batch), Source::Rows(batches)) => {
+                let n = batch.num_rows().min(PIECE_ROWS);
+                if n < batch.num_rows() {
+                    batches.push_front(batch.slice(n, batch.num_rows() - n));
+                }
+                self.encoder.write(&batch.slice(0, n), &mut data)?;
+            }
+            _ => return Ok(Next::Given(self.finish())),
+        }
+        Ok(Next::Given(CopyRows::Data(data)))
+    }
+
+    /// Writes what the subscription gave.
+    pub fn take(&mut self, changes: &Changes) -> Result<CopyRows, Error> {
+        let Source::Changes(subscription) = &self.source else {
+            return Err(Error::internal("a COPY of rows was given changes"));
+        };
+        match (changes, subscription.rows(changes)?) {
+            (Changes::End, _) => Ok(self.finish()),
+            (_, None) => Ok(CopyRows::Nothing),
+            (_, Some(batch)) => {
+                let mut data = CopyData::default();
+                self.encoder.write(&batch, &mut data)?;
+                Ok(CopyRows::Data(data))
+            }
+        }
+    }
+
+    fn finish(&mut self) -> CopyRows {
+        let mut data = CopyData::default();
+        self.encoder.finish(&mut data);
+        self.has_ended = true;
+        CopyRows::Data(data)
+    }
+}
+
+impl Session {
+    /// Whether a COPY .. FROM is read by the decoder here: from the client, or in a format that connectors lack.
+    pub(super) fn is_decoded(copy: &CopyFrom) -> bool {
+        let CopyOptions { plain, force_quote, force_not_null, force_null } = &copy.options;
+        let is_ours = |(name, value): &(String, String)| match name.as_str() {
+            "format" => matches!(value.to_lowercase().as_str(), "text" | "binary"),
+            "escape" | "encoding" | "freeze" => true,
+            "header" => value.eq_ignore_ascii_case("match"),
+            _ => false,
+        };
+        copy.from == CopyEnd::Client
+            || plain.iter().any(is_ours)
+            || [force_quote, force_not_null, force_null].into_iter().any(Option::is_some)
+    }
+
+    pub(super) fn begin_copy_in(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
+        let object = self.catalog.table(&copy.table)?.clone();
+        let fields = copy_fields(&object, &copy.columns)?;
+        let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+        let format = Format::new(&copy.options, &names, Way::In)?;
+        let is_binary = format.kind == Kind::Binary;
+        let mut copying = Box::new(CopyIn {
+            object: object.id,
+            table: copy.table.clone(),
+            decoder: Decoder::new(&copy.table, &fields, format),
+            fields,
+            spool: Spool::new(&self.options.temporary_folder, self.options.copy_bytes_max),
+            keys: SeenKeys::default(),
+        });
+        let CopyEnd::Path(path) = &copy.from else {
+            let n_columns = copying.fields.len();
+            self.begin_copying(Copying::In(copying));
+            return Ok(Outcome::Copy(CopyStart { way: CopyWay::In, is_binary, n_columns }));
+        };
+        let unread = |error: std::io::Error| of_file(path, "read", &error);
+        let mut file = std::fs::File::open(path).map_err(unread)?;
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            self.interrupt.check()?;
+            let n = file.read(&mut piece).map_err(unread)?;
+            if n == 0 {
+                break;
+            }
+            for block in copying.decoder.push(&piece[..n])? {
+                self.take_block(&mut copying, &block)?;
+            }
+        }
+        if let Some(block) = copying.decoder.finish()? {
+            self.take_block(&mut copying, &block)?;
+        }
+        self.finish_copy_in(copying)
+    }
+
+    /// Checks rows and sets them aside.
+    fn take_block(&mut self, copy: &mut CopyIn, block: &Block) -> Result<(), Error> {
+        let batch = block.typed(&copy.table, &copy.fields)?;
+        self.set_aside(copy, block, batch)
+    }
+
+    /// Sets rows aside whose values fit the columns' types.
+    pub(crate) fn set_aside(&mut self, copy: &mut CopyIn, block: &Block, batch: RecordBatch) -> Result<(), Error> {
+        let object = self.copied_into(copy)?;
+        let fitted = match self.fit_copied(&object, &copy.fields, batch.clone()) {
+            Ok(fitted) => fitted,
+            Err(error) => return Err(self.placed(&object, copy, block, &batch).unwrap_or(error)),
+        };
+        copy.keys.add_all(&object.primary_key, &fitted);
+        copy.spool.push(fitted)
+    }
+
+    /// The error of the first row that does not fit, with its place.
+    fn placed(&self, object: &Object, copy: &CopyIn, block: &Block, batch: &RecordBatch) -> Option<Error> {
+        (0..batch.num_rows()).find_map(|row| {
+            let error = self.fit_copied(object, &copy.fields, batch.slice(row, 1)).err()?;
+            let place = block.place(&copy.table, row);
+            let detail = match &error.detail {
+                Some(detail) => format!("{detail} ({place})"),
+                None => place,
+            };
+            Some(error.with_detail(detail))
+        })
+    }
+
+    fn copied_into(&self, copy: &CopyIn) -> Result<Object, Error> {
+        let object = self.catalog.table(&copy.table)?;
+        match object.id == copy.object {
+            true => Ok(object.clone()),
+            false => Err(Error::invalid(format!("table \"{}\" was dropped while it was copied into", copy.table))
+                .with_sqlstate("42P01")),
+        }
+    }
+
+    /// Makes one commit of all rows.
+    pub(crate) fn finish_copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Outcome, Error> {
+        let object = self.copied_into(&copy)?;
+        copy.keys.check_repeated(&object, &mut copy.spool)?;
+        let table = copy.table.clone();
+        self.keeping_watermark(&table, |session| {
+            copy.spool.each(|batch| session.check_primary_key(&object, std::slice::from_ref(&batch)))?;
+            if session.client.transaction.is_some() {
+                return copy.spool.each(|batch| {
+                    let batch = session.admit(&table, batch, Arrival::InOrder)?;
+                    session.stage(&table, batch)
+                });
+            }
+            let time = session.begin_commit();
+            let pushed = copy.spool.each(|batch| {
+                let batch = session.admit(&table, batch, Arrival::InOrder)?;
+                session.push(&table, batch.with_times(anabranch_batch::Times::Constant(time)))
+            });
+            if let Err(error) = pushed {
+                session.abandon_commit();
+                return Err(error);
+            }
+            session.commit().map(|_| ())
+        })?;
+        Ok(Outcome::done(format!("COPY {}", copy.spool.n_rows())))
+    }
+
+    /// As [`copy_done`](Self::copy_done), of rows that were all set aside.
+    pub(crate) fn commit_copied(&mut self, copy: Box<CopyIn>) -> Result<Outcome, Error> {
+        self.begin_statement()?;
+        self.finish_copy_in(copy)
+    }
+
+    pub(super) fn copy_to(&mut self, copy: &CopyTo) -> Result<Outcome, Error> {
+        let mut options = copy.options.clone();
+        if let CopyEnd::Path(path) = &copy.to {
+            let is_csv = path.to_lowercase().ends_with(".csv");
+            if is_csv && options.plain.iter().all(|(name, _)| name != "format") {
+                options.plain.push(("format".to_owned(), "csv".to_owned()));
+            }
+        }
+        let (schema, source) = self.copied(&copy.copied)?;
+        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let encoded = Format::new(&options, &names, Way::Out).map(|format| {
+            let is_binary = format.kind == Kind::Binary;
+            (is_binary, CopyOut { source, encoder: Encoder::new(schema.clone(), format), has_ended: false })
+        });
+        let (is_binary, out) = encoded?;
+        let CopyEnd::Path(path) = &copy.to else {
+            self.begin_copying(Copying::Out(Box::new(out)));
+            return Ok(Outcome::Copy(CopyStart { way: CopyWay::Out, is_binary, n_columns: names.len() }));
+        };
+        self.write_file(path, out)
+    }
+
+    fn copied(&mut self, copied: &Copied) -> Result<(SchemaRef, Source), Error> {
+        let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
+        let rows = match copied {
+            Copied::Changes(subscribe) => {
+                let subscription = self.subscribe(subscribe)?;
+                return Ok((subscription.row_schema(), Source::Changes(subscription)));
+            }
+            Copied::Query(query) => self.select(query, None)?,
+            Copied::Table { name, columns } => {
+                let columns = match columns.is_empty() {
+                    true => "*".to_owned(),
+                    false => columns.iter().map(quoted).collect::<Vec<_>>().join(", "),
+                };
+                self.select(&*parse_query(&format!("SELECT {columns} FROM {}", quoted(name)))?, None)?
+            }
+        };
+        Ok((rows.schema, Source::Rows(rows.batches.into())))
+    }
+
+    fn write_file(&mut self, path: &str, mut out: CopyOut) -> Result<Outcome, Error> {
+        let unwritten = |error: std::io::Error| of_file(path, "written", &error);
+        if let Source::Changes(subscription) = out.source {
+            self.unsubscribe(subscription);
+            return Err(Error::invalid("COPY (SUBSCRIBE ..) to a file is not supported")
+                .with_sqlstate("0A000")
+                .with_hint("COPY it TO STDOUT, and write the file there."));
+        }
+        let mut file = std::io::BufWriter::new(std::fs::File::create(path).map_err(unwritten)?);
+        loop {
+            self.interrupt.check()?;
+            match out.next()? {
+                Next::Given(CopyRows::Data(data)) => file.write_all(&data.bytes).map_err(unwritten)?,
+                Next::Given(CopyRows::Done { tag }) => {
+                    file.flush().map_err(unwritten)?;
+                    return Ok(Outcome::done(tag));
+                }
+                Next::Given(CopyRows::Nothing) | Next::Wants(_) => return Err(Error::internal("a COPY of rows waits")),
+            }
+        }
+    }
+
+    /// The columns of the client's COPY are known, and rows may go.
+    fn begin_copying(&mut self, copying: Copying) {
+        self.copy_stop();
+        self.client.copying = Some(copying);
+    }
+
+    /// Takes bytes of a COPY .. FROM STDIN, however they are cut. An error ends the COPY.
+    ///
+    /// # Errors
+    /// `Data` for rows that cannot be read or do not fit, with line and column; `Invalid` when no such COPY has begun.
+    pub fn copy_data(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let result = self.take_data(bytes);
+        self.failing(result)
+    }
+
+    fn take_data(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let mut copy = self.take_copy_in()?;
+        self.interrupt.check()?;
+        for block in copy.decoder.push(bytes)? {
+            self.take_block(&mut copy, &block)?;
+        }
+        self.client.copying = Some(Copying::In(copy));
+        Ok(())
+    }
+
+    /// All rows of a COPY .. FROM STDIN were sent: they are committed, or none of them.
+    ///
+    /// # Errors
+    /// As [`copy_data`](Self::copy_data); `Data` for a constraint that the rows break.
+    pub fn copy_done(&mut self) -> Result<Outcome, Error> {
+        let result = self.end_data();
+        let result = self.failing(result);
+        self.await_lasting()?;
+        result
+    }
+
+    fn end_data(&mut self) -> Result<Outcome, Error> {
+        let mut copy = self.take_copy_in()?;
+        self.begin_statement()?;
+        if let Some(block) = copy.decoder.finish()? {
+            self.take_block(&mut copy, &block)?;
+        }
+        self.finish_copy_in(copy)
+    }
+
+    /// The next rows of a COPY .. TO STDOUT; waits for changes up to `timeout`.
+    ///
+    /// # Errors
+    /// Of the subscription; `Invalid` when no such COPY has begun.
+    pub fn copy_rows(&mut self, timeout: Duration) -> Result<CopyRows, Error> {
+        let Some(Copying::Out(mut copy)) = self.client.copying.take() else { return Err(no_copy()) };
+        let rows = match copy.next()? {
+            Next::Given(rows) => rows,
+            Next::Wants(subscription) => match self.next_changes(&subscription, timeout) {
+                Ok(changes) => copy.take(&changes)?,
+                Err(error) => {
+                    self.unsubscribe(subscription);
+                    return Err(error);
+                }
+            },
+        };
+        self.client.copying = Some(Copying::Out(copy));
+        if matches!(rows, CopyRows::Done { .. }) {
+            self.copy_stop();
+        }
+        Ok(rows)
+    }
+
+    /// Ends a COPY before its end: nothing that was sent takes effect.
+    pub fn copy_stop(&mut self) {
+        let copying = self.client.copying.take();
+        if let Some(subscription) = copying.and_then(Copying::into_subscription) {
+            self.unsubscribe(subscription);
+        }
+    }
+
+    pub(crate) fn take_copy_in(&mut self) -> Result<Box<CopyIn>, Error> {
+        match self.client.copying.take() {
+            Some(Copying::In(copy)) => Ok(copy),
+            other => {
+                self.client.copying = other;
+                Err(no_copy())
+            }
+        }
+    }
+
+    /// A statement of the open transaction has failed, if it did.
+    pub(crate) fn failing<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if result.is_err() {
+            self.fail_transaction();
+        }
+        result
+    }
+}
+
+/// The error where no COPY of that way has begun.
+pub(crate) fn no_copy() -> Error {
+    Error::invalid("no COPY waits for its client").with_sqlstate("08P01")
+}
+
+fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        std::io::ErrorKind::NotFound => "58P01",
+        std::io::ErrorKind::PermissionDenied => "42501",
+        _ => "58030",
+    };
+    Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
+}
