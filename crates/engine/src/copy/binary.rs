@@ -166,8 +166,8 @@ pub(super) fn text_of(bytes: &[u8], field: &Field) -> Option<Vec<u8>> {
             Some(TextLimit::Uuid) if bytes.len() == 16 => {
                 bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes()
             }
-            Some(TextLimit::Uuid) => return None,
-            Some(TextLimit::Jsonb) => bytes.strip_prefix(&[1])?.to_vec(),
+            // (Answers tell uuid and jsonb as text, and COPY .. TO writes them so.)
+            Some(TextLimit::Jsonb) => bytes.strip_prefix(&[1]).unwrap_or(bytes).to_vec(),
             _ => bytes.to_vec(),
         },
         _ => return None,
