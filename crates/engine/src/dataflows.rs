@@ -32,6 +32,11 @@ pub struct Dataflows {
 
 #[derive(Debug)]
 struct Installed {
+    name: String,
+    /// The time as of which it was installed: its operators are counted since then.
+    since: Time,
+    /// What its steps compute, by number.
+    operators: Vec<(usize, Arc<Plan>)>,
     exports: Vec<ArrangementId>,
     /// What of its output is collected besides.
     egress: Egress,
@@ -60,6 +65,18 @@ pub struct Wanted<'a> {
     pub as_of: Time,
     /// How far it shares.
     pub sharing: Sharing,
+}
+
+/// An operator of an installed dataflow.
+pub(crate) struct Operator<'a> {
+    pub dataflow: DataflowId,
+    /// Of the dataflow.
+    pub name: &'a str,
+    /// When the dataflow was installed.
+    pub since: Time,
+    /// Its number in the dataflow.
+    pub step: usize,
+    pub plan: &'a Arc<Plan>,
 }
 
 /// What a dataflow would share.
@@ -107,6 +124,28 @@ impl Dataflows {
     /// All arrangements of installed dataflows.
     pub(crate) fn arrangements(&self) -> Vec<ArrangementId> {
         self.installed.values().flat_map(|installed| installed.exports.iter().copied()).collect()
+    }
+
+    /// The steps of installed dataflows that compute something, each dataflow's inputs before users.
+    pub(crate) fn operators(&self) -> impl Iterator<Item = Operator<'_>> {
+        self.order.iter().flat_map(|dataflow| {
+            let Installed { name, since, operators, .. } = &self.installed[dataflow];
+            operators.iter().map(move |(step, plan)| Operator {
+                dataflow: *dataflow,
+                name,
+                since: *since,
+                step: *step,
+                plan,
+            })
+        })
+    }
+
+    /// The arrangements that installed dataflows make, with the dataflow's name and since when.
+    pub(crate) fn makers(&self) -> impl Iterator<Item = (DataflowId, &str, Time, ArrangementId)> {
+        self.order.iter().flat_map(|dataflow| {
+            let Installed { name, since, exports, .. } = &self.installed[dataflow];
+            exports.iter().map(|export| (*dataflow, name.as_str(), *since, *export))
+        })
     }
 
     /// How many dataflows are installed.
@@ -251,7 +290,9 @@ impl Dataflows {
         }
         let owners = usize::from(is_wanted);
         let keeps = physical.keeps();
-        let installed = Installed { exports: arrangements.clone(), egress, uses, owners, keeps };
+        let operators = physical.plans.iter().map(|(step, plan)| (step.0, Arc::clone(plan))).collect();
+        let (exports, since) = (arrangements.clone(), wanted.as_of);
+        let installed = Installed { name, since, operators, exports, egress, uses, owners, keeps };
         self.installed.insert(dataflow, installed);
         self.order.push(dataflow);
         (dataflow, arrangements)

@@ -27,6 +27,7 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
+use crate::counting::Counting;
 use crate::drive::{HeldCapability, send};
 use crate::exchange::Route;
 use crate::line::{Advancing, Feed, Frontiers, Line, Link, Meeting, Pulled};
@@ -145,12 +146,27 @@ impl<'s> Chain<'s> {
         chain.called(kind)
     }
 
+    /// What stands here is the end of an operator of the dataflow: its rows, time and bytes are counted
+    /// in the dataflow's account, from the operator before.
+    pub fn counted(mut self, operator: usize) -> Chain<'s> {
+        self.links.push(Link::Count(Counting::new(self.scope.worker(), operator)));
+        self
+    }
+
     /// Whoever can tell all rows that have come to the end: the last step, if it can.
     pub(crate) fn origin(&mut self) -> Option<Rc<dyn Origin>> {
-        let Link::Timed(last) = self.links.pop_if(|last| last.recalls())? else { return None };
-        let recalling = Recalling::new(last.tactic);
-        self.links.push(Link::Timed(Advancing { tactic: Box::new(recalling.clone()), ..last }));
-        Some(Rc::new(recalling))
+        let count = self.links.pop_if(|last| matches!(last, Link::Count(_)));
+        let last = self.links.pop_if(|last| last.recalls());
+        let origin: Option<Rc<dyn Origin>> = match last {
+            Some(Link::Timed(last)) => {
+                let recalling = Recalling::new(last.tactic);
+                self.links.push(Link::Timed(Advancing { tactic: Box::new(recalling.clone()), ..last }));
+                Some(Rc::new(recalling))
+            }
+            _ => None,
+        };
+        self.links.extend(count);
+        origin
     }
 
     /// The chain as a feed of the operator or task that is being made.

@@ -14,6 +14,7 @@
 pub mod account;
 pub mod arrange;
 pub mod chain;
+mod counting;
 pub mod drive;
 pub mod egress;
 pub mod events;

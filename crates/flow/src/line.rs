@@ -8,6 +8,7 @@ use timely::dataflow::channels::Message;
 use timely::dataflow::operators::generic::InputHandleCore;
 use timely::progress::frontier::MutableAntichain;
 
+use crate::counting::Counting;
 use crate::drive::{HeldCapability, frontier_of};
 use crate::parcel::Parcel;
 use crate::tactic::{Output, Timed};
@@ -20,6 +21,11 @@ pub type Frontiers = [MutableAntichain<Time>];
 pub trait Feed {
     /// What has come since the last call. The hold may be used for everything that was brought and is not put out, the pending included.
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled);
+
+    /// Bytes that it holds, apart from arrangements.
+    fn size_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// What feeds have brought in a turn.
@@ -70,6 +76,8 @@ pub(crate) type Apply = Box<dyn FnMut(Batch, &mut Output)>;
 pub(crate) enum Link {
     Apply(Apply),
     Timed(Advancing),
+    /// The end of an operator, as its counts see it.
+    Count(Counting),
 }
 
 impl Link {
@@ -89,14 +97,24 @@ impl Line {
     pub fn turn(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability) -> Pulled {
         let mut pulled = Pulled::default();
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, &mut pulled));
+        let (mut came, mut last): (usize, Option<&dyn Timed>) = (0, None);
         for link in &mut self.links {
+            if let Link::Count(counting) = link {
+                let feeds = || self.feeds.iter().map(|feed| feed.size_bytes()).sum::<usize>();
+                let size_bytes = || last.map_or_else(feeds, |tactic| tactic.size_bytes());
+                counting.take(&pulled.out.rows, came, size_bytes);
+                continue;
+            }
             let rows = std::mem::take(&mut pulled.out.rows);
+            came = rows.iter().map(Batch::len).sum();
             match link {
                 Link::Apply(apply) => rows.into_iter().for_each(|batch| apply(batch, &mut pulled.out)),
                 Link::Timed(tactic) => {
                     rows.into_iter().for_each(|batch| tactic.push(0, batch));
                     pulled.advance(tactic);
+                    last = Some(tactic.tactic.as_ref());
                 }
+                Link::Count(_) => {}
             }
         }
         pulled
@@ -128,6 +146,10 @@ impl Feed for Meeting {
         met.advance(&mut self.tactic);
         met.out.rows.drain(..).for_each(|batch| pulled.out.give_rows(batch));
         pulled.take_but_rows(met);
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.tactic.tactic.size_bytes()
     }
 }
 

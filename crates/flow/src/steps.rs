@@ -39,6 +39,9 @@ struct Inner {
     /// By the kind of operator.
     steps: RefCell<BTreeMap<&'static str, Rc<RefCell<StepStats>>>>,
     round: Cell<Round>,
+    /// Where the operators of the present step are counted from: its start, or the end of the last one
+    /// that was counted.
+    lap: Cell<Option<Instant>>,
 }
 
 /// Where a worker is.
@@ -73,6 +76,13 @@ impl StepClock {
         }
     }
 
+    /// The time since the step began, or since the last lap.
+    pub(crate) fn lap(&self) -> Duration {
+        let now = Instant::now();
+        let since = self.0.lap.replace(Some(now));
+        since.map_or(Duration::ZERO, |since| now.duration_since(since))
+    }
+
     /// From now on steps follow each other, until [`end_round`](StepClock::end_round). (The worker may pause before the first.)
     pub(crate) fn begin_round(&self) {
         self.0.round.set(Round::Begun);
@@ -105,6 +115,7 @@ impl Meter {
             Round::Under(last) => last,
             Round::Outside | Round::Begun => Instant::now(),
         };
+        self.clock.0.lap.set(Some(start));
         MeteredStep { meter: self, start }
     }
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
-use anabranch_flow::account::{Accounts, Failure};
+use anabranch_flow::account::{Accounts, Failure, OperatorCounts};
 use anabranch_flow::egress::Item;
 use anabranch_flow::service::Host;
 use anabranch_flow::steps::StepStats;
@@ -425,6 +425,11 @@ impl Cluster {
     /// Refuses what is made by a dataflow that has failed.
     pub(crate) fn check_sound(&self, arrangement: ArrangementId) -> Result<(), Error> {
         self.tenants.maker(arrangement).map_or(Ok(()), |maker| self.tenants.check(maker))
+    }
+
+    /// What the steps of a dataflow have done, by number; no worker is asked.
+    pub(crate) fn operators(&self, dataflow: DataflowId) -> BTreeMap<usize, OperatorCounts> {
+        self.tenants.operators(dataflow)
     }
 
     /// Why a dataflow has failed, if it has.

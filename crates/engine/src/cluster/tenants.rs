@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anabranch_flow::account::{Account, Accounts, Cause, Failure};
+use anabranch_flow::account::{Account, Accounts, Cause, Failure, OperatorCounts};
 
 use super::spec::{ArrangementId, DataflowId};
 use crate::error::Error;
@@ -57,6 +57,11 @@ impl Tenants {
     /// Why a dataflow has failed, if it has.
     pub fn failure(&self, dataflow: DataflowId) -> Option<&Failure> {
         self.all.get(&dataflow)?.account.failure()
+    }
+
+    /// What the steps of a dataflow have done.
+    pub fn operators(&self, dataflow: DataflowId) -> BTreeMap<usize, OperatorCounts> {
+        self.all.get(&dataflow).map(|tenant| tenant.account.operators()).unwrap_or_default()
     }
 
     /// The failure of a dataflow as an error.

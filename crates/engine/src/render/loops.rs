@@ -141,7 +141,7 @@ impl Nodes {
                 let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(Recognize::new(spec.clone())))
             }
-            Step::Asof { left, right, asof } => {
+            Step::Asof { left, right, asof, .. } => {
                 let spec = AsofSpec { effort, ..asof.clone() };
                 let left = self.arrange(self.of(*left), &spec.left_key, &spec.left_types);
                 let right = self.arrange(self.of(*right), &spec.right_key, &spec.right_types);

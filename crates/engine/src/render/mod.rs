@@ -178,7 +178,11 @@ impl<'s> Renderer<'s, '_, '_> {
                 let (reader, runs) = self.arrange(id, *input, layout(key, types));
                 return Built::Arranged(reader, runs);
             }
-            step => self.chain_of(step),
+            // (Verbs on events are operators of their own, and a count would be one more.)
+            step @ (Step::ImportStream { .. } | Step::Constant { .. } | Step::Union { .. } | Step::Temporal { .. }) => {
+                self.chain_of(step)
+            }
+            step => self.chain_of(step).counted(id.0),
         };
         match self.users[id.0] {
             0 | 1 => Built::Chain(chain),
@@ -229,11 +233,11 @@ impl<'s> Renderer<'s, '_, '_> {
                 };
                 semi_join(self.arranged(*left), self.arranged(*right), spec, self.options.marks.limits(limits))
             }
-            Step::Asof { left, right, asof } => {
+            Step::Asof { left, right, asof, limits } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
                 let (left, right) = (self.chain(*left), self.chain(*right));
                 let inputs = vec![(left, spec.left_key.clone()), (right, spec.right_key.clone())];
-                timed(inputs, "Asof", as_of, Box::new(Asof::new(spec)))
+                timed(inputs, "Asof", as_of, self.limited(Box::new(Asof::new(spec)), limits))
             }
             Step::Aggregate { input, aggregate, limits } => {
                 let mut spec = aggregate.clone();

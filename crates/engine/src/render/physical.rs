@@ -19,6 +19,7 @@ use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::relational::threshold::Comparison;
 use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_operators::stateless::unnest::Unnest;
+use anabranch_plan::Plan;
 use arrow::datatypes::DataType;
 
 use super::temporal::TemporalStep;
@@ -41,6 +42,8 @@ pub struct Physical {
     pub exports: Vec<(Export, StepId)>,
     /// The root's rows of which no change will come.
     pub floor: Option<LimitStep>,
+    /// What steps compute, inputs before users; for people.
+    pub plans: Vec<(StepId, Arc<Plan>)>,
 }
 
 impl Physical {
@@ -168,6 +171,7 @@ pub enum Step {
         left: StepId,
         right: StepId,
         asof: AsofSpec,
+        limits: Vec<LimitStep>,
     },
     Aggregate {
         input: StepId,

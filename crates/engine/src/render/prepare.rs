@@ -107,8 +107,8 @@ pub(crate) fn prepare(
         exported.push((export.clone(), preparer.arrange_step(root, &export.key, &types)));
     }
     let floor = preparer.floor_of(plan);
-    let steps = preparer.frames.pop().expect("loops are prepared one inside the other").steps;
-    Ok(Physical { steps, root, types, exports: exported, floor })
+    let Frame { steps, plans, .. } = preparer.frames.pop().expect("loops are prepared one inside the other");
+    Ok(Physical { steps, root, types, exports: exported, floor, plans })
 }
 
 /// The types that a schema's columns have in batches.
@@ -129,6 +129,8 @@ pub(super) struct Preparer<'a> {
 pub(super) struct Frame {
     pub steps: Vec<Step>,
     pub streams: HashMap<Arc<Plan>, StepId>,
+    /// The first plan of each step that yields rows, in order of the steps' making.
+    pub plans: Vec<(StepId, Arc<Plan>)>,
     arrangements: HashMap<(StepId, Vec<usize>), StepId>,
     imports: HashMap<ArrangementId, StepId>,
     /// What a loop has beside; nothing in the dataflow's own.
@@ -175,7 +177,7 @@ impl<'a> Preparer<'a> {
             Some(arrangement) => self.shared_stream(plan, arrangement),
             None => self.new_stream(plan)?,
         };
-        self.frame().streams.insert(Arc::clone(plan), step);
+        self.note_stream(plan, step);
         Ok(step)
     }
 
@@ -194,8 +196,16 @@ impl<'a> Preparer<'a> {
                 None => self.new_stream(plan)?,
             },
         };
-        self.frame().streams.insert(Arc::clone(plan), step);
+        self.note_stream(plan, step);
         Ok(step)
+    }
+
+    fn note_stream(&mut self, plan: &Arc<Plan>, step: StepId) {
+        let frame = self.frame();
+        frame.streams.insert(Arc::clone(plan), step);
+        if !frame.plans.iter().any(|(known, _)| *known == step) {
+            frame.plans.push((step, Arc::clone(plan)));
+        }
     }
 
     /// Whether there is a step, or an arrangement, with the rows of the plan.
@@ -226,7 +236,8 @@ impl<'a> Preparer<'a> {
             Node::Asof { left, right, asof } => {
                 let asof = asof_spec(asof, types_of(&left.schema), types_of(&right.schema));
                 let (left, right) = (self.stream(left)?, self.stream(right)?);
-                Ok(self.push(Step::Asof { left, right, asof }))
+                let limits = self.limits(plan);
+                Ok(self.push(Step::Asof { left, right, asof, limits }))
             }
             Node::Aggregate { input, keys, calls } => {
                 let mut aggregate = aggregate_spec(keys, calls, types_of(&input.schema))?;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anabranch_plan::bounds::{self, Bound, Promised, State};
 use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::{Explain, Shows};
@@ -11,10 +10,10 @@ use anabranch_sql::statement::{Explain, Shows};
 use super::dataflows::Sink;
 use super::outcome::Rows;
 use super::show::text_rows;
+use super::state_remark::state_remark;
 use super::{Session, planning::Named};
 use crate::catalog::Arranged;
-use crate::cluster::{ArrangementId, Egress, Read};
-use crate::cluster::{Reading, leaving};
+use crate::cluster::{ArrangementId, Egress};
 use crate::dataflows::{Usage, Wanted};
 use crate::error::Error;
 
@@ -22,6 +21,9 @@ impl Session {
     pub(super) fn explain(&mut self, explain: &Explain) -> Result<Rows, Error> {
         if explain.shows == Shows::Rewrites {
             return self.explain_rewrites(explain);
+        }
+        if explain.shows == Shows::Analyze {
+            return self.explain_analyze(explain);
         }
         let Named { planned, .. } = self.plan_query(&explain.query)?;
         self.await_dataflows(self.timeline.last())?;
@@ -124,46 +126,6 @@ impl Session {
     }
 }
 
-/// What bounds the state of a node, or that nothing does, where a watermark might.
-fn state_remark(plan: &Plan, reads: &BTreeMap<String, Read>) -> Option<String> {
-    let promised = Reading(reads);
-    let watermarks = |bounds: &[Bound]| {
-        let relations: BTreeSet<&str> = bounds.iter().flat_map(Bound::relations).collect();
-        let relations: Vec<&str> = relations.into_iter().collect();
-        match relations.len() {
-            1 => format!("watermark of {}", relations[0]),
-            _ => format!("watermarks of {}", relations.join(", ")),
-        }
-    };
-    let leaving = match bounds::state(plan, &promised) {
-        State::Nothing => return None,
-        State::Waiting(below) => return Some(format!("state bounded by the {}", watermarks(&[below]))),
-        State::OfInputs(_) => leaving(plan, &promised),
-    };
-    let of_plan = plan.relations();
-    let mut promises = of_plan.iter().filter_map(|name| Some((name, promised.promises(name)?)));
-    if leaving.iter().all(|of_input| !of_input.is_empty()) && !leaving.is_empty() {
-        let columns: Vec<&str> = (plan.inputs().into_iter().zip(&leaving))
-            .filter_map(|(input, leaving)| Some(input.schema.field(leaving.first()?.column).name().as_str()))
-            .collect();
-        let bounds: Vec<Bound> = leaving.iter().flatten().map(|leaving| leaving.below.clone()).collect();
-        let mut columns = columns;
-        columns.dedup();
-        return Some(format!("state bounded by {} ({})", columns.join(" and "), watermarks(&bounds)));
-    }
-    if let Some((name, _)) = promises.clone().find(|(_, promises)| promises.is_changeable) {
-        return Some(format!("state kept: \"{name}\" takes UPDATE and DELETE, and has no APPEND ONLY"));
-    }
-    promises.any(|(_, promises)| !promises.bounds.is_empty()).then(|| match &leaving[..] {
-        [_, _] => {
-            let kept = ["left", "right"].into_iter().zip(&leaving).filter(|(_, leaving)| leaving.is_empty());
-            let kept: Vec<&str> = kept.map(|(side, _)| side).collect();
-            format!("state kept ({}): no condition is bounded by a watermark", kept.join(" and "))
-        }
-        _ => "state kept: no key is bounded by a watermark".to_owned(),
-    })
-}
-
 /// Bytes that each arrangement owns.
 type Sizes = BTreeMap<ArrangementId, usize>;
 
@@ -173,7 +135,7 @@ pub(super) fn column_names(plan: &Plan, columns: &[usize]) -> String {
     names.join(", ")
 }
 
-fn readable_bytes(bytes: usize) -> String {
+pub(super) fn readable_bytes(bytes: usize) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
@@ -183,7 +145,7 @@ fn readable_bytes(bytes: usize) -> String {
 }
 
 /// What is done to the rows at the end, if anything.
-fn finish_line(planned: &Planned) -> Option<String> {
+pub(super) fn finish_line(planned: &Planned) -> Option<String> {
     let finish = &planned.finish;
     let mut parts = Vec::new();
     if !finish.order.is_empty() {

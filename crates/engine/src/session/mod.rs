@@ -13,6 +13,7 @@
 //! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`functions`] (of the embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
 mod alter;
+mod analyze;
 mod announce;
 mod bound;
 mod by_keys;
@@ -32,6 +33,7 @@ mod files;
 mod frames;
 mod functions;
 mod named;
+mod operators;
 mod outcome;
 mod past;
 mod planned;
@@ -42,6 +44,7 @@ mod schemas;
 mod sealed;
 mod settings;
 mod show;
+mod state_remark;
 mod subscribe;
 mod system;
 mod tag;

@@ -20,7 +20,7 @@ use crate::cluster::{ArrangementId, ArrangementStats};
 use crate::error::Error;
 
 /// A column of an answer.
-enum Column {
+pub(super) enum Column {
     Text(Vec<Option<String>>),
     Number(Vec<Option<i64>>),
 }
@@ -51,6 +51,7 @@ impl Session {
             Show::Indexes { on } => self.show_indexes(on.as_deref()),
             Show::Arrangements => self.show_arrangements(),
             Show::Time => self.show_time(),
+            Show::Operators => self.show_operators(),
             Show::Steps => self.show_steps(),
             Show::Watermarks => self.show_watermarks(),
             Show::Columns { relation } => self.describe(relation),
@@ -184,6 +185,14 @@ impl Session {
         Some((relations.join(", "), key, Vec::from_iter(owners).join(", ")))
     }
 
+    /// What an arrangement holds and by which key, as a line of EXPLAIN would say.
+    pub(super) fn arranged_by(&self, arrangement: ArrangementId) -> String {
+        match self.owned_name(arrangement).or_else(|| self.shared_name(arrangement)) {
+            Some((of, key, _)) => format!("Arrange {of} by ({key})"),
+            None => "Arrange".to_owned(),
+        }
+    }
+
     /// What an arrangement without a name is of, its key, and no owner.
     fn shared_name(&self, arrangement: ArrangementId) -> Option<(String, String, String)> {
         let (plan, key) = self.dataflows.registry().describe(arrangement)?;
@@ -244,7 +253,7 @@ pub(super) fn text_rows(name: &str, lines: impl IntoIterator<Item = String>) -> 
     rows(vec![(name, texts(lines))])
 }
 
-fn rows(columns: Vec<(&str, Column)>) -> Result<Rows, Error> {
+pub(super) fn rows(columns: Vec<(&str, Column)>) -> Result<Rows, Error> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for (name, column) in columns {
@@ -262,12 +271,22 @@ fn rows(columns: Vec<(&str, Column)>) -> Result<Rows, Error> {
     Ok(Rows::new(schema, vec![batch]))
 }
 
-fn texts(values: impl IntoIterator<Item = String>) -> Column {
+pub(super) fn texts(values: impl IntoIterator<Item = String>) -> Column {
     Column::Text(values.into_iter().map(Some).collect())
 }
 
-fn numbers(values: impl IntoIterator<Item = i64>) -> Column {
+pub(super) fn numbers(values: impl IntoIterator<Item = i64>) -> Column {
     Column::Number(values.into_iter().map(Some).collect())
+}
+
+/// Texts, some of which are NULL.
+pub(super) fn optional_texts(values: impl IntoIterator<Item = Option<String>>) -> Column {
+    Column::Text(values.into_iter().collect())
+}
+
+/// Numbers, some of which are NULL.
+pub(super) fn optional_numbers(values: impl IntoIterator<Item = Option<i64>>) -> Column {
+    Column::Number(values.into_iter().collect())
 }
 
 fn all_columns(object: &Object) -> String {

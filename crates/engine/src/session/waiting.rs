@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use anabranch_batch::Time;
-use anabranch_sql::statement::{Statement, TransactionStatement};
+use anabranch_sql::statement::{Shows, Statement, TransactionStatement};
 
 use super::Session;
 use crate::cluster::{Asked, DataflowId, Peek, PeekResult, Waited};
@@ -52,6 +52,8 @@ impl Manner {
     /// How a statement waits.
     pub fn of(statement: &Statement) -> Manner {
         match statement {
+            // (The counts of a run are gone with its dataflow, so it is waited for where it is.)
+            Statement::Explain(explain) if explain.shows == Shows::Analyze => Manner::Inline,
             Statement::Select { .. }
             | Statement::Declare(_)
             | Statement::Explain(_)

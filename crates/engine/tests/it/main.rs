@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod altered;
+mod analyze;
 mod appender;
 mod by_keys;
 mod clients;

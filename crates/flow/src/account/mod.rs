@@ -7,10 +7,14 @@
 //! An [`Account`] is shared by the workers and by their owner, who sees a failure without asking a worker.
 //! Cost: one load a turn.
 
+mod operators;
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+
+pub use operators::{OperatorCounter, OperatorCounts};
 
 /// The accounts of the dataflows of a group of workers. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +52,7 @@ struct Entry {
     failure: OnceLock<Failure>,
     /// Whether the next turn panics on purpose.
     panics_next: AtomicBool,
+    operators: operators::Operators,
 }
 
 /// Why a dataflow has no turns any more.

@@ -6,7 +6,8 @@
 //! | top-k, window functions | rows of groups, or partitions, below their bound |
 //! | inner join | rows below what changes of the other side still meet |
 //! | other joins | rows of the kept side alike; of the other side, below both bounds, since kept rows still count them |
-//! | as-of join, row pattern | nothing |
+//! | as-of join, backward | left rows below both times' bounds: a right row to come is ahead of them; right rows stay |
+//! | other as-of joins, row patterns | nothing |
 
 use super::bound::{Bound, Promised};
 use super::derive::{bounds, closing};
@@ -59,7 +60,12 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> State {
             }
             State::OfInputs(sides(plan, *kind, &of(left), &of(right)))
         }
-        Node::Asof { .. } => State::OfInputs(vec![vec![], vec![]]),
+        Node::Asof { asof, .. } => {
+            // (Only a join backward bounds the left time.)
+            let below = bounds(plan, promised).swap_remove(asof.left_time);
+            let of_left = below.map(|below| Leaving { column: asof.left_time, below });
+            State::OfInputs(vec![of_left.into_iter().collect(), vec![]])
+        }
         Node::Recognize { .. } => State::OfInputs(vec![vec![]]),
         _ => State::Nothing,
     }

@@ -689,9 +689,11 @@ pub enum Shows {
     Plan,
     /// The plan before and after each rewrite that changes it.
     Rewrites,
+    /// The plan, run, and what each node has cost.
+    Analyze,
 }
 
-/// `EXPLAIN [LOGICAL | PHYSICAL | (REWRITES)] statement`.
+/// `EXPLAIN [ANALYZE | LOGICAL | PHYSICAL | (REWRITES)] statement`.
 #[derive(Clone, Debug)]
 pub struct Explain {
     /// What is shown.
@@ -718,6 +720,8 @@ pub enum Show {
     },
     /// Key, rows, bytes, readers, since, upper and the slowest reader of every arrangement.
     Arrangements,
+    /// Rows, time, state and its bound of every operator.
+    Operators,
     /// The time of the last commit.
     Time,
     /// How long the workers' operators ran without a pause.

@@ -90,6 +90,9 @@ const FORMS: &[Form] = &[
         &[],
     ),
     form("SELECT k, window_start, window_end, count(*) AS n FROM SESSION(bid PARTITION BY k, t, 3) GROUP BY k, window_start, window_end", &[]),
+    form("SELECT b.k, b.x, b.t, a.x AS ax, a.t AS at FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t >= a.t", &[]),
+    form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF LEFT JOIN ask AS a ON b.k = a.k AND b.t > a.t", &[]),
+    form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t <= a.t", &[]),
     form(
         "SELECT window_end, max(n) AS n FROM (SELECT window_end, k, count(*) AS n FROM HOP(bid, t, 2, 6) GROUP BY window_end, k) AS c GROUP BY window_end",
         BID,

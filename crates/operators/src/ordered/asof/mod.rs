@@ -16,7 +16,8 @@
 //! on both sides and begins its walk at the right row before. The sweep carries the match at each time
 //! from one left row to the next, so it passes a right row once, however many left rows follow.
 //!
-//! State: all rows of both sides that may match (of the right side twice for *nearest*); freed as rows are retracted. Cost: O(log rows) for a
+//! State: all rows of both sides that may match (of the right side twice for *nearest*); freed as rows are retracted. Where watermarks bound the times
+//! of both sides, left rows below both leave. Cost: O(log rows) for a
 //! left row; for a right row that, and as much for each left row whose match it changes.
 //! Source: the as-of joins of kdb+, pandas and DuckDB; keeping them current under changes of both sides is ours.
 
@@ -25,7 +26,7 @@ mod search;
 mod spec;
 mod sweep;
 
-use anabranch_arrangement::{Keys, Layout, NullKeys, ValueOrder};
+use anabranch_arrangement::{Floor, Keys, Layout, NullKeys, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Time, gather};
 use arrow::array::{Array, ArrayRef, BooleanArray};
@@ -34,7 +35,7 @@ use arrow::datatypes::DataType;
 use crate::ordered::instants::Instants;
 use crate::ordered::trace::OrderedTrace;
 use anabranch_flow::pending::Pending;
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Passed, Timed};
 use emission::Emission;
 use search::Search;
 pub use spec::{AsofSpec, Strategy};
@@ -148,6 +149,14 @@ impl Timed for Asof {
         }
         let (left, behind, ahead) = search.sources();
         emission.finish(&left, &behind, &ahead, &self.spec, out);
+    }
+
+    /// Left rows leave that no change of either side will concern. (Right rows stay, since a left row
+    /// to come may look any of them up.)
+    fn free(&mut self, passed: &[Passed]) {
+        if let Some(first) = passed.iter().find(|passed| passed.input == 0) {
+            self.left.set_floor(Floor { column: first.column, below: first.below });
+        }
     }
 
     fn idle(&mut self) {

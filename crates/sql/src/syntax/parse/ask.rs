@@ -115,16 +115,15 @@ impl Input<'_> {
 
     pub(super) fn explain(&mut self) -> Result<Statement> {
         self.expect("EXPLAIN")?;
-        if self.word(0).as_deref() == Some("ANALYZE") {
-            return Err(SqlError::unsupported("EXPLAIN ANALYZE", "Write EXPLAIN; SHOW ARRANGEMENTS tells sizes."));
-        }
-        let mut shows = Shows::Plan;
+        let mut shows = if self.eat("ANALYZE") { Shows::Analyze } else { Shows::Plan };
         if self.parser.peek_token_ref().token == Token::LParen
             && !matches!(self.word(1).as_deref(), Some("SELECT" | "WITH" | "VALUES" | "TABLE"))
         {
             let options = self.options()?;
             if options.iter().any(|(name, value)| name == "rewrites" && value != "false") {
                 shows = Shows::Rewrites;
+            } else if options.iter().any(|(name, value)| name == "analyze" && value != "false") {
+                shows = Shows::Analyze;
             }
         }
         for words in ["LOGICAL", "PHYSICAL", "OPTIMIZED", "VERBOSE", "PLAN FOR", "PLAN"] {
@@ -170,6 +169,8 @@ impl Input<'_> {
             Show::Arrangements
         } else if self.word(1).as_deref() != Some("ZONE") && self.eat("TIME") {
             Show::Time
+        } else if self.eat("OPERATORS") {
+            Show::Operators
         } else if self.eat("STEPS") {
             Show::Steps
         } else if self.eat("COLUMNS") {

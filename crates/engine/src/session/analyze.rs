@@ -1,0 +1,84 @@
+//! EXPLAIN ANALYZE: the query is run, and its plan shown with what each node has cost.
+//!
+//! Law: the counts are of this run alone: of the dataflow that is installed for the query and dropped
+//! with it. Parts that the query shares with others were computed before, and have no counts. A
+//! connection that analyses a query holds up the others while it runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_batch::Batch;
+use anabranch_flow::account::OperatorCounts;
+use anabranch_plan::{Node, Plan};
+use anabranch_sql::statement::Explain;
+
+use super::Session;
+use super::dataflows::Sink;
+use super::explain::{finish_line, readable_bytes};
+use super::outcome::Rows;
+use super::planning::Named;
+use super::query::rows_or_error;
+use super::show::text_rows;
+use crate::cluster::Peek;
+use crate::error::Error;
+
+/// Nodes of a plan, and what they have cost.
+type Counted = Vec<(Arc<Plan>, OperatorCounts)>;
+
+impl Session {
+    pub(super) fn explain_analyze(&mut self, explain: &Explain) -> Result<Rows, Error> {
+        let Named { planned, names, .. } = self.plan_query(&explain.query)?;
+        self.settle_sources(&names)?;
+        self.check_kept(&planned.plan)?;
+        self.await_dataflows(self.timeline.last())?;
+        let start = Instant::now();
+        let (rows, counted): (Vec<Batch>, Counted) = match self.direct(&planned.plan, None).is_some() {
+            true => (self.collect(&planned.plan)?, vec![]),
+            false => self.run_counted(&planned.plan)?,
+        };
+        let took = start.elapsed();
+        let annotate = |plan: &Plan| {
+            let counts = counted.iter().find(|(of, _)| of.as_ref() == plan);
+            counts.map(|(_, counts)| cost_remark(plan, counts))
+        };
+        let mut lines: Vec<String> = finish_line(&planned).into_iter().collect();
+        let indent = if lines.is_empty() { "" } else { "  " };
+        let tree = anabranch_plan::explain::explain(&planned.plan, &annotate);
+        lines.extend(tree.lines().map(|line| format!("{indent}{line}")));
+        let n_rows: usize = rows.iter().map(Batch::len).sum();
+        lines.push(format!("{n_rows} rows in {}", readable_time(took)));
+        text_rows("plan", lines)
+    }
+
+    /// The rows of a plan, and the counts of its nodes that have been computed.
+    fn run_counted(&mut self, plan: &Arc<Plan>) -> Result<(Vec<Batch>, Counted), Error> {
+        let columns: Vec<usize> = (0..plan.schema.fields().len()).collect();
+        let (dataflow, arrangements) = self.install("an analysed query", plan, &[columns], Sink::Answer)?;
+        let peek = Peek { arrangement: arrangements[0], at: self.timeline.last(), keys: None };
+        let result = self.cluster.peek(peek, &self.interrupt);
+        let counts: BTreeMap<usize, OperatorCounts> = self.cluster.operators(dataflow);
+        let operators = self.dataflows.operators().filter(|operator| operator.dataflow == dataflow);
+        let counted = operators.filter_map(|operator| Some((operator.plan.clone(), *counts.get(&operator.step)?)));
+        let counted = counted.collect();
+        self.release_dataflow(dataflow);
+        Ok((rows_or_error(result?)?, counted))
+    }
+}
+
+fn cost_remark(plan: &Plan, counts: &OperatorCounts) -> String {
+    let OperatorCounts { rows, nanos, bytes } = *counts;
+    let held = match (&plan.node, bytes) {
+        (Node::Stage { .. } | Node::Unnest { .. }, _) | (_, 0) => String::new(),
+        _ => format!(", {} held", readable_bytes(bytes)),
+    };
+    format!("{rows} rows, {}{held}", readable_time(Duration::from_nanos(nanos)))
+}
+
+fn readable_time(time: Duration) -> String {
+    match time.as_micros() {
+        micros @ 0..10_000 => format!("{micros} us"),
+        10_000..10_000_000 => format!("{:.1} ms", time.as_secs_f64() * 1e3),
+        _ => format!("{:.1} s", time.as_secs_f64()),
+    }
+}

@@ -1,0 +1,95 @@
+//! SHOW OPERATORS: what each operator of each view, index and subscription has done, and what bounds
+//! its state.
+//!
+//! Law: time, rows and bytes are those of all workers since the dataflow was installed, as far as
+//! they had been counted; no worker is asked, but for what arrangements hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_flow::account::OperatorCounts;
+use anabranch_plan::Plan;
+
+use super::Session;
+use super::outcome::Rows;
+use super::show::{numbers, optional_numbers, optional_texts, rows, texts};
+use super::state_remark::state_remark;
+use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};
+use crate::error::Error;
+
+/// An operator, or an arrangement at the end of a dataflow.
+struct OperatorRow {
+    dataflow: DataflowId,
+    name: String,
+    operator: String,
+    /// Updates put out; of an arrangement none.
+    rows_out: Option<u64>,
+    cpu_us: Option<u64>,
+    /// Updates held, of an arrangement.
+    rows: Option<usize>,
+    bytes: usize,
+    bound: Option<String>,
+    since: i64,
+}
+
+impl Session {
+    pub(super) fn show_operators(&mut self) -> Result<Rows, Error> {
+        self.await_dataflows(self.timeline.last())?;
+        let all = self.operator_rows();
+        rows(vec![
+            ("name", texts(all.iter().map(|row| row.name.clone()))),
+            ("dataflow", numbers(all.iter().map(|row| row.dataflow.0 as i64))),
+            ("operator", texts(all.iter().map(|row| row.operator.clone()))),
+            ("rows_out", optional_numbers(all.iter().map(|row| row.rows_out.map(|n| n as i64)))),
+            ("cpu_us", optional_numbers(all.iter().map(|row| row.cpu_us.map(|n| n as i64)))),
+            ("state_rows", optional_numbers(all.iter().map(|row| row.rows.map(|n| n as i64)))),
+            ("state_bytes", numbers(all.iter().map(|row| row.bytes as i64))),
+            ("state", optional_texts(all.iter().map(|row| row.bound.clone()))),
+            ("since", numbers(all.iter().map(|row| row.since))),
+        ])
+    }
+
+    fn operator_rows(&mut self) -> Vec<OperatorRow> {
+        let stats: BTreeMap<ArrangementId, ArrangementStats> =
+            self.arrangements().into_iter().map(|stats| (stats.arrangement, stats)).collect();
+        let mut counts: BTreeMap<DataflowId, BTreeMap<usize, OperatorCounts>> = BTreeMap::new();
+        let mut all = Vec::new();
+        for operator in self.dataflows.operators() {
+            let of_dataflow = counts.entry(operator.dataflow);
+            let counts = of_dataflow.or_insert_with(|| self.cluster.operators(operator.dataflow));
+            let Some(counts) = counts.get(&operator.step) else { continue };
+            all.push(OperatorRow {
+                dataflow: operator.dataflow,
+                name: operator.name.to_owned(),
+                operator: anabranch_plan::explain::line(operator.plan),
+                rows_out: Some(counts.rows),
+                cpu_us: Some(counts.nanos / 1_000),
+                rows: None,
+                bytes: counts.bytes,
+                bound: self.bound_of(operator.plan),
+                since: operator.since,
+            });
+        }
+        for (dataflow, name, since, arrangement) in self.dataflows.makers() {
+            let Some(stats) = stats.get(&arrangement) else { continue };
+            all.push(OperatorRow {
+                dataflow,
+                name: name.to_owned(),
+                operator: self.arranged_by(arrangement),
+                rows_out: None,
+                cpu_us: None,
+                rows: Some(stats.rows),
+                bytes: stats.bytes,
+                bound: None,
+                since,
+            });
+        }
+        all.sort_by_key(|row| row.dataflow);
+        all
+    }
+
+    /// What bounds the state of a plan's root, in words, if that may grow.
+    fn bound_of(&self, plan: &Arc<Plan>) -> Option<String> {
+        state_remark(plan, &self.reads(plan).ok()?)
+    }
+}

@@ -1,0 +1,86 @@
+//! What operators have done: EXPLAIN ANALYZE of a query, SHOW OPERATORS of what stands.
+
+use crate::support::{ask, run, with_workers};
+
+const TABLES: &str = "CREATE TABLE t (k bigint, x bigint, ts bigint, WATERMARK FOR ts AS ts - 5) APPEND ONLY;
+     CREATE TABLE names (k bigint, name text);
+     INSERT INTO names SELECT i, 'name ' || i FROM generate_series(0, 9) AS g(i);";
+
+/// The line of a plan that begins so, without spaces before it.
+fn line(lines: &[String], begins: &str) -> String {
+    let found = lines.iter().map(|line| line.trim_start()).find(|line| line.starts_with(begins));
+    found.unwrap_or_else(|| panic!("no line begins with {begins}: {lines:#?}")).to_owned()
+}
+
+#[test]
+fn explain_analyze_tells_rows_and_time_of_each_node() {
+    with_workers(|session| {
+        run(session, TABLES);
+        run(session, "INSERT INTO t SELECT i % 10, i, i FROM generate_series(1, 5000) AS g(i)");
+        let query =
+            "SELECT n.name, sum(t.x) FROM t JOIN names n ON t.k = n.k WHERE t.x > 1000 GROUP BY n.name ORDER BY 2";
+        let lines = ask(session, &format!("EXPLAIN ANALYZE {query}"));
+        assert!(line(&lines, "Aggregate").contains("  -- 10 rows, "), "{lines:#?}");
+        assert!(line(&lines, "Aggregate").contains(" held"), "{lines:#?}");
+        assert!(line(&lines, "Join").contains("  -- 4000 rows, "), "{lines:#?}");
+        assert!(line(&lines, "Finish").contains("order by"), "{lines:#?}");
+        assert!(lines.last().unwrap().starts_with("10 rows in "), "{lines:#?}");
+        // The query leaves nothing behind, and what is only read is read.
+        assert!(!ask(session, "SHOW OPERATORS").iter().any(|row| row.contains("analysed")));
+        let lines = ask(session, "EXPLAIN (ANALYZE) SELECT * FROM names WHERE k < 3");
+        assert!(lines.last().unwrap().starts_with("3 rows in "), "{lines:#?}");
+    });
+}
+
+#[test]
+fn show_operators_finds_the_view_whose_state_grows() {
+    with_workers(|session| {
+        run(session, TABLES);
+        run(
+            session,
+            "CREATE MATERIALIZED VIEW bounded AS SELECT count(*) AS n FROM (
+                 SELECT window_end, k, sum(x) AS s FROM TUMBLE(t, ts, 10) GROUP BY window_end, k) AS w;
+             CREATE MATERIALIZED VIEW growing AS SELECT count(*) AS n FROM (SELECT x, sum(k) AS s FROM t GROUP BY x) AS w;",
+        );
+        let bytes_of = |session: &mut _, operator: &str| -> (i64, String) {
+            let rows = session_rows(session);
+            let row = rows.into_iter().find(|row| row.0.starts_with(operator));
+            let (_, bytes, state) = row.unwrap_or_else(|| panic!("there is no operator {operator}"));
+            (bytes, state)
+        };
+        let mut seen = Vec::new();
+        for part in 0..4 {
+            for commit in 0..4 {
+                let from = (part * 4 + commit) * 1_000;
+                run(
+                    session,
+                    &format!("INSERT INTO t SELECT i % 10, i, i FROM generate_series({from}, {}) AS g(i)", from + 999),
+                );
+            }
+            let (growing, state) = bytes_of(session, "Aggregate by x [");
+            assert!(state.contains("state kept"), "{state}");
+            let (bounded, state) = bytes_of(session, "Aggregate by window_end, k [");
+            assert!(state.contains("state bounded by window_end (watermark of t)"), "{state}");
+            seen.push((growing, bounded));
+        }
+        let (first, last) = (seen[0], seen[3]);
+        assert!(last.0 > 2 * first.0, "the state of the growing view is seen to grow: {seen:?}");
+        assert!(last.1 <= first.1 + first.1 / 2, "the state of the bounded view is not: {seen:?}");
+    });
+}
+
+/// Operator, bytes and what bounds the state, of all operators.
+fn session_rows(session: &mut anabranch_engine::Session) -> Vec<(String, i64, String)> {
+    use arrow::array::{Array, AsArray};
+    use arrow::datatypes::Int64Type;
+    let rows = session.query("SHOW OPERATORS").unwrap();
+    let batch = &rows.batches[0];
+    let column = |name: &str| batch.column_by_name(name).unwrap().clone();
+    let (operators, bytes, states) = (column("operator"), column("state_bytes"), column("state"));
+    let row = |row: usize| {
+        let state = if states.is_valid(row) { states.as_string_view().value(row) } else { "" };
+        let bytes = bytes.as_primitive::<Int64Type>().value(row);
+        (operators.as_string_view().value(row).to_owned(), bytes, state.to_owned())
+    };
+    (0..batch.num_rows()).map(row).collect()
+}
