@@ -1,4 +1,5 @@
-//! Building and merging rates of other layouts: `cargo run --release -p anabranch-arrangement --example layouts [rows] [batch rows]`.
+//! Building and merging rates of other layouts: `cargo run --release -p anabranch-arrangement
+//! --example layouts [rows] [batch rows]`.
 //!
 //! Text keys, wide rows, sorted values, few keys; one row in ten is retracted three batches later.
 

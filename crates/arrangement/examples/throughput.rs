@@ -1,7 +1,9 @@
-//! Rates of one arrangement on one core: `cargo run --release -p anabranch-arrangement --example throughput [rows] [batch rows]`.
+//! Rates of one arrangement on one core: `cargo run --release -p anabranch-arrangement --example
+//! throughput [rows] [batch rows]`.
 //!
-//! Builds and merges random (u64, u64) rows, probes the result with random keys in batches of several sizes, and looks single keys up.
-//! Times are processor time where Linux tells it, so that a busy machine disturbs less.
+//! Builds and merges random (u64, u64) rows, probes the result with random keys in batches of
+//! several sizes, and looks single keys up. Times are processor time where Linux tells it, so that
+//! a busy machine disturbs less.
 
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock};

@@ -51,8 +51,8 @@
 //! ```
 //!
 //! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`,
-//! [`Floor`], [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`], [`ValueCursor`],
-//! [`Snapshot`].
+//! [`Floor`], [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`],
+//! [`ValueCursor`], [`Snapshot`].
 
 mod builder;
 mod chunk;

@@ -326,8 +326,8 @@ impl MergeInput {
         self.chunks.get(self.chunk)
     }
 
-    /// The hash of the next row; `None` at the end. Leaves a chunk that has no more rows, and leaves
-    /// rows below the floors out of the one it enters.
+    /// The hash of the next row; `None` at the end. Leaves a chunk that has no more rows, and
+    /// leaves rows below the floors out of the one it enters.
     pub fn next_hash(&mut self) -> Option<u64> {
         if self.current().is_some_and(|chunk| self.row == chunk.len()) {
             (self.chunk, self.row, self.source, self.is_fresh) = (self.chunk + 1, 0, None, true);

@@ -1,8 +1,8 @@
 //! The spine: the levels of a trace, and the schedule that merges them.
 //!
-//! Law: at every moment the runs of a spine follow each other without gaps up to `upper`. Together they
-//! accumulate, at every time from `since` on, to the updates that were inserted. The schedule changes
-//! how many runs there are, never what they accumulate to.
+//! Law: at every moment the runs of a spine follow each other without gaps up to `upper`. Together
+//! they accumulate, at every time from `since` on, to the updates that were inserted. The schedule
+//! changes how many runs there are, never what they accumulate to.
 //!
 //! ```text
 //!   oldest                                            newest
@@ -11,35 +11,36 @@
 //! ```
 //!
 //! Neighbours merge, all at once, when there are enough of them of which each is no larger than the
-//! newer ones together. So there are O(log rows) runs, and every row is merged O(log rows) times. How
-//! many are enough follows the look-ups ([`Demand`]): a key that is looked up pays for every run, an
-//! inserted row for every merge. With four, 60 equal runs cost each row 2.1 merges (merging two at a
-//! time takes four). With sixteen, enough where next to nothing is looked up, they cost one. No
-//! insertion pays for a large merge: an insertion brings fuel in proportion to its rows to *every*
-//! unfinished merge, enough to end the merge well before its level is needed again.
+//! newer ones together. So there are O(log rows) runs, and every row is merged O(log rows) times.
+//! How many are enough follows the look-ups ([`Demand`]): a key that is looked up pays for every
+//! run, an inserted row for every merge. With four, 60 equal runs cost each row 2.1 merges (merging
+//! two at a time takes four). With sixteen, enough where next to nothing is looked up, they cost
+//! one. No insertion pays for a large merge: an insertion brings fuel in proportion to its rows to
+//! *every* unfinished merge, enough to end the merge well before its level is needed again.
 //!
-//! A very large run comes in parts, and is a merge from the start. The owner of the spine works on such
-//! a merge a little at a time ([`Spine::tidy`]); until its end a look-up pays for every part. All runs
-//! merge in the same way once retractions of newer runs are a third of all updates: no insertion could
-//! pay for that.
+//! A very large run comes in parts, and is a merge from the start. The owner of the spine works on
+//! such a merge a little at a time ([`Spine::tidy`]); until its end a look-up pays for every part.
+//! All runs merge in the same way once retractions of newer runs are a third of all updates: no
+//! insertion could pay for that.
 //!
-//! The newest run waits for the next one while readers tell its times from earlier ones: merged later,
-//! the run needs no column of times.
+//! The newest run waits for the next one while readers tell its times from earlier ones: merged
+//! later, the run needs no column of times.
 //!
-//! Cost, per row: `insert` is amortised O(log rows) rows of work, and never more than (fuel per row) x
-//! (unfinished merges). Reading the list of runs is O(1), or O(chunks) after a merge made a chunk.
-//! Memory: inputs of a merge are freed chunk by chunk.
+//! Cost, per row: `insert` is amortised O(log rows) rows of work, and never more than (fuel per
+//! row) x (unfinished merges). Reading the list of runs is O(1), or O(chunks) after a merge made a
+//! chunk. Memory: inputs of a merge are freed chunk by chunk.
 //!
-//! Times are advanced, and equal updates summed, only by merging. A spine without insertions keeps its
-//! rows until [`Spine::exert`] brings fuel. Exertion continues unfinished merges; then merges neighbours
-//! up to eight times apart in size; then rewrites runs with times that no reader tells apart; then packs
-//! keys (see [`crate::Chunk`]). Merges by exertion pack keys on the way. A trickle of insertions with an
-//! eager idler costs at most some ten rows of work, per level, for each inserted row. Insertions
-//! continue a merge that exertion began only once the merge is due for them, too.
+//! Times are advanced, and equal updates summed, only by merging. A spine without insertions keeps
+//! its rows until [`Spine::exert`] brings fuel. Exertion continues unfinished merges; then merges
+//! neighbours up to eight times apart in size; then rewrites runs with times that no reader tells
+//! apart; then packs keys (see [`crate::Chunk`]). Merges by exertion pack keys on the way. A
+//! trickle of insertions with an eager idler costs at most some ten rows of work, per level, for
+//! each inserted row. Insertions continue a merge that exertion began only once the merge is due
+//! for them, too.
 //!
-//! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are slots
-//! of powers of two; here, levels have the sizes of their runs, since consolidation may shrink a run by
-//! any factor.
+//! Source: the fuelled spine of "Shared arrangements" (VLDB 2020), section 4.2. There, levels are
+//! slots of powers of two; here, levels have the sizes of their runs, since consolidation may
+//! shrink a run by any factor.
 
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;

@@ -1,6 +1,8 @@
-//! Time per row of each kernel, on one core: `cargo run --release -p anabranch-batch --example kernels`.
+//! Time per row of each kernel, on one core: `cargo run --release -p anabranch-batch --example
+//! kernels`.
 //!
-//! A sketch for those who change a kernel, not a benchmark to quote: the best of many runs over 65,536 rows that fit in cache.
+//! A sketch for those who change a kernel, not a benchmark to quote: the best of many runs over
+//! 65,536 rows that fit in cache.
 
 use anabranch_batch::order::{Direction, prefixes, sort_by_hash};
 use anabranch_batch::{Batch, Diffs, Times, consolidate, equal, gather, hash, partition, wire};

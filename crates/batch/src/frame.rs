@@ -7,8 +7,8 @@
 //!     RANGE BETWEEN 5 PRECEDING AND CURRENT ROW    Key(column of key - 5) .. Peers(0)
 //! ```
 //!
-//! Law: over the rows of a partition in order, the start and the end of a frame never move back. So the rows whose frames hold
-//! a given row lie beside each other.
+//! Law: over the rows of a partition in order, the start and the end of a frame never move back. So
+//! the rows whose frames hold a given row lie beside each other.
 
 /// One end of a frame, as seen from a row. Both ends belong to the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,10 +17,11 @@ pub enum Bound {
     First,
     /// So many rows on, or back.
     Rows(i64),
-    /// So many groups of peers on, or back: rows that the order does not tell apart are peers. A start is the first row of
-    /// its group, an end the last.
+    /// So many groups of peers on, or back: rows that the order does not tell apart are peers. A
+    /// start is the first row of its group, an end the last.
     Peers(i64),
-    /// The rows whose first order key is, in the order, not before (a start) or not behind (an end) the value of this column.
+    /// The rows whose first order key is, in the order, not before (a start) or not behind (an end)
+    /// the value of this column.
     Key(usize),
     /// The last row of the partition.
     Last,

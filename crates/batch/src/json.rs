@@ -1,7 +1,8 @@
 //! Documents of JSON: whether a text is one, and the normal form that `jsonb` has.
 //!
-//! The grammar is RFC 8259's. The normal form is PostgreSQL's: `{"a": 1, "bb": [true, null]}`, with shorter names first, the last
-//! of equal names kept, and numbers written out. Cost: one pass over the text; the normal form sorts each object's names.
+//! The grammar is RFC 8259's. The normal form is PostgreSQL's: `{"a": 1, "bb": [true, null]}`, with
+//! shorter names first, the last of equal names kept, and numbers written out. Cost: one pass over
+//! the text; the normal form sorts each object's names.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ pub fn is_document(text: &str) -> bool {
     reader.document(&mut Checked).is_some()
 }
 
-/// The normal form of a document; `None` if the text is none, or holds a zero character, which no text can.
+/// The normal form of a document; `None` if the text is none, or holds a zero character, which no
+/// text can.
 ///
 /// ```
 /// use anabranch_batch::json;

@@ -1,4 +1,5 @@
-//! Declared forms of text columns: the lengths of `varchar(n)` and `char(n)`, and `uuid`, `json`, `jsonb`.
+//! Declared forms of text columns: the lengths of `varchar(n)` and `char(n)`, and `uuid`, `json`,
+//! `jsonb`.
 //!
 //! Arrow has no types for them: rows carry plain text, and the limit travels in the metadata of a
 //! relation's field. Law, as PostgreSQL assigns: characters count, not bytes; spaces beyond the
@@ -117,7 +118,8 @@ fn cut(text: &str, n: u64) -> Option<&str> {
     }
 }
 
-/// A uuid as PostgreSQL writes it; read with or without braces, and with a hyphen or none behind each four digits.
+/// A uuid as PostgreSQL writes it; read with or without braces, and with a hyphen or none behind
+/// each four digits.
 fn uuid(text: &str) -> Option<String> {
     let mut rest = text.as_bytes();
     let in_braces = rest.first() == Some(&b'{');

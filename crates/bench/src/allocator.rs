@@ -1,9 +1,11 @@
 //! The allocator of the benchmarks, which counts: bytes alive now, and the most there were.
 //!
-//! Law: `live` is the sum of the sizes asked for and not given back. Counting is off until [`count`] is called, since it costs two
-//! updates of a counter an allocation; it is exact while one thread allocates, which is how the cases that use it run.
+//! Law: `live` is the sum of the sizes asked for and not given back. Counting is off until
+//! [`count`] is called, since it costs two updates of a counter an allocation; it is exact while
+//! one thread allocates, which is how the cases that use it run.
 //!
-//! The one place with unsafe code here: an allocator cannot be written without it. Every call is passed on as it came.
+//! The one place with unsafe code here: an allocator cannot be written without it. Every call is
+//! passed on as it came.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
@@ -50,7 +52,8 @@ fn add(bytes: i64) {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: every method passes its arguments on to mimalloc and returns what it returns; the counters allocate nothing.
+// SAFETY: every method passes its arguments on to mimalloc and returns what it returns; the
+// counters allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);

@@ -1,9 +1,10 @@
 //! How quickly rows come into a table: one value after the other, and as the text of one INSERT.
 //!
-//! Law of the measurement: a session on the caller's thread, a table that nothing reads; CPU seconds
-//! from the first value to the last commit. Values are computed on the way (two multiplications a
-//! row). Sketch on paper: a number is written in 2 to 3 ns, a text of eight letters in 10, so a row
-//! of four columns takes some 30 ns: 30 M rows a CPU second, less what the table does with them.
+//! Law of the measurement: a session on the caller's thread, a table that nothing reads; CPU
+//! seconds from the first value to the last commit. Values are computed on the way (two
+//! multiplications a row). Sketch on paper: a number is written in 2 to 3 ns, a text of eight
+//! letters in 10, so a row of four columns takes some 30 ns: 30 M rows a CPU second, less what the
+//! table does with them.
 
 use anabranch_engine::appender::Value;
 use anabranch_engine::{Options as SessionOptions, Session};

@@ -1,13 +1,16 @@
 //! Arranging rows by key: 10 million random (u64, u64), in batches of 1e3 to 1e6.
 //!
-//! Law of the measurement: rows are generated outside the clock, a few batches ahead. A round pushes one batch, moves the frontier, and steps until
-//! the arrangement is complete; readers follow, so that merges may compact. A round's pause is its CPU time. Live bytes are those the allocator
-//! counts, per update: after the last round (`loaded`), and after 2,000 further rounds of one row and 2,000 idle steps three milliseconds apart, in which merges
-//! finish as far as they do (`settled`). The peak includes the batch in flight.
+//! Law of the measurement: rows are generated outside the clock, a few batches ahead. A round
+//! pushes one batch, moves the frontier, and steps until the arrangement is complete; readers
+//! follow, so that merges may compact. A round's pause is its CPU time. Live bytes are those the
+//! allocator counts, per update: after the last round (`loaded`), and after 2,000 further rounds of
+//! one row and 2,000 idle steps three milliseconds apart, in which merges finish as far as they do
+//! (`settled`). The peak includes the batch in flight.
 //!
-//! Sketch on paper, for a row of 16 bytes: hash, sort by buckets and copy cost about 60 ns, each of log2(rows / batch) merges 10 to 20 ns of copying
-//! through the second-level cache; so 1e6 a batch should take in about 9 M rows a CPU second, 1e3 about 4 M. What saturates is the
-//! processor in sorts, memory bandwidth in large merges.
+//! Sketch on paper, for a row of 16 bytes: hash, sort by buckets and copy cost about 60 ns, each of
+//! log2(rows / batch) merges 10 to 20 ns of copying through the second-level cache; so 1e6 a batch
+//! should take in about 9 M rows a CPU second, 1e3 about 4 M. What saturates is the processor in
+//! sorts, memory bandwidth in large merges.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! Ours beside the peer: the same case, in strictly alternating processes, and the ratio of their figures.
+//! Ours beside the peer: the same case, in strictly alternating processes, and the ratio of their
+//! figures.
 //!
-//! Law: both sides get the same generated rows in the same batches, one worker each, on one thread; each process measures one side. What is
-//! compared is CPU seconds of that thread, so that a busy machine disturbs both alike; latencies of single steps are CPU time too.
+//! Law: both sides get the same generated rows in the same batches, one worker each, on one thread;
+//! each process measures one side. What is compared is CPU seconds of that thread, so that a busy
+//! machine disturbs both alike; latencies of single steps are CPU time too.
 
 use std::collections::BTreeMap;
 use std::process::Command;

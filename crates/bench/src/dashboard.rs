@@ -1,14 +1,19 @@
-//! Dashboards over one stream: queries come and go while the relations load, with sharing and without.
+//! Dashboards over one stream: queries come and go while the relations load, with sharing and
+//! without.
 //!
-//! Law of the measurement: the relations of TPC-H are loaded round-robin, every round the same share of each, as one commit. Before each round
-//! one view is retired and one is installed (until ten are there, only installed), drawn from the 22 queries. The seed decides all of it, so
-//! with and without sharing the same statements run over the same rows, each in a process of its own. The two take turns, and change who is first; a run before
-//! is thrown away: whoever comes first on a machine that gives memory to others meanwhile pays for getting it back.
-//! *Install* is the time from the statement until the view is complete, and everything else too. *Update* is the time of a round: rows in, all views complete.
-//! Memory is resident memory after each round; generated rows are made as they are needed and not kept.
+//! Law of the measurement: the relations of TPC-H are loaded round-robin, every round the same
+//! share of each, as one commit. Before each round one view is retired and one is installed (until
+//! ten are there, only installed), drawn from the 22 queries. The seed decides all of it, so with
+//! and without sharing the same statements run over the same rows, each in a process of its own.
+//! The two take turns, and change who is first; a run before is thrown away: whoever comes first on
+//! a machine that gives memory to others meanwhile pays for getting it back. *Install* is the time
+//! from the statement until the view is complete, and everything else too. *Update* is the time of
+//! a round: rows in, all views complete. Memory is resident memory after each round; generated rows
+//! are made as they are needed and not kept.
 //!
-//! Source: the dashboard experiment of "Shared arrangements" (VLDB 2020), section 6.1. There, base relations are indexed beforehand; here the relations
-//! have their primary keys, and whatever else is shared is found when a query is installed.
+//! Source: the dashboard experiment of "Shared arrangements" (VLDB 2020), section 6.1. There, base
+//! relations are indexed beforehand; here the relations have their primary keys, and whatever else
+//! is shared is found when a query is installed.
 
 use std::collections::VecDeque;
 use std::process::Command;
@@ -48,7 +53,8 @@ pub struct Options {
     /// One-row views of the case that counts them.
     #[arg(long, default_value_t = 1000)]
     small_views: usize,
-    /// Sharing runs have indexes on the foreign keys, made beforehand, as in the paper's experiment.
+    /// Sharing runs have indexes on the foreign keys, made beforehand, as in the paper's
+    /// experiment.
     #[arg(long)]
     indexes: bool,
     /// One JSON object a line instead of a table.

@@ -1,12 +1,14 @@
 //! Questions about a graph whose parameters come and go while edges change, beside the peer.
 //!
-//! Law of the measurement: 10 million edges are loaded in one commit; then each thousandth of a second of the run has one
-//! question, and its share of the edge changes as a commit of their own before. A question is a parameter that comes in,
-//! timed until its answer rows are there, and goes again. Times are CPU time of the one thread, so a rate that the thread
-//! cannot keep up with shows as CPU seconds a second above 1.
+//! Law of the measurement: 10 million edges are loaded in one commit; then each thousandth of a
+//! second of the run has one question, and its share of the edge changes as a commit of their own
+//! before. A question is a parameter that comes in, timed until its answer rows are there, and goes
+//! again. Times are CPU time of the one thread, so a rate that the thread cannot keep up with shows
+//! as CPU seconds a second above 1.
 //!
-//! Sketch on paper: a one-hop question probes ten runs of one index, 20 cache misses, 3 µs, and ten rows come out; two hops
-//! probe for ten keys more; four for ten thousand. Source: *Shared arrangements* (VLDB 2020), figures 4 and 5.
+//! Sketch on paper: a one-hop question probes ten runs of one index, 20 cache misses, 3 µs, and ten
+//! rows come out; two hops probe for ten keys more; four for ten thousand. Source: *Shared
+//! arrangements* (VLDB 2020), figures 4 and 5.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +49,8 @@ pub struct Case {
     side: Side,
 }
 
-/// The relations of parameters, in the order of the program, with what is asked: the questions of `docs/graphs.md`, over pairs.
+/// The relations of parameters, in the order of the program, with what is asked: the questions of
+/// `docs/graphs.md`, over pairs.
 ///
 /// (The last condition of the paths is no key of a join, so that all joins read one index.)
 const QUESTIONS: [(&str, &str); 4] = [

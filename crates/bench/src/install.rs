@@ -1,11 +1,13 @@
 //! Installing: a new dataflow on an arrangement of 10 million rows that exists.
 //!
-//! Law of the measurement: the arrangement is loaded in batches of a million, and settled by rounds of one row, outside the clock. A sample builds a dataflow that imports it,
-//! steps until the dataflow has caught up, and drops it. Times are CPU time from the first call to the last row out; live bytes
-//! are what the dataflow adds while it stands.
+//! Law of the measurement: the arrangement is loaded in batches of a million, and settled by rounds
+//! of one row, outside the clock. A sample builds a dataflow that imports it, steps until the
+//! dataflow has caught up, and drops it. Times are CPU time from the first call to the last row
+//! out; live bytes are what the dataflow adds while it stands.
 //!
-//! Sketch on paper: an import hands over one pointer a run; building and scheduling two operators costs some 10 µs; one row joined probes
-//! ten runs, 20 cache misses, and builds five operators: 50 µs. A scan copies 160 MB.
+//! Sketch on paper: an import hands over one pointer a run; building and scheduling two operators
+//! costs some 10 µs; one row joined probes ten runs, 20 cache misses, and builds five operators: 50
+//! µs. A scan copies 160 MB.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,13 @@
 //! Joining: batches of 1 to 1e6 changed rows against an arrangement of 10 million keys.
 //!
-//! Law of the measurement: both sides are arranged; each changed row meets one row; changed rows accumulate. The arrangement is loaded in
-//! batches of a million outside the clock. A round pushes one batch, moves both frontiers, and steps until the pairs have come
-//! out; its latency is CPU time.
+//! Law of the measurement: both sides are arranged; each changed row meets one row; changed rows
+//! accumulate. The arrangement is loaded in batches of a million outside the clock. A round pushes
+//! one batch, moves both frontiers, and steps until the pairs have come out; its latency is CPU
+//! time.
 //!
-//! Sketch on paper: a row of a large batch costs its arranging (100 ns), one probe (two cache misses, overlapped: 30 ns) and a gather of
-//! three columns (30 ns); a batch of one row costs what timely takes to schedule five operators and to move their frontiers, some 5 µs.
+//! Sketch on paper: a row of a large batch costs its arranging (100 ns), one probe (two cache
+//! misses, overlapped: 30 ns) and a gather of three columns (30 ns); a batch of one row costs what
+//! timely takes to schedule five operators and to move their frontiers, some 5 µs.
 
 use std::collections::BTreeMap;
 

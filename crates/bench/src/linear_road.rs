@@ -1,11 +1,16 @@
-//! Linear Road: rows a second, CPU a row and modelled lag by number of expressways; the generator and the driver alone beside it.
+//! Linear Road: rows a second, CPU a row and modelled lag by number of expressways; the generator
+//! and the driver alone beside it.
 //!
-//! Modes as docs/linear_road.md names them. *Replay*: each second is handed over when the one before has answered; its wall time includes the making of
-//! its rows. *Tail*: minutes pass unseen before (traffic is there, state is not), then the replay: a regression test, never a rating. *Burst*: random bursts
-//! of 5 to 15 s are handed over at once, and lags count from a second's own time. *Real*: seconds are handed over when the clock says so, and responses are measured.
+//! Modes as docs/linear_road.md names them. *Replay*: each second is handed over when the one
+//! before has answered; its wall time includes the making of its rows. *Tail*: minutes pass unseen
+//! before (traffic is there, state is not), then the replay: a regression test, never a rating.
+//! *Burst*: random bursts of 5 to 15 s are handed over at once, and lags count from a second's own
+//! time. *Real*: seconds are handed over when the clock says so, and responses are measured.
 //!
-//! Sketch on paper: a row is 40 bytes in ten columns; it is copied five times (made, filtered, routed, gathered, queued) at some 20 ns each, looked up in
-//! one hash table (a cache miss of 100 ns where the vehicles of an expressway leave the cache), and a quarter of the rows gives an answer of 56 bytes, copied three times: 300 ns.
+//! Sketch on paper: a row is 40 bytes in ten columns; it is copied five times (made, filtered,
+//! routed, gathered, queued) at some 20 ns each, looked up in one hash table (a cache miss of 100
+//! ns where the vehicles of an expressway leave the cache), and a quarter of the rows gives an
+//! answer of 56 bytes, copied three times: 300 ns.
 
 use std::time::{Duration, Instant};
 

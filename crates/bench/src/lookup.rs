@@ -1,8 +1,9 @@
 //! How long small questions take: a row by its key, and a new view over an index that exists.
 //!
-//! Law of the measurement: one session on the caller's thread holds a table of `--rows` rows with a primary key; each sample is one statement, text in, rows out:
-//! parsing and planning are part of it. Sketch on paper: a key lookup touches a few cache lines in each of O(log rows) runs, about 2 µs; parsing and
-//! planning take a few hundred.
+//! Law of the measurement: one session on the caller's thread holds a table of `--rows` rows with a
+//! primary key; each sample is one statement, text in, rows out: parsing and planning are part of
+//! it. Sketch on paper: a key lookup touches a few cache lines in each of O(log rows) runs, about 2
+//! µs; parsing and planning take a few hundred.
 
 use std::time::Instant;
 

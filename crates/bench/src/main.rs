@@ -1,7 +1,8 @@
 //! Benchmarks: `cargo run --release -p anabranch-bench -- NAME [options]`.
 //!
-//! Every benchmark prints a table of medians and spread, with `--json` one JSON object a line, and keeps a copy under
-//! `bench/results/`. Each case runs in a process of its own, so that its peak of memory is its own.
+//! Every benchmark prints a table of medians and spread, with `--json` one JSON object a line, and
+//! keeps a copy under `bench/results/`. Each case runs in a process of its own, so that its peak of
+//! memory is its own.
 
 mod allocator;
 mod append;

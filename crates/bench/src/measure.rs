@@ -1,4 +1,5 @@
-//! What a process used: CPU seconds of all its threads, and resident memory. Linux only; elsewhere zeros.
+//! What a process used: CPU seconds of all its threads, and resident memory. Linux only; elsewhere
+//! zeros.
 
 use std::fs;
 
@@ -38,8 +39,10 @@ fn status_kb(field: &str) -> f64 {
     line.split_whitespace().next().and_then(|kb| kb.parse().ok()).unwrap_or_default()
 }
 
-/// Makes an allocator that keeps what it is given back hold so many megabytes that the system has cleared already. What a program grows by comes from them
-/// then, and a run does not measure what a page costs that the machine had given to others meanwhile: some ten microseconds on a virtual one.
+/// Makes an allocator that keeps what it is given back hold so many megabytes that the system has
+/// cleared already. What a program grows by comes from them then, and a run does not measure what a
+/// page costs that the machine had given to others meanwhile: some ten microseconds on a virtual
+/// one.
 pub fn warm(megabytes: usize) {
     let touched = |_| {
         let mut block = vec![0u8; 1 << 20];

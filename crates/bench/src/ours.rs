@@ -1,4 +1,5 @@
-//! Our side of a comparison, at the level of operators: one worker on the caller's thread, inputs that are pushed into.
+//! Our side of a comparison, at the level of operators: one worker on the caller's thread, inputs
+//! that are pushed into.
 
 use std::cell::Cell;
 use std::rc::Rc;

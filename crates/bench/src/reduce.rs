@@ -1,11 +1,15 @@
-//! Aggregates by key: count, sum, min, distinct and the least ten, 5 million updates over a million keys.
+//! Aggregates by key: count, sum, min, distinct and the least ten, 5 million updates over a million
+//! keys.
 //!
-//! Law of the measurement: insertions only, and either side could as well retract. From the pushed batch to the output stream, whose rows are counted;
-//! rows are generated outside the clock, a few batches ahead. With times by row every update has a time of its own, and the
-//! frontier moves once a batch. Live bytes are of everything the dataflow keeps.
+//! Law of the measurement: insertions only, and either side could as well retract. From the pushed
+//! batch to the output stream, whose rows are counted; rows are generated outside the clock, a few
+//! batches ahead. With times by row every update has a time of its own, and the frontier moves once
+//! a batch. Live bytes are of everything the dataflow keeps.
 //!
-//! Sketch on paper: count and sum touch one slot of the group table and one accumulator a row, two cache misses overlapped: 80 ns a row at 1e5 a batch; a
-//! batch of 1e3 adds some 5 µs of scheduling. min and the least ten keep all values in order: what arranging costs, and a walk a group.
+//! Sketch on paper: count and sum touch one slot of the group table and one accumulator a row, two
+//! cache misses overlapped: 80 ns a row at 1e5 a batch; a batch of 1e3 adds some 5 µs of
+//! scheduling. min and the least ten keep all values in order: what arranging costs, and a walk a
+//! group.
 
 use std::collections::BTreeMap;
 

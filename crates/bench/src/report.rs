@@ -1,4 +1,5 @@
-//! Tables for people, JSON lines for programs, and a copy of both kept with the commit and the machine.
+//! Tables for people, JSON lines for programs, and a copy of both kept with the commit and the
+//! machine.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +26,8 @@ impl Spread {
     }
 }
 
-/// Writes the lines of a benchmark to `bench/results/NAME-COMMIT.jsonl`, the machine and the command first.
+/// Writes the lines of a benchmark to `bench/results/NAME-COMMIT.jsonl`, the machine and the
+/// command first.
 ///
 /// # Errors
 /// When the folder cannot be written.

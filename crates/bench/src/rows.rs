@@ -93,7 +93,8 @@ pub fn ticks(rows: usize, times: TimesOf) -> u64 {
     if times == TimesOf::Row { rows as u64 } else { 1 }
 }
 
-/// How many rounds are generated before the clock goes on: their rows fit the caches no worse than one batch of 100,000.
+/// How many rounds are generated before the clock goes on: their rows fit the caches no worse than
+/// one batch of 100,000.
 pub fn rounds_ahead(batch_rows: usize) -> usize {
     (100_000 / batch_rows).max(1)
 }

@@ -26,7 +26,8 @@ pub(crate) struct Arguments {
     /// Folder of the database, made if it is not there; without one the database is in memory
     #[arg(value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
-    /// Use the server at this address: postgresql://user@host:port/database (PGPASSWORD is its password)
+    /// Use the server at this address: postgresql://user@host:port/database (PGPASSWORD is its
+    /// password)
     #[arg(long, value_name = "URL", conflicts_with = "folder")]
     pub connect: Option<String>,
     /// Run this SQL; may be repeated, and mixed with -f in any order
@@ -62,7 +63,8 @@ pub(crate) struct Arguments {
     /// Do not print what statements without rows did (CREATE VIEW, INSERT 0 3)
     #[arg(short, long)]
     pub quiet: bool,
-    /// After each statement of a pipe, a line of JSON tells how it ended: {"done": ..} or {"error": ..}
+    /// After each statement of a pipe, a line of JSON tells how it ended: {"done": ..} or {"error":
+    /// ..}
     #[arg(long)]
     pub ends: bool,
     /// Go on after a statement of -c or -f failed; the exit code is still 1

@@ -1,7 +1,8 @@
 //! The thread that owns the session.
 //!
-//! Law: requests run one after the other in the order they were made; between them the session takes turns, so sources
-//! stream on. A request's replies arrive in order and the last one is [`Reply::Finished`].
+//! Law: requests run one after the other in the order they were made; between them the session
+//! takes turns, so sources stream on. A request's replies arrive in order and the last one is
+//! [`Reply::Finished`].
 
 use std::{
     io::{BufRead, Write},
@@ -23,8 +24,9 @@ use anabranch_sql::Parsed;
 
 use crate::reply::{Done, Reply};
 
-/// A session on a thread of its own. Dropping it ends the thread after the request that runs, and waits for that if the
-/// database is on disk: it is then closed, and the next to open it knows how much there must be.
+/// A session on a thread of its own. Dropping it ends the thread after the request that runs, and
+/// waits for that if the database is on disk: it is then closed, and the next to open it knows how
+/// much there must be.
 pub(crate) struct Host {
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +43,8 @@ const CHANGES_WAIT: Duration = Duration::from_millis(100);
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 impl Host {
-    /// Starts the thread, the session and its workers, over the database in a folder if one is named.
+    /// Starts the thread, the session and its workers, over the database in a folder if one is
+    /// named.
     pub(crate) fn start(workers: usize, folder: Option<PathBuf>) -> Result<Host, Error> {
         let is_on_disk = folder.is_some();
         let (requests, inbox) = channel::<Request>();
@@ -89,7 +92,8 @@ impl Host {
         result.recv().map_err(|_| gone())
     }
 
-    /// Starts a statement of `script`. Dropping the receiver ends a subscription; other statements run to their end.
+    /// Starts a statement of `script`. Dropping the receiver ends a subscription; other statements
+    /// run to their end.
     pub(crate) fn begin(&self, script: Arc<str>, statement: Parsed) -> Result<Receiver<Reply>, Error> {
         let (replies, receiver) = channel();
         self.send(Box::new(move |session| {

@@ -1,15 +1,19 @@
-//! The command line of Anabranch, as a library: the program `anabranch` and the Python package run it.
+//! The command line of Anabranch, as a library: the program `anabranch` and the Python package run
+//! it.
 //!
-//! `anabranch` is a shell, `-c` and `-f` (or a pipe) run scripts, `anabranch demo` shows standing queries over real data.
-//! `anabranch FOLDER` opens a database on disk; `check` and `dump` look after one ([`folder`]).
-//! Statements run in a [`place`]: a session on a thread of its own ([`host`]), so that sources go on
-//! streaming while the user types or reads, or a server ([`remote`]).
+//! `anabranch` is a shell, `-c` and `-f` (or a pipe) run scripts, `anabranch demo` shows standing
+//! queries over real data. `anabranch FOLDER` opens a database on disk; `check` and `dump` look
+//! after one ([`folder`]). Statements run in a [`place`]: a session on a thread of its own
+//! ([`host`]), so that sources go on streaming while the user types or reads, or a server
+//! ([`remote`]).
 //!
-//! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130 interrupted.
+//! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130
+//! interrupted.
 //!
-//! Reading order: [`arguments`], [`place`], [`reply`], [`host`], [`remote`], [`run`] (one statement, from text to printed answer), [`live`],
-//! [`output`], [`target`], [`progress`], [`copy`],
-//! [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`], [`linear_road`], [`serve`].
+//! Reading order: [`arguments`], [`place`], [`reply`], [`host`], [`remote`], [`run`] (one
+//! statement, from text to printed answer), [`live`], [`output`], [`target`], [`progress`],
+//! [`copy`], [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`],
+//! [`linear_road`], [`serve`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -48,7 +52,8 @@ use crate::{
     run::{Runner, Status},
 };
 
-/// Runs a command line, the program's name first: the exit code. Help, and a command line that is wrong, end the process.
+/// Runs a command line, the program's name first: the exit code. Help, and a command line that is
+/// wrong, end the process.
 pub fn run_command_line(words: impl IntoIterator<Item = OsString>) -> u8 {
     let matches = Arguments::command().get_matches_from(words);
     let arguments = match Arguments::from_arg_matches(&matches) {

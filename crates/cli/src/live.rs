@@ -1,7 +1,7 @@
 //! Answers that stay current on a terminal: drawn in place, over what was there before.
 //!
-//! Law: after the changes up to a time, [`Contents`] has the rows that the query has as of that time.
-//! A [`Frame`] leaves the terminal with its last lines, below which the cursor stands.
+//! Law: after the changes up to a time, [`Contents`] has the rows that the query has as of that
+//! time. A [`Frame`] leaves the terminal with its last lines, below which the cursor stands.
 
 use std::cmp::Ordering;
 use std::fmt::Write;

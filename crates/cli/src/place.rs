@@ -60,7 +60,8 @@ impl Place {
         }
     }
 
-    /// Starts a statement. Dropping the receiver ends a subscription; other statements run to their end.
+    /// Starts a statement. Dropping the receiver ends a subscription; other statements run to their
+    /// end.
     ///
     /// # Errors
     /// When the place is gone.

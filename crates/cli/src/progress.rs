@@ -1,6 +1,7 @@
 //! The line on the terminal that tells how far long work has come.
 //!
-//! Drawn on standard error, only if that is a terminal and only after half a second; wiped before anything else is printed.
+//! Drawn on standard error, only if that is a terminal and only after half a second; wiped before
+//! anything else is printed.
 
 use std::{
     io::{IsTerminal, Write, stderr},

@@ -1,6 +1,7 @@
 //! One statement: from its text to its printed answer.
 //!
-//! Answers go to standard output, everything else (errors, notices, times, progress) to standard error.
+//! Answers go to standard output, everything else (errors, notices, times, progress) to standard
+//! error.
 
 use std::{
     io::{self, ErrorKind as IoErrorKind, Write, stdout},
@@ -54,7 +55,8 @@ pub(crate) struct Runner<'a> {
     pub layout: Layout,
     /// Where answers go.
     pub target: Target,
-    /// Whether a line tells how each statement ended, for a program that waits before it sends more.
+    /// Whether a line tells how each statement ended, for a program that waits before it sends
+    /// more.
     pub marks_ends: bool,
     /// Whether a subscription at a terminal shows its rows as they are now, not each change.
     pub live: bool,
@@ -246,7 +248,8 @@ impl Drawn {
     }
 }
 
-/// A reader that went away (`anabranch .. | head`) ends the program without a word, as it does for other tools.
+/// A reader that went away (`anabranch .. | head`) ends the program without a word, as it does for
+/// other tools.
 pub(crate) fn checked<T>(result: io::Result<T>) -> Result<T, Error> {
     match result {
         Ok(value) => Ok(value),

@@ -1,7 +1,8 @@
 //! Texts of several statements: `-c`, `-f` and pipes.
 //!
-//! Statements are parsed and run one by one, so those before an error are done. Statements of a pipe
-//! run as they arrive. Without `--keep-going` the first error ends the run; an interrupt always does.
+//! Statements are parsed and run one by one, so those before an error are done. Statements of a
+//! pipe run as they arrive. Without `--keep-going` the first error ends the run; an interrupt
+//! always does.
 
 use std::{
     fs,
@@ -115,7 +116,8 @@ fn run_part(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going:
             let (range, tail) = shell::without_tail(text, rest + range.start..rest + range.end);
             let is_command = shell::is_command(&text[range.clone()]);
             let status = if is_command {
-                // A command ends with its line; what the splitter took for the same statement is what follows.
+                // A command ends with its line; what the splitter took for the same statement is
+                // what follows.
                 let line = text[range.start..].lines().next().unwrap_or_default();
                 from = range.start + line.len();
                 shell::run_command(runner, line)

@@ -1,7 +1,9 @@
 //! Ctrl-C.
 //!
-//! While a statement runs it stops that statement and nothing else. Outside of the shell a second one within a second, or
-//! one while nothing runs, ends the program with code 130; so does a statement that does not stop by itself for a second. At the shell's prompt the line editor sees the key itself.
+//! While a statement runs it stops that statement and nothing else. Outside of the shell a second
+//! one within a second, or one while nothing runs, ends the program with code 130; so does a
+//! statement that does not stop by itself for a second. At the shell's prompt the line editor sees
+//! the key itself.
 
 use std::{
     process::exit,
@@ -63,7 +65,8 @@ fn press(stop: &impl Fn()) {
     }
 }
 
-/// Ends the program if the statement that runs now still runs a moment later: of a script nothing outlives the interrupt.
+/// Ends the program if the statement that runs now still runs a moment later: of a script nothing
+/// outlives the interrupt.
 fn end_unless_stopped() {
     let statement = STATEMENTS.load(Ordering::Relaxed);
     let watch = move || {

@@ -1,7 +1,7 @@
 //! Where answers go: standard output, a terminal with a pager, or a file (`\\o FILE`).
 //!
-//! On a terminal an answer that does not fit the screen goes through the pager, where it can be read
-//! in both directions. Without a pager it is fitted to the terminal's width.
+//! On a terminal an answer that does not fit the screen goes through the pager, where it can be
+//! read in both directions. Without a pager it is fitted to the terminal's width.
 
 use std::{
     env,

@@ -1,8 +1,8 @@
 //! A checked program: names are numbers, every variable has a type, bodies are conjunctions.
 //!
 //! Law: in a rule all variables of head, negations, conditions and functors can be bound from left
-//! to right in some order (`check::bound` has found one), and no relation depends on its own absence
-//! (`stratify`).
+//! to right in some order (`check::bound` has found one), and no relation depends on its own
+//! absence (`stratify`).
 
 use crate::ast::{AggregateKind, Comparison, Span};
 use crate::functor::Functor;
@@ -193,7 +193,8 @@ impl Literal {
         }
     }
 
-    /// Calls `visit` with each relation that is read, and whether its absence or all of its rows matter.
+    /// Calls `visit` with each relation that is read, and whether its absence or all of its rows
+    /// matter.
     pub fn relations(&self, visit: &mut dyn FnMut(RelationId, Use, Span)) {
         match self {
             Literal::Atom(atom) => visit(atom.relation, Use::Positive, atom.at),

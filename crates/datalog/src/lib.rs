@@ -4,8 +4,8 @@
 //! relations that facts come to are tables, answers are materialized views, and recursion is a loop
 //! of the plan. Facts that come and go change the answers.
 //!
-//! Reading order: [`ast`], [`build`], [`syntax`], [`check`] (to [`core`]), [`stratify`], [`plan`], [`magic`],
-//! [`install`], [`files`]; values are in [`value`], [`record`] and [`functor`].
+//! Reading order: [`ast`], [`build`], [`syntax`], [`check`] (to [`core`]), [`stratify`], [`plan`],
+//! [`magic`], [`install`], [`files`]; values are in [`value`], [`record`] and [`functor`].
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

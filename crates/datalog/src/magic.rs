@@ -1,10 +1,11 @@
 //! Magic sets: a query with bound arguments computes what it asks for only.
 //!
 //! Each relation that is asked with some columns bound becomes a relation of its own (*adorned*),
-//! whose rules first look at a relation of the values that are asked for (*magic*). What a rule asks
-//! of its body follows from its head's values and the atoms before. Law: the rows of an adorned
-//! relation are rows of the original, all of them that agree with a value asked for. Negated and
-//! aggregated relations stay as they are, and no magic rule looks at them: strata are kept.
+//! whose rules first look at a relation of the values that are asked for (*magic*). What a rule
+//! asks of its body follows from its head's values and the atoms before. Law: the rows of an
+//! adorned relation are rows of the original, all of them that agree with a value asked for.
+//! Negated and aggregated relations stay as they are, and no magic rule looks at them: strata are
+//! kept.
 //!
 //! Source: Beeri and Ramakrishnan, *On the Power of Magic* (1991), the generalised magic sets.
 

@@ -2,8 +2,9 @@
 //!
 //! `[1, ["a", nil]]`, `$Add($Number(1), $None)`: numbers as digits, symbols in quotes with `\"` and
 //! `\\` escaped. Law: equal values have equal texts, since there is one way to write each; so
-//! equality, hashing and grouping of text are those of values. Cost: linear in the text, for putting
-//! together and for taking apart: long lists as records take time in the square of their length.
+//! equality, hashing and grouping of text are those of values. Cost: linear in the text, for
+//! putting together and for taking apart: long lists as records take time in the square of their
+//! length.
 
 /// A part of a record.
 pub(crate) enum Part<'a> {

@@ -5,8 +5,8 @@
 //! An argument of a function is no such place: a function may choose its type, or its form, by the
 //! value of a constant.
 //!
-//! A plan for all values must not be slower either. `k IN ($1, $2)` is planned for its values, since
-//! only a list of literals is looked up by key; so is a comparison that casts the column.
+//! A plan for all values must not be slower either. `k IN ($1, $2)` is planned for its values,
+//! since only a list of literals is looked up by key; so is a comparison that casts the column.
 //!
 //! Cost: a walk over the plan.
 

@@ -1,7 +1,7 @@
 //! Where commit times come from.
 //!
-//! A session's times are microseconds since the Unix epoch, taken from a [`Clock`] and pushed forward when the clock
-//! stands still or goes back: times of commits always increase.
+//! A session's times are microseconds since the Unix epoch, taken from a [`Clock`] and pushed
+//! forward when the clock stands still or goes back: times of commits always increase.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

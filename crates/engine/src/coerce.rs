@@ -1,7 +1,8 @@
 //! Rows from outside, fitted to a relation's columns.
 //!
-//! Columns go by name when every column of the batch is named like one of the relation's, else by position. Types are
-//! cast exactly: a value that does not fit is an error that names column and value; nothing becomes NULL silently.
+//! Columns go by name when every column of the batch is named like one of the relation's, else by
+//! position. Types are cast exactly: a value that does not fit is an error that names column and
+//! value; nothing becomes NULL silently.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,10 +41,12 @@ pub(crate) fn planned_schema(kind: &str, name: &str, fields: &[Field]) -> Result
     Ok(Arc::new(Schema::new(out)))
 }
 
-/// The batch's columns as the target's, in order, as they are stored. `missing` gives a column that the batch lacks, `None` for NULLs.
+/// The batch's columns as the target's, in order, as they are stored. `missing` gives a column that
+/// the batch lacks, `None` for NULLs.
 ///
 /// # Errors
-/// `Invalid` when columns do not match or a type cannot be cast, `Data` when a value cannot, or a NULL is not allowed.
+/// `Invalid` when columns do not match or a type cannot be cast, `Data` when a value cannot, or a
+/// NULL is not allowed.
 pub(crate) fn coerce(
     target: Target<'_>,
     batch: &RecordBatch,
@@ -67,7 +70,8 @@ pub(crate) fn coerce(
     Ok(columns)
 }
 
-/// A schema whose columns [`coerce`] leaves as they are, but for the width of decimals, unless there is a NULL or a digit too many.
+/// A schema whose columns [`coerce`] leaves as they are, but for the width of decimals, unless
+/// there is a NULL or a digit too many.
 #[derive(Clone, Debug)]
 pub(crate) struct Fitting {
     schema: SchemaRef,
@@ -95,7 +99,8 @@ impl Fitting {
         Arc::ptr_eq(&self.schema, batch.schema_ref())
     }
 
-    /// The batch's columns as they are stored; `None` if a value has too many digits, of which [`coerce`] tells more.
+    /// The batch's columns as they are stored; `None` if a value has too many digits, of which
+    /// [`coerce`] tells more.
     pub fn as_stored(&self, columns: &[ArrayRef]) -> Option<Vec<ArrayRef>> {
         if !self.has_wide_decimals {
             return Some(columns.to_vec());
@@ -186,7 +191,8 @@ fn checked_numbers(target: Target<'_>, field: &Field, column: &ArrayRef) -> Resu
     .with_hint("Give numbers as text, or as integers, floats or decimals of Arrow."))
 }
 
-/// The columns with texts and times as their columns keep them; a text that does not fit is an error.
+/// The columns with texts and times as their columns keep them; a text that does not fit is an
+/// error.
 pub(crate) fn fit_lengths(target: Target<'_>, mut columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>, Error> {
     for (field, column) in target.schema.fields().iter().zip(&mut columns) {
         if let Some(precision) = TimePrecision::of(field) {

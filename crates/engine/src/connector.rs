@@ -1,11 +1,13 @@
 //! What an adapter to an outside system must offer.
 //!
-//! A [`Connector`] is registered under a name with [`Session::register_connector`](crate::Session::register_connector);
-//! `CREATE SOURCE .. WITH (connector = 'name', ..)` opens a [`SourceReader`] with the remaining options, and the
-//! session polls it turn by turn. Readers never block for long: a reader without rows says [`Poll::Pending`].
+//! A [`Connector`] is registered under a name with
+//! [`Session::register_connector`](crate::Session::register_connector); `CREATE SOURCE .. WITH
+//! (connector = 'name', ..)` opens a [`SourceReader`] with the remaining options, and the session
+//! polls it turn by turn. Readers never block for long: a reader without rows says
+//! [`Poll::Pending`].
 //!
-//! The session itself handles `connector`, `rate` and `retain`; all other options are the connector's, which refuses
-//! those it does not know (see [`unknown_option`]).
+//! The session itself handles `connector`, `rate` and `retain`; all other options are the
+//! connector's, which refuses those it does not know (see [`unknown_option`]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,19 +20,21 @@ use crate::nearest::nearest;
 
 /// Opens readers of one kind of outside system.
 pub trait Connector: Send + Sync {
-    /// Opens a reader. Checks every option and reaches the outside system far enough to know the schema.
+    /// Opens a reader. Checks every option and reaches the outside system far enough to know the
+    /// schema.
     ///
     /// # Errors
-    /// `Invalid` for options that are unknown, missing or contradict each other, `Unavailable` when the system does not
-    /// answer or the file is not there, `Data` when what is there cannot be read.
+    /// `Invalid` for options that are unknown, missing or contradict each other, `Unavailable` when
+    /// the system does not answer or the file is not there, `Data` when what is there cannot be
+    /// read.
     fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error>;
 
-    /// Opens a reader that goes on where another of the same options had told that it was. Its rows are those that
-    /// the other one had not given yet, each once.
+    /// Opens a reader that goes on where another of the same options had told that it was. Its rows
+    /// are those that the other one had not given yet, each once.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and `Unavailable` or `Data` when reading cannot go on there: says why. Nothing is
-    /// left out or given twice in silence.
+    /// As [`open`](Self::open), and `Unavailable` or `Data` when reading cannot go on there: says
+    /// why. Nothing is left out or given twice in silence.
     fn resume(&self, spec: &SourceSpec, position: &str) -> Result<Box<dyn SourceReader>, Error> {
         let _ = (spec, position);
         Err(Error::invalid("the connector cannot go on in the middle of a source"))
@@ -62,8 +66,9 @@ pub trait SourceReader: Send {
     /// How far reading has come.
     fn progress(&self) -> ReadProgress;
 
-    /// Where reading goes on after all rows given so far, for [`Connector::resume`]; `None` when that cannot be told.
-    /// Asked after each poll of a database in a folder, and kept with the rows, so it is short.
+    /// Where reading goes on after all rows given so far, for [`Connector::resume`]; `None` when
+    /// that cannot be told. Asked after each poll of a database in a folder, and kept with the
+    /// rows, so it is short.
     fn position(&self) -> Option<String> {
         None
     }

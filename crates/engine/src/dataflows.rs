@@ -1,8 +1,9 @@
 //! What is installed in the cluster, and how long it stays.
 //!
-//! Law: a dataflow stays as long as a name owns it (a relation, an index, a subscription) or another dataflow reads one
-//! of its arrangements. So dropping an index or a view never disturbs the queries that share its arrangements: they keep them, nameless,
-//! until the last of them goes. Shared dataflows have no name from the start. What has failed is not shared with anything new.
+//! Law: a dataflow stays as long as a name owns it (a relation, an index, a subscription) or
+//! another dataflow reads one of its arrangements. So dropping an index or a view never disturbs
+//! the queries that share its arrangements: they keep them, nameless, until the last of them goes.
+//! Shared dataflows have no name from the start. What has failed is not shared with anything new.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -126,7 +127,8 @@ impl Dataflows {
         self.installed.values().flat_map(|installed| installed.exports.iter().copied()).collect()
     }
 
-    /// The steps of installed dataflows that compute something, each dataflow's inputs before users.
+    /// The steps of installed dataflows that compute something, each dataflow's inputs before
+    /// users.
     pub(crate) fn operators(&self) -> impl Iterator<Item = Operator<'_>> {
         self.order.iter().flat_map(|dataflow| {
             let Installed { name, since, operators, .. } = &self.installed[dataflow];
@@ -177,8 +179,9 @@ impl Dataflows {
         &mut self.registry
     }
 
-    /// For each dataflow the time before which nobody tells times apart in what it makes, when its arrangements themselves are read from `kept` on: the
-    /// earliest of that and what the dataflows that read it are asked for. Changes that are collected are seen at every time.
+    /// For each dataflow the time before which nobody tells times apart in what it makes, when its
+    /// arrangements themselves are read from `kept` on: the earliest of that and what the dataflows
+    /// that read it are asked for. Changes that are collected are seen at every time.
     pub fn horizons(&self, kept: impl Fn(ArrangementId) -> Time) -> Vec<(DataflowId, Time)> {
         let mut wanted: HashMap<DataflowId, Time> = HashMap::new();
         let mut horizons = Vec::with_capacity(self.order.len());
@@ -204,7 +207,8 @@ impl Dataflows {
         self.registry.forget_before(since);
     }
 
-    /// Installs what is wanted, with what it shares, and returns it with its arrangements, in order of their keys. The caller owns it once.
+    /// Installs what is wanted, with what it shares, and returns it with its arrangements, in order
+    /// of their keys. The caller owns it once.
     ///
     /// # Errors
     /// `Invalid` when the plan cannot be run; nothing is left behind.

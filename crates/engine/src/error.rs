@@ -1,7 +1,8 @@
 //! What can go wrong, told by who must act.
 //!
-//! Law: an error leaves the session as it was before the call: no object half made, no row half applied.
-//! `message` is lower case, factual, and names the object and its kind; `detail` and `hint` are sentences.
+//! Law: an error leaves the session as it was before the call: no object half made, no row half
+//! applied. `message` is lower case, factual, and names the object and its kind; `detail` and
+//! `hint` are sentences.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ use anabranch_sql::input::in_words;
 
 use crate::sqlstate;
 
-/// An error of a session. [`Display`](fmt::Display) prints the message alone; [`Error::render`] prints all of it.
+/// An error of a session. [`Display`](fmt::Display) prints the message alone; [`Error::render`]
+/// prints all of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -24,8 +26,8 @@ pub struct Error {
     pub hint: Option<String>,
     /// Byte offset into the script where the problem is.
     pub position: Option<usize>,
-    /// Line and column in the script, from 1, when the planner knew only these. Four bytes each: an error is the other
-    /// half of every result, and stays within 128 bytes.
+    /// Line and column in the script, from 1, when the planner knew only these. Four bytes each: an
+    /// error is the other half of every result, and stays within 128 bytes.
     pub(crate) line_column: Option<(u32, u32)>,
     /// Its SQLSTATE, where the message does not tell; see [`Error::sqlstate`].
     pub(crate) code: Option<&'static str>,
@@ -36,7 +38,8 @@ pub struct Error {
 pub enum ErrorKind {
     /// Change the statement or the argument.
     Invalid,
-    /// Some rows are at fault: a value that does not parse, a division by zero, a broken constraint.
+    /// Some rows are at fault: a value that does not parse, a division by zero, a broken
+    /// constraint.
     Data,
     /// Something outside (a file, a network) did not answer; retry or repair it.
     Unavailable,
@@ -132,7 +135,8 @@ impl Error {
         self
     }
 
-    /// The whole error as PostgreSQL's shell prints it: message, the line of `script` with a caret, detail and hint.
+    /// The whole error as PostgreSQL's shell prints it: message, the line of `script` with a caret,
+    /// detail and hint.
     ///
     /// ```
     /// use anabranch_engine::Error;

@@ -1,6 +1,8 @@
-//! Stages evaluated by the session itself, on rows read from an arrangement or written in the statement.
+//! Stages evaluated by the session itself, on rows read from an arrangement or written in the
+//! statement.
 //!
-//! The same expressions as in a dataflow, so a SELECT and a view agree; only a row error is at once the statement's.
+//! The same expressions as in a dataflow, so a SELECT and a view agree; only a row error is at once
+//! the statement's.
 
 use anabranch_batch::Batch;
 use anabranch_flow::tactic::Output;
@@ -14,11 +16,12 @@ use datafusion_expr::Expr;
 use crate::error::Error;
 use crate::render::expression::Compiled;
 
-/// The rows that pass `filter`, projected. `input` is the plan that the expressions are over, `output` has
-/// the types of the projected columns.
+/// The rows that pass `filter`, projected. `input` is the plan that the expressions are over,
+/// `output` has the types of the projected columns.
 ///
 /// # Errors
-/// `Data` with the message of a row that cannot be evaluated; `Invalid` for an expression that has no vectorised form.
+/// `Data` with the message of a row that cannot be evaluated; `Invalid` for an expression that has
+/// no vectorised form.
 pub(crate) fn evaluate_stage(
     input: &Plan,
     filter: &[Expr],

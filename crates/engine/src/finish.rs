@@ -1,9 +1,12 @@
-//! From a collection to an answer: multiplicities become repeated rows, in order, cut to what was asked for.
+//! From a collection to an answer: multiplicities become repeated rows, in order, cut to what was
+//! asked for.
 //!
-//! Law: the answer is a function of the contents. Rows that tie in the wanted order, or all rows when none is wanted,
-//! are ordered by their columns from left to right, so the same contents always print the same.
+//! Law: the answer is a function of the contents. Rows that tie in the wanted order, or all rows
+//! when none is wanted, are ordered by their columns from left to right, so the same contents
+//! always print the same.
 //!
-//! Cost: O(rows log rows) comparisons, most of them of one 64-bit prefix; with a limit O(rows + k log k) for k rows kept.
+//! Cost: O(rows log rows) comparisons, most of them of one 64-bit prefix; with a limit O(rows + k
+//! log k) for k rows kept.
 
 use std::cmp::Ordering;
 
@@ -27,7 +30,8 @@ pub(crate) struct Wanted<'a> {
     pub limit: Option<usize>,
 }
 
-/// The answer's batches. `batches` hold consolidated rows whose columns start with the schema's; further columns only order.
+/// The answer's batches. `batches` hold consolidated rows whose columns start with the schema's;
+/// further columns only order.
 ///
 /// # Errors
 /// `Internal` when a row has a negative multiplicity.
@@ -80,8 +84,8 @@ fn sort(columns: &[ArrayRef], rows: &mut Vec<u32>, wanted: &Wanted<'_>, diffs: &
             .cmp(&prefix[*b as usize])
             .then_with(|| rest.as_ref().map_or(Ordering::Equal, |rest| rest.compare(*a as usize, *b as usize)))
     };
-    // Each row counts at least once, so the first `offset + limit` rows are enough, unless a multiplicity is wrong:
-    // then all are kept, and `expand` finds it.
+    // Each row counts at least once, so the first `offset + limit` rows are enough, unless a
+    // multiplicity is wrong: then all are kept, and `expand` finds it.
     let all_positive = (0..rows.len()).all(|i| diffs.get(i) > 0);
     let rows_needed = wanted.limit.map_or(usize::MAX, |limit| limit.saturating_add(wanted.offset));
     if all_positive && rows_needed < rows.len() {

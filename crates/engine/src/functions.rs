@@ -3,9 +3,10 @@
 //! A [`UserFunction`] computes a column from columns, one value a row. An aggregate is a
 //! [`UserAggregate`](crate::frame::UserAggregate), as in frames.
 //!
-//! Law: a function is one of values: the same arguments give the same value, whenever it is called. The engine calls it as
-//! often as it likes, in batches of any size, on any thread. A function that fails (or panics) on a batch is asked again
-//! row by row; what fails then is an error of that row, which leaves with the row.
+//! Law: a function is one of values: the same arguments give the same value, whenever it is called.
+//! The engine calls it as often as it likes, in batches of any size, on any thread. A function that
+//! fails (or panics) on a batch is asked again row by row; what fails then is an error of that row,
+//! which leaves with the row.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -52,7 +53,8 @@ pub trait UserFunction: Send + Sync + 'static {
     /// The name, for messages and plans.
     fn name(&self) -> &str;
 
-    /// Types of the arguments, as plans have them (texts are views). Others are cast where SQL implies a cast.
+    /// Types of the arguments, as plans have them (texts are views). Others are cast where SQL
+    /// implies a cast.
     fn arguments(&self) -> &[DataType];
 
     /// Whether arguments of other types are taken as they are.

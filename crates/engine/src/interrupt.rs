@@ -1,8 +1,9 @@
 //! Stopping the statement that runs: from another thread, or when its time is over.
 //!
-//! Law: an interrupt ends the running statement with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) and nothing
-//! else: data, views and subscriptions go on. One that arrives while no statement runs is forgotten when the next
-//! one starts. Cost: two relaxed loads a check, and a look at the clock while there is a limit.
+//! Law: an interrupt ends the running statement with
+//! [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) and nothing else: data, views and
+//! subscriptions go on. One that arrives while no statement runs is forgotten when the next one
+//! starts. Cost: two relaxed loads a check, and a look at the clock while there is a limit.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -18,7 +19,8 @@ pub struct Interrupt(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     is_triggered: AtomicBool,
-    /// When the statement's time is over, in microseconds since the process first asked; 0 is never.
+    /// When the statement's time is over, in microseconds since the process first asked; 0 is
+    /// never.
     deadline: AtomicU64,
     /// What wakes the statement while it waits.
     bell: Mutex<Option<Sender<()>>>,
@@ -65,8 +67,8 @@ impl Interrupt {
         self.0.is_triggered.store(false, Ordering::Relaxed);
     }
 
-    /// Gives the statement that runs so much time from now on; `None` for ever. Tells whether it had a limit before,
-    /// which then stays: that of the statement around this one.
+    /// Gives the statement that runs so much time from now on; `None` for ever. Tells whether it
+    /// had a limit before, which then stays: that of the statement around this one.
     pub(crate) fn limit(&self, timeout: Option<Duration>) -> bool {
         if self.0.deadline.load(Ordering::Relaxed) != 0 {
             return true;

@@ -1,8 +1,9 @@
 //! The engine: SQL statements in, current answers out.
 //!
-//! A [`Session`] owns a catalog (tables, sources, views, indexes), a group of workers and one timeline. Statements take
-//! effect one after the other; reads are as of the last commit, in tables and in views alike. Standing queries are
-//! dataflows that share arrangements; installing one touches no other, dropping one frees what only it held.
+//! A [`Session`] owns a catalog (tables, sources, views, indexes), a group of workers and one
+//! timeline. Statements take effect one after the other; reads are as of the last commit, in tables
+//! and in views alike. Standing queries are dataflows that share arrangements; installing one
+//! touches no other, dropping one frees what only it held.
 //!
 //! ```
 //! use anabranch_engine::{Changes, Created, ObjectId, Options, Outcome, Session};
@@ -28,9 +29,11 @@
 //! # Ok::<(), anabranch_engine::Error>(())
 //! ```
 //!
-//! Reading order: [`Session`] and its files (`session/`), what it knows (`catalog/`), how rows come in ([`connector`],
-//! `pump`, `coerce`) and go out (`finish`, `evaluate`), the fluent API ([`frame`]), then below the session: [`dataflows`] (what is installed, and how long it stays),
-//! `sharing` (which arrangements queries share), `cluster/` (the workers) and `render/` (from plans to operators).
+//! Reading order: [`Session`] and its files (`session/`), what it knows (`catalog/`), how rows come
+//! in ([`connector`], `pump`, `coerce`) and go out (`finish`, `evaluate`), the fluent API
+//! ([`frame`]), then below the session: [`dataflows`] (what is installed, and how long it stays),
+//! `sharing` (which arrangements queries share), `cluster/` (the workers) and `render/` (from plans
+//! to operators).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,7 +1,8 @@
 //! The nearest known name to a misspelt one, for hints.
 
-/// The candidate with the fewest edits from `name`, if it is near enough to be a likely misspelling (at most a third of
-/// the name's characters, and at least two edits are forgiven). Ties go to the first candidate. O(candidates * length^2).
+/// The candidate with the fewest edits from `name`, if it is near enough to be a likely misspelling
+/// (at most a third of the name's characters, and at least two edits are forgiven). Ties go to the
+/// first candidate. O(candidates * length^2).
 ///
 /// ```
 /// use anabranch_engine::nearest::nearest;

@@ -11,8 +11,8 @@ use crate::session::{BoundParameters, Plans, fit};
 
 /// A statement that can be run. Cheap to clone. It can be run by any connection of its database.
 ///
-/// The plan is kept and made anew when the catalog has changed, or when it depends on the values: of LIMIT, of
-/// arguments of functions.
+/// The plan is kept and made anew when the catalog has changed, or when it depends on the values:
+/// of LIMIT, of arguments of functions.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// Types of `$1`, `$2` ..; `numeric` is `anabranch_batch::numeric::TYPE`.

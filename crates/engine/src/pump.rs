@@ -1,8 +1,9 @@
 //! The sources of a session: who reads, how fast, how far, and what went wrong.
 //!
-//! The pump is plain state; a turn of the session (`session/turn.rs`) polls it and commits what came. A source with a rate is
-//! let read what has become due since it started; small amounts wait until a fiftieth of a second's worth is due, so
-//! that batches stay batches. A source that fails stops; what was read before stays.
+//! The pump is plain state; a turn of the session (`session/turn.rs`) polls it and commits what
+//! came. A source with a rate is let read what has become due since it started; small amounts wait
+//! until a fiftieth of a second's worth is due, so that batches stay batches. A source that fails
+//! stops; what was read before stays.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

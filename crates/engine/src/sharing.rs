@@ -1,21 +1,26 @@
 //! Which arrangements queries share, and what is to be built so that they can.
 //!
-//! Law: an arrangement is used for a sub-plan only if it is of an equal plan, or of one that filters the same relation likewise and shows more
-//! columns; so it holds the same collection. What is used is readable at the time as of which the query is installed.
+//! Law: an arrangement is used for a sub-plan only if it is of an equal plan, or of one that
+//! filters the same relation likewise and shows more columns; so it holds the same collection. What
+//! is used is readable at the time as of which the query is installed.
 //!
-//! A query's joins ask for their inputs arranged by a key; its aggregates are asked for their results. Each is looked up here, by the
-//! structure of the plan. What is there is imported. What is not there becomes a *shared dataflow* of its own, which exports it, and is
-//! imported likewise: so no query owns what others use, and the last user frees it (see [`crate::dataflows`]).
+//! A query's joins ask for their inputs arranged by a key; its aggregates are asked for their
+//! results. Each is looked up here, by the structure of the plan. What is there is imported. What
+//! is not there becomes a *shared dataflow* of its own, which exports it, and is imported likewise:
+//! so no query owns what others use, and the last user frees it (see [`crate::dataflows`]).
 //!
-//! Rows of which no change will come leave a part (decision 0044), unless some query may look at all of them. A query that comes later cannot use such a part,
-//! and has one of its own. For that reason results of which rows leave are not made parts at all.
+//! Rows of which no change will come leave a part (decision 0044), unless some query may look at
+//! all of them. A query that comes later cannot use such a part, and has one of its own. For that
+//! reason results of which rows leave are not made parts at all.
 //!
-//! What is worth it: whatever keeps state over rows that change. The inputs of joins are arranged anyway, so sharing them costs an edge
-//! between two dataflows. The result of an aggregate, DISTINCT or top-k is arranged for the purpose: it is seldom larger than the state behind
-//! it, and while nobody looks into it, it mostly is that state (decision 0016). Filters, projections, unions and literal rows are computed by each query: they keep nothing.
+//! What is worth it: whatever keeps state over rows that change. The inputs of joins are arranged
+//! anyway, so sharing them costs an edge between two dataflows. The result of an aggregate,
+//! DISTINCT or top-k is arranged for the purpose: it is seldom larger than the state behind it, and
+//! while nobody looks into it, it mostly is that state (decision 0016). Filters, projections,
+//! unions and literal rows are computed by each query: they keep nothing.
 //!
-//! Cost: a hash of each sub-plan asked for, linear in its size. Source: "Shared arrangements" (VLDB 2020), section 5; there the programmer
-//! names what is shared, here it is found.
+//! Cost: a hash of each sub-plan asked for, linear in its size. Source: "Shared arrangements" (VLDB
+//! 2020), section 5; there the programmer names what is shared, here it is found.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -66,7 +71,8 @@ impl Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     by_plan: HashMap<Arc<Plan>, Vec<Entry>>,
-    /// Those that only filter a relation's rows, by the relation and the filter: they differ in the columns that they show.
+    /// Those that only filter a relation's rows, by the relation and the filter: they differ in the
+    /// columns that they show.
     scans: HashMap<Rows, Vec<Arc<Plan>>>,
     /// What each arrangement is of.
     of: HashMap<ArrangementId, Arc<Plan>>,
@@ -196,7 +202,8 @@ impl<'a> Drafter<'a> {
         self.last_id
     }
 
-    /// Drafts a dataflow of `plan` with an arrangement for each of `keys`, after those that it shares.
+    /// Drafts a dataflow of `plan` with an arrangement for each of `keys`, after those that it
+    /// shares.
     ///
     /// # Errors
     /// As [`prepare`].
@@ -211,7 +218,8 @@ impl<'a> Drafter<'a> {
 
     fn draft_with(&mut self, name: &str, plan: &Arc<Plan>, exports: Vec<Export>) -> Result<(), Error> {
         let dataflow = DataflowId(self.next_id());
-        // (What is shared is a part of the query: it makes arrangements that do for the other parts too.)
+        // (What is shared is a part of the query: it makes arrangements that do for the other parts
+        // too.)
         let leaves = Rc::clone(self.leaves.get_or_insert_with(|| Rc::new(Leaves::of(plan))));
         let physical = prepare(plan, &leaves, self.reads, &exports, self)?;
         self.drafts.push(Draft { dataflow, name: name.to_string(), plan: Arc::clone(plan), exports, physical });
@@ -235,7 +243,8 @@ impl<'a> Drafter<'a> {
         entries.filter(|entry| self.sharing != Sharing::Off && entry.since <= self.as_of)
     }
 
-    /// The arrangements of scans that show at least some columns of the same rows, each with where those are.
+    /// The arrangements of scans that show at least some columns of the same rows, each with where
+    /// those are.
     fn covering<'b>(&'b self, wanted: &Scan, columns: &[usize]) -> Vec<(&'b Entry, Vec<usize>)> {
         let scans = self.registry.scans_like(wanted).iter().chain(self.made.scans_like(wanted));
         let places = scans.filter_map(|scan| {
@@ -293,7 +302,8 @@ impl Shares for Drafter<'_> {
         if let Some(arrangement) = self.rows(plan) {
             return Ok(Some(arrangement));
         }
-        // (Rows of which no change will come leave: who comes later finds none of them, and needs a part of its own.)
+        // (Rows of which no change will come leave: who comes later finds none of them, and needs a
+        // part of its own.)
         if self.sharing != Sharing::Full || !is_shareable(plan) || is_freed(plan, &Reading(self.reads)) {
             return Ok(None);
         }
@@ -307,7 +317,8 @@ impl Shares for Drafter<'_> {
     }
 }
 
-/// The order in which to take the columns of `wanted` (positions in a plan, which are at `columns` in the arrangement) to get `key`.
+/// The order in which to take the columns of `wanted` (positions in a plan, which are at `columns`
+/// in the arrangement) to get `key`.
 pub(crate) fn order_of(key: &[usize], wanted: &[usize], columns: &[usize]) -> Option<Vec<usize>> {
     if key.len() != wanted.len() {
         return None;
@@ -319,8 +330,8 @@ pub(crate) fn order_of(key: &[usize], wanted: &[usize], columns: &[usize]) -> Op
     seen.iter().copied().eq(0..wanted.len()).then_some(places)
 }
 
-/// The plan that makes the rows, without stages above it that only pick columns, and where the columns of `plan` are in it. Picks above a
-/// join stay: they are fused into it and save columns.
+/// The plan that makes the rows, without stages above it that only pick columns, and where the
+/// columns of `plan` are in it. Picks above a join stay: they are fused into it and save columns.
 pub(crate) fn base_of(plan: &Arc<Plan>) -> (&Arc<Plan>, Vec<usize>) {
     let all = || (0..plan.schema.fields().len()).collect::<Vec<usize>>();
     let Node::Stage { input, filter, project } = &plan.node else { return (plan, all()) };
@@ -393,8 +404,8 @@ fn picks(input: &Plan, filter: &[Expr], project: &[Expr]) -> Option<Vec<usize>> 
     filter.is_empty().then(|| project.iter().map(pick).collect())?
 }
 
-/// Whether the plan's rows change, and an arrangement can hold them: events with lifetimes are more than rows.
-/// (A plan with variables of a loop around it is a part of that loop.)
+/// Whether the plan's rows change, and an arrangement can hold them: events with lifetimes are more
+/// than rows. (A plan with variables of a loop around it is a part of that loop.)
 fn is_shareable(plan: &Plan) -> bool {
     fn has_events(plan: &Plan) -> bool {
         matches!(plan.node, Node::Temporal { .. }) || plan.inputs().into_iter().any(|input| has_events(input))

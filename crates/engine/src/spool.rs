@@ -1,8 +1,10 @@
-//! Batches set aside until all of them are known to be good: in memory up to a limit, then in a temporary file.
+//! Batches set aside until all of them are known to be good: in memory up to a limit, then in a
+//! temporary file.
 //!
-//! Law: what [`Spool::each`] gives back is what was pushed, in order, every time it is asked. The file has no name as soon as it is
-//! open (where the system allows it), so it goes away with the spool, or the process. Cost: one sequential write and read of the
-//! wire form (`anabranch_batch::wire`); at most the limit and one batch are in memory.
+//! Law: what [`Spool::each`] gives back is what was pushed, in order, every time it is asked. The
+//! file has no name as soon as it is open (where the system allows it), so it goes away with the
+//! spool, or the process. Cost: one sequential write and read of the wire form
+//! (`anabranch_batch::wire`); at most the limit and one batch are in memory.
 
 use std::fs::{File, OpenOptions, remove_file};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};

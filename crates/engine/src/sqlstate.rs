@@ -1,8 +1,9 @@
 //! SQLSTATE: five letters by which programs tell errors apart.
 //!
-//! Law: every error has one, PostgreSQL's where PostgreSQL has the same error. An error that knows its
-//! code carries it; for the others the message decides, as far as a phrase of the table is in it, and
-//! then the kind. (Errors of rows travel through dataflows as their text alone, so the text must do.)
+//! Law: every error has one, PostgreSQL's where PostgreSQL has the same error. An error that knows
+//! its code carries it; for the others the message decides, as far as a phrase of the table is in
+//! it, and then the kind. (Errors of rows travel through dataflows as their text alone, so the text
+//! must do.)
 
 use crate::error::{Error, ErrorKind};
 
@@ -87,7 +88,8 @@ const UNKNOWN: &[(&str, &str)] = &[
 ];
 
 impl Error {
-    /// The five letters by which programs tell errors apart, PostgreSQL's where it has the same error.
+    /// The five letters by which programs tell errors apart, PostgreSQL's where it has the same
+    /// error.
     ///
     /// ```
     /// use anabranch_engine::{Database, DatabaseOptions};

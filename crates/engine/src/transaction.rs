@@ -94,7 +94,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes back what came after the latest place of that name, which stays. What was read stays read.
+    /// Takes back what came after the latest place of that name, which stays. What was read stays
+    /// read.
     pub fn roll_back_to(&mut self, name: &str) -> Result<(), Error> {
         let at = self.place(name)?;
         self.savepoints.truncate(at + 1);

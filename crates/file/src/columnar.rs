@@ -1,8 +1,8 @@
 //! Parquet files.
 //!
-//! Law: rows come in file order; a declared column is found by name and cast to its type, a value that does not fit is a
-//! fault with file, row, column and value; only the columns asked for are read. Files must agree on their columns.
-//! Memory is bounded by one batch and the pages it needs.
+//! Law: rows come in file order; a declared column is found by name and cast to its type, a value
+//! that does not fit is a fault with file, row, column and value; only the columns asked for are
+//! read. Files must agree on their columns. Memory is bounded by one batch and the pages it needs.
 
 use std::{
     collections::VecDeque,
@@ -50,7 +50,8 @@ pub(crate) struct ParquetReader {
     bytes_total: u64,
     /// Place among all files of the next one to open.
     next_idx: usize,
-    /// Where reading goes on once the bad row that it stopped at is repaired: a row of the open file.
+    /// Where reading goes on once the bad row that it stopped at is repaired: a row of the open
+    /// file.
     stuck: Option<u64>,
 }
 

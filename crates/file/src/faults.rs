@@ -34,7 +34,8 @@ impl Faults {
         self.on_error == OnError::Skip
     }
 
-    /// Notes a bad row. Under `fail` the first one noted is what reading stops with, so note them in row order.
+    /// Notes a bad row. Under `fail` the first one noted is what reading stops with, so note them
+    /// in row order.
     pub(crate) fn note(&mut self, message: impl FnOnce() -> String) {
         match self.on_error {
             OnError::Skip => {

@@ -1,9 +1,10 @@
 //! JSON lines: one object a line.
 //!
-//! Law: a line is a row or a fault, never half of one. Whole blocks of lines are decoded at once; a block that fails is
-//! halved until the bad lines stand alone, so the cost of a fault is logarithmic in the block. Values are read as their
-//! column's type: numbers and booleans become text in a text column, dates and times are texts in ISO form, decimals may
-//! be numbers or texts. Missing members are NULL, members that no column names are passed over.
+//! Law: a line is a row or a fault, never half of one. Whole blocks of lines are decoded at once; a
+//! block that fails is halved until the bad lines stand alone, so the cost of a fault is
+//! logarithmic in the block. Values are read as their column's type: numbers and booleans become
+//! text in a text column, dates and times are texts in ISO form, decimals may be numbers or texts.
+//! Missing members are NULL, members that no column names are passed over.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -93,7 +94,8 @@ impl JsonReader {
         Ok(JsonReader { window, schema, members, faults, rows: from.rows, to_skip: from.skip, stuck: None })
     }
 
-    /// Up to `lines_max` complete lines at the window's front that are not blank, and the bytes and lines they span.
+    /// Up to `lines_max` complete lines at the window's front that are not blank, and the bytes and
+    /// lines they span.
     fn lines(&self, lines_max: usize) -> (Vec<Line>, usize, u64) {
         let bytes = self.window.bytes();
         let (mut lines, mut at, mut count) = (Vec::new(), 0, 0);
@@ -213,14 +215,16 @@ fn sample(window: &Window) -> Vec<Value> {
     lines.filter_map(|line| serde_json::from_slice(line).ok()).filter(Value::is_object).collect()
 }
 
-/// Columns of the sample, and the members they come from. Texts that all look like dates or timestamps become such.
+/// Columns of the sample, and the members they come from. Texts that all look like dates or
+/// timestamps become such.
 fn discover(window: &Window, found: &Schema, sample: &[Value]) -> Result<(Vec<Field>, Vec<Field>), Error> {
     if found.fields().is_empty() {
         return Err(malformed(window.path(), "it holds no JSON object, so its columns cannot be found")
             .with_hint("Declare the columns: CREATE SOURCE name (column type, ..) WITH (..)."));
     }
     let mut members = Vec::new();
-    // Arrow finds members in no particular order; columns come in the order in which a reader of the file meets them.
+    // Arrow finds members in no particular order; columns come in the order in which a reader of
+    // the file meets them.
     let mut found: Vec<_> = found.fields().iter().collect();
     found.sort_by_cached_key(|field| (first_place(window.bytes(), field.name()), field.name().clone()));
     for field in found {

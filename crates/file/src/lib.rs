@@ -1,9 +1,10 @@
 //! The connector `file`: CSV, JSON lines, Parquet and TPC-H `tbl` files as bounded sources.
 //!
-//! Law: every row of every file is either delivered once, in file order and line order, or counted as skipped with the
-//! place and reason of the first one kept; nothing is dropped in silence. A bad value names file, line, column, value and
-//! the type that was expected. Memory is bounded by one block of a file (a few MiB) and one batch, whatever the file's
-//! size. Delimited text is split and parsed column by column without an allocation per value.
+//! Law: every row of every file is either delivered once, in file order and line order, or counted
+//! as skipped with the place and reason of the first one kept; nothing is dropped in silence. A bad
+//! value names file, line, column, value and the type that was expected. Memory is bounded by one
+//! block of a file (a few MiB) and one batch, whatever the file's size. Delimited text is split and
+//! parsed column by column without an allocation per value.
 //!
 //! Options of a source or `COPY`:
 //!
@@ -16,8 +17,9 @@
 //! | `null` | the unquoted text that means NULL; the empty text unless told |
 //! | `on_error` | `fail` (default): stop at the first bad row; `skip`: leave bad rows out and count them |
 //!
-//! Declared columns are found by name (csv with a header, json, parquet) or by position (tbl, csv without a header).
-//! Modules in reading order: [`options`], [`paths`], [`position`], [`faults`], [`window`], [`delimited`], [`json`], [`columnar`].
+//! Declared columns are found by name (csv with a header, json, parquet) or by position (tbl, csv
+//! without a header). Modules in reading order: [`options`], [`paths`], [`position`], [`faults`],
+//! [`window`], [`delimited`], [`json`], [`columnar`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,7 +1,7 @@
 //! The `WITH (..)` options of a file source, checked.
 //!
-//! Unknown options and values are errors that name the nearest known one. Options of the session itself (`connector`,
-//! `rate`, `retain`) are let through unread.
+//! Unknown options and values are errors that name the nearest known one. Options of the session
+//! itself (`connector`, `rate`, `retain`) are let through unread.
 
 use std::{collections::BTreeMap, path::Path};
 

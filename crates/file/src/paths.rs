@@ -1,7 +1,8 @@
 //! From the option `path` to the files to read, in name order.
 //!
-//! A folder means the files directly in it (hidden ones left out) that have the wanted format's ending, or any known
-//! ending if no format was given. `*`, `?` and `[..]` match within one part of a path; `**` is any number of folders.
+//! A folder means the files directly in it (hidden ones left out) that have the wanted format's
+//! ending, or any known ending if no format was given. `*`, `?` and `[..]` match within one part of
+//! a path; `**` is any number of folders.
 
 use std::{
     fs,

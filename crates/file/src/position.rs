@@ -1,8 +1,8 @@
 //! Where a reader of files is, as a line of text that a later reader goes on from.
 //!
-//! Law: a reader that goes on gives the rows that were not given yet, each once. A file that is gone, shorter than it
-//! was, or has other bytes in front of the place is an error; so are files that came in front of it. Files behind it,
-//! and bytes that were added behind the place, are read.
+//! Law: a reader that goes on gives the rows that were not given yet, each once. A file that is
+//! gone, shorter than it was, or has other bytes in front of the place is an error; so are files
+//! that came in front of it. Files behind it, and bytes that were added behind the place, are read.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,8 @@ pub(crate) struct Position {
     pub rows: u64,
     /// Rows left out in all.
     pub skipped: u64,
-    /// Of a text: how many bytes in front of the place are compared, and their hash. Of a Parquet file: its bytes.
+    /// Of a text: how many bytes in front of the place are compared, and their hash. Of a Parquet
+    /// file: its bytes.
     pub tail: (u64, u64),
 }
 

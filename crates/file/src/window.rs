@@ -1,8 +1,9 @@
 //! A moving window of bytes over a list of files.
 //!
-//! Law: `bytes()` starts at the first byte not yet consumed of the current file, and `line()` is that byte's line. Files do
-//! not run into each other: a file's last line ends with the file. Cost: each byte is copied once from the file, and once
-//! more for each refill that happens while it is unconsumed (a partial line, so a few hundred bytes).
+//! Law: `bytes()` starts at the first byte not yet consumed of the current file, and `line()` is
+//! that byte's line. Files do not run into each other: a file's last line ends with the file. Cost:
+//! each byte is copied once from the file, and once more for each refill that happens while it is
+//! unconsumed (a partial line, so a few hundred bytes).
 
 use std::{
     collections::VecDeque,

@@ -1,14 +1,17 @@
 //! Arrange: a stream becomes an arrangement, indexed by key, shared by whoever asks.
 //!
-//! Law: when the frontier has passed a time, the arrangement holds exactly the updates up to it; each run covers the interval
-//! between two frontiers. Rows with equal keys are on one worker.
+//! Law: when the frontier has passed a time, the arrangement holds exactly the updates up to it;
+//! each run covers the interval between two frontiers. Rows with equal keys are on one worker.
 //!
-//! An arrangement that other dataflows read (an *export*) keeps the row errors of its collection too, by message, in an arrangement beside it.
+//! An arrangement that other dataflows read (an *export*) keeps the row errors of its collection
+//! too, by message, in an arrangement beside it.
 //!
-//! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow is dropped and no reader is left.
-//! Cost: sort each interval once (see `anabranch-arrangement`); merging is paid in proportion to what comes in, and goes on, a little at a time,
-//! when nothing comes in and the worker has nothing else to do ([`WorkerContext::has_spare_time`]). The steps before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow only where something reads it.
-//! Source: shared arrangements (VLDB 2020), section 4.
+//! State: the arrangement, and the rows that wait for the frontier. It is freed when the dataflow
+//! is dropped and no reader is left. Cost: sort each interval once (see `anabranch-arrangement`);
+//! merging is paid in proportion to what comes in, and goes on, a little at a time, when nothing
+//! comes in and the worker has nothing else to do ([`WorkerContext::has_spare_time`]). The steps
+//! before belong to the same operator (see [`crate::chain`]), and a run is handed to the dataflow
+//! only where something reads it. Source: shared arrangements (VLDB 2020), section 4.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,13 +37,15 @@ const IDLE_FUEL: isize = 8192;
 /// and how long other operators have the worker in between.
 const IDLE_PAUSE: Duration = Duration::from_millis(2);
 
-/// Rows of merging done in a turn while a very large run is still in parts, or much was taken back: some milliseconds.
+/// Rows of merging done in a turn while a very large run is still in parts, or much was taken back:
+/// some milliseconds.
 const TIDY_FUEL: isize = 1 << 16;
 
 /// A turn may have begun, by its clock, so much before what ended the pause.
 const PAUSE_SLACK: Duration = Duration::from_micros(250);
 
-/// What has a name and is asked for sometimes may stay with the step before if it is so few rows: who asks waits until they are told and sorted.
+/// What has a name and is asked for sometimes may stay with the step before if it is so few rows:
+/// who asks waits until they are told and sorted.
 const RECALLED_ROWS_MAX: usize = 1 << 10;
 
 /// What travels from an arrangement to those who read it in its dataflow.
@@ -84,7 +89,8 @@ pub fn arrange<'s>(
 pub enum Readers {
     /// Operators of its dataflow.
     Inside,
-    /// Others: the row errors are arranged too. Between their questions the step before keeps the rows if it can, and they are few.
+    /// Others: the row errors are arranged too. Between their questions the step before keeps the
+    /// rows if it can, and they are few.
     Outside,
     /// Others, perhaps, some time: until they ask, the step before keeps the rows if it can.
     Perhaps,
@@ -103,7 +109,8 @@ pub struct Made<'s> {
 }
 
 impl<'s> Chain<'s> {
-    /// Arranges the rows for operators of the same dataflow; times before the chain's `as_of` are advanced to it.
+    /// Arranges the rows for operators of the same dataflow; times before the chain's `as_of` are
+    /// advanced to it.
     pub fn arrange(self, name: &str, layout: Arc<Layout>, effort: MergeEffort) -> Arranged<'s> {
         let made = self.arrange_for(Readers::Inside, name, layout, effort);
         Arranged { reader: made.rows, runs: Runs::Edge(made.sealed.expect("it is for operators of its dataflow")) }
@@ -199,8 +206,9 @@ struct Arranging {
 }
 
 impl Arranging {
-    /// Arranges what a turn that began `now` has brought; returns what operators of the same dataflow are to be told. Wakes the operator again if there is something to merge in
-    /// spare time.
+    /// Arranges what a turn that began `now` has brought; returns what operators of the same
+    /// dataflow are to be told. Wakes the operator again if there is something to merge in spare
+    /// time.
     fn turn(&mut self, turn: ChainTurn, waker: &Waker, now: Instant) -> Vec<Sealing> {
         let is_idle = turn.out.rows.is_empty() && turn.upto <= self.rows.writer.upper();
         let mut messages: Vec<Sealing> = Vec::new();
@@ -254,8 +262,10 @@ struct Idler {
 }
 
 impl Idler {
-    /// Merges a little in an idle turn, which began `now`. Returns whether to be woken after a pause, because there is more to merge, or may be: who reads lets go of
-    /// times only after they have come. (The end of a pause may fall into a turn that has something else to do: then there is another.)
+    /// Merges a little in an idle turn, which began `now`. Returns whether to be woken after a
+    /// pause, because there is more to merge, or may be: who reads lets go of times only after they
+    /// have come. (The end of a pause may fall into a turn that has something else to do: then
+    /// there is another.)
     fn should_wait(&mut self, is_idle: bool, now: Instant, writer: &mut Writer, worker: &WorkerContext) -> bool {
         let is_over = self.pause_end.is_none_or(|end| end <= now + PAUSE_SLACK);
         if !is_idle && !is_over {
@@ -325,7 +335,8 @@ mod tests {
         };
         assert!(turn(false, 0), "the first pause begins");
         assert!(!turn(false, 100) && !turn(true, 200), "which is not over");
-        // It ends in a turn that has something to do, which its clock says is a little earlier: another begins.
+        // It ends in a turn that has something to do, which its clock says is a little earlier:
+        // another begins.
         assert!(turn(false, 1_900));
         assert!(!turn(true, 2_000));
         assert!(turn(true, 3_900));

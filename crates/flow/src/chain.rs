@@ -1,22 +1,27 @@
 //! Chains: steps that follow each other on one worker are one operator of the runtime.
 //!
-//! Law: a chain puts out what its steps would, one operator each. Nothing is exchanged between two of its steps, so every step sees the frontier of the
-//! first: what came before it is done with, from end to end, in one turn, or in several when it is much.
+//! Law: a chain puts out what its steps would, one operator each. Nothing is exchanged between two
+//! of its steps, so every step sees the frontier of the first: what came before it is done with,
+//! from end to end, in one turn, or in several when it is much.
 //!
 //! ```text
 //!   feeds                    links                              end
 //!   [ import | edge | join ] -> [ stage ] -> [ aggregate ] ->   [ edge | arrangement ]
 //! ```
 //!
-//! A *feed* brings rows from outside of the operator and says how far time has come; a *link* is a function of batches, or a [`Timed`] tactic; the end
-//! is an edge to other operators, an arrangement (see [`crate::arrange`]), or where changes leave (see [`crate::sink`]). With several workers a step that wants equal keys on one worker begins a new chain.
+//! A *feed* brings rows from outside of the operator and says how far time has come; a *link* is a
+//! function of batches, or a [`Timed`] tactic; the end is an edge to other operators, an
+//! arrangement (see [`crate::arrange`]), or where changes leave (see [`crate::sink`]). With several
+//! workers a step that wants equal keys on one worker begins a new chain.
 //!
-//! Why: a round of one row costs what its operators cost the runtime: each is scheduled, and each of its edges has messages to count and frontiers to move
-//! (some seven thousand instructions an operator and round, half of what a commit of one row to a filter and a sum took).
-//! Cost: a turn is the work of all its steps, so it may take longer; what is cut by fuel (imports, joins, a [`Timed`] tactic
-//! that [has more](Timed::has_more)) still is: the steps behind see the frontier only once all of it is out. It is counted as a step of the feed's
-//! kind, or the last link's; arranging at the end is counted by itself.
-//! Source: Trill 3 (operators push batches to each other directly); Quill 4 (only a re-shard ends a pipeline).
+//! Why: a round of one row costs what its operators cost the runtime: each is scheduled, and each
+//! of its edges has messages to count and frontiers to move (some seven thousand instructions an
+//! operator and round, half of what a commit of one row to a filter and a sum took). Cost: a turn
+//! is the work of all its steps, so it may take longer; what is cut by fuel (imports, joins, a
+//! [`Timed`] tactic that [has more](Timed::has_more)) still is: the steps behind see the frontier
+//! only once all of it is out. It is counted as a step of the feed's kind, or the last link's;
+//! arranging at the end is counted by itself. Source: Trill 3 (operators push batches to each other
+//! directly); Quill 4 (only a re-shard ends a pipeline).
 
 use std::rc::Rc;
 
@@ -40,7 +45,8 @@ use crate::tactic::{Output, Timed};
 use crate::waker::Waker;
 use crate::worker::WorkerContext;
 
-/// Steps under construction. They become an operator with [`into_stream`](Chain::into_stream), [`arrange_for`](Chain::arrange_for) or [`capture`](crate::sink::capture).
+/// Steps under construction. They become an operator with [`into_stream`](Chain::into_stream),
+/// [`arrange_for`](Chain::arrange_for) or [`capture`](crate::sink::capture).
 pub struct Chain<'s> {
     scope: Scope<'s>,
     /// The kind of operator: that of the feed, or of the last link when that is an edge.
@@ -131,7 +137,8 @@ impl<'s> Chain<'s> {
         self.called(kind)
     }
 
-    /// Then a tactic of one input, with rows of equal `key` on one worker. What it puts out has the key in the columns `key_out`, if it has it at all.
+    /// Then a tactic of one input, with rows of equal `key` on one worker. What it puts out has the
+    /// key in the columns `key_out`, if it has it at all.
     pub fn then_timed(
         self,
         kind: &'static str,
@@ -146,8 +153,8 @@ impl<'s> Chain<'s> {
         chain.called(kind)
     }
 
-    /// What stands here is the end of an operator of the dataflow: its rows, time and bytes are counted
-    /// in the dataflow's account, from the operator before.
+    /// What stands here is the end of an operator of the dataflow: its rows, time and bytes are
+    /// counted in the dataflow's account, from the operator before.
     pub fn counted(mut self, operator: usize) -> Chain<'s> {
         self.links.push(Link::Count(Counting::new(self.scope.worker(), operator)));
         self
@@ -228,7 +235,8 @@ impl<'s> Chain<'s> {
         Stream::new(stream, worker)
     }
 
-    /// The end of the chain as a function of what each turn brings, in a task if nothing comes over an edge, else in an operator without an output, for which the runtime tracks no progress.
+    /// The end of the chain as a function of what each turn brings, in a task if nothing comes over
+    /// an edge, else in an operator without an output, for which the runtime tracks no progress.
     /// Operators that hear what the end makes are its audience.
     pub(crate) fn into_end(
         self,
@@ -272,7 +280,8 @@ impl<'s> Chain<'s> {
         self.as_of
     }
 
-    /// When the end is an edge: functions of batches do not look at frontiers, and tactics only while something waits.
+    /// When the end is an edge: functions of batches do not look at frontiers, and tactics only
+    /// while something waits.
     fn interest(&self) -> FrontierInterest {
         match self.links.iter().any(|link| matches!(link, Link::Timed(_))) {
             true => FrontierInterest::IfCapability,
@@ -280,7 +289,8 @@ impl<'s> Chain<'s> {
         }
     }
 
-    /// An operator with the inputs of the feeds, and the steps for it. `interest` is that of edges; other feeds look at every frontier.
+    /// An operator with the inputs of the feeds, and the steps for it. `interest` is that of edges;
+    /// other feeds look at every frontier.
     pub(crate) fn open(self, name: String, interest: FrontierInterest) -> (OperatorBuilder<'s, Time>, Steps) {
         let mut opening = Opening::of_operator(name, &self.scope);
         let steps = self.steps(&mut opening, interest);

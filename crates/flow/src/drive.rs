@@ -1,7 +1,8 @@
 //! What drivers of tactics have in common: frontiers, and the right to send.
 //!
-//! Law: a driver sends nothing at a time that its capability does not allow, and holds no capability once there is nothing more to
-//! send before the input frontier; so frontiers move as soon as they can.
+//! Law: a driver sends nothing at a time that its capability does not allow, and holds no
+//! capability once there is nothing more to send before the input frontier; so frontiers move as
+//! soon as they can.
 
 use anabranch_batch::{Batch, END, Time, Times};
 use timely::container::NoopBuilder;
@@ -67,7 +68,8 @@ impl HeldCapability {
         self.capability.as_ref()
     }
 
-    /// Keeps the earlier of what is held and what a message allows. Returns the time of the message.
+    /// Keeps the earlier of what is held and what a message allows. Returns the time of the
+    /// message.
     pub(crate) fn lower_to(&mut self, message: &InputCapability<Time>) -> Time {
         let time = *message.least().expect("a message has a time");
         if self.sends && self.capability.as_ref().is_none_or(|held| time < *held.time()) {

@@ -1,7 +1,10 @@
-//! Where events leave a dataflow: as they are, in order of sync-time, between the frontiers that pass them.
+//! Where events leave a dataflow: as they are, in order of sync-time, between the frontiers that
+//! pass them.
 //!
-//! Law: what comes out before [`Item::Frontier`] `t` holds all events before `t`; events at one time keep their order of arrival. Nothing is
-//! merged, cancelled or copied: batches that are in order pass as they came. Unlike [`crate::sink`], which gives the consolidated changes of a collection.
+//! Law: what comes out before [`Item::Frontier`] `t` holds all events before `t`; events at one
+//! time keep their order of arrival. Nothing is merged, cancelled or copied: batches that are in
+//! order pass as they came. Unlike [`crate::sink`], which gives the consolidated changes of a
+//! collection.
 //!
 //! State: batches that wait for the frontier.
 

@@ -1,9 +1,9 @@
 //! Drivers for verbs on events.
 //!
 //! Law: an operator's frontier comes to `reach` of the least of its inputs' frontiers, exactly,
-//! once all before that is out. So the frontier at a query's end is known from the plan and from the
-//! frontiers pushed in, and a reader that waits for it waits for nothing else. The operator always
-//! holds the right to send from its frontier on.
+//! once all before that is out. So the frontier at a query's end is known from the plan and from
+//! the frontiers pushed in, and a reader that waits for it waits for nothing else. The operator
+//! always holds the right to send from its frontier on.
 
 use anabranch_batch::{Batch, END, Time};
 use timely::container::NoopBuilder;
@@ -19,8 +19,9 @@ use crate::parcel::Parcel;
 use crate::scope::Stream;
 use crate::tactic::{Output, Timed};
 
-/// Applies a function to every batch of events; row errors pass. Events out are at or after `reach` of the events in that cause them; `reach` is monotone,
-/// not after its argument, and leaves both ends of time alone.
+/// Applies a function to every batch of events; row errors pass. Events out are at or after `reach`
+/// of the events in that cause them; `reach` is monotone, not after its argument, and leaves both
+/// ends of time alone.
 pub fn stateless<'s>(
     stream: Stream<'s>,
     name: &'static str,
@@ -57,8 +58,8 @@ pub fn stateless<'s>(
 
 /// Runs a [`Timed`] tactic on events: batches come as they are, with lifetimes and end edges, all
 /// rows present. One or two inputs, each exchanged by key columns first. The tactic may put out
-/// events at or after `reach` of the frontier before its turn. Work beyond a turn's limit is put out
-/// in several turns ([`Paced`]), between which other operators have theirs.
+/// events at or after `reach` of the frontier before its turn. Work beyond a turn's limit is put
+/// out in several turns ([`Paced`]), between which other operators have theirs.
 pub fn events<'s>(
     inputs: Vec<(Stream<'s>, Vec<usize>)>,
     name: &'static str,
@@ -99,7 +100,8 @@ pub fn events<'s>(
             });
             let Some(()) = turned else { return };
             send(&mut out, capability, &mut output.activate());
-            // Rows may wait for a later turn: the frontier follows what is out, not what has come in.
+            // Rows may wait for a later turn: the frontier follows what is out, not what has come
+            // in.
             held = lowered(held.take(), reach(tactic.done()));
         }
     });

@@ -1,8 +1,10 @@
-//! Movement between workers: each row goes to the worker that owns the hash of its key, or all to one.
+//! Movement between workers: each row goes to the worker that owns the hash of its key, or all to
+//! one.
 //!
-//! Law: equal keys meet on one worker, whatever worker they start on. Cost: one pass to hash (kept with the batch for
-//! the operator behind), one to scatter; with a single worker nothing is done at all. Row errors stay out of the way on
-//! worker 0. Source: Quill's re-shard; timely's exchange is the carrier.
+//! Law: equal keys meet on one worker, whatever worker they start on. Cost: one pass to hash (kept
+//! with the batch for the operator behind), one to scatter; with a single worker nothing is done at
+//! all. Row errors stay out of the way on worker 0. Source: Quill's re-shard; timely's exchange is
+//! the carrier.
 
 use anabranch_batch::partition;
 use timely::communication::Push;

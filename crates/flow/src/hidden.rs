@@ -1,11 +1,12 @@
-//! Times that no reader of a dataflow tells apart, for operators that choose the times they look at.
+//! Times that no reader of a dataflow tells apart, for operators that choose the times they look
+//! at.
 //!
 //! Law: [`Hidden::shown`] gives for a time the first one from it on that some reader may see.
 //!
-//! Imports move some rows over hidden times (see [`crate::import::Horizon`]), others not: those that
-//! came before the horizon was known. So contents at a hidden time may be wrong, even negative. Most
-//! operators do not mind: they answer at each time by what has come. A loop does: over such contents
-//! it might have no end.
+//! Imports move some rows over hidden times (see [`crate::import::Horizon`]), others not: those
+//! that came before the horizon was known. So contents at a hidden time may be wrong, even
+//! negative. Most operators do not mind: they answer at each time by what has come. A loop does:
+//! over such contents it might have no end.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};

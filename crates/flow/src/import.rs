@@ -1,15 +1,19 @@
 //! Sources of a dataflow: what other dataflows and inputs already hold, and then what they get.
 //!
-//! Law: an import as of time `t` yields updates that accumulate, at every time from `t` on, to the collection it reads; all its times are at
-//! least `t`. History comes consolidated, as one snapshot at `t`, and everything after `t` follows once.
+//! Law: an import as of time `t` yields updates that accumulate, at every time from `t` on, to the
+//! collection it reads; all its times are at least `t`. History comes consolidated, as one snapshot
+//! at `t`, and everything after `t` follows once.
 //!
-//! A *stream* import is for operators that look at each change. It reads a large history in portions, one each time it is scheduled, so that
-//! other dataflows go on; the frontier waits meanwhile, and changes are queued. It holds the arrangement's compaction only until the history is read.
-//! (Operators that look keys up share the runs themselves: [`crate::runs`].)
+//! A *stream* import is for operators that look at each change. It reads a large history in
+//! portions, one each time it is scheduled, so that other dataflows go on; the frontier waits
+//! meanwhile, and changes are queued. It holds the arrangement's compaction only until the history
+//! is read. (Operators that look keys up share the runs themselves: [`crate::runs`].)
 //!
-//! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred thousand times of which nobody will see but the last is then a batch
-//! of one time for every operator behind. Operators answer at every time from what came until then, so the answers from the horizon on are
-//! the same. Source: compaction by a frontier of readers, as in "Shared arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
+//! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred
+//! thousand times of which nobody will see but the last is then a batch of one time for every
+//! operator behind. Operators answer at every time from what came until then, so the answers from
+//! the horizon on are the same. Source: compaction by a frontier of readers, as in "Shared
+//! arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,12 +30,15 @@ use crate::scope::Scope;
 use crate::tactic::Output;
 use crate::waker::Waker;
 
-/// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to them downstream.
+/// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to
+/// them downstream.
 const ROWS_PER_TURN: usize = 1 << 15;
 
-/// Times after the first and before the second are the same to all who read a dataflow. Shared by its imports, and moved by whoever knows the readers.
+/// Times after the first and before the second are the same to all who read a dataflow. Shared by
+/// its imports, and moved by whoever knows the readers.
 ///
-/// No reader begins between the two: who begins at a time takes what was until then from an arrangement, and what comes after from elsewhere.
+/// No reader begins between the two: who begins at a time takes what was until then from an
+/// arrangement, and what comes after from elsewhere.
 pub type Horizon = Rc<Cell<(Time, Time)>>;
 
 /// A horizon that lets every time be.

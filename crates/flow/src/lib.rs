@@ -1,12 +1,17 @@
-//! The run time: how what verbs do becomes tasks and operators of a dataflow, and when these have their turn.
+//! The run time: how what verbs do becomes tasks and operators of a dataflow, and when these have
+//! their turn.
 //!
-//! Operators run on timely: [`Parcel`] is its container, one timely message carries many logical times, so progress traffic is per batch and not per row.
-//! No crate above names timely but those that measure.
+//! Operators run on timely: [`Parcel`] is its container, one timely message carries many logical
+//! times, so progress traffic is per batch and not per row. No crate above names timely but those
+//! that measure.
 //!
-//! Reading order: [`tactic`] (what a verb is to the run time), [`parcel`], [`exchange`], [`relay`], [`import`] and [`runs`] (how rows enter a dataflow), [`hidden`],
-//! [`line`] and [`chain`] (steps that are scheduled as one; `opening` connects them), [`drive`] (frontiers, and the right to send), [`arrange`], [`sink`] and [`egress`] (how rows leave),
-//! [`events`] and [`paced`] (drivers of verbs on events); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`] and [`threads`] (the loop),
-//! [`limit`] (state that leaves), [`account`] (which dataflow has failed), [`steps`] (how long turns take).
+//! Reading order: [`tactic`] (what a verb is to the run time), [`parcel`], [`exchange`], [`relay`],
+//! [`import`] and [`runs`] (how rows enter a dataflow), [`hidden`], [`line`] and [`chain`] (steps
+//! that are scheduled as one; `opening` connects them), [`drive`] (frontiers, and the right to
+//! send), [`arrange`], [`sink`] and [`egress`] (how rows leave), [`events`] and [`paced`] (drivers
+//! of verbs on events); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`]
+//! and [`threads`] (the loop), [`limit`] (state that leaves), [`account`] (which dataflow has
+//! failed), [`steps`] (how long turns take).
 //!
 #![doc = include_str!("scheduling.md")]
 #![forbid(unsafe_code)]

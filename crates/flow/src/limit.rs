@@ -1,7 +1,8 @@
 //! State that leaves: limits below which no change will come, and tactics that are told of them.
 //!
-//! Law: a [`Limit`] as of a time holds for all updates at that time and later. A tactic frees by a limit once all updates before that time are put out:
-//! the updates of a commit are judged by the limits before it.
+//! Law: a [`Limit`] as of a time holds for all updates at that time and later. A tactic frees by a
+//! limit once all updates before that time are put out: the updates of a commit are judged by the
+//! limits before it.
 //!
 //! In debug builds each update is held against the limits that were passed before.
 
@@ -22,7 +23,8 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Gives up the rows of a side of a join that are below the limit of updates at or after a time.
+    /// Gives up the rows of a side of a join that are below the limit of updates at or after a
+    /// time.
     pub fn raise(&self, reader: &mut Reader, upto: Time) {
         if let Some(below) = (self.at)(upto) {
             reader.set_floor(Floor { column: self.column, below });

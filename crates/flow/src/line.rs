@@ -1,6 +1,7 @@
 //! Feeds, and the links behind them, at work.
 //!
-//! Law: as that of [`crate::chain`]. A line is a feed itself, so lines may meet in a tactic, or follow one another in a union, without an edge between them.
+//! Law: as that of [`crate::chain`]. A line is a feed itself, so lines may meet in a tactic, or
+//! follow one another in a union, without an edge between them.
 
 use anabranch_batch::{Batch, END, Time, Until};
 use timely::communication::Pull;
@@ -19,7 +20,8 @@ pub type Frontiers = [MutableAntichain<Time>];
 
 /// Brings rows into an operator.
 pub trait Feed {
-    /// What has come since the last call. The hold may be used for everything that was brought and is not put out, the pending included.
+    /// What has come since the last call. The hold may be used for everything that was brought and
+    /// is not put out, the pending included.
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled);
 
     /// Bytes that it holds, apart from arrangements.
@@ -48,7 +50,8 @@ impl Default for Pulled {
 }
 
 impl Pulled {
-    /// Lets a tactic, which has been given the rows, put out all before `upto`, or as much of it as a turn allows.
+    /// Lets a tactic, which has been given the rows, put out all before `upto`, or as much of it as
+    /// a turn allows.
     fn advance(&mut self, tactic: &mut Advancing) {
         let reached = tactic.advance(self.upto, &mut self.out);
         self.has_more |= reached.upto < self.upto;
@@ -63,7 +66,8 @@ impl Pulled {
         self.reach(other.upto, other.pending);
     }
 
-    /// A feed brings nothing before `upto` any more, and keeps back what may be put out from `pending` on.
+    /// A feed brings nothing before `upto` any more, and keeps back what may be put out from
+    /// `pending` on.
     pub fn reach(&mut self, upto: Time, pending: Option<Time>) {
         self.upto = self.upto.min(upto);
         self.pending = self.pending.into_iter().chain(pending).min();
@@ -203,7 +207,8 @@ impl Advancing {
         self.tactic.push(input, if is_taken { batch } else { batch.flatten() });
     }
 
-    /// Lets the tactic put out everything before `upto`, if that is later than before, or as much of it as a turn allows.
+    /// Lets the tactic put out everything before `upto`, if that is later than before, or as much
+    /// of it as a turn allows.
     fn advance(&mut self, upto: Time, out: &mut Output) -> Reached {
         let aim = self.under_way.unwrap_or(upto);
         if aim > self.done.max(self.as_of) {

@@ -15,7 +15,8 @@ use crate::waker::Waker;
 /// Opens a feed.
 pub type Open<'s> = Box<dyn FnOnce(&mut Opening<'s>) -> Box<dyn Feed> + 's>;
 
-/// Whether rows come to a feed over edges of the dataflow, so that an operator of timely is needed. What comes from queues of inputs and of arrangements needs none.
+/// Whether rows come to a feed over edges of the dataflow, so that an operator of timely is needed.
+/// What comes from queues of inputs and of arrangements needs none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edges {
     /// At least one feed has an edge.

@@ -15,7 +15,8 @@ use anabranch_batch::{Batch, Time, Times};
 
 use crate::tactic::{Output, Timed};
 
-/// Rows that a turn of an operator takes on, after which others have theirs: some tens of milliseconds.
+/// Rows that a turn of an operator takes on, after which others have theirs: some tens of
+/// milliseconds.
 pub const TURN_ROWS: usize = 1 << 18;
 
 /// Times that stops are chosen by.

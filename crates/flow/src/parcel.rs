@@ -1,12 +1,13 @@
 //! What travels on the edges of a dataflow: a batch of rows, or a batch of row errors.
 //!
-//! Errors are data: they flow beside the rows of the collection they belong to, with times and diffs of their own, and
-//! vanish when the row that caused them is retracted. Carrying them in the same stream lets every operator pass them on
-//! without a second edge.
+//! Errors are data: they flow beside the rows of the collection they belong to, with times and
+//! diffs of their own, and vanish when the row that caused them is retracted. Carrying them in the
+//! same stream lets every operator pass them on without a second edge.
 //!
-//! Law: [`record_count`](Accountable::record_count) is the number of physical rows, and nothing between the maker of a
-//! parcel and its consumer changes the sum of counts; timely's progress tracking rests on it. Parcels therefore hold
-//! compact batches (no absent rows), and empty ones are not sent.
+//! Law: [`record_count`](Accountable::record_count) is the number of physical rows, and nothing
+//! between the maker of a parcel and its consumer changes the sum of counts; timely's progress
+//! tracking rests on it. Parcels therefore hold compact batches (no absent rows), and empty ones
+//! are not sent.
 
 use anabranch_batch::{Batch, wire};
 use timely::Accountable;

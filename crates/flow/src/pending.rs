@@ -1,8 +1,9 @@
 //! Batches that wait for their times to be complete.
 //!
-//! Law: every row pushed comes out of [`Pending::take_before`] (or [`Pending::take_ready`]) exactly once, at the first call whose bound is after its
-//! time, unless [`Pending::take_at`] took it before. Cost: `push` looks at the times once; rows are copied only when a batch out of order straddles the
-//! bound, or several are made one.
+//! Law: every row pushed comes out of [`Pending::take_before`] (or [`Pending::take_ready`]) exactly
+//! once, at the first call whose bound is after its time, unless [`Pending::take_at`] took it
+//! before. Cost: `push` looks at the times once; rows are copied only when a batch out of order
+//! straddles the bound, or several are made one.
 
 use anabranch_batch::{Batch, Time, Times};
 
@@ -27,7 +28,8 @@ impl Waiting {
 }
 
 impl Pending {
-    /// Keeps the updates of `batch` until their times are complete. Lifetimes are written out, absent rows left out.
+    /// Keeps the updates of `batch` until their times are complete. Lifetimes are written out,
+    /// absent rows left out.
     pub fn push(&mut self, batch: Batch) {
         self.keep(batch.flatten());
     }
@@ -45,7 +47,8 @@ impl Pending {
         Batch::concat(&self.take_ready(upto))
     }
 
-    /// All rows with a time before `upto`, in the batches they came in and in order of arrival. The others stay.
+    /// All rows with a time before `upto`, in the batches they came in and in order of arrival. The
+    /// others stay.
     pub fn take_ready(&mut self, upto: Time) -> Vec<Batch> {
         let mut ready = Vec::new();
         if self.pending_from().is_none_or(|from| from >= upto) {
@@ -115,8 +118,9 @@ fn with_simple_times(batch: Batch) -> Batch {
     batch.with_times(times)
 }
 
-/// What [`Pending::take_ready`] gave, cut between times into portions of about so many rows, in order of time, each with a time that
-/// is after its last and not after the first of the next. Updates that are not in order come in one piece.
+/// What [`Pending::take_ready`] gave, cut between times into portions of about so many rows, in
+/// order of time, each with a time that is after its last and not after the first of the next.
+/// Updates that are not in order come in one piece.
 pub fn cut_in_time(ready: &[Batch], upto: Time, rows: usize) -> Vec<(Batch, Time)> {
     let Some(batch) = Batch::concat(ready) else { return vec![] };
     let times = match batch.times() {

@@ -1,8 +1,10 @@
 //! Tactics that tell what they have put out, for arrangements that need not keep it.
 //!
-//! Law: what is told is the sum of all that was put out up to the end of the last call, complete or not.
+//! Law: what is told is the sum of all that was put out up to the end of the last call, complete or
+//! not.
 //!
-//! The tactic is at work in an operator, and is asked by whoever reads the arrangement behind it: on the same worker, and never while it works.
+//! The tactic is at work in an operator, and is asked by whoever reads the arrangement behind it:
+//! on the same worker, and never while it works.
 
 use std::cell::RefCell;
 use std::fmt;

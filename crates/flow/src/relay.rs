@@ -1,10 +1,12 @@
 //! Where rows enter: an input of a worker, heard by every dataflow that reads it.
 //!
-//! Law: every subscriber gets every update whose time was not complete when it subscribed: those that were pushed before with times
-//! to come (the ends of lifetimes), then every batch pushed afterwards, and the frontier that follows them, in order.
-//! Cost: a pointer a batch and subscriber. What is complete is not kept for subscribers to come (that is what arrangements are for); a
-//! batch with times to come is kept until its last time is complete.
-//! A subscriber that was dropped is forgotten at the next push. Source: DESIGN 6 (library mode: the caller's push does the work).
+//! Law: every subscriber gets every update whose time was not complete when it subscribed: those
+//! that were pushed before with times to come (the ends of lifetimes), then every batch pushed
+//! afterwards, and the frontier that follows them, in order. Cost: a pointer a batch and
+//! subscriber. What is complete is not kept for subscribers to come (that is what arrangements are
+//! for); a batch with times to come is kept until its last time is complete. A subscriber that was
+//! dropped is forgotten at the next push. Source: DESIGN 6 (library mode: the caller's push does
+//! the work).
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -77,7 +79,8 @@ impl Relay {
         self.each(|queue| queue.upper = upper);
     }
 
-    /// A new reading end: all updates with times from [`upper`](Relay::upper) on, those that are there already included.
+    /// A new reading end: all updates with times from [`upper`](Relay::upper) on, those that are
+    /// there already included.
     pub fn subscribe(&mut self) -> Subscriber {
         let open = self.open.iter().map(|(batch, _)| split_at(batch, self.upper).1);
         let queue = Queue {
@@ -135,7 +138,8 @@ mod tests {
         batches.iter().flat_map(|batch| (0..batch.len()).map(|row| batch.times().get(row))).collect()
     }
 
-    /// A dataflow that was installed between the start and the end of a lifetime once never heard of the end.
+    /// A dataflow that was installed between the start and the end of a lifetime once never heard
+    /// of the end.
     #[test]
     fn a_late_subscriber_hears_of_times_to_come() {
         let mut relay = Relay::new(0);

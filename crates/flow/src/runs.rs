@@ -1,15 +1,17 @@
 //! Where the runs of an arrangement come from, for operators that look keys up in it.
 //!
-//! Law: an operator hears of every update of the arrangement once, in order of time, and then of its frontier; it may look at all that it heard of, and at what
-//! came since, with the arrangement's reader.
+//! Law: an operator hears of every update of the arrangement once, in order of time, and then of
+//! its frontier; it may look at all that it heard of, and at what came since, with the
+//! arrangement's reader.
 //!
 //! ```text
 //!   this dataflow        [ stage | arrange ] --edge--> [ join ]
 //!   another dataflow     [ stage | arrange ] ........> [ join ]     a queue of the arrangement, drained by the join
 //! ```
 //!
-//! Runs of an arrangement that exists elsewhere are *imported* by the operator that needs them: the runtime counts no messages for them and moves no frontier,
-//! which would cost some ten thousand instructions a commit. The operator holds the right to send from where the arrangement stands.
+//! Runs of an arrangement that exists elsewhere are *imported* by the operator that needs them: the
+//! runtime counts no messages for them and moves no frontier, which would cost some ten thousand
+//! instructions a commit. The operator holds the right to send from where the arrangement stands.
 //! Cost: a pointer a run. Source: shared arrangements (VLDB 2020), section 5.
 
 use std::rc::Rc;
@@ -64,7 +66,8 @@ pub struct RunsImport<'s> {
 
 /// Brings runs to an operator.
 pub trait RunsFeed {
-    /// Gives what has come since the last call to `take`, with the time from which on it may be answered. Returns the time before which nothing will come any more.
+    /// Gives what has come since the last call to `take`, with the time from which on it may be
+    /// answered. Returns the time before which nothing will come any more.
     fn pull(
         &mut self,
         frontiers: &Frontiers,
@@ -161,8 +164,9 @@ impl Importing {
         }
     }
 
-    /// What has come, and the time before which nothing will. Until the whole history up to `as_of` is there it is not shown: readers acknowledge it in one
-    /// piece, because compaction may have moved its times up to `as_of`.
+    /// What has come, and the time before which nothing will. Until the whole history up to `as_of`
+    /// is there it is not shown: readers acknowledge it in one piece, because compaction may have
+    /// moved its times up to `as_of`.
     fn advance(&mut self, pulled: &mut Pulled, take: &mut dyn FnMut(Vec<Sealed>, Time)) -> Time {
         if self.listener.upper() <= self.as_of {
             return self.as_of;

@@ -1,4 +1,5 @@
-//! Places in a dataflow, and the streams between its operators, each with what operators know of the worker that they are on.
+//! Places in a dataflow, and the streams between its operators, each with what operators know of
+//! the worker that they are on.
 
 use anabranch_batch::Time;
 
@@ -38,7 +39,8 @@ impl<'s> Scope<'s> {
     }
 }
 
-/// An edge from an operator to those that follow it. By default it carries parcels: the rows and row errors of a collection on their way.
+/// An edge from an operator to those that follow it. By default it carries parcels: the rows and
+/// row errors of a collection on their way.
 #[derive(Clone)]
 pub struct Stream<'s, C: 'static = Parcel> {
     timely: timely::dataflow::Stream<'s, Time, C>,

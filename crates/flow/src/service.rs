@@ -1,13 +1,16 @@
 //! The loop of a worker: commands, a round, answers.
 //!
-//! Law: in each turn of the loop the commands that have come are obeyed in their order, then tasks and operators have a round, then the questions that can be answered are.
-//! A worker has time to spare in a round only if no dataflow was behind after the turn before, and no command has come since.
+//! Law: in each turn of the loop the commands that have come are obeyed in their order, then tasks
+//! and operators have a round, then the questions that can be answered are. A worker has time to
+//! spare in a round only if no dataflow was behind after the turn before, and no command has come
+//! since.
 
 use std::time::Duration;
 
 use crate::worker::Worker;
 
-/// What a worker does for those who command it: it obeys, and answers. The run time knows no more of it.
+/// What a worker does for those who command it: it obeys, and answers. The run time knows no more
+/// of it.
 pub trait Service: 'static {
     /// What the service is told.
     type Command: Send + 'static;

@@ -1,7 +1,9 @@
-//! Where changes leave a dataflow: collected per interval of complete times, for whoever subscribed.
+//! Where changes leave a dataflow: collected per interval of complete times, for whoever
+//! subscribed.
 //!
-//! Law: what a capture has given out up to its `upper` is exactly the consolidated change of the collection below `upper`, in order
-//! of time. Equal rows meet on one worker first, so that what cancels is not seen.
+//! Law: what a capture has given out up to its `upper` is exactly the consolidated change of the
+//! collection below `upper`, in order of time. Equal rows meet on one worker first, so that what
+//! cancels is not seen.
 //!
 //! State: rows that wait for the frontier, and what was not yet fetched.
 
@@ -54,7 +56,8 @@ pub fn capture(chain: Chain<'_>, n_columns: usize) -> CaptureRef {
     captured
 }
 
-/// Appends the consolidated updates before `upper`, in order of time. Batches that have no time in common are not made one.
+/// Appends the consolidated updates before `upper`, in order of time. Batches that have no time in
+/// common are not made one.
 fn take_before(waiting: &mut Pending, upper: Time, out: &mut Vec<Batch>) {
     let ready = waiting.take_ready(upper);
     let ready = match ready.is_sorted_by(|a, b| a.times().max() < b.times().min()) {

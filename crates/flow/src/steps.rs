@@ -1,18 +1,22 @@
 //! How long operators run without a pause.
 //!
-//! Law: every scheduling of an operator is one step, and counted once, under the operator's kind. While a step runs, nothing else of its
-//! worker does: no other query, no answer. So the longest step is the longest that anyone waits for somebody else's work.
+//! Law: every scheduling of an operator is one step, and counted once, under the operator's kind.
+//! While a step runs, nothing else of its worker does: no other query, no answer. So the longest
+//! step is the longest that anyone waits for somebody else's work.
 //!
-//! Cost: a reading of the clock a step, some 25 nanoseconds: within a *round*, in which the runtime goes through operators without a pause, a step begins where the
-//! one before it ended, and what the runtime does between the two is counted with it. Outside of rounds a step takes two. Counts are kept per worker, in powers of two of a microsecond; what an operator
-//! has counted stays when it goes.
+//! Cost: a reading of the clock a step, some 25 nanoseconds: within a *round*, in which the runtime
+//! goes through operators without a pause, a step begins where the one before it ended, and what
+//! the runtime does between the two is counted with it. Outside of rounds a step takes two. Counts
+//! are kept per worker, in powers of two of a microsecond; what an operator has counted stays when
+//! it goes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Classes of lengths: class `n` holds steps shorter than 2^n microseconds, and not shorter than half of that.
+/// Classes of lengths: class `n` holds steps shorter than 2^n microseconds, and not shorter than
+/// half of that.
 const CLASSES: usize = 32;
 
 /// The steps of one kind of operator on a worker.
@@ -39,8 +43,8 @@ struct Inner {
     /// By the kind of operator.
     steps: RefCell<BTreeMap<&'static str, Rc<RefCell<StepStats>>>>,
     round: Cell<Round>,
-    /// Where the operators of the present step are counted from: its start, or the end of the last one
-    /// that was counted.
+    /// Where the operators of the present step are counted from: its start, or the end of the last
+    /// one that was counted.
     lap: Cell<Option<Instant>>,
 }
 
@@ -83,7 +87,8 @@ impl StepClock {
         since.map_or(Duration::ZERO, |since| now.duration_since(since))
     }
 
-    /// From now on steps follow each other, until [`end_round`](StepClock::end_round). (The worker may pause before the first.)
+    /// From now on steps follow each other, until [`end_round`](StepClock::end_round). (The worker
+    /// may pause before the first.)
     pub(crate) fn begin_round(&self) {
         self.0.round.set(Round::Begun);
     }
@@ -162,7 +167,8 @@ impl StepStats {
         self.classes.iter_mut().zip(&other.classes).for_each(|(mine, other)| *mine += other);
     }
 
-    /// A length that the given share of the steps does not exceed: the end of its class, or the longest step.
+    /// A length that the given share of the steps does not exceed: the end of its class, or the
+    /// longest step.
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = (self.count as f64 * share).ceil() as u64;
         let mut seen = 0;

@@ -1,13 +1,17 @@
 //! Operators that the runtime need not know.
 //!
-//! An operator that takes nothing from an edge and sends nothing over one, such as most arrangements of a worker without others, and what leaves a dataflow, has no progress to track: what it
-//! reads are queues of inputs and arrangements, and what it makes has an `upper` of its own. It is a *task*: a function that is called when somebody wakes it.
+//! An operator that takes nothing from an edge and sends nothing over one, such as most
+//! arrangements of a worker without others, and what leaves a dataflow, has no progress to track:
+//! what it reads are queues of inputs and arrangements, and what it makes has an `upper` of its
+//! own. It is a *task*: a function that is called when somebody wakes it.
 //!
-//! Law: a task that is woken is called later, once for all that woke it meanwhile. In a round tasks are called in the order in which they were made, which is the order of what they
-//! read: so a commit goes through all of them in one round. What a task wakes that was made before it, itself included, has its turn in the next round.
+//! Law: a task that is woken is called later, once for all that woke it meanwhile. In a round tasks
+//! are called in the order in which they were made, which is the order of what they read: so a
+//! commit goes through all of them in one round. What a task wakes that was made before it, itself
+//! included, has its turn in the next round.
 //!
-//! Why: the runtime takes some 1,500 instructions to schedule a dataflow of one operator, a fifth of what a commit of one row costs a query of eight of them.
-//! Cost: an entry of a heap.
+//! Why: the runtime takes some 1,500 instructions to schedule a dataflow of one operator, a fifth
+//! of what a commit of one row costs a query of eight of them. Cost: an entry of a heap.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -79,7 +83,8 @@ impl Tasks {
         }
     }
 
-    /// Calls all tasks that were woken, and those that they wake after them. Returns whether there were any.
+    /// Calls all tasks that were woken, and those that they wake after them. Returns whether there
+    /// were any.
     pub fn run_round(&self) -> bool {
         self.0.wake_due();
         let has_any = self.is_active();

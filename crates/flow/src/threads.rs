@@ -1,7 +1,8 @@
 //! Workers on threads of their own: a queue of commands each, woken when something is put in.
 //!
-//! A turn of an operator that panics fails its dataflow alone ([`crate::account`]). A worker that panics elsewhere has broken an invariant: the others end too, so that none waits
-//! for the dead, and [`Threads::failure`] says why.
+//! A turn of an operator that panics fails its dataflow alone ([`crate::account`]). A worker that
+//! panics elsewhere has broken an invariant: the others end too, so that none waits for the dead,
+//! and [`Threads::failure`] says why.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -85,7 +86,8 @@ impl<C: Send + 'static> Threads<C> {
         Ok(Threads { queues: Some(queues), handles, failure, guards: Some(guards) })
     }
 
-    /// Puts a command into a worker's queue. A worker that has ended has failed: [`failure`](Threads::failure) tells.
+    /// Puts a command into a worker's queue. A worker that has ended has failed:
+    /// [`failure`](Threads::failure) tells.
     pub fn send(&mut self, worker: usize, command: C) {
         if let Some(queues) = &self.queues {
             let _ = queues[worker].send(command);
@@ -104,7 +106,8 @@ impl<C> Drop for Threads<C> {
         self.queues = None;
         self.handles.iter().for_each(Thread::unpark);
         if self.failure.get().is_some() {
-            // Peers of a failed worker wait for it for ever: leave the threads to the end of the process.
+            // Peers of a failed worker wait for it for ever: leave the threads to the end of the
+            // process.
             std::mem::forget(self.guards.take());
         }
     }

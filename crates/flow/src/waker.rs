@@ -1,12 +1,16 @@
 //! What wakes an operator.
 //!
-//! Law: after [`Waker::wake`] the operator has a turn that begins later. However often it is woken before that turn, the runtime is told once.
+//! Law: after [`Waker::wake`] the operator has a turn that begins later. However often it is woken
+//! before that turn, the runtime is told once.
 //!
-//! Who listens to what the operator arranges is woken with it. In a round the runtime goes through the dataflows that are to have a turn in the order in which they were made, which is the
-//! order of what they read: so each finds what those before it have just made, and a commit goes through all of them in one round, where each would take a
-//! round of its own if it were woken by the one before it.
+//! Who listens to what the operator arranges is woken with it. In a round the runtime goes through
+//! the dataflows that are to have a turn in the order in which they were made, which is the order
+//! of what they read: so each finds what those before it have just made, and a commit goes through
+//! all of them in one round, where each would take a round of its own if it were woken by the one
+//! before it.
 //!
-//! (Tasks need not be woken ahead: one that is woken in a round has its turn in it, if it comes later.)
+//! (Tasks need not be woken ahead: one that is woken in a round has its turn in it, if it comes
+//! later.)
 //!
 //! Cost: a flag, and the first time a walk over the listeners.
 

@@ -1,7 +1,8 @@
 //! A worker: what its operators know of it and of their dataflow, its dataflows, and its rounds.
 //!
-//! Law: a worker shares nothing with another worker, on its thread or elsewhere, but the channels between its peers: tasks, lengths of steps, and whether there is
-//! time to spare are its own. So two sessions whose workers are on one thread do not mix.
+//! Law: a worker shares nothing with another worker, on its thread or elsewhere, but the channels
+//! between its peers: tasks, lengths of steps, and whether there is time to spare are its own. So
+//! two sessions whose workers are on one thread do not mix.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,7 +21,8 @@ use crate::scope::Scope;
 use crate::steps::{Meter, StepClock};
 use crate::tasks::{TaskId, Tasks};
 
-/// What operators know of their worker and of their dataflow, and are handed when they are made. Clones are the same.
+/// What operators know of their worker and of their dataflow, and are handed when they are made.
+/// Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerContext {
     worker: Rc<Inner>,
@@ -51,8 +53,9 @@ impl WorkerContext {
         &self.worker.clock
     }
 
-    /// Whether the worker has time to spare. It has none while one of its dataflows is behind its inputs: a reader that waits for the dataflow would wait for
-    /// the spare work too. Law: what is done in spare time changes no answer.
+    /// Whether the worker has time to spare. It has none while one of its dataflows is behind its
+    /// inputs: a reader that waits for the dataflow would wait for the spare work too. Law: what is
+    /// done in spare time changes no answer.
     pub fn has_spare_time(&self) -> bool {
         !self.worker.is_behind.get()
     }
@@ -149,7 +152,8 @@ impl Worker {
         let (timely, tasks) = (&mut self.timely, self.context.tasks());
         let operators = catch_unwind(AssertUnwindSafe(|| timely.drop_dataflow(dataflow.index)));
         let tasks = catch_unwind(AssertUnwindSafe(|| tasks.remove(dataflow.tasks)));
-        // What a failed turn has left half done may panic once more: then a part of it stays in memory, and nothing else.
+        // What a failed turn has left half done may panic once more: then a part of it stays in
+        // memory, and nothing else.
         let _ = (operators, tasks);
     }
 
@@ -168,8 +172,9 @@ impl Worker {
         }
     }
 
-    /// Begins a round, and has the turns of tasks and operators. Sleeps before the latter if nothing is to be done, but not longer than `sleep_max`; `is_busy` says
-    /// that there is something to be done after them. The round goes on until [`end_round`](Worker::end_round).
+    /// Begins a round, and has the turns of tasks and operators. Sleeps before the latter if
+    /// nothing is to be done, but not longer than `sleep_max`; `is_busy` says that there is
+    /// something to be done after them. The round goes on until [`end_round`](Worker::end_round).
     pub(crate) fn begin_round(&mut self, is_busy: bool, sleep_max: Duration) {
         self.context.clock().begin_round();
         // (After tasks have run there may be answers, and tasks that they woke.)

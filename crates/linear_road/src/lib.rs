@@ -6,9 +6,9 @@
 //!
 //! Reading order: [`row`] (what comes in), [`answer`] (what goes out), [`rules`], [`history`],
 //! [`generator`] (made-up traffic), [`reference`](mod@reference) (the rules in the plainest code),
-//! [`validate`] (comparison of outputs), [`program`] (the rules as a sharded program), [`system`] (the
-//! program at work), [`response`] (response times), [`sql`] (the rules as views), [`trips`] (grouping
-//! of trips).
+//! [`validate`] (comparison of outputs), [`program`] (the rules as a sharded program), [`system`]
+//! (the program at work), [`response`] (response times), [`sql`] (the rules as views), [`trips`]
+//! (grouping of trips).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -247,7 +247,8 @@ impl Reference {
             let minutes = now.saturating_sub(5).max(1)..now;
             mean_of_means(minutes.filter_map(|minute| {
                 let vehicles = speeds.get(&(segment, minute)).filter(|vehicles| !vehicles.is_empty())?;
-                // (In sixtieths of a mile an hour, so that the means of up to six reports are whole.)
+                // (In sixtieths of a mile an hour, so that the means of up to six reports are
+                // whole.)
                 let sum: u64 = vehicles.values().map(|(sum, n)| sum * 60 / n).sum();
                 Some((sum, 60 * vehicles.len() as u64))
             }))

@@ -1,8 +1,8 @@
 //! Response times: measured, or modelled from a replay.
 //!
-//! A *replay* hands each second over when the one before has answered. Its real-time lag follows by a recursion:
-//! with w(t) the wall time of second t, `c(t) = max(c(t-1), t + d) + w(t)` and `lag(t) = c(t) - t`, where d = 1 s,
-//! since the rows of a second are known only at its end.
+//! A *replay* hands each second over when the one before has answered. Its real-time lag follows by
+//! a recursion: with w(t) the wall time of second t, `c(t) = max(c(t-1), t + d) + w(t)` and
+//! `lag(t) = c(t) - t`, where d = 1 s, since the rows of a second are known only at its end.
 
 /// The recursion of a replay's lag.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,8 @@ impl Responses {
         self.times.iter().map(|(_, answers)| answers).sum()
     }
 
-    /// The least time within which these parts of the answers were given, ascending, each in (0, 1]; zeros of none.
+    /// The least time within which these parts of the answers were given, ascending, each in (0,
+    /// 1]; zeros of none.
     pub fn quantiles<const N: usize>(&self, parts: [f64; N]) -> [f64; N] {
         let mut times = self.times.clone();
         times.sort_by(|left, right| left.0.total_cmp(&right.0));

@@ -31,7 +31,8 @@ pub fn toll(vehicles: u32, mean_speed: i32) -> u32 {
     }
 }
 
-/// How far downstream of `segment` an accident in segment `accident` lies, if `segment` is in its zone.
+/// How far downstream of `segment` an accident in segment `accident` lies, if `segment` is in its
+/// zone.
 pub fn ahead(direction: u8, segment: u8, accident: u8) -> Option<u8> {
     let distance = match direction {
         0 => accident.checked_sub(segment)?,

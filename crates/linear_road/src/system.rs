@@ -1,7 +1,8 @@
 //! The program at work: seconds in, answers out.
 //!
-//! Law: all answers to the rows of a second are given by the call that hands the second over. Rows go to the shards
-//! in equal pieces, wherever they come from: what belongs together is moved by the program.
+//! Law: all answers to the rows of a second are given by the call that hands the second over. Rows
+//! go to the shards in equal pieces, wherever they come from: what belongs together is moved by the
+//! program.
 
 use anabranch_batch::{Batch, Time};
 use anabranch_engine::Error;
@@ -65,7 +66,8 @@ impl System {
         Ok(System { run, shards, counts: Counts::default() })
     }
 
-    /// Takes the rows of a second, which is the one after the last, and returns all answers to them, as batches.
+    /// Takes the rows of a second, which is the one after the last, and returns all answers to
+    /// them, as batches.
     ///
     /// # Errors
     /// `Data` when a row names an expressway or a segment that is not there.

@@ -148,7 +148,8 @@ pub fn compare_two(left: &[Answer], right: impl IntoIterator<Item = (Answer, Opt
     compare(&expected, right)
 }
 
-/// Whether two answers say the same. (The official form of an accident does not say which expressway.)
+/// Whether two answers say the same. (The official form of an accident does not say which
+/// expressway.)
 fn is_equal(expected: &Answer, given: &Answer) -> bool {
     match (expected, given) {
         (Answer::Accident { segment: ours, .. }, Answer::Accident { segment: theirs, .. }) => ours == theirs,

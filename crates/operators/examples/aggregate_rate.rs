@@ -1,8 +1,10 @@
-//! Rates of the aggregate tactic alone: `cargo run --release -p anabranch-operators --example aggregate_rate`.
+//! Rates of the aggregate tactic alone: `cargo run --release -p anabranch-operators --example
+//! aggregate_rate`.
 //!
-//! Sketch: a row of `count, sum by k` with 1 M groups costs one table probe and two visits of a slot, each a cache miss that the
-//! next rows' overlap; what saturates is memory latency. A row of eight decimal sums over four groups reads 128 bytes and does
-//! eight 128-bit additions; what saturates is the processor.
+//! Sketch: a row of `count, sum by k` with 1 M groups costs one table probe and two visits of a
+//! slot, each a cache miss that the next rows' overlap; what saturates is memory latency. A row of
+//! eight decimal sums over four groups reads 128 bytes and does eight 128-bit additions; what
+//! saturates is the processor.
 
 use std::sync::Arc;
 use std::time::Instant;

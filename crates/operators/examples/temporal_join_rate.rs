@@ -1,9 +1,10 @@
-//! Rates of the temporal join and the temporal anti-join alone, for all cases or those whose name has NAME in it:
-//! `cargo run --release --workspace --example temporal_join_rate [EVENTS [NAME]]`.
+//! Rates of the temporal join and the temporal anti-join alone, for all cases or those whose name
+//! has NAME in it: `cargo run --release --workspace --example temporal_join_rate [EVENTS [NAME]]`.
 //!
-//! Sketch: a row costs its key's hash and a probe of a table that stays in the cache, some fifty instructions; to put it in force and look for
-//! the other side's some thirty more, in loops over columns; a pair is gathered at two nanoseconds a column. What saturates is the
-//! processor, with few keys; with a million keys it is memory latency.
+//! Sketch: a row costs its key's hash and a probe of a table that stays in the cache, some fifty
+//! instructions; to put it in force and look for the other side's some thirty more, in loops over
+//! columns; a pair is gathered at two nanoseconds a column. What saturates is the processor, with
+//! few keys; with a million keys it is memory latency.
 
 use std::sync::Arc;
 use std::time::Instant;

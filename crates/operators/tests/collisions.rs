@@ -1,4 +1,5 @@
-//! The tests of the tactics again, in a process whose hash function is deliberately bad: a collision may cost time, never an answer.
+//! The tests of the tactics again, in a process whose hash function is deliberately bad: a
+//! collision may cost time, never an answer.
 
 #[path = "it/tactics/mod.rs"]
 mod tactics;

@@ -1,8 +1,9 @@
 //! Interactive questions about a graph: parameters come and go while edges change.
 //!
-//! Law: relations are edges, the parameters of the look-ups, of the one-hop, two-hop and four-path questions; an answer row
-//! is a pair. With [`Indexes::Shared`] one arrangement of edges serves all questions; else each join arranges the edges anew.
-//! Source: *Shared arrangements* (VLDB 2020), section 6.2.
+//! Law: relations are edges, the parameters of the look-ups, of the one-hop, two-hop and four-path
+//! questions; an answer row is a pair. With [`Indexes::Shared`] one arrangement of edges serves all
+//! questions; else each join arranges the edges anew. Source: *Shared arrangements* (VLDB 2020),
+//! section 6.2.
 
 use crate::standing::{self, Pair, Rows, Standing};
 

@@ -1,8 +1,9 @@
 //! Recursive queries kept current, written against `differential-dataflow`.
 //!
-//! Law: the answer of each program is that of our SQL text of the same name. Rows are pairs of `u64`; relations have the
-//! order that [`PROGRAMS`] gives. Inputs are arranged once and entered into the loop; loops are rotated so that the
-//! arrangement which `reduce` makes is the one that the join reads, as `differential-dataflow`'s own graph library does.
+//! Law: the answer of each program is that of our SQL text of the same name. Rows are pairs of
+//! `u64`; relations have the order that [`PROGRAMS`] gives. Inputs are arranged once and entered
+//! into the loop; loops are rotated so that the arrangement which `reduce` makes is the one that
+//! the join reads, as `differential-dataflow`'s own graph library does.
 
 use differential_dataflow::lattice::Lattice;
 use differential_dataflow::operators::Iterate;
@@ -124,7 +125,8 @@ where
     })
 }
 
-/// Pairs of nodes at the same depth below a common ancestor; rows of the relation are (child, parent).
+/// Pairs of nodes at the same depth below a common ancestor; rows of the relation are (child,
+/// parent).
 fn same_generation<'s, T>(parents: Rows<'s, T, Pair>) -> Rows<'s, T, Pair>
 where
     T: Timestamp + Lattice + Ord,
@@ -146,7 +148,8 @@ where
 
 /// Andersen's analysis: pairs of a variable and an object that the variable may point to.
 ///
-/// Rows: `new` (variable, object), `assign` (to, from), `load` (to, pointer): `to = *pointer`, `store` (pointer, from): `*pointer = from`.
+/// Rows: `new` (variable, object), `assign` (to, from), `load` (to, pointer): `to = *pointer`,
+/// `store` (pointer, from): `*pointer = from`.
 fn points_to<'s, T>(
     new: Rows<'s, T, Pair>,
     assign: Rows<'s, T, Pair>,

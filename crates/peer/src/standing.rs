@@ -38,7 +38,8 @@ pub const CHECK_MODULUS: u64 = 1_000_003;
 /// A collection of the peer.
 pub(crate) type Rows<'s, T, D> = VecCollection<'s, T, D, isize>;
 
-/// Builds a program of so many relations on a worker of this thread, arranges its answer, and hands it to `drive`.
+/// Builds a program of so many relations on a worker of this thread, arranges its answer, and hands
+/// it to `drive`.
 pub(crate) fn run<R: Send + Sync + 'static>(
     n_relations: usize,
     build: impl for<'s> FnOnce(Vec<Rows<'s, u64, Pair>>) -> Rows<'s, u64, Pair> + Send + Sync + 'static,

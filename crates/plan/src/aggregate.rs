@@ -69,17 +69,21 @@ pub enum AggregateFunction {
     LastValue,
     /// Middle argument; the mean of the two middle ones of an even number.
     Median,
-    /// The value at this part of the way through the values in order, between two of them if it lies there.
+    /// The value at this part of the way through the values in order, between two of them if it
+    /// lies there.
     PercentileCont(Fraction),
     /// The first value at or after this part of the values in order.
     PercentileDisc(Fraction),
-    /// The so many greatest arguments with their ranks, ties included: a list of (rank, value), greatest first.
+    /// The so many greatest arguments with their ranks, ties included: a list of (rank, value),
+    /// greatest first.
     TopK(usize),
-    /// A user's own, of the argument and these further input columns; of all rows, also where an argument is null.
+    /// A user's own, of the argument and these further input columns; of all rows, also where an
+    /// argument is null.
     Custom(Foreign, Vec<usize>),
 }
 
-/// A function that a plan carries without knowing what it does. Equal are those that are the same object.
+/// A function that a plan carries without knowing what it does. Equal are those that are the same
+/// object.
 #[derive(Clone)]
 pub struct Foreign {
     name: String,

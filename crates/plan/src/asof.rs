@@ -1,4 +1,5 @@
-//! As-of joins: each row of the left side with the one row of the right side whose time is nearest, on one side of it.
+//! As-of joins: each row of the left side with the one row of the right side whose time is nearest,
+//! on one side of it.
 
 use arrow::datatypes::DataType;
 
@@ -38,7 +39,8 @@ pub enum Strategy {
     Nearest,
 }
 
-/// Whether values of this type are times that rows can be matched on: whole numbers with a sign, dates, times and timestamps.
+/// Whether values of this type are times that rows can be matched on: whole numbers with a sign,
+/// dates, times and timestamps.
 pub fn is_instant(data_type: &DataType) -> bool {
     use DataType::{Date32, Date64, Int8, Int16, Int32, Int64, Time32, Time64, Timestamp};
     matches!(data_type, Int8 | Int16 | Int32 | Int64 | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..))

@@ -1,8 +1,8 @@
 //! How a plan is shown to people: `EXPLAIN`.
 //!
 //! A tree, one node a line, inputs indented below; columns by name. A loop has a part for each
-//! variable and one for its result; variables are shown by name. The text is a function of the plan alone, so golden
-//! files hold it.
+//! variable and one for its result; variables are shown by name. The text is a function of the plan
+//! alone, so golden files hold it.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,8 @@ use crate::{explain_rows, explain_temporal};
 /// Literal rows shown before the rest is counted.
 const ROWS_SHOWN_MAX: usize = 3;
 
-/// The plan as an indented tree. `annotate` may add a remark to a node's line, such as the arrangement it shares.
+/// The plan as an indented tree. `annotate` may add a remark to a node's line, such as the
+/// arrangement it shares.
 pub fn explain(plan: &Plan, annotate: &dyn Fn(&Plan) -> Option<String>) -> String {
     let mut tree = Tree { annotate, loops: vec![], out: String::new() };
     tree.write(plan, 0);

@@ -1,6 +1,7 @@
 //! The nodes of a plan.
 //!
-//! Equality and hashing are structural: two equal plans denote the same collection, and the engine renders them once.
+//! Equality and hashing are structural: two equal plans denote the same collection, and the engine
+//! renders them once.
 
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
@@ -22,9 +23,9 @@ use crate::window::Window;
 pub struct Plan {
     /// What produces the rows.
     pub node: Node,
-    /// Columns of the rows, in order. Names are unique and carry no qualifier: expressions above refer to them as
-    /// `name`. They come from the columns' origin, not from aliases, so that equal parts of different queries are equal.
-    /// Only the root of a query has the names its user wrote.
+    /// Columns of the rows, in order. Names are unique and carry no qualifier: expressions above
+    /// refer to them as `name`. They come from the columns' origin, not from aliases, so that equal
+    /// parts of different queries are equal. Only the root of a query has the names its user wrote.
     pub schema: DFSchemaRef,
 }
 
@@ -38,22 +39,26 @@ pub enum Node {
         /// Positions in the relation's full schema, in output order.
         columns: Vec<usize>,
     },
-    /// Literal rows, present from the beginning of time. Zero columns with one row is `SELECT` without `FROM`.
+    /// Literal rows, present from the beginning of time. Zero columns with one row is `SELECT`
+    /// without `FROM`.
     Constant {
         /// One entry a row; each has one value a column of the plan's schema.
         rows: Vec<Vec<ScalarValue>>,
     },
-    /// Keeps the rows for which every predicate is true, then computes the output columns. Fused into one pass.
+    /// Keeps the rows for which every predicate is true, then computes the output columns. Fused
+    /// into one pass.
     Stage {
         /// Rows to filter and compute from.
         input: Arc<Plan>,
-        /// Conjuncts, evaluated in order; a row on which one is false or null is not shown to the next.
+        /// Conjuncts, evaluated in order; a row on which one is false or null is not shown to the
+        /// next.
         filter: Vec<Expr>,
         /// One expression an output column, over the input's schema.
         project: Vec<Expr>,
     },
-    /// One output row for each element of a list column (`unnest`); the element replaces the list. Several lists are taken side
-    /// by side: the first elements make a row, then the second ones; a shorter list is filled up with nulls.
+    /// One output row for each element of a list column (`unnest`); the element replaces the list.
+    /// Several lists are taken side by side: the first elements make a row, then the second ones; a
+    /// shorter list is filled up with nulls.
     Unnest {
         /// Rows with list columns.
         input: Arc<Plan>,
@@ -76,13 +81,15 @@ pub enum Node {
         right_key: Vec<usize>,
         /// Whether NULL keys are equal to each other (set operations) or match nothing (SQL joins).
         nulls: Nulls,
-        /// Further condition over [`Plan::join_schema`]: `left.name` and `right.name`, left columns first.
+        /// Further condition over [`Plan::join_schema`]: `left.name` and `right.name`, left columns
+        /// first.
         residual: Option<Expr>,
-        /// Output columns, as positions in left columns followed by right columns. Semi, anti: left columns only.
-        /// Mark: `left.len()` denotes the mark.
+        /// Output columns, as positions in left columns followed by right columns. Semi, anti: left
+        /// columns only. Mark: `left.len()` denotes the mark.
         output: Vec<usize>,
     },
-    /// Each left row with the right row of its key that is nearest in time: the left columns, then the right ones.
+    /// Each left row with the right row of its key that is nearest in time: the left columns, then
+    /// the right ones.
     Asof {
         /// Each row is looked up
         left: Arc<Plan>,
@@ -91,7 +98,8 @@ pub enum Node {
         /// What is matched.
         asof: Asof,
     },
-    /// One row per group: the key columns, then the calls' results. Without keys, exactly one row (SQL's global aggregate).
+    /// One row per group: the key columns, then the calls' results. Without keys, exactly one row
+    /// (SQL's global aggregate).
     Aggregate {
         /// Rows to group.
         input: Arc<Plan>,
@@ -158,15 +166,15 @@ pub enum Node {
     },
 }
 
-/// Variables that are evaluated in rounds until a round changes none, and a result of the last round.
+/// Variables that are evaluated in rounds until a round changes none, and a result of the last
+/// round.
 ///
 /// All variables start empty. A round evaluates the bindings in their order: a binding sees the
-/// variables before it as of this round, itself and those after it as of the round before. The
-/// loop is at its fixed point when a round leaves every variable as it was. `result` sees the
-/// variables as of the last round. Multiplicities are what the bindings' plans yield: a loop over
-/// sets has [`Node::Distinct`] in its bindings. Within bindings and result, `Variable { depth: 0, .. }`
-/// is a variable of this loop. A plan without variables of loops around it means the same in each
-/// round.
+/// variables before it as of this round, itself and those after it as of the round before. The loop
+/// is at its fixed point when a round leaves every variable as it was. `result` sees the variables
+/// as of the last round. Multiplicities are what the bindings' plans yield: a loop over sets has
+/// [`Node::Distinct`] in its bindings. Within bindings and result, `Variable { depth: 0, .. }` is a
+/// variable of this loop. A plan without variables of loops around it means the same in each round.
 ///
 /// Two loops that differ in the names of their variables only are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -249,14 +257,15 @@ pub enum JoinKind {
     LeftSemi,
     /// Left rows without a match.
     LeftAnti,
-    /// `NOT IN`: like anti, but any NULL on the right yields nothing, and a NULL on the left only passes an empty right.
+    /// `NOT IN`: like anti, but any NULL on the right yields nothing, and a NULL on the left only
+    /// passes an empty right.
     LeftAntiNullAware,
     /// Every left row, and a boolean column: has it a match?
     LeftMark,
 }
 
-/// The first rows of each group. Ties beyond the order are broken by the remaining columns, ascending, so that the
-/// answer is a function of the contents.
+/// The first rows of each group. Ties beyond the order are broken by the remaining columns,
+/// ascending, so that the answer is a function of the contents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
     /// Grouping columns; empty means one group.
@@ -290,8 +299,8 @@ impl Plan {
         Arc::new(self.schema.as_arrow().clone())
     }
 
-    /// The schema that a join's residual predicate is written against: the left columns qualified `left`, then the
-    /// right columns qualified `right`.
+    /// The schema that a join's residual predicate is written against: the left columns qualified
+    /// `left`, then the right columns qualified `right`.
     pub fn join_schema(left: &Plan, right: &Plan) -> DFSchemaRef {
         let side = |plan: &Plan, name: &str| {
             let qualifier = TableReference::bare(name);
@@ -352,7 +361,8 @@ impl Plan {
         names
     }
 
-    /// The inputs of events that this plan reads, each once, in order of first use, with their schemas.
+    /// The inputs of events that this plan reads, each once, in order of first use, with their
+    /// schemas.
     pub fn event_inputs(&self) -> Vec<(String, DFSchemaRef)> {
         let mut names = Vec::new();
         self.collect_event_inputs(&mut names);

@@ -1,17 +1,21 @@
-//! What is asked: the one plan representation, plain data between SQL (or a fluent API) and the operators.
+//! What is asked: the one plan representation, plain data between SQL (or a fluent API) and the
+//! operators.
 //!
-//! A [`Plan`] is a tree of [`Node`]s, each with the schema of its output. SQL text and fluent calls produce it,
-//! rewrites improve it, `EXPLAIN` prints it and the engine's `render` turns it into operators. It knows no operator.
+//! A [`Plan`] is a tree of [`Node`]s, each with the schema of its output. SQL text and fluent calls
+//! produce it, rewrites improve it, `EXPLAIN` prints it and the engine's `render` turns it into
+//! operators. It knows no operator.
 //!
-//! Law: a plan means a function from collections to a collection, evaluated independently at every time. Rewrites
-//! keep that function. Columns are referred to by position ([`usize`], into the input's columns) wherever a node
-//! needs a plain column, and by DataFusion [`Expr`](datafusion_expr::Expr), resolved against the input's schema,
-//! wherever it needs a computation; only [`Node::Stage`] and join residuals compute.
+//! Law: a plan means a function from collections to a collection, evaluated independently at every
+//! time. Rewrites keep that function. Columns are referred to by position ([`usize`], into the
+//! input's columns) wherever a node needs a plain column, and by DataFusion
+//! [`Expr`](datafusion_expr::Expr), resolved against the input's schema, wherever it needs a
+//! computation; only [`Node::Stage`] and join residuals compute.
 //!
 //! Reading order: [`ir`] (the nodes), with [`order`], [`aggregate`], [`window`], [`asof`] and
-//! [`recognize`] for what they carry; [`temporal`] and [`pattern`] (verbs on events); [`properties`]
-//! (what is known of streams); [`bounds`] (what may still change); [`explain`] (how a plan is shown);
-//! [`rewrite`] (what makes it cheaper); [`variables`] (parts of loops seen from outside).
+//! [`recognize`] for what they carry; [`temporal`] and [`pattern`] (verbs on events);
+//! [`properties`] (what is known of streams); [`bounds`] (what may still change); [`explain`] (how
+//! a plan is shown); [`rewrite`] (what makes it cheaper); [`variables`] (parts of loops seen from
+//! outside).
 
 pub mod aggregate;
 pub mod asof;

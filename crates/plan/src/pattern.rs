@@ -1,6 +1,8 @@
-//! Patterns over time, as data: what follows what, what each part accepts, and what it makes of the register.
+//! Patterns over time, as data: what follows what, what each part accepts, and what it makes of the
+//! register.
 //!
-//! Expressions of elements are resolved against [`Detect::schema`]: the columns of the event, then those of the register.
+//! Expressions of elements are resolved against [`Detect::schema`]: the columns of the event, then
+//! those of the register.
 
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ pub struct Detect {
     pub group: Vec<usize>,
     /// The columns of the register.
     pub registers: Vec<Register>,
-    /// Ticks from the first event of a match to its end; [`FOREVER`](crate::temporal::FOREVER) for no end.
+    /// Ticks from the first event of a match to its end; [`FOREVER`](crate::temporal::FOREVER) for
+    /// no end.
     pub duration: i64,
     /// Whether a match may begin while another is in progress.
     pub overlap: Overlap,

@@ -1,7 +1,8 @@
 //! What is known of a stream of events before it runs: properties choose operators (Trill 4.3).
 //!
-//! Law: a property that is derived holds for every input that has the declared ones. A wrong property gives wrong answers, so each rule has a test that a
-//! wrong rule fails. What is not known is left out: that only costs time.
+//! Law: a property that is derived holds for every input that has the declared ones. A wrong
+//! property gives wrong answers, so each rule has a test that a wrong rule fails. What is not known
+//! is left out: that only costs time.
 //!
 //! | property | what holds | what it saves |
 //! |---|---|---|
@@ -23,7 +24,8 @@ use crate::temporal::{FOREVER, Verb};
 /// Properties of a stream of events. The default knows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Properties {
-    /// Every event lasts so many ticks, known as it starts: there are no end edges. [`FOREVER`] for events that never end.
+    /// Every event lasts so many ticks, known as it starts: there are no end edges. [`FOREVER`] for
+    /// events that never end.
     pub duration: Option<i64>,
     /// All starts lie on a grid of so many ticks.
     pub hop: Option<i64>,
@@ -33,9 +35,11 @@ pub struct Properties {
     pub sorted: bool,
     /// The stream ends.
     pub bounded: bool,
-    /// Columns in which no two rows in force at one time are equal; no columns: there is never more than one row.
+    /// Columns in which no two rows in force at one time are equal; no columns: there is never more
+    /// than one row.
     pub unique: Option<Vec<usize>>,
-    /// Columns in which an event that begins later has no lesser value than one that begins earlier, and none is NULL; whole numbers with a sign, dates or times.
+    /// Columns in which an event that begins later has no lesser value than one that begins
+    /// earlier, and none is NULL; whole numbers with a sign, dates or times.
     pub sorted_by: Vec<usize>,
 }
 
@@ -100,7 +104,8 @@ impl Properties {
                 Properties { duration, hop, interval_free, sorted, bounded, unique: None, sorted_by }
             }
             Verb::Aggregate { keys, .. } => {
-                // (Pieces begin where events begin and where they end, and may be put out as start and end edges.)
+                // (Pieces begin where events begin and where they end, and may be put out as start
+                // and end edges.)
                 let is_on_grid = |hop: i64| self.duration.is_some_and(|ticks| ticks == FOREVER || ticks % hop == 0);
                 let hop = self.hop.filter(|hop| is_on_grid(*hop));
                 let unique = Some((0..keys.len()).collect());
@@ -155,7 +160,8 @@ impl Properties {
                 Properties { duration, interval_free, unique, bounded, ..Properties::default() }
             }
             Verb::Asof { right_key, strategy, outer, .. } => {
-                // (Only backward are starts those of the left; of several that begin with one match, each is paired.)
+                // (Only backward are starts those of the left; of several that begin with one
+                // match, each is paired.)
                 let has_one =
                     right.unique.as_ref().is_some_and(|key| key.iter().all(|column| right_key.contains(column)));
                 let is_backward = *strategy == Strategy::Backward;
@@ -201,7 +207,8 @@ fn passed(key: &[usize], input: &Plan, project: &[Expr]) -> Option<Vec<usize>> {
     key.iter().map(place).collect()
 }
 
-/// A key of the pairs of a join: one side's if each of its rows has at most one partner, else both sides'.
+/// A key of the pairs of a join: one side's if each of its rows has at most one partner, else both
+/// sides'.
 fn unique_pairs(
     left: &Properties,
     left_key: &[usize],

@@ -1,7 +1,9 @@
-//! Row patterns (`MATCH_RECOGNIZE`), as data: what follows what, what a row must meet, and what a match yields.
+//! Row patterns (`MATCH_RECOGNIZE`), as data: what follows what, what a row must meet, and what a
+//! match yields.
 //!
-//! Conditions are expressions over [`Recognize::schema`]: cells, values that depend on the match so far. A match yields cells too; what is computed from them
-//! is a stage above. What it all means is on the page of the operator.
+//! Conditions are expressions over [`Recognize::schema`]: cells, values that depend on the match so
+//! far. A match yields cells too; what is computed from them is a stage above. What it all means is
+//! on the page of the operator.
 
 use std::sync::Arc;
 
@@ -28,7 +30,8 @@ pub struct Recognize {
     pub output: Vec<Cell>,
     /// Where the search goes on.
     pub skip: Skip,
-    /// The first and the last row of a match are less than so many units of the first order column apart.
+    /// The first and the last row of a match are less than so many units of the first order column
+    /// apart.
     pub within: Option<u64>,
 }
 

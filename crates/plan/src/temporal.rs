@@ -1,9 +1,11 @@
 //! Verbs on events: the nodes of the temporal algebra.
 //!
-//! A temporal plan denotes a stream of events (rows with lifetimes) instead of a collection; what the events add up to is one. Columns are positions in the
-//! input's schema. Ticks are of the query's timeline; [`FOREVER`] ticks never end.
+//! A temporal plan denotes a stream of events (rows with lifetimes) instead of a collection; what
+//! the events add up to is one. Columns are positions in the input's schema. Ticks are of the
+//! query's timeline; [`FOREVER`] ticks never end.
 //!
-//! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of the operator that runs it.
+//! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of
+//! the operator that runs it.
 
 use crate::aggregate::{AggregateCall, Foreign};
 use crate::asof::Strategy;
@@ -14,7 +16,8 @@ use crate::properties::Properties;
 /// The duration of events that never end.
 pub const FOREVER: i64 = i64::MAX;
 
-/// A verb of the temporal algebra. Inputs are those of [`Node::Temporal`](crate::Node::Temporal), in order.
+/// A verb of the temporal algebra. Inputs are those of [`Node::Temporal`](crate::Node::Temporal),
+/// in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// The events pushed into an input of the run, of the plan's schema. No inputs.
@@ -24,7 +27,8 @@ pub enum Verb {
         /// What the input promises of its events.
         declared: Properties,
     },
-    /// Two more columns: the start of each event, and its end if that was known from the start. One input.
+    /// Two more columns: the start of each event, and its end if that was known from the start. One
+    /// input.
     Bounds {
         /// Whether end edges have their own end.
         ends: Ends,
@@ -59,7 +63,8 @@ pub enum Verb {
         /// Ticks from one early result to the next; the period for none.
         progress: i64,
     },
-    /// One event for each group and each piece of time between its changes: keys, then results. One input.
+    /// One event for each group and each piece of time between its changes: keys, then results. One
+    /// input.
     Aggregate {
         /// Key columns; none for one group.
         keys: Vec<usize>,
@@ -87,7 +92,8 @@ pub enum Verb {
     },
     /// Events of equal rows that touch become one. One input.
     Stitch,
-    /// Events of a collection: rows begin when they come and end when they go. One input, which is no stream of events.
+    /// Events of a collection: rows begin when they come and end when they go. One input, which is
+    /// no stream of events.
     OfChanges,
     /// Events last until their session ends. One input.
     Session {
@@ -105,14 +111,16 @@ pub enum Verb {
         /// which are equal to these of the second.
         right_key: Vec<usize>,
     },
-    /// Pairs of events with equal keys, while both are in force: columns of the first, then of the second. Two inputs.
+    /// Pairs of events with equal keys, while both are in force: columns of the first, then of the
+    /// second. Two inputs.
     Join {
         /// Columns of the first,
         left_key: Vec<usize>,
         /// which are equal to these of the second; NULL is equal to nothing.
         right_key: Vec<usize>,
     },
-    /// Events of the first input with those of the second that begin nearest: columns of the first, then of the second. Two inputs.
+    /// Events of the first input with those of the second that begin nearest: columns of the first,
+    /// then of the second. Two inputs.
     Asof {
         /// Columns of the first,
         left_key: Vec<usize>,

@@ -15,8 +15,8 @@ pub fn lifted(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     (!is_bound.get()).then_some(lifted)
 }
 
-/// The plan without the loop that is `depth` loops out: variables of loops farther out are called by
-/// one less. Sets `is_bound` if it depends on that loop.
+/// The plan without the loop that is `depth` loops out: variables of loops farther out are called
+/// by one less. Sets `is_bound` if it depends on that loop.
 fn lifted_from(plan: &Arc<Plan>, depth: usize, is_bound: &Cell<bool>) -> Arc<Plan> {
     if plan.free_depth() <= depth {
         return Arc::clone(plan);
@@ -34,9 +34,9 @@ fn lifted_from(plan: &Arc<Plan>, depth: usize, is_bound: &Cell<bool>) -> Arc<Pla
     }
 }
 
-/// A plan that means the same as a loop, with what is made of its variables outside of the loop: only
-/// the last round is then asked for it. `None` if the loop yields a variable as it is, or its result
-/// needs several of them, or needs one inside of another loop.
+/// A plan that means the same as a loop, with what is made of its variables outside of the loop:
+/// only the last round is then asked for it. `None` if the loop yields a variable as it is, or its
+/// result needs several of them, or needs one inside of another loop.
 pub fn result_outside(recursive: &Recursive) -> Option<Arc<Plan>> {
     let result = &recursive.result;
     if matches!(result.node, Node::Variable { .. }) {

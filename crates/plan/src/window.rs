@@ -12,7 +12,8 @@ use crate::order::SortKey;
 pub struct Window {
     /// Rows look at the rows of their partition only; NULL equals NULL.
     pub partition: Vec<usize>,
-    /// The order of a partition's rows. Rows that it does not tell apart are peers, in the order of the remaining columns.
+    /// The order of a partition's rows. Rows that it does not tell apart are peers, in the order of
+    /// the remaining columns.
     pub order: Vec<SortKey>,
     /// The functions, one output column each, after the input's columns.
     pub calls: Vec<WindowCall>,
@@ -30,7 +31,8 @@ pub struct WindowCall {
 /// The window functions that look at a frame or at the whole partition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WindowFunction {
-    /// An aggregate of the frame's rows. Its own order is empty: elements come in the window's order.
+    /// An aggregate of the frame's rows. Its own order is empty: elements come in the window's
+    /// order.
     Aggregate(AggregateCall),
     /// A column of one of the frame's rows; NULL where there is no such row.
     Value {

@@ -46,7 +46,8 @@ pub struct Changes {
 
 #[pymethods]
 impl Engine {
-    /// Starts an engine, over the database in a folder if one is named. With `manual` its clock stands still unless it is set, and nothing happens between calls.
+    /// Starts an engine, over the database in a folder if one is named. With `manual` its clock
+    /// stands still unless it is set, and nothing happens between calls.
     #[new]
     #[pyo3(signature = (workers, manual=false, folder=None))]
     fn new(py: Python<'_>, workers: usize, manual: bool, folder: Option<PathBuf>) -> PyResult<Engine> {
@@ -104,7 +105,8 @@ impl Engine {
         Ok(list)
     }
 
-    /// The columns of a query, without running it: `[(name, type, is nullable)]` as SQL names them, and the schema.
+    /// The columns of a query, without running it: `[(name, type, is nullable)]` as SQL names them,
+    /// and the schema.
     fn describe<'py>(&self, py: Python<'py>, sql: String) -> PyResult<Bound<'py, PyTuple>> {
         let text = sql.clone();
         let (planned, schema) = self.ask(py, Some(&sql), move |session| session.columns_of_query(&text))?;
@@ -133,7 +135,8 @@ impl Engine {
         self.ask(py, None, move |session| session.insert(&table, &batch))
     }
 
-    /// Applies signed changes to a table as one commit: its time. `time` sets a manual clock before.
+    /// Applies signed changes to a table as one commit: its time. `time` sets a manual clock
+    /// before.
     #[pyo3(signature = (table, rows, diffs, time=None))]
     fn apply(&self, py: Python<'_>, table: String, rows: &Rows, diffs: Vec<i64>, time: Option<i64>) -> PyResult<i64> {
         let batch = rows.single(py)?;
@@ -199,7 +202,8 @@ impl Engine {
         self.host.interrupt();
     }
 
-    /// Ends the engine, or the connection, whose open transaction is rolled back. Closing again does nothing.
+    /// Ends the engine, or the connection, whose open transaction is rolled back. Closing again
+    /// does nothing.
     fn close(&self, py: Python<'_>) {
         if self.process != std::process::id() {
             return;
@@ -297,7 +301,8 @@ impl Engine {
 
 #[pymethods]
 impl Changes {
-    /// The next changes within `timeout` seconds: `("rows", Rows)`, `("progress", time)`, `("nothing", None)` or `("end", None)`.
+    /// The next changes within `timeout` seconds: `("rows", Rows)`, `("progress", time)`,
+    /// `("nothing", None)` or `("end", None)`.
     fn next<'py>(&self, py: Python<'py>, timeout: f64) -> PyResult<(&'static str, Bound<'py, PyAny>)> {
         let deadline = Instant::now() + Duration::from_secs_f64(timeout.clamp(0.0, 1e8));
         loop {
@@ -317,8 +322,8 @@ impl Changes {
                 EngineChanges::Nothing if Instant::now() >= deadline => {
                     return Ok(("nothing", py.None().into_bound(py)));
                 }
-                // The engine's thread serves others before it looks again. (Its answers come too fast for a
-                // request to have looked for signals.)
+                // The engine's thread serves others before it looks again. (Its answers come too
+                // fast for a request to have looked for signals.)
                 EngineChanges::Nothing => {
                     py.check_signals()?;
                     py.detach(|| std::thread::sleep(Duration::from_micros(500)));

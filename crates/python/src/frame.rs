@@ -1,4 +1,5 @@
-//! Queries over events, as Python builds them: `anabranch/events.py` writes expressions as SQL, and durations as ticks.
+//! Queries over events, as Python builds them: `anabranch/events.py` writes expressions as SQL, and
+//! durations as ticks.
 //!
 //! Law: an error of building is raised by the verb that makes it.
 
@@ -31,7 +32,8 @@ pub struct Frame {
 /// Functions that expressions call, by name.
 type Functions<'py> = Vec<(String, PyRef<'py, Function>)>;
 
-/// An aggregate call: output column, function, argument and further ones, filter, whether equal arguments count once, the number that it takes, the function of a user's.
+/// An aggregate call: output column, function, argument and further ones, filter, whether equal
+/// arguments count once, the number that it takes, the function of a user's.
 type Call<'py> = (String, String, Vec<String>, Option<String>, bool, Option<f64>, Option<PyRef<'py, Function>>);
 
 #[pymethods]
@@ -345,7 +347,8 @@ impl Frame {
         Frame::checked(py, self.frame.followed_by_immediate(first, second, within.unwrap_or(FOREVER)))
     }
 
-    /// Where a pattern is met. `registers` has a column for each register; `initial` are their values at the start, as SQL.
+    /// Where a pattern is met. `registers` has a column for each register; `initial` are their
+    /// values at the start, as SQL.
     #[pyo3(signature = (pattern, registers, initial, within, flags, functions))]
     #[expect(clippy::too_many_arguments, reason = "they are the parts of a pattern")]
     fn detect<'py>(

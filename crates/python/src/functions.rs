@@ -1,8 +1,8 @@
 //! Functions of Python, as the engine calls them.
 //!
-//! Law: the interpreter is entered once a batch; the loop over rows, and what becomes of NULL, is in
-//! `anabranch/functions.py`. An exception is the error of the batch, with its traceback between two
-//! [`FENCE`] characters, which `anabranch.errors` takes out of the message again.
+//! Law: the interpreter is entered once a batch; the loop over rows, and what becomes of NULL, is
+//! in `anabranch/functions.py`. An exception is the error of the batch, with its traceback between
+//! two [`FENCE`] characters, which `anabranch.errors` takes out of the message again.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -44,7 +44,8 @@ impl Drop for Running {
     }
 }
 
-/// Whether this thread runs a function of Python for the engine: a question to the engine would wait for itself.
+/// Whether this thread runs a function of Python for the engine: a question to the engine would
+/// wait for itself.
 pub fn is_running() -> bool {
     RUNNING.get() > 0
 }
@@ -71,8 +72,9 @@ pub enum Inverse {
 
 #[pymethods]
 impl Function {
-    /// A function of values: `call(rows)` gives an answer of one column. `like` has the arguments, then the result, as
-    /// columns of their types; if it is not `typed`, arguments of any type are taken as they are.
+    /// A function of values: `call(rows)` gives an answer of one column. `like` has the arguments,
+    /// then the result, as columns of their types; if it is not `typed`, arguments of any type are
+    /// taken as they are.
     #[staticmethod]
     fn scalar(name: String, call: Py<PyAny>, like: &Rows, typed: bool) -> Function {
         let (arguments, output) = split(like.schema());
@@ -81,8 +83,9 @@ impl Function {
         Function { name, function: EngineFunction::scalar(scalar), aggregate: None }
     }
 
-    /// An aggregate by the methods of an object: `initial()`, `accumulate(states, places, rows)`, `retract(..)`,
-    /// `merge(a, b)`, `unmerge(a, b)`, `finish(states)`. `inverse` is `none`, `rows` or `states`.
+    /// An aggregate by the methods of an object: `initial()`, `accumulate(states, places, rows)`,
+    /// `retract(..)`, `merge(a, b)`, `unmerge(a, b)`, `finish(states)`. `inverse` is `none`, `rows`
+    /// or `states`.
     #[staticmethod]
     fn aggregate(name: String, methods: Py<PyAny>, like: &Rows, inverse: &str) -> Function {
         let (arguments, output) = split(like.schema());

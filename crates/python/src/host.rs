@@ -1,8 +1,8 @@
 //! The thread that owns the session.
 //!
-//! Law: requests run one after the other in the order they were made; between them the session takes
-//! turns, so sources stream on. A caller waits without the interpreter's lock and looks for signals
-//! every [`LOOK`]; a signal stops the caller's own request and no other.
+//! Law: requests run one after the other in the order they were made; between them the session
+//! takes turns, so sources stream on. A caller waits without the interpreter's lock and looks for
+//! signals every [`LOOK`]; a signal stops the caller's own request and no other.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,8 @@ pub enum Heard<T> {
 }
 
 impl Host {
-    /// Starts the thread, the session and its workers, over the database in a folder if one is named.
+    /// Starts the thread, the session and its workers, over the database in a folder if one is
+    /// named.
     pub fn start(workers: usize, clock: Option<Arc<dyn Clock>>, folder: Option<PathBuf>) -> Result<Host, Error> {
         let (jobs, inbox) = channel::<Job>();
         let (started, starting) = channel();
@@ -84,7 +85,8 @@ impl Host {
     /// Runs a function on the session and waits for its result, without the interpreter's lock.
     ///
     /// # Errors
-    /// `Closed` after [`close`](Self::close); the signal's exception when one arrives (data are unharmed).
+    /// `Closed` after [`close`](Self::close); the signal's exception when one arrives (data are
+    /// unharmed).
     pub fn call<T: Send + 'static>(
         &self,
         py: Python<'_>,

@@ -1,10 +1,11 @@
 //! The compiled half of the Python package `anabranch`: what Python cannot do itself.
 //!
-//! Law: this crate converts and forwards. Names, SQL texts, schemas and all else that users see are made
-//! in Python (`python/anabranch`); here are the engine's thread ([`engine`]), answers as Arrow
-//! ([`rows`]), values on their way out ([`to_python`]) and in ([`from_python`]), functions of Python that the engine calls
-//! ([`functions`]), queries over events ([`frame`], [`expressions`], [`pattern`], [`run`]), and errors ([`error`]).
-//! No call into the engine holds the interpreter's lock.
+//! Law: this crate converts and forwards. Names, SQL texts, schemas and all else that users see are
+//! made in Python (`python/anabranch`); here are the engine's thread ([`engine`]), answers as Arrow
+//! ([`rows`]), values on their way out ([`to_python`]) and in ([`from_python`]), functions of
+//! Python that the engine calls ([`functions`]), queries over events ([`frame`], [`expressions`],
+//! [`pattern`], [`run`]), and errors ([`error`]). No call into the engine holds the interpreter's
+//! lock.
 #![forbid(unsafe_code)]
 
 mod engine;

@@ -1,7 +1,8 @@
 //! Patterns of events: a tree of tuples from Python as the engine's.
 //!
-//! A part is `("event" | "any_event" | "any_of" | "all_of" | "none_of", condition, [(register, value), ..])`,
-//! `("sequence" | "any_part", [part, ..])` or `("repeat", part, min, max)`. Expressions are SQL over the frame's columns and the registers.
+//! A part is `("event" | "any_event" | "any_of" | "all_of" | "none_of", condition, [(register,
+//! value), ..])`, `("sequence" | "any_part", [part, ..])` or `("repeat", part, min, max)`.
+//! Expressions are SQL over the frame's columns and the registers.
 
 use anabranch_engine::frame::{Expr, Frame as EngineFrame, Pattern, reg};
 use arrow::datatypes::DataType;

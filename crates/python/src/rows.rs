@@ -1,4 +1,5 @@
-//! Rows as Python holds them: Arrow batches that go out by capsules without a copy, or as Python values.
+//! Rows as Python holds them: Arrow batches that go out by capsules without a copy, or as Python
+//! values.
 
 use std::sync::Arc;
 
@@ -48,7 +49,8 @@ impl Rows {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// All rows as one batch: what the engine takes as one commit. No copy where there is one batch.
+    /// All rows as one batch: what the engine takes as one commit. No copy where there is one
+    /// batch.
     pub fn single(&self, py: Python<'_>) -> PyResult<RecordBatch> {
         match self.batches.as_slice() {
             [batch] => Ok(batch.clone()),
@@ -74,7 +76,8 @@ fn refused(py: Python<'_>, error: &arrow::error::ArrowError) -> PyErr {
 
 #[pymethods]
 impl Rows {
-    /// Rows of an object with `__arrow_c_stream__` or `__arrow_c_array__`; its buffers are referenced, not copied.
+    /// Rows of an object with `__arrow_c_stream__` or `__arrow_c_array__`; its buffers are
+    /// referenced, not copied.
     #[staticmethod]
     fn from_capsule(py: Python<'_>, data: AnyRecordBatch) -> PyResult<Rows> {
         let reader = data.into_reader()?;
@@ -114,7 +117,8 @@ impl Rows {
         Ok(Rows::new(schema, vec![batch], vec![]))
     }
 
-    /// Rows of lists, one a column. `like` gives the types by name; a column without one takes the type of its values.
+    /// Rows of lists, one a column. `like` gives the types by name; a column without one takes the
+    /// type of its values.
     #[staticmethod]
     #[pyo3(signature = (names, columns, like=None, like_names=None))]
     fn from_columns(
@@ -145,7 +149,8 @@ impl Rows {
         Ok(Rows::new(schema, vec![batch.map_err(|error| refused(py, &error))?], vec![]))
     }
 
-    /// A column of fixed width from the bytes of its values and, if some are NULL, one byte a row that says which are not.
+    /// A column of fixed width from the bytes of its values and, if some are NULL, one byte a row
+    /// that says which are not.
     #[staticmethod]
     #[pyo3(signature = (name, type_code, data, valid=None))]
     fn from_bytes(py: Python<'_>, name: &str, type_code: &str, data: &[u8], valid: Option<&[u8]>) -> PyResult<Rows> {
@@ -326,7 +331,8 @@ impl Rows {
         out
     }
 
-    /// A column of fixed width where it lies, and, if some are NULL, one byte a row that says which are not.
+    /// A column of fixed width where it lies, and, if some are NULL, one byte a row that says which
+    /// are not.
     fn buffer(&self, py: Python<'_>, idx: usize) -> PyResult<Option<(Buffer, Option<Vec<u8>>)>> {
         let column = self.column(py, idx)?;
         let Some(type_code) = type_code(column.data_type()) else { return Ok(None) };

@@ -1,7 +1,8 @@
 //! A query over events at work, on a thread of its own.
 //!
-//! Law: calls are done one after the other, in the order they were made. A caller waits without the interpreter's lock and looks for signals; a
-//! signal ends the wait, and the call is done all the same.
+//! Law: calls are done one after the other, in the order they were made. A caller waits without the
+//! interpreter's lock and looks for signals; a signal ends the wait, and the call is done all the
+//! same.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +47,8 @@ impl Run {
         let spawned = Builder::new().name("anabranch run".into()).stack_size(16 << 20).spawn(body);
         let thread = spawned
             .map_err(|error| raised(py, &Error::unavailable(format!("cannot start a thread: {error}")), None))?;
-        // (The closure may run where the interpreter's lock is not: it must be able to share what it waits for.)
+        // (The closure may run where the interpreter's lock is not: it must be able to share what
+        // it waits for.)
         let starting = Mutex::new(starting);
         let outcome = py.detach(|| starting.into_inner().unwrap_or_else(PoisonError::into_inner).recv());
         let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("a run did not start")));
@@ -61,7 +63,8 @@ impl Run {
         self.ask(py, move |run| run.push(&input, batch))
     }
 
-    /// Gives event objects to an input: for each row its kind (`point`, `start`, `end`, `interval`), its time, and the other one.
+    /// Gives event objects to an input: for each row its kind (`point`, `start`, `end`,
+    /// `interval`), its time, and the other one.
     fn push_events(
         &self,
         py: Python<'_>,
@@ -85,7 +88,8 @@ impl Run {
         self.ask(py, move |run| run.advance_all(time))
     }
 
-    /// Promises that no row of one partition before a time will come; `values` is one row of the partition's columns.
+    /// Promises that no row of one partition before a time will come; `values` is one row of the
+    /// partition's columns.
     fn advance_partition(&self, py: Python<'_>, input: String, values: &Rows, time: i64) -> PyResult<()> {
         let batch = values.single(py)?;
         self.ask(py, move |run| {
@@ -152,7 +156,8 @@ impl Run {
         Ok((counts.dropped, counts.adjusted))
     }
 
-    /// Late rows since the last call, with by how many ticks they were moved; `None` if they are not reported.
+    /// Late rows since the last call, with by how many ticks they were moved; `None` if they are
+    /// not reported.
     fn late_rows(&self, py: Python<'_>, input: String, names: Vec<String>, instants: bool) -> PyResult<Option<Rows>> {
         let Some(batch) = self.ask(py, move |run| run.late_rows(&input))? else { return Ok(None) };
         let times = Int64Array::from_iter_values((0..batch.len()).map(|row| batch.times().get(row)));

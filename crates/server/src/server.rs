@@ -53,8 +53,8 @@ impl Server {
     /// Listens, and serves clients from now on.
     ///
     /// # Errors
-    /// When the address is taken, when files of TLS cannot be used, or when others than this machine
-    /// would be served without authentication.
+    /// When the address is taken, when files of TLS cannot be used, or when others than this
+    /// machine would be served without authentication.
     pub fn start(database: Database, config: &Config) -> Result<Server, ServerError> {
         let users = config.users()?;
         config.check_reach(&users)?;

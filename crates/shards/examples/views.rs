@@ -1,4 +1,5 @@
-//! Views of each advertisement, counted by the four plans of Quill's figure 1: what each hashes and moves.
+//! Views of each advertisement, counted by the four plans of Quill's figure 1: what each hashes and
+//! moves.
 //!
 //! `cargo run -p anabranch-shards --example views`
 

@@ -1,7 +1,8 @@
 //! How shards are numbered, and among which of them rows move.
 //!
-//! Shards are seen as P processes of n threads: shard `p * n + l` is thread `l` of process `p`. One process is the ordinary case; several are a plan for
-//! machines to come, run here by threads that exchange nothing but batches.
+//! Shards are seen as P processes of n threads: shard `p * n + l` is thread `l` of process `p`. One
+//! process is the ordinary case; several are a plan for machines to come, run here by threads that
+//! exchange nothing but batches.
 
 use anabranch_batch::hash;
 
@@ -90,7 +91,8 @@ impl Layout {
 
     /// The shard that a row of `shard` with this key hash moves to.
     ///
-    /// Processes go by other bits of the hash than threads do: a global movement followed by a local one uses all shards, and is the flat one.
+    /// Processes go by other bits of the hash than threads do: a global movement followed by a
+    /// local one uses all shards, and is the flat one.
     pub fn route(self, shard: usize, hash: u64, to: Move) -> usize {
         if let To::Shards(shards) = to.to {
             return hash::route(hash, shards.clamp(1, self.shards()));

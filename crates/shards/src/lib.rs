@@ -1,7 +1,9 @@
 //! Sharded streams: physical plans that a person writes.
 //!
-//! A [`Shards`] is a plan over a stream that lies in several *shards*. Three things are said apart: what is computed ([`Shards::query`], a frame for each
-//! shard), what the key is ([`Shards::rekey`]), and what moves ([`Shards::redistribute`], [`Shards::reshard`], [`Shards::broadcast`], [`Shards::multicast`]).
+//! A [`Shards`] is a plan over a stream that lies in several *shards*. Three things are said apart:
+//! what is computed ([`Shards::query`], a frame for each shard), what the key is
+//! ([`Shards::rekey`]), and what moves ([`Shards::redistribute`], [`Shards::reshard`],
+//! [`Shards::broadcast`], [`Shards::multicast`]).
 //!
 //! ```
 //! use anabranch_engine::frame::{Event, col, count_rows, sum};
@@ -26,11 +28,13 @@
 //! # Ok::<(), anabranch_engine::Error>(())
 //! ```
 //!
-//! Law: a program that [`check`](Shards::check) accepts yields the same contents at every time for every number of shards. Source: Quill (Chandramouli et
-//! al., VLDB 2016).
+//! Law: a program that [`check`](Shards::check) accepts yields the same contents at every time for
+//! every number of shards. Source: Quill (Chandramouli et al., VLDB 2016).
 //!
-//! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies where), [`linear`] (what a query does to placement),
-//! [`safety`] (what follows for a program), [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps, and `worker`, a shard at work), [`split`] (branches).
+//! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies
+//! where), [`linear`] (what a query does to placement), [`safety`] (what follows for a program),
+//! [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps, and
+//! `worker`, a shard at work), [`split`] (branches).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

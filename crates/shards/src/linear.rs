@@ -1,7 +1,8 @@
 //! What a query over each shard says of the query over all of them.
 //!
-//! A query is *linear* in a split input when the union of its results over shards is its result over the union. Stateless verbs are; a join is when the
-//! other side is replicated. Law: [`over`] says `Ok` only if that holds for all contents; it may refuse queries for which it holds too.
+//! A query is *linear* in a split input when the union of its results over shards is its result
+//! over the union. Stateless verbs are; a join is when the other side is replicated. Law: [`over`]
+//! says `Ok` only if that holds for all contents; it may refuse queries for which it holds too.
 
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ pub fn partial(plan: &Plan) -> Option<Partial> {
     Some(Partial { keys: (0..keys.len()).map(name).collect(), results: results.collect::<Option<_>>()? })
 }
 
-/// What is left to put together after a query over partial results: the outer value is `None` if the query does something else with them.
+/// What is left to put together after a query over partial results: the outer value is `None` if
+/// the query does something else with them.
 pub fn combining(plan: &Plan, partial: &Partial) -> Option<Option<Partial>> {
     // (Stages above see whole results only if nothing is left to put together.)
     if let Node::Stage { input, .. } = &plan.node {

@@ -1,7 +1,9 @@
 //! What lies where, as far as a program says it.
 //!
-//! A placement has two parts, since shards are threads of processes: how rows are spread *across* processes, and *within* each. Law: contents of a
-//! process are the union over its threads where they are split, and those of any thread where they are replicated; the same holds of the stream and processes.
+//! A placement has two parts, since shards are threads of processes: how rows are spread *across*
+//! processes, and *within* each. Law: contents of a process are the union over its threads where
+//! they are split, and those of any thread where they are replicated; the same holds of the stream
+//! and processes.
 
 use std::fmt;
 

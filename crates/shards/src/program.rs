@@ -1,7 +1,8 @@
 //! A sharded program: an immutable plan, built step by step.
 //!
-//! Law: nothing runs while a program is built. An error of building (an unknown key, different numbers of shards) stays with the program and is returned
-//! when it is run, explained or checked; the first one counts.
+//! Law: nothing runs while a program is built. An error of building (an unknown key, different
+//! numbers of shards) stays with the program and is returned when it is run, explained or checked;
+//! the first one counts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -82,7 +83,8 @@ pub enum Kind {
     Multicast(Targets),
     /// Whole batches, unopened, to any.
     Spray,
-    /// One level of a split: rows of a node to its children, as their column `route` says, or to each.
+    /// One level of a split: rows of a node to its children, as their column `route` says, or to
+    /// each.
     Split {
         /// Nodes of the level.
         nodes: u32,
@@ -140,7 +142,8 @@ impl Shards {
         })
     }
 
-    /// A query over each shard by itself; if there is a key, over the rows of each key by themselves, and the key stays.
+    /// A query over each shard by itself; if there is a key, over the rows of each key by
+    /// themselves, and the key stays.
     #[must_use]
     pub fn query(&self, build: impl FnOnce(Frame) -> Frame) -> Shards {
         self.then(|input| {
@@ -168,8 +171,10 @@ impl Shards {
         })
     }
 
-    /// What a user's operator gives for the rows of each shard. Rows of one key meet in one instance, which sees other keys too; the key's columns must be
-    /// among those that come out. The operator is taken to treat each key by itself: then the program is safe where rows of a key lie together.
+    /// What a user's operator gives for the rows of each shard. Rows of one key meet in one
+    /// instance, which sees other keys too; the key's columns must be among those that come out.
+    /// The operator is taken to treat each key by itself: then the program is safe where rows of a
+    /// key lie together.
     #[must_use]
     pub fn operator(&self, operator: impl UserOperator) -> Shards {
         self.then(|input| {
@@ -191,7 +196,8 @@ impl Shards {
         })
     }
 
-    /// The rows of both streams, in their shards; columns and shards must agree. The result has no key.
+    /// The rows of both streams, in their shards; columns and shards must agree. The result has no
+    /// key.
     #[must_use]
     pub fn union(&self, other: &Shards) -> Shards {
         self.rekey([]).query_with(&other.rekey([]), |left, right| left.union(&right))
@@ -219,7 +225,8 @@ impl Shards {
         self.then(|input| moved(input, Kind::Broadcast, reach))
     }
 
-    /// Each row is copied to the shards that the function names, of all. The function must be one of the row alone: the end of a row follows its start.
+    /// Each row is copied to the shards that the function names, of all. The function must be one
+    /// of the row alone: the end of a row follows its start.
     #[must_use]
     pub fn multicast(&self, targets: impl Fn(&[ScalarValue]) -> Vec<usize> + Send + Sync + 'static) -> Shards {
         self.then(|input| moved(input, Kind::Multicast(Arc::new(targets)), Move::FLAT))

@@ -1,7 +1,8 @@
 //! Rows on their way to shards.
 //!
-//! Law: the shard of a row is a function of its key or its columns, never of its time or the batch it came in: what takes a row back follows it. Rows of
-//! one shard keep their order. Hashes that a batch holds are not computed again.
+//! Law: the shard of a row is a function of its key or its columns, never of its time or the batch
+//! it came in: what takes a row back follows it. Rows of one shard keep their order. Hashes that a
+//! batch holds are not computed again.
 
 use std::sync::Arc;
 
@@ -64,8 +65,9 @@ pub fn routed(
             let (routes, at) = (numbers(batch, schema, ROUTE)?, numbers(batch, schema, BRANCH)?);
             let digits = i64::from(*nodes) * i64::from(*fan_out);
             let children = |row: usize, send: &mut dyn FnMut(i64)| match routes.is_valid(row) {
-                // (Digits are taken lowest first, so a node is the route's rest by the nodes of its level.
-                // The least branch of a node is its own number: a node that is none has no branches.)
+                // (Digits are taken lowest first, so a node is the route's rest by the nodes of its
+                // level. The least branch of a node is its own number: a node that is none has no
+                // branches.)
                 true => Some(routes.value(row) % digits)
                     .filter(|child| child < &i64::from(*width))
                     .into_iter()
@@ -81,7 +83,8 @@ pub fn routed(
             let branches = numbers(batch, schema, BRANCH)?;
             branched(batch, schema, |row, send| send(branches.value(row)), layout)?
         }
-        // (Which splitter is chosen does not matter to rows: those behind it go by their own columns.)
+        // (Which splitter is chosen does not matter to rows: those behind it go by their own
+        // columns.)
         Kind::Spray => {
             let random = hash::spread(hash::spread(sequence + 1).wrapping_add(shard as u64 + 1));
             return Ok(vec![(hash::route(random, layout.shards()), batch.clone())]);

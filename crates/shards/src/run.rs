@@ -1,7 +1,8 @@
 //! A program at work: the client's side.
 //!
-//! Law: what comes out is a function of what was pushed into which shard and of time alone. An error of any shard stops the run and is returned by
-//! every call that follows; row errors come out with the results.
+//! Law: what comes out is a function of what was pushed into which shard and of time alone. An
+//! error of any shard stops the run and is returned by every call that follows; row errors come out
+//! with the results.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -96,7 +97,8 @@ impl Run {
     /// Gives rows to a shard of a source, in any order between two advances.
     ///
     /// # Errors
-    /// `Invalid` when there is no such source or shard, or columns do not fit; `Data` when a row lies before the frontier there.
+    /// `Invalid` when there is no such source or shard, or columns do not fit; `Data` when a row
+    /// lies before the frontier there.
     pub fn push(&mut self, source: &str, shard: usize, rows: impl IntoEvents) -> Result<(), Error> {
         let task = self.source(source, shard)?;
         let batch = rows.into_events(self.events(task)?)?.compact();
@@ -141,7 +143,8 @@ impl Run {
         Ok(())
     }
 
-    /// Reads a source of any connector into a shard, to its end. Several shards are read by several calls; time moves only at the end of each.
+    /// Reads a source of any connector into a shard, to its end. Several shards are read by several
+    /// calls; time moves only at the end of each.
     ///
     /// # Errors
     /// Those of the reader and of [`push`](Run::push).
@@ -155,7 +158,8 @@ impl Run {
         }
     }
 
-    /// Waits until the shards have done all that can be done, and returns what has come out since the last call.
+    /// Waits until the shards have done all that can be done, and returns what has come out since
+    /// the last call.
     ///
     /// # Errors
     /// `Data` when a row is in error; that of a shard that failed.

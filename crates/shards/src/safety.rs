@@ -1,7 +1,8 @@
-//! Whether a program means what it says: the union of its shards' results is the result of one shard.
+//! Whether a program means what it says: the union of its shards' results is the result of one
+//! shard.
 //!
-//! A program is judged for every layout, level by level: within processes, then across. Partial aggregates are allowed on the way, if they are put
-//! together behind a movement.
+//! A program is judged for every layout, level by level: within processes, then across. Partial
+//! aggregates are allowed on the way, if they are put together behind a movement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -42,7 +43,8 @@ impl Shards {
     /// Whether the program yields the same contents for every number of shards.
     ///
     /// # Errors
-    /// The first error of building it; `Invalid` when it does not, or when that is not known, with the step that is to blame.
+    /// The first error of building it; `Invalid` when it does not, or when that is not known, with
+    /// the step that is to blame.
     pub fn check(&self) -> Result<(), Error> {
         let Known { placement, state } = self.known()?;
         let refused = |message: String, hint: &str| Err(Error::invalid(message).with_hint(hint));
@@ -72,7 +74,8 @@ impl Shards {
         known(self.step()?, &mut table)
     }
 
-    /// The program as a tree, each step with its key, where its rows lie, and whether they are partial.
+    /// The program as a tree, each step with its key, where its rows lie, and whether they are
+    /// partial.
     ///
     /// # Errors
     /// The first error of building the program.

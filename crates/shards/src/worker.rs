@@ -1,7 +1,9 @@
 //! A shard at work: its part of each step, on a thread of its own.
 //!
-//! Queries are runs of frames in sessions without threads: a shard's rows, state and operators belong to its thread, and nothing but messages leaves it.
-//! Law: rows are sent before the frontier that passes them, and channels keep the order of each sender, so a frontier holds when it arrives.
+//! Queries are runs of frames in sessions without threads: a shard's rows, state and operators
+//! belong to its thread, and nothing but messages leaves it. Law: rows are sent before the frontier
+//! that passes them, and channels keep the order of each sender, so a frontier holds when it
+//! arrives.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -234,7 +236,8 @@ impl Shard<'_, '_> {
         Ok(())
     }
 
-    /// The batch with the hash of the step's key: that which it holds, if it is of the same columns.
+    /// The batch with the hash of the step's key: that which it holds, if it is of the same
+    /// columns.
     fn keyed(&self, task: usize, batch: Batch) -> Batch {
         let key = &self.post.tasks.list[task].key;
         let is_hashed = batch.key().is_some_and(|known| *known.columns == **key);

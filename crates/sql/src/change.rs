@@ -1,11 +1,12 @@
 //! `INSERT`, `UPDATE` and `DELETE`, as plans of the rows they concern.
 //!
-//! Values are converted to the column's type as PostgreSQL assigns: numbers to numbers (fractions are rounded), anything
-//! to text, and text to anything, where it may fail at run time. Whether a column may be NULL is the engine's to check.
+//! Values are converted to the column's type as PostgreSQL assigns: numbers to numbers (fractions
+//! are rounded), anything to text, and text to anything, where it may fail at run time. Whether a
+//! column may be NULL is the engine's to check.
 //!
-//! Columns that are computed of others are computed here. Numbers of `serial` columns are the engine's to give: rows
-//! of a table with such columns end with the place of the row in the statement, and, for each such column, with whether
-//! the row wants a number.
+//! Columns that are computed of others are computed here. Numbers of `serial` columns are the
+//! engine's to give: rows of a table with such columns end with the place of the row in the
+//! statement, and, for each such column, with whether the row wants a number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,10 +37,12 @@ use crate::syntax::walk::{Changing, change};
 use crate::translate::{Translator, conform};
 
 impl Planner<'_> {
-    /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out are their defaults.
+    /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out
+    /// are their defaults.
     ///
     /// # Errors
-    /// `UnknownName`, `Duplicate`, `Type` for a value that cannot be assigned, `Invalid` for a wrong number of values.
+    /// `UnknownName`, `Duplicate`, `Type` for a value that cannot be assigned, `Invalid` for a
+    /// wrong number of values.
     pub fn plan_insert(&self, insert: &Insert) -> Result<Planned> {
         self.guarded(&insert.query, |context| {
             let target = Target::of(context, &insert.table, "INSERT into")?;
@@ -77,8 +80,8 @@ impl Planner<'_> {
         })
     }
 
-    /// The rows to change: the table's columns as they are, followed by the table's columns as they shall be. A row that is joined
-    /// with several others (`FROM`) appears as often.
+    /// The rows to change: the table's columns as they are, followed by the table's columns as they
+    /// shall be. A row that is joined with several others (`FROM`) appears as often.
     ///
     /// # Errors
     /// As for a query and for `INSERT`.
@@ -87,7 +90,8 @@ impl Planner<'_> {
         self.changed_rows(&update.table, "UPDATE", query, names)
     }
 
-    /// The rows that `ON CONFLICT DO UPDATE` changes, as [`plan_update`](Self::plan_update) gives them.
+    /// The rows that `ON CONFLICT DO UPDATE` changes, as [`plan_update`](Self::plan_update) gives
+    /// them.
     ///
     /// # Errors
     /// As for `UPDATE`; `Invalid` for columns that are not the primary key.
@@ -96,7 +100,8 @@ impl Planner<'_> {
         self.changed_rows(&insert.table, "INSERT into", query, names)
     }
 
-    /// The columns that `ON CONFLICT DO UPDATE` assigns, and the query of the rows: the table's columns, then the values.
+    /// The columns that `ON CONFLICT DO UPDATE` assigns, and the query of the rows: the table's
+    /// columns, then the values.
     fn conflict_query(&self, insert: &Insert) -> Result<(Vec<String>, Box<ast::Query>)> {
         let table = &insert.table;
         self.guarded(&insert.query, |context| {
@@ -336,7 +341,8 @@ impl Target {
         Ok(positions)
     }
 
-    /// The columns of the rows that an insertion proposes, as a list; the conflict must be on the primary key.
+    /// The columns of the rows that an insertion proposes, as a list; the conflict must be on the
+    /// primary key.
     fn proposed(&self, insert: &Insert) -> Result<String> {
         let named = insert.conflict.iter().flat_map(|conflict| &conflict.columns);
         let mut named =
@@ -394,8 +400,8 @@ impl Target {
         Some(Arc::new(Plan { node: Node::Constant { rows }, schema: Arc::new(schema) }))
     }
 
-    /// `VALUES` for these columns, each value converted to its column's type, and how many values a row has. With columns
-    /// that number rows, marks follow: see the [module](self).
+    /// `VALUES` for these columns, each value converted to its column's type, and how many values a
+    /// row has. With columns that number rows, marks follow: see the [module](self).
     fn values(
         &self,
         context: &Context,
@@ -634,7 +640,8 @@ impl Target {
     }
 }
 
-/// Whether PostgreSQL would convert on assignment (text to anything is our addition: files and shells write text).
+/// Whether PostgreSQL would convert on assignment (text to anything is our addition: files and
+/// shells write text).
 fn assignable(from: &DataType, to: &DataType) -> bool {
     let text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let bytes = |t: &DataType| matches!(t, DataType::Binary | DataType::BinaryView);
@@ -696,7 +703,8 @@ fn delete_query(delete: &Delete) -> Result<Box<ast::Query>> {
     Ok(query)
 }
 
-/// The columns that an UPDATE assigns, and the query of its rows: the table's columns, then the values.
+/// The columns that an UPDATE assigns, and the query of its rows: the table's columns, then the
+/// values.
 fn update_query(update: &Update) -> Result<(Vec<String>, Box<ast::Query>)> {
     let (names, assigned) = update.assignments.iter().cloned().unzip();
     let named = Named { table: &update.table, alias: update.alias.as_deref() };

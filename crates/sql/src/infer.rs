@@ -1,7 +1,8 @@
 //! The types of `$1`, `$2` .. from what the parameters stand beside.
 //!
-//! Law: as in PostgreSQL, a parameter has the type that a literal in quotes would have in its place;
-//! the first place that says a type decides. A parameter that no place says a type of is text.
+//! Law: as in PostgreSQL, a parameter has the type that a literal in quotes would have in its
+//! place; the first place that says a type decides. A parameter that no place says a type of is
+//! text.
 //!
 //! Left out: functions that take several types, beyond those of the table [`argument`]; there a
 //! cast says the type. Cost: one first plan a statement for each round in which types are found.
@@ -92,7 +93,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The types known and those that a part says. What is planned of an unknown type counts as a `guess`.
+    /// The types known and those that a part says. What is planned of an unknown type counts as a
+    /// `guess`.
     fn find_in(&self, part: &Part, known: &[Option<DataType>], guess: &Option<DataType>) -> Result<Found> {
         let guessed: Vec<Option<DataType>> =
             known.iter().map(|known| known.clone().or_else(|| guess.clone())).collect();
@@ -114,8 +116,8 @@ fn list_of(element: DataType) -> DataType {
     DataType::new_list(element, true)
 }
 
-/// Types that the syntax says: of LIMIT and OFFSET, of a condition that is a parameter, and of values in a row without
-/// a table.
+/// Types that the syntax says: of LIMIT and OFFSET, of a condition that is a parameter, and of
+/// values in a row without a table.
 fn written_types(part: &Part, known: &mut [Option<DataType>]) {
     look(part.query.as_ref(), &mut Written { known });
     if let SetExpr::Select(select) = part.query.body.as_ref()
@@ -256,7 +258,8 @@ impl Finding {
         }
     }
 
-    /// The type of an expression, unless it is a parameter of an unknown type, NULL, or a literal in quotes.
+    /// The type of an expression, unless it is a parameter of an unknown type, NULL, or a literal
+    /// in quotes.
     fn type_of(&self, expr: &Expr, schema: &DFSchema) -> Option<DataType> {
         if let Some(at) = index_of(expr) {
             return self.known.get(at)?.clone();

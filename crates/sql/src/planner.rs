@@ -63,7 +63,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The planner whose loops end with an error after so many rounds, unless they say another limit.
+    /// The planner whose loops end with an error after so many rounds, unless they say another
+    /// limit.
     pub fn with_recursion_limit(self, rounds: Option<NonZeroU64>) -> Self {
         Self { round_limit: rounds.map_or(RoundLimit::None, RoundLimit::Error), ..self }
     }
@@ -85,7 +86,8 @@ impl<'a> Planner<'a> {
         Planner { catalog, now_micros, chosen, parameters, is_steady, round_limit }
     }
 
-    /// The planner whose plans hold at any moment: functions of the clock and of chance are refused.
+    /// The planner whose plans hold at any moment: functions of the clock and of chance are
+    /// refused.
     pub fn steady(self) -> Self {
         Self { is_steady: true, ..self }
     }

@@ -19,7 +19,8 @@ pub struct Report {
     pub time: i64,
     /// How often the database was opened.
     pub incarnation: u64,
-    /// Bytes at the end of the log that were lost in part with the power. They were never acknowledged.
+    /// Bytes at the end of the log that were lost in part with the power. They were never
+    /// acknowledged.
     pub torn_bytes: u64,
 }
 
@@ -34,7 +35,8 @@ pub struct CheckedObject {
     pub n_rows: i64,
 }
 
-/// What a database holds, without changing anything. The guard keeps others from opening it meanwhile.
+/// What a database holds, without changing anything. The guard keeps others from opening it
+/// meanwhile.
 ///
 /// # Errors
 /// As [`Store::open`](crate::Store::open); `NotADatabase` when there is none.

@@ -7,8 +7,8 @@
 //!   covered   of snapshots: sequence u64 | chain u32, 0 u32 | greatest id u64
 //! ```
 //!
-//! Sections take effect in the order in which they stand: removals, creations, rows, facts. A commit is one frame, or
-//! several if its rows are many; all of it counts, or nothing.
+//! Sections take effect in the order in which they stand: removals, creations, rows, facts. A
+//! commit is one frame, or several if its rows are many; all of it counts, or nothing.
 
 use anabranch_batch::{Batch, Diffs, wire};
 

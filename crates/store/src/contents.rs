@@ -1,7 +1,8 @@
-//! What a database holds, as the files say: objects, facts, and where the rows of each relation lie.
+//! What a database holds, as the files say: objects, facts, and where the rows of each relation
+//! lie.
 //!
-//! Law: contents are what all commits make of an empty database, one after the other. Rows stay on disk until they are
-//! asked for, relation by relation; what is in memory is an entry a batch.
+//! Law: contents are what all commits make of an empty database, one after the other. Rows stay on
+//! disk until they are asked for, relation by relation; what is in memory is an entry a batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -139,7 +140,8 @@ impl Contents {
         self.n_commits
     }
 
-    /// The rows of a relation as they are now, all at the time of the last commit, in batches of some ten thousand.
+    /// The rows of a relation as they are now, all at the time of the last commit, in batches of
+    /// some ten thousand.
     ///
     /// # Errors
     /// Those of `take`; `Damaged` when a batch cannot be read.
@@ -287,7 +289,8 @@ impl Contents {
         let due = LogEnd { segment: number, ..before.clone() }.header();
         let (mut reader, header) = match FrameReader::open(&self.place, &name, file, LOG_MAGIC) {
             Ok(opened) => opened,
-            // A segment is made before anything is written to it: without a header nothing was acknowledged that is in it.
+            // A segment is made before anything is written to it: without a header nothing was
+            // acknowledged that is in it.
             Err(StoreError::Damaged { .. }) if tail == Tail::MayBeTorn && size <= HEADER_TORN_BYTES_MAX => {
                 return Ok(LogEnd { segment: number, is_made: false, torn_bytes: size, ..before });
             }

@@ -49,8 +49,8 @@ pub trait Disk: Send + Sync {
     /// Those of the file system.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// Takes the folder for this process; the guard gives it back. `holder` says who has it, for those who
-    /// come later: it is what the file of that name then holds.
+    /// Takes the folder for this process; the guard gives it back. `holder` says who has it, for
+    /// those who come later: it is what the file of that name then holds.
     ///
     /// # Errors
     /// `WouldBlock` when another has it; those of the file system.

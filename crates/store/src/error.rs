@@ -2,7 +2,8 @@
 
 use std::io::{self, ErrorKind};
 
-/// Why a store cannot be opened, written or read. Cheap to clone: all who wait for one sync get the same.
+/// Why a store cannot be opened, written or read. Cheap to clone: all who wait for one sync get the
+/// same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -76,7 +77,8 @@ pub enum StoreError {
         /// The operating system's words.
         detail: String,
     },
-    /// What was written may be on disk or not: the log takes nothing more until the database is opened again.
+    /// What was written may be on disk or not: the log takes nothing more until the database is
+    /// opened again.
     #[error("the log of the database in {place} has failed: {detail}")]
     Failed {
         /// The folder.

@@ -6,10 +6,11 @@
 //!           body: sections, `length` bytes, a multiple of 8
 //! ```
 //!
-//! The checksum is over all of the frame behind it. `chain` is the checksum of the frame before, so a frame that was
-//! taken back and written anew cannot be followed by what had followed it. `synced` is the last frame that was known to
-//! be on disk when this one was written: a frame that is missing although a later one knew it on disk is damage, any
-//! other is a tail that was lost with the power.
+//! The checksum is over all of the frame behind it. `chain` is the checksum of the frame before, so
+//! a frame that was taken back and written anew cannot be followed by what had followed it.
+//! `synced` is the last frame that was known to be on disk when this one was written: a frame that
+//! is missing although a later one knew it on disk is damage, any other is a tail that was lost
+//! with the power.
 
 use std::sync::Arc;
 
@@ -209,7 +210,8 @@ impl FrameReader {
         let mut at = self.offset + 8;
         while at + HEADER_BYTES as u64 <= self.size {
             let header = self.bytes(at, HEADER_BYTES)?;
-            // Most places are no frame: their lengths and sequences say so before a checksum is computed.
+            // Most places are no frame: their lengths and sequences say so before a checksum is
+            // computed.
             let is_plausible =
                 u64_at(header, 8) > broken && u64_at(header, 16) >= broken && u64_at(header, 16) < u64_at(header, 8);
             if is_plausible && self.frame_at(at)?.is_ok() {
@@ -220,7 +222,8 @@ impl FrameReader {
         Ok(false)
     }
 
-    /// The frame's header if the frame at `at` is whole, whatever its sequence, or what is wrong with it.
+    /// The frame's header if the frame at `at` is whole, whatever its sequence, or what is wrong
+    /// with it.
     fn frame_at(&mut self, at: u64) -> Result<Result<FrameHeader, &'static str>, StoreError> {
         let left = self.size - at;
         if left < HEADER_BYTES as u64 {

@@ -1,7 +1,7 @@
 //! The log of commits and the snapshots from which a database opens.
 //!
-//! Law: what was acknowledged is there after any crash, once, whole and in order; what was refused is not; a file that
-//! is not what was written is named and nothing is guessed.
+//! Law: what was acknowledged is there after any crash, once, whole and in order; what was refused
+//! is not; a file that is not what was written is named and nothing is guessed.
 //!
 //! ```text
 //!   folder     MANIFEST          which snapshot and which segments count
@@ -10,11 +10,12 @@
 //!              LOCK              held by the one process that has it open
 //! ```
 //!
-//! The store knows ids, statements' texts, batches and small named values; what they mean is the engine's. It reads no
-//! clock, and reaches files through [`Disk`] alone.
+//! The store knows ids, statements' texts, batches and small named values; what they mean is the
+//! engine's. It reads no clock, and reaches files through [`Disk`] alone.
 //!
-//! Reading order: [`disk`](Disk), [`frame`] (the format), [`commit`] (what is in a frame), [`contents`] (reading),
-//! [`log`] (writing), [`store`] (syncing, tickets), [`snapshot`], [`manifest`], [`check`](check()).
+//! Reading order: [`disk`](Disk), [`frame`] (the format), [`commit`] (what is in a frame),
+//! [`contents`] (reading), [`log`] (writing), [`store`] (syncing, tickets), [`snapshot`],
+//! [`manifest`], [`check`](check()).
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,7 +1,8 @@
 //! The end of the log that is written on.
 //!
-//! Law: frames are written whole and in order. A commit that cannot be written is taken back: the file is cut where it
-//! was, and synced, so that no part of it comes up again. When even that fails nothing more is written.
+//! Law: frames are written whole and in order. A commit that cannot be written is taken back: the
+//! file is cut where it was, and synced, so that no part of it comes up again. When even that fails
+//! nothing more is written.
 
 use std::sync::Arc;
 
@@ -28,7 +29,8 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Goes on where the log ends: cuts off what was lost in part, makes the segment if it is not there.
+    /// Goes on where the log ends: cuts off what was lost in part, makes the segment if it is not
+    /// there.
     pub fn open(disk: Arc<dyn Disk>, end: &LogEnd) -> Result<LogWriter, StoreError> {
         let name = segment_name(end.segment);
         let failed = |action| {
@@ -41,7 +43,8 @@ impl LogWriter {
                 if end.torn_bytes > 0 {
                     file.truncate(end.offset).map_err(failed("cut"))?;
                 }
-                // What was read may have been in memory only, if the process before was killed and the machine was not.
+                // What was read may have been in memory only, if the process before was killed and
+                // the machine was not.
                 file.sync().map_err(failed("sync"))?;
                 (file, end.offset)
             }
@@ -89,7 +92,8 @@ impl LogWriter {
         self.failed.as_ref()
     }
 
-    /// Writes a commit; `synced` is the last frame that is known to be on disk. Returns the bytes written.
+    /// Writes a commit; `synced` is the last frame that is known to be on disk. Returns the bytes
+    /// written.
     pub fn append(&mut self, commit: &Commit, synced: u64) -> Result<u64, StoreError> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());

@@ -1,7 +1,8 @@
 //! The manifest: which files make up the database.
 //!
-//! Law: it is changed by writing another beside it and renaming, so there is always one whole manifest; files that it
-//! does not name are left over from a stop and are taken away. It is text, so that a person can read it:
+//! Law: it is changed by writing another beside it and renaming, so there is always one whole
+//! manifest; files that it does not name are left over from a stop and are taken away. It is text,
+//! so that a person can read it:
 //!
 //! ```text
 //!   anabranch database

@@ -2,7 +2,8 @@
 //!
 //! Law: after [`crash`](SimulatedDisk::crash) a file holds what was synced; each sector written
 //! since is there, or as it was synced, or torn inside; the length is one of those since the last
-//! sync. Changes of names since the last [`sync_names`](Disk::sync_names) happened up to some point.
+//! sync. Changes of names since the last [`sync_names`](Disk::sync_names) happened up to some
+//! point.
 //!
 //! Faults: the disk is full from a number of bytes on; operation number n and those after it fail;
 //! syncs fail once.
@@ -78,7 +79,8 @@ impl SimulatedDisk {
         self.state().n_operations
     }
 
-    /// The disk after the machine stopped and started again. `random` gives numbers below its argument.
+    /// The disk after the machine stopped and started again. `random` gives numbers below its
+    /// argument.
     pub fn crash(&self, mut random: impl FnMut(usize) -> usize) -> SimulatedDisk {
         let random: &mut dyn FnMut(usize) -> usize = &mut random;
         let state = self.state();

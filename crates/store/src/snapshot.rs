@@ -1,11 +1,12 @@
 //! Snapshots: what the log has made so far, in one file.
 //!
-//! Law: a snapshot has the contents of the snapshot and the segments that it replaces. It is written beside the log,
-//! from files that nobody writes any more, and counts from the moment at which the manifest names it.
+//! Law: a snapshot has the contents of the snapshot and the segments that it replaces. It is
+//! written beside the log, from files that nobody writes any more, and counts from the moment at
+//! which the manifest names it.
 //!
-//! Cost: everything is read and written once. A snapshot is due when the log has grown as large as the snapshot, so
-//! each byte is written a bounded number of times. Memory: one relation if rows of it have been taken away, else a few
-//! batches.
+//! Cost: everything is read and written once. A snapshot is due when the log has grown as large as
+//! the snapshot, so each byte is written a bounded number of times. Memory: one relation if rows of
+//! it have been taken away, else a few batches.
 
 use std::io;
 

@@ -1,16 +1,18 @@
 //! The store of an open database: commits go in, and are on disk when their tickets say so.
 //!
-//! Law: a commit whose ticket was waited for is there after any crash, once and whole; a commit that was refused is not.
-//! Commits are there in the order in which they were appended: none without those before it.
+//! Law: a commit whose ticket was waited for is there after any crash, once and whole; a commit
+//! that was refused is not. Commits are there in the order in which they were appended: none
+//! without those before it.
 //!
-//! [`Store::append`] writes to the operating system and returns; [`Ticket::wait`] syncs. Who waits first syncs for all
-//! who have written by then, the others wait for him: under load one sync carries many commits, alone a commit waits
-//! for nobody (group commit, DeWitt et al., SIGMOD 1984, with the first waiter as the leader). A thread beside syncs
-//! what nobody waits for ([`Durability::Relaxed`], rows of sources), another writes snapshots when the log has grown.
+//! [`Store::append`] writes to the operating system and returns; [`Ticket::wait`] syncs. Who waits
+//! first syncs for all who have written by then, the others wait for him: under load one sync
+//! carries many commits, alone a commit waits for nobody (group commit, DeWitt et al., SIGMOD 1984,
+//! with the first waiter as the leader). A thread beside syncs what nobody waits for
+//! ([`Durability::Relaxed`], rows of sources), another writes snapshots when the log has grown.
 //!
-//! A write that fails is refused and taken back: when there is room again, commits go on. After a sync that failed
-//! nobody knows what is on disk: the log then takes nothing more (Rebello et al., "Can applications recover from fsync
-//! failures?", ATC 2020).
+//! A write that fails is refused and taken back: when there is room again, commits go on. After a
+//! sync that failed nobody knows what is on disk: the log then takes nothing more (Rebello et al.,
+//! "Can applications recover from fsync failures?", ATC 2020).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,7 +32,8 @@ use crate::snapshot::write_snapshot;
 pub struct StoreOptions {
     /// Bytes after which the log goes on in another file.
     pub segment_bytes: u64,
-    /// Bytes of log from which a snapshot may be due; it is when the log is also as large as the snapshot before.
+    /// Bytes of log from which a snapshot may be due; it is when the log is also as large as the
+    /// snapshot before.
     pub snapshot_bytes: u64,
     /// How long a commit that nobody waits for stays unsynced at most, about.
     pub relaxed_after: Duration,
@@ -161,13 +164,13 @@ impl Ticket {
 }
 
 impl Store {
-    /// Opens the database on a disk, an empty one if the disk is empty. What was lost in part with the power, and was
-    /// therefore never acknowledged, is cut off. A disk that cannot be written is opened all the same: see
-    /// [`failed`](Self::failed).
+    /// Opens the database on a disk, an empty one if the disk is empty. What was lost in part with
+    /// the power, and was therefore never acknowledged, is cut off. A disk that cannot be written
+    /// is opened all the same: see [`failed`](Self::failed).
     ///
     /// # Errors
-    /// `Locked` when it is open elsewhere, `Damaged` when a file is not what was written, `Version` when another
-    /// version wrote it, `NotADatabase` when the folder holds other files.
+    /// `Locked` when it is open elsewhere, `Damaged` when a file is not what was written, `Version`
+    /// when another version wrote it, `NotADatabase` when the folder holds other files.
     pub fn open(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<(Store, Contents), StoreError> {
         let taken = take_lock(disk.as_ref())?;
         let found = match Manifest::read(disk.as_ref())? {
@@ -214,11 +217,12 @@ impl Store {
         Ok((Store { inner, keeper }, contents))
     }
 
-    /// Writes a commit behind all others. It is on disk when the ticket was waited for; without, a little later.
+    /// Writes a commit behind all others. It is on disk when the ticket was waited for; without, a
+    /// little later.
     ///
     /// # Errors
-    /// `Full`, `Denied` or `Io` when it was not written: it never happened, and a later one may succeed. `Failed` when
-    /// the log takes nothing more.
+    /// `Full`, `Denied` or `Io` when it was not written: it never happened, and a later one may
+    /// succeed. `Failed` when the log takes nothing more.
     pub fn append(&self, commit: &Commit) -> Result<Ticket, StoreError> {
         let inner = &self.inner;
         let mut writer = lock(&inner.writer);
@@ -231,7 +235,8 @@ impl Store {
         inner.counts.bytes.fetch_add(n_bytes, Ordering::Relaxed);
         inner.log_bytes.fetch_add(n_bytes, Ordering::Relaxed);
         if writer.segment_bytes() >= inner.options.segment_bytes {
-            // The segment can grow further; what is wrong with the disk comes up again with the next commit.
+            // The segment can grow further; what is wrong with the disk comes up again with the
+            // next commit.
             let _ = inner.rotate(&mut writer);
         }
         drop(writer);
@@ -293,7 +298,8 @@ impl Store {
         }
     }
 
-    /// Syncs everything and says so in the manifest, so that a later opening knows how much there must be.
+    /// Syncs everything and says so in the manifest, so that a later opening knows how much there
+    /// must be.
     ///
     /// # Errors
     /// Those of the disk.

@@ -1,7 +1,7 @@
 //! Plans put together by hand: each function computes the schema of the node it makes.
 //!
-//! Law: every column of every plan that one [`Builder`] makes has a name of its own, so expressions over any join of
-//! them are unambiguous.
+//! Law: every column of every plan that one [`Builder`] makes has a name of its own, so expressions
+//! over any join of them are unambiguous.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! Random numbers that replay.
 //!
-//! Law: a seed determines everything a test does. [`cases`] runs a body on many seeds, derived from the test's name so
-//! that a run repeats; a failing seed is printed with the command that replays it. `SEED=n` runs that one seed only,
-//! `ROUNDS=n` multiplies the number of cases for a longer hunt.
+//! Law: a seed determines everything a test does. [`cases`] runs a body on many seeds, derived from
+//! the test's name so that a run repeats; a failing seed is printed with the command that replays
+//! it. `SEED=n` runs that one seed only, `ROUNDS=n` multiplies the number of cases for a longer
+//! hunt.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one addition and three xor-shifts a number.
+//! The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one addition and three xor-shifts
+//! a number.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

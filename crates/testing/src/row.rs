@@ -1,8 +1,9 @@
 //! Rows as plain values, and collections of them.
 //!
-//! Law: two rows are equal here exactly if the engine has to treat them as equal: NULL equals NULL, -0.0 equals 0.0,
-//! every NaN equals every other, text compares by bytes. The order is total: ascending, NULL last, NaN after every
-//! other number. Nothing here is fast; the point is that it is plainly right.
+//! Law: two rows are equal here exactly if the engine has to treat them as equal: NULL equals NULL,
+//! -0.0 equals 0.0, every NaN equals every other, text compares by bytes. The order is total:
+//! ascending, NULL last, NaN after every other number. Nothing here is fast; the point is that it
+//! is plainly right.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -199,12 +200,14 @@ impl Contents {
         self.0.is_empty()
     }
 
-    /// Whether both hold the same rows equally often, floats of up to `tolerance` relative difference being the same.
+    /// Whether both hold the same rows equally often, floats of up to `tolerance` relative
+    /// difference being the same.
     pub fn is_close(&self, other: &Contents, tolerance: f64) -> bool {
         self == other || is_close_slow(self, other, tolerance)
     }
 
-    /// What `self` has and `expected` lacks (`+`), and the other way round (`-`), for people: one row a line.
+    /// What `self` has and `expected` lacks (`+`), and the other way round (`-`), for people: one
+    /// row a line.
     pub fn difference(&self, expected: &Contents) -> String {
         let mut changes = self.clone();
         for (row, count) in expected.iter() {
@@ -221,7 +224,8 @@ impl Contents {
     }
 }
 
-/// Pairs the rows off in an order in which floats come last, so that a small difference moves no row past another.
+/// Pairs the rows off in an order in which floats come last, so that a small difference moves no
+/// row past another.
 fn is_close_slow(a: &Contents, b: &Contents, tolerance: f64) -> bool {
     let (a, b) = (sorted_floats_last(a), sorted_floats_last(b));
     a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.1 == b.1 && rows_are_close(&a.0, &b.0, tolerance))

@@ -1,4 +1,5 @@
-//! The same laws with a hash of which only a few bits are left: nearly all keys collide. A process of its own, since the mask is process-wide.
+//! The same laws with a hash of which only a few bits are left: nearly all keys collide. A process
+//! of its own, since the mask is process-wide.
 
 #[path = "../it/laws.rs"]
 mod laws;

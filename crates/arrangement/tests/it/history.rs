@@ -1,4 +1,5 @@
-//! Large lives: histories that a slow reader keeps, keys with very many values, and memory that comes back.
+//! Large lives: histories that a slow reader keeps, keys with very many values, and memory that
+//! comes back.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -47,7 +48,8 @@ fn changes(times: std::ops::Range<Time>) -> Batch {
     batch(rows.into_iter(), Times::Column(of_time.into()), Diffs::Column(diffs.into()))
 }
 
-/// What the contents are at `at`: each key's last value at or before it, and the removal of the value before the first.
+/// What the contents are at `at`: each key's last value at or before it, and the removal of the
+/// value before the first.
 fn expected(at: Time) -> Vec<(i64, i64, Diff)> {
     let present = (at - KEYS + 1..=at).map(|t| (t % KEYS, t, 1));
     let removed = (0..KEYS).map(|t| (t, t - KEYS, -1));
@@ -156,7 +158,8 @@ fn the_chunks_of_an_arrangement_go_with_its_last_reader() {
     assert!(chunks.iter().all(|chunk| chunk.strong_count() == 0));
 }
 
-/// Rows of one key, of which there are more than a chunk has, in runs that overlap: by words where many differ, one by one where a word has more than a chunk.
+/// Rows of one key, of which there are more than a chunk has, in runs that overlap: by words where
+/// many differ, one by one where a word has more than a chunk.
 #[test]
 fn the_rows_of_one_key_are_merged_whatever_their_values() {
     let ascending = Direction { descending: false, nulls_first: false };

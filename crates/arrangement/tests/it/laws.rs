@@ -41,7 +41,8 @@ impl Origin for Pushed {
     }
 }
 
-/// Builds, merges, compacts and reads an arrangement at random. Returns how often it had its rows come back from where they came from.
+/// Builds, merges, compacts and reads an arrangement at random. Returns how often it had its rows
+/// come back from where they came from.
 pub fn check_life(seed: u64, batch_rows: u64, rounds: usize, has_origin: bool) -> usize {
     let rng = &mut Rng::new(seed);
     let layout = Arc::new(random_layout(rng));

@@ -131,7 +131,8 @@ fn a_large_history_is_sorted_in_pieces_and_equals_the_model() {
             let rows: Vec<Row> = (0..rows).map(row).collect();
             Batch::new(to_columns(&layout.types, &rows), Times::Constant(time), Diffs::Constant(diff))
         };
-        // Enough of one time to be sorted as it comes; some of what is retracted was not there; and some of a later time.
+        // Enough of one time to be sorted as it comes; some of what is retracted was not there; and
+        // some of a later time.
         let mut batches: Vec<Batch> = (0..9).map(|_| batch(3, 40_000, 1)).collect();
         batches.push(batch(3, 50_000, -1));
         batches.push(batch(8, 10_000, 1));

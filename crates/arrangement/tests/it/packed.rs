@@ -22,7 +22,8 @@ fn count_packed(reader: &Reader) -> (usize, usize) {
     (packed.len(), others.len())
 }
 
-/// Runs of which some have NULL among their keys, and so are not packed, are merged with others that are.
+/// Runs of which some have NULL among their keys, and so are not packed, are merged with others
+/// that are.
 #[test]
 fn arrangements_with_packed_keys_equal_the_model() {
     let (any_packed, any_mixed) = (Cell::new(0), Cell::new(0));

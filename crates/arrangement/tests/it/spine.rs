@@ -303,8 +303,9 @@ fn idle_time_sorts_what_is_held_if_it_is_much() {
     assert_eq!(reader.stats().rows, 80_000);
 }
 
-/// Values that are replaced again and again: what was there in between is never sorted in, and what is left is right, also where neighbours have one hash
-/// but are not equal, and where times are told apart.
+/// Values that are replaced again and again: what was there in between is never sorted in, and what
+/// is left is right, also where neighbours have one hash but are not equal, and where times are
+/// told apart.
 #[test]
 fn what_is_replaced_leaves_the_last_value() {
     for holds_times in [false, true] {
@@ -369,7 +370,8 @@ fn rows_below_the_floors_of_all_readers_leave_and_others_stay() {
         floor = 10 * time - 100;
         reader.set_floor(Floor { column: 1, below: floor });
         match &mut other {
-            // A reader without a floor keeps all; then one whose floor is lower; then there is none.
+            // A reader without a floor keeps all; then one whose floor is lower; then there is
+            // none.
             Some(other) if time == 150 => other.set_floor(Floor { column: 1, below: 500 }),
             Some(other) if time < 200 => other.set_since(time),
             _ => other = None,

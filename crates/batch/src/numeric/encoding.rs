@@ -10,11 +10,13 @@
 //! NaN         fe
 //! ```
 //!
-//! A number is `0.d1 d2 d3 ..` times 100 to the power of its exponent, where the first pair of digits is not zero.
+//! A number is `0.d1 d2 d3 ..` times 100 to the power of its exponent, where the first pair of
+//! digits is not zero.
 //!
-//! Law: two numbers have the same bytes exactly if they are equal, and bytes compare as their numbers do; so columns of them are
-//! hashed, sorted, joined and grouped as any bytes are. (Of two positive numbers of which one's digits begin with the other's, the
-//! longer is greater. Of two negative ones the longer is less: no complement of a digit is `ff`, which ends the shorter.)
+//! Law: two numbers have the same bytes exactly if they are equal, and bytes compare as their
+//! numbers do; so columns of them are hashed, sorted, joined and grouped as any bytes are. (Of two
+//! positive numbers of which one's digits begin with the other's, the longer is greater. Of two
+//! negative ones the longer is less: no complement of a digit is `ff`, which ends the shorter.)
 
 use num_bigint::{BigInt, Sign};
 

@@ -1,7 +1,8 @@
 //! Roots, exponentials, logarithms and powers.
 //!
-//! Law: as many digits as PostgreSQL gives (`numeric.c` of version 15), of which the last is rounded from some thirty more. Computed with whole
-//! numbers at a fixed scale; nothing depends on floats but the scales, as in PostgreSQL.
+//! Law: as many digits as PostgreSQL gives (`numeric.c` of version 15), of which the last is
+//! rounded from some thirty more. Computed with whole numbers at a fixed scale; nothing depends on
+//! floats but the scales, as in PostgreSQL.
 
 use super::number::{Fault, Finite, GROUP_DIGITS, Number, Outcome, RESULT_DIGITS_MIN, RESULT_SCALE_MAX};
 use super::text::to_f64;
@@ -98,7 +99,8 @@ impl Number {
     /// The number to the power of another.
     ///
     /// # Errors
-    /// Of zero to a negative power, of a negative number to one that is not whole, and where the result has too many digits.
+    /// Of zero to a negative power, of a negative number to one that is not whole, and where the
+    /// result has too many digits.
     pub fn power(&self, exponent: &Number) -> Outcome {
         match (self, exponent) {
             (Number::Finite(base), Number::Finite(exponent)) => base.power(exponent),

@@ -1,12 +1,15 @@
 //! `numeric` without a scale: numbers of any number of digits, as PostgreSQL has them.
 //!
-//! A column of them is of Arrow's type [`TYPE`], which no other column has: foreign columns of that type become views of bytes
-//! where they enter. Its bytes have the order and the equality of the numbers ([`encode`]), so that hashes, joins, groups and sorts take them for
-//! bytes. Zeros at the end of a number's places are not kept: they are not part of its value.
+//! A column of them is of Arrow's type [`TYPE`], which no other column has: foreign columns of that
+//! type become views of bytes where they enter. Its bytes have the order and the equality of the
+//! numbers ([`encode`]), so that hashes, joins, groups and sorts take them for bytes. Zeros at the
+//! end of a number's places are not kept: they are not part of its value.
 //!
-//! Decimals of a declared scale are not of this type, and cost nothing here: see [`types`](crate::types).
+//! Decimals of a declared scale are not of this type, and cost nothing here: see
+//! [`types`](crate::types).
 //!
-//! Reading order: `whole` (digits), `number` (arithmetic), `functions`, `text`, `encoding`, `column`.
+//! Reading order: `whole` (digits), `number` (arithmetic), `functions`, `text`, `encoding`,
+//! `column`.
 
 mod column;
 mod encoding;

@@ -1,8 +1,9 @@
 //! Numbers with as many digits as they need, and their arithmetic: PostgreSQL's `numeric`.
 //!
-//! Law: sums, differences, products and remainders are exact. Quotients, roots and logarithms have as many digits as PostgreSQL gives them (its
-//! `numeric.c`, of version 15), which depend on the operands' digits; the last one is rounded half away from zero. What has more
-//! than 131072 digits before the point, or 16383 after, is an error.
+//! Law: sums, differences, products and remainders are exact. Quotients, roots and logarithms have
+//! as many digits as PostgreSQL gives them (its `numeric.c`, of version 15), which depend on the
+//! operands' digits; the last one is rounded half away from zero. What has more than 131072 digits
+//! before the point, or 16383 after, is an error.
 
 use std::cmp::Ordering;
 
@@ -41,8 +42,8 @@ pub enum Number {
 pub struct Finite {
     /// Its digits, without the point.
     pub coefficient: Whole,
-    /// How many of them stand after the point. (The same number may be written with more zeros; operations on two scales
-    /// regard them, as PostgreSQL does.)
+    /// How many of them stand after the point. (The same number may be written with more zeros;
+    /// operations on two scales regard them, as PostgreSQL does.)
     pub scale: u32,
 }
 

@@ -1,4 +1,5 @@
-//! Arithmetic against PostgreSQL's answers (`reference.txt`, made by `tools/numeric_reference.py`), and the law of the encoding.
+//! Arithmetic against PostgreSQL's answers (`reference.txt`, made by `tools/numeric_reference.py`),
+//! and the law of the encoding.
 
 use std::cmp::Ordering;
 

@@ -23,7 +23,8 @@ impl From<Fault> for Unreadable {
     }
 }
 
-/// A number as PostgreSQL reads it: spaces around, a sign, digits with a point, an exponent; `NaN`, `inf` and `infinity` in any case.
+/// A number as PostgreSQL reads it: spaces around, a sign, digits with a point, an exponent; `NaN`,
+/// `inf` and `infinity` in any case.
 ///
 /// # Errors
 /// See [`Unreadable`].

@@ -1,6 +1,7 @@
 //! Whole numbers of any size: 128 bits while these suffice, limbs on the heap beyond.
 //!
-//! Law: a number that fits 128 bits is held in 128 bits, so that two forms of one number never meet.
+//! Law: a number that fits 128 bits is held in 128 bits, so that two forms of one number never
+//! meet.
 
 use std::cmp::Ordering;
 
@@ -125,7 +126,8 @@ impl Whole {
         (self.to_big() * other.to_big()).into()
     }
 
-    /// The quotient cut towards zero, and the remainder, which has the sign of the dividend. The divisor is not zero.
+    /// The quotient cut towards zero, and the remainder, which has the sign of the dividend. The
+    /// divisor is not zero.
     pub fn divided(&self, divisor: &Whole) -> (Whole, Whole) {
         if let (Small(a), Small(b)) = (self, divisor)
             && let (Some(quotient), Some(remainder)) = (a.checked_div(*b), a.checked_rem(*b))

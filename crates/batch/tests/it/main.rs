@@ -1,4 +1,5 @@
-//! With a hash that has four values in all, everything that rests on hashes still gives right answers.
+//! With a hash that has four values in all, everything that rests on hashes still gives right
+//! answers.
 //!
 //! A process of its own: the mask counts for the whole process.
 

@@ -1,4 +1,5 @@
-//! Nexmark: the queries q0 to q22 over streams of an auction house, ours and DuckDB's over the same rows.
+//! Nexmark: the queries q0 to q22 over streams of an auction house, ours and DuckDB's over the same
+//! rows.
 //!
 //! Law of the measurement: each round gives every stream that the query reads its next `--physical`
 //! events in one commit, and takes the changes of the answer from a subscription. Relations keep

@@ -1,4 +1,5 @@
-//! The peer's arrangements: its default, and one of sorted vectors, which takes more memory and less time.
+//! The peer's arrangements: its default, and one of sorted vectors, which takes more memory and
+//! less time.
 
 use differential_dataflow::AsCollection;
 use differential_dataflow::operators::arrange::TraceAgent;

@@ -1,5 +1,6 @@
-//! The peer's aggregates, each as an expert would write it: counts and sums as diffs of the key alone (`count_total`), distinct by `threshold_total`,
-//! min and the least ten by `reduce` over values that come in order, which look no further than they must.
+//! The peer's aggregates, each as an expert would write it: counts and sums as diffs of the key
+//! alone (`count_total`), distinct by `threshold_total`, min and the least ten by `reduce` over
+//! values that come in order, which look no further than they must.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,7 +22,8 @@ pub fn run(case: &Case) -> Figures {
     match case.verb {
         Verb::Count => run_with(case, |key, _| (key, 1isize), |rows, out| out.count(rows.count_total())),
         Verb::Sum => {
-            // (Sums of 64-bit numbers need more than 64 bits; the count keeps groups whose sum is zero.)
+            // (Sums of 64-bit numbers need more than 64 bits; the count keeps groups whose sum is
+            // zero.)
             run_with(case, |key, value| (key, (i128::from(value), 1isize)), |rows, out| out.count(rows.count_total()))
         }
         Verb::Distinct => {

@@ -1,13 +1,14 @@
 //! Recursive queries: a bulk load, then one row after the other, beside the peer.
 //!
-//! Law of the measurement: both sides keep the answer current over the same rows, in one commit for the load and one for
-//! each change, on one thread. A change takes one row away, or brings one; each is timed until the answer has taken it in.
-//! Times are CPU time of that thread; memory is what the load allocates at its peak. The sides' checksums of the
-//! answer, after the load and at the end, are equal, or the run fails.
+//! Law of the measurement: both sides keep the answer current over the same rows, in one commit for
+//! the load and one for each change, on one thread. A change takes one row away, or brings one;
+//! each is timed until the answer has taken it in. Times are CPU time of that thread; memory is
+//! what the load allocates at its peak. The sides' checksums of the answer, after the load and at
+//! the end, are equal, or the run fails.
 //!
-//! Sketch on paper: a fact of a closure is derived some four times, and each derivation is a probe and a hash, 100 ns: 10 M
-//! derivations a second at best. One edge of a random graph with ten edges a node changes the distance of few nodes: some
-//! rounds of a handful of rows, 5 µs a round.
+//! Sketch on paper: a fact of a closure is derived some four times, and each derivation is a probe
+//! and a hash, 100 ns: 10 M derivations a second at best. One edge of a random graph with ten edges
+//! a node changes the distance of few nodes: some rounds of a handful of rows, 5 µs a round.
 
 mod ours;
 mod workload;

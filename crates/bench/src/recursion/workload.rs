@@ -1,7 +1,7 @@
 //! Inputs of recursive programs: rows to load, and one change after the other.
 //!
-//! Law: equal options give equal rows and changes on both sides. A change takes away a row that is there, or brings one;
-//! the two alternate, so the size of the input stays what it was.
+//! Law: equal options give equal rows and changes on both sides. A change takes away a row that is
+//! there, or brings one; the two alternate, so the size of the input stays what it was.
 
 use std::collections::BTreeSet;
 
@@ -109,8 +109,9 @@ fn grid(nodes: u64) -> Vec<Pair> {
 /// Variables of a function: most statements stay within one.
 const FUNCTION: u64 = 20;
 
-/// A program of so many statements: of a hundred, 20 make an object, 60 copy, 10 load and 10 store. Variables are half as many as
-/// statements; four fifths of the statements are about variables of one function, the others reach the next one.
+/// A program of so many statements: of a hundred, 20 make an object, 60 copy, 10 load and 10 store.
+/// Variables are half as many as statements; four fifths of the statements are about variables of
+/// one function, the others reach the next one.
 pub fn statements(count: usize) -> Workload {
     let variables = (count as u64 / 2).max(2 * FUNCTION);
     let mut numbers = Numbers::new(30, 1 << 40);
@@ -121,7 +122,8 @@ pub fn statements(count: usize) -> Workload {
         let base = to - to % FUNCTION + if number(5) == 0 { FUNCTION } else { 0 };
         let from = (base + number(FUNCTION)).min(variables - 1);
         let (relation, row) = match statement % 10 {
-            // An object has a number of its own and a field, which is a variable that is beyond the others.
+            // An object has a number of its own and a field, which is a variable that is beyond the
+            // others.
             0 | 1 => (0, (to, variables + statement as u64)),
             2..=7 => (1, (to, from)),
             8 => (2, (to, from)),

@@ -1,8 +1,9 @@
 //! The questions of the temporal benchmark, and the rows they are asked over.
 //!
-//! Rows: 10 M events of (int32 key of 1,000, int64 value, float64), 1,000 events a tick, points, in batches of 65,536, in memory before the clock starts. The columns of
-//! 16 batches are used again and again under new times: together they are larger than the caches near the processor. Time is declared complete after
-//! each batch, up to the time of its last row.
+//! Rows: 10 M events of (int32 key of 1,000, int64 value, float64), 1,000 events a tick, points, in
+//! batches of 65,536, in memory before the clock starts. The columns of 16 batches are used again
+//! and again under new times: together they are larger than the caches near the processor. Time is
+//! declared complete after each batch, up to the time of its last row.
 
 use std::sync::Arc;
 use std::time::Instant;

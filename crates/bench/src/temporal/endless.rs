@@ -1,8 +1,11 @@
-//! Memory over streams that do not end: every verb that forgets, over as many events as wanted, and what is held on the way.
+//! Memory over streams that do not end: every verb that forgets, over as many events as wanted, and
+//! what is held on the way.
 //!
-//! The events are those of the other cases (points, 1,000 a tick, 1,000 keys, batches of 65,536), without an end in sight; batches are made as they are pushed. What is held is
-//! counted by the allocator, apart from what was held before the run; resident memory is the process's. A verb passes if what is held in the last quarter is no more
-//! than in the second, give or take a tenth and a megabyte.
+//! The events are those of the other cases (points, 1,000 a tick, 1,000 keys, batches of 65,536),
+//! without an end in sight; batches are made as they are pushed. What is held is counted by the
+//! allocator, apart from what was held before the run; resident memory is the process's. A verb
+//! passes if what is held in the last quarter is no more than in the second, give or take a tenth
+//! and a megabyte.
 
 use anabranch_batch::{Batch, Diffs, Times, Until};
 use anabranch_engine::frame::{

@@ -1,7 +1,9 @@
-//! Throughput and latency of single rows: a filter and a grouped window, rows pushed one at a time, each with a promise of time, at several settings of how long they may wait.
+//! Throughput and latency of single rows: a filter and a grouped window, rows pushed one at a time,
+//! each with a promise of time, at several settings of how long they may wait.
 //!
-//! The row that moves time past a window's end is the one whose result is timed: from before it is pushed to after its result is drained. The caller asks for results whenever the input
-//! hands on rows, as a loop around a live input does. One thread; the clock is the machine's.
+//! The row that moves time past a window's end is the one whose result is timed: from before it is
+//! pushed to after its result is drained. The caller asks for results whenever the input hands on
+//! rows, as a loop around a live input does. One thread; the clock is the machine's.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
 //! The temporal algebra over events in memory, on one thread: million events per CPU-second.
 //!
-//! Sketch on paper: a filter reads a key and moves half of 32 bytes a row, 2 ns; a tumbling sum reads time and value, 1 to 2 ns; a hash probe a row costs 5 to 10 ns,
-//! so the grouped window takes 10 to 15, and the sliding one, which puts out nearly one row for each row in, 50; a join and an anti-join
-//! probe the table for each row and walk some columns, 15, and a quarter or two thirds of the rows come out, at 10 each.
+//! Sketch on paper: a filter reads a key and moves half of 32 bytes a row, 2 ns; a tumbling sum
+//! reads time and value, 1 to 2 ns; a hash probe a row costs 5 to 10 ns, so the grouped window
+//! takes 10 to 15, and the sliding one, which puts out nearly one row for each row in, 50; a join
+//! and an anti-join probe the table for each row and walk some columns, 15, and a quarter or two
+//! thirds of the rows come out, at 10 each.
 
 mod cases;
 mod endless;
@@ -29,7 +31,8 @@ pub struct Options {
     /// Instead, so many events through every verb, and the memory that is held on the way.
     #[arg(long)]
     endless: Option<usize>,
-    /// Instead, throughput and latency of single rows, for several settings of how long they may wait; so many seconds each.
+    /// Instead, throughput and latency of single rows, for several settings of how long they may
+    /// wait; so many seconds each.
     #[arg(long)]
     latency_seconds: Option<f64>,
     /// One JSON object a line instead of a table.

@@ -6,9 +6,9 @@
 //!
 //! - *First builds*: the query as a SELECT, then as a view, which is dropped again. DuckDB answers
 //!   the query from its own tables on one thread.
-//! - *Changes*: the query as a view. A round takes a share of the orders away, with their lines, and
-//!   the next round's share comes back in one commit each. DuckDB makes the same two changes and
-//!   answers the query in full after each. A round's figure is the mean of the two.
+//! - *Changes*: the query as a view. A round takes a share of the orders away, with their lines,
+//!   and the next round's share comes back in one commit each. DuckDB makes the same two changes
+//!   and answers the query in full after each. A round's figure is the mean of the two.
 
 use std::collections::BTreeMap;
 use std::fs;

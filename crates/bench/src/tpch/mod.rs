@@ -1,22 +1,30 @@
-//! TPC-H as maintained views: how many tuples a second each of the 22 queries takes in, ours and the peer's.
+//! TPC-H as maintained views: how many tuples a second each of the 22 queries takes in, ours and
+//! the peer's.
 //!
-//! Law of the measurement: rows are generated before the clock starts; each round gives every relation that the query reads its next
-//! `--physical` rows, and then the answer is current before the next round begins. Within a round every `--logical` rows of a relation have a
-//! time of their own (1: every row; as many as `--physical`: one time a round). Tuples are those of the relations read. Ours and the peer's runs take turns,
-//! each in a process of its own. Rates are tuples by CPU seconds: the machine may be busy with other things.
+//! Law of the measurement: rows are generated before the clock starts; each round gives every
+//! relation that the query reads its next `--physical` rows, and then the answer is current before
+//! the next round begins. Within a round every `--logical` rows of a relation have a time of their
+//! own (1: every row; as many as `--physical`: one time a round). Tuples are those of the relations
+//! read. Ours and the peer's runs take turns, each in a process of its own. Rates are tuples by CPU
+//! seconds: the machine may be busy with other things.
 //!
-//! Nobody reads the answer between commits, so ours adds up the times inside a round before it works on them (`Dataflows::horizons`), while the peer computes the
-//! changes of its answer at each. `--every-time` is the like for like: a subscription gets ours of every time.
+//! Nobody reads the answer between commits, so ours adds up the times inside a round before it
+//! works on them (`Dataflows::horizons`), while the peer computes the changes of its answer at
+//! each. `--every-time` is the like for like: a subscription gets ours of every time.
 //!
-//! Rows are given back as they are taken in, unless `--keep-rows`. The allocator keeps what it is given back, and has [`WARM_MB`] in hand when the clock
-//! starts (on both sides), so that runs do not measure how fast the system clears pages: on a virtual machine that may be a third of the time, or nothing.
-//! `peak_mb` is the most resident memory of the process, the generated rows and that included; `grown_mb` is how much of that came
-//! after the clock started: for figures of memory `--keep-rows`, with which the allocator has nothing in hand.
-//! The relations keep nothing themselves (`retain = 'none'`), so what is measured is the query and the arrangement of its result.
+//! Rows are given back as they are taken in, unless `--keep-rows`. The allocator keeps what it is
+//! given back, and has [`WARM_MB`] in hand when the clock starts (on both sides), so that runs do
+//! not measure how fast the system clears pages: on a virtual machine that may be a third of the
+//! time, or nothing. `peak_mb` is the most resident memory of the process, the generated rows and
+//! that included; `grown_mb` is how much of that came after the clock started: for figures of
+//! memory `--keep-rows`, with which the allocator has nothing in hand. The relations keep nothing
+//! themselves (`retain = 'none'`), so what is measured is the query and the arrangement of its
+//! result.
 //!
-//! Sketch on paper for scale 1: 6 M line items in 60 rounds of 1e5. A round that joins sorts its rows (about 60 ns a row), merges each row about
-//! six times (20 ns each), probes and gathers (100 ns): near 0.4 µs a join and row, so three joins leave about 1 M tuples a second. What saturates is memory
-//! bandwidth in merges and gathers, and cache misses in probes.
+//! Sketch on paper for scale 1: 6 M line items in 60 rounds of 1e5. A round that joins sorts its
+//! rows (about 60 ns a row), merges each row about six times (20 ns each), probes and gathers (100
+//! ns): near 0.4 µs a join and row, so three joins leave about 1 M tuples a second. What saturates
+//! is memory bandwidth in merges and gathers, and cache misses in probes.
 
 mod loaded;
 mod ours;
@@ -31,7 +39,8 @@ use serde_json::{Value, json};
 use crate::measure;
 use crate::report::{self, Spread};
 
-/// Megabytes that the allocator has in hand when the clock starts: more than either side grows by, but for the peer where every row has a time.
+/// Megabytes that the allocator has in hand when the clock starts: more than either side grows by,
+/// but for the peer where every row has a time.
 const WARM_MB: usize = 1024;
 
 /// Options of the benchmark.
@@ -61,14 +70,15 @@ pub struct Options {
     /// Ours alone.
     #[arg(long)]
     alone: bool,
-    /// Ours gives out the changes of the answer at every time, to a subscription, instead of keeping the answer for reads after commits.
+    /// Ours gives out the changes of the answer at every time, to a subscription, instead of
+    /// keeping the answer for reads after commits.
     #[arg(long)]
     every_time: bool,
     /// Compare the final answers instead of measuring.
     #[arg(long)]
     check: bool,
-    /// Keep the generated rows until the end: for figures of memory. Rates are then lower, since the engine's memory
-    /// comes fresh from the system instead of from rows that were given back.
+    /// Keep the generated rows until the end: for figures of memory. Rates are then lower, since
+    /// the engine's memory comes fresh from the system instead of from rows that were given back.
     #[arg(long)]
     keep_rows: bool,
     /// One JSON object a line instead of a table.
@@ -266,7 +276,8 @@ fn check(options: &Options, queries: &[usize]) -> Result<(), String> {
     Ok(())
 }
 
-/// Numbers to seven places, small ones (means) to four: ours have so many. The sum of nothing is no row at the peer.
+/// Numbers to seven places, small ones (means) to four: ours have so many. The sum of nothing is no
+/// row at the peer.
 fn rounded(contents: peer::Contents) -> peer::Contents {
     let cell = |cell: String| match cell.parse::<f64>() {
         Ok(number) if number != 0.0 && number.abs() < 1.0 => format!("{number:.3e}"),

@@ -119,7 +119,8 @@ fn rounds(tables: &[&'static Table], case: &Case) -> Vec<Vec<(&'static str, Reco
     }
 }
 
-/// A table's rows in portions of exactly so many. (The generator's own batches of line items hold whole orders.)
+/// A table's rows in portions of exactly so many. (The generator's own batches of line items hold
+/// whole orders.)
 struct Portions {
     batches: anabranch_testing::tpch::Batches,
     batch: Option<RecordBatch>,
@@ -163,7 +164,8 @@ impl Portions {
         }
     }
 
-    /// The rows in the types that batches have, so that nothing is converted while the clock runs. (The peer's are made before it starts, too.)
+    /// The rows in the types that batches have, so that nothing is converted while the clock runs.
+    /// (The peer's are made before it starts, too.)
     fn narrowed(&mut self, rows: &RecordBatch) -> RecordBatch {
         let columns = rows.columns().iter().map(|column| types::narrowed(column).expect("values have few digits"));
         let schema = self.schema.get_or_insert_with(|| narrowed_schema(rows.schema_ref()));

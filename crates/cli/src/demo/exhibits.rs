@@ -1,4 +1,5 @@
-//! What the demo shows: each materialized view of its script, under the comment that stands above it.
+//! What the demo shows: each materialized view of its script, under the comment that stands above
+//! it.
 
 use anabranch_sql::{Parsed, statement::Statement};
 
@@ -46,7 +47,8 @@ fn question(gap: &str) -> Option<String> {
     (!comment.is_empty()).then(|| comment[..end].to_string())
 }
 
-/// The view's order in words that hold outside of it: `f.origin DESC` becomes `origin DESC`. Without one, the first column.
+/// The view's order in words that hold outside of it: `f.origin DESC` becomes `origin DESC`.
+/// Without one, the first column.
 fn order(clause: Option<String>) -> String {
     let Some(clause) = clause else { return " ORDER BY 1".into() };
     let keys = clause.trim_start_matches("ORDER BY ").split(',').map(|key| {

@@ -1,8 +1,10 @@
-//! `anabranch demo`: standing queries over the flights of New York 2013, redrawn while the flights stream in.
+//! `anabranch demo`: standing queries over the flights of New York 2013, redrawn while the flights
+//! stream in.
 //!
-//! Nothing about the data is known here. The script (`examples/flights.sql`) names the sources and the standing queries;
-//! the demo shows it, runs it, looks at each materialized view a few times a second until the sources are read to their
-//! end, and tells the final answers and the rate. On a terminal the screen is redrawn in place; a pipe gets plain snapshots.
+//! Nothing about the data is known here. The script (`examples/flights.sql`) names the sources and
+//! the standing queries; the demo shows it, runs it, looks at each materialized view a few times a
+//! second until the sources are read to their end, and tells the final answers and the rate. On a
+//! terminal the screen is redrawn in place; a pipe gets plain snapshots.
 
 mod exhibits;
 mod screen;

@@ -1,9 +1,9 @@
 //! Drawing in place on a terminal, and plain snapshots for pipes.
 //!
-//! A frame is one write: up to its first line, then each line wiped and written anew. Lines are laid
-//! out for the terminal's width, asked anew for each frame, so no number is ever cut. The cursor is
-//! never hidden, so the program can end at any moment and leave the terminal as it was. Views that do
-//! not fit the height take turns.
+//! A frame is one write: up to its first line, then each line wiped and written anew. Lines are
+//! laid out for the terminal's width, asked anew for each frame, so no number is ever cut. The
+//! cursor is never hidden, so the program can end at any moment and leave the terminal as it was.
+//! Views that do not fit the height take turns.
 
 use std::{
     io::{self, Write, stdout},
@@ -42,8 +42,8 @@ impl Screen {
         Screen { columns, lines, drawn: 0 }
     }
 
-    /// Takes over the terminal's present size. Returns the rows of a view that can ever be shown, and
-    /// one more, which tells that there are more.
+    /// Takes over the terminal's present size. Returns the rows of a view that can ever be shown,
+    /// and one more, which tells that there are more.
     pub(super) fn measure(&mut self) -> usize {
         let (columns, lines) = terminal::columns_and_lines();
         // A narrower terminal has wrapped the last frame: its first line may be anywhere.

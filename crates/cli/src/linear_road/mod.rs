@@ -1,9 +1,10 @@
 //! `anabranch linear-road`: the Linear Road benchmark, watched.
 //!
-//! Traffic is generated (or read) second by second and handed to the program; on a terminal a screen shows rate, lag,
-//! tolls, accidents and response times, a pipe gets a line a minute. Two modes, named in all that is printed:
-//! *replay* hands a second over when the one before has answered, and its lag is modelled; *paced* hands a second
-//! over when the clock says so, and response times are measured.
+//! Traffic is generated (or read) second by second and handed to the program; on a terminal a
+//! screen shows rate, lag, tolls, accidents and response times, a pipe gets a line a minute. Two
+//! modes, named in all that is printed: *replay* hands a second over when the one before has
+//! answered, and its lag is modelled; *paced* hands a second over when the clock says so, and
+//! response times are measured.
 
 mod screen;
 mod tally;

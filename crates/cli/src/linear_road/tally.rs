@@ -57,8 +57,8 @@ impl Tally {
         }
     }
 
-    /// Adds a second that took `seconds`, and was answered `elapsed` after the start. Returns when its answers were
-    /// delivered, on the input's scale.
+    /// Adds a second that took `seconds`, and was answered `elapsed` after the start. Returns when
+    /// its answers were delivered, on the input's scale.
     pub(super) fn add(&mut self, second: &Second, answers: &[Answer], seconds: f64, elapsed: f64) -> f64 {
         self.time = second.time;
         self.rows += second.rows.len() as u64;

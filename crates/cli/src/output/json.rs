@@ -1,7 +1,8 @@
 //! JSON: objects with a member a column, in column order.
 //!
-//! Numbers keep all their digits, decimals too; NaN and the infinities are texts, because JSON has no numbers for them.
-//! Lists are arrays, structs are objects, everything else is text as PostgreSQL prints it.
+//! Numbers keep all their digits, decimals too; NaN and the infinities are texts, because JSON has
+//! no numbers for them. Lists are arrays, structs are objects, everything else is text as
+//! PostgreSQL prints it.
 
 use std::io::{self, Write};
 

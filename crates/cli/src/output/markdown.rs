@@ -1,4 +1,5 @@
-//! Markdown tables (GitHub's form). Bars and line ends in values are escaped, so that a row stays a row.
+//! Markdown tables (GitHub's form). Bars and line ends in values are escaped, so that a row stays a
+//! row.
 
 use std::io::{self, Write};
 

@@ -1,8 +1,9 @@
 //! Answers as text: tables for people, CSV, JSON and Markdown for programs and pages.
 //!
-//! Law: within a format a value always looks the same, whatever the width of its neighbours; numbers lose no digits. An
-//! answer's batches are written one after the other without being joined, so output of any length needs the memory of one
-//! batch (tables look at all values first, for the widths).
+//! Law: within a format a value always looks the same, whatever the width of its neighbours;
+//! numbers lose no digits. An answer's batches are written one after the other without being
+//! joined, so output of any length needs the memory of one batch (tables look at all values first,
+//! for the widths).
 
 mod csv;
 mod json;

@@ -1,6 +1,7 @@
 //! Texts on a terminal: the places they take, and how they are shortened.
 
-/// Places a text takes on a terminal: none for combining marks, two for East Asian wide characters and emoji.
+/// Places a text takes on a terminal: none for combining marks, two for East Asian wide characters
+/// and emoji.
 pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(width_of).sum() }
 }

@@ -1,8 +1,8 @@
 //! Rows of a server as the printers take them.
 //!
 //! Law: an answer looks as it does from a session of this process. Values come as text. Whole and
-//! floating numbers, booleans and lists of them are read; other numbers stay texts that are told to be
-//! numbers; all else is shown as its text.
+//! floating numbers, booleans and lists of them are read; other numbers stay texts that are told to
+//! be numbers; all else is shown as its text.
 
 use std::sync::Arc;
 

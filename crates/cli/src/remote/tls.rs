@@ -53,7 +53,8 @@ fn roots(address: &Address) -> Result<RootCertStore, Error> {
     Ok(roots)
 }
 
-/// Takes any certificate: `sslmode=require` without a root hides what is said, and from whom is open.
+/// Takes any certificate: `sslmode=require` without a root hides what is said, and from whom is
+/// open.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

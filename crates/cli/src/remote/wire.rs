@@ -60,7 +60,8 @@ impl Stream {
 }
 
 impl Wire {
-    /// Connects and logs in. `ask` is asked for a password if the server wants one and none is known.
+    /// Connects and logs in. `ask` is asked for a password if the server wants one and none is
+    /// known.
     ///
     /// # Errors
     /// `Unavailable` when nobody answers, or the server does not let the user in.

@@ -8,7 +8,8 @@ use crate::{
     script::run_text,
 };
 
-/// Lists whose rows come from the catalog: their name, the query, and the column that a pattern is for.
+/// Lists whose rows come from the catalog: their name, the query, and the column that a pattern is
+/// for.
 const QUERIES: &[(&str, &str, &str)] = &[
     (
         "\\di",

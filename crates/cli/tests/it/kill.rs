@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::support::Place;
 
-/// Number n goes into two tables at once; now and then with a definition, a load or a change of all rows.
+/// Number n goes into two tables at once; now and then with a definition, a load or a change of all
+/// rows.
 fn script(n: u64) -> String {
     let put = format!(
         "BEGIN; INSERT INTO t VALUES ({n}, repeat('x', {})); INSERT INTO u VALUES ({n}); COMMIT;\n",

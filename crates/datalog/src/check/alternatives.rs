@@ -6,7 +6,8 @@ use crate::ast::{Argument, Atom, Comparison, Formula, Span};
 
 /// Alternatives of one rule, at most: groups of alternatives multiply.
 const ALTERNATIVES_MAX: usize = 1_000;
-/// Literals of one alternative, at most: each is a step of a plan, and plans are walked by recursion.
+/// Literals of one alternative, at most: each is a step of a plan, and plans are walked by
+/// recursion.
 const LITERALS_MAX: usize = 100;
 
 /// A literal of a conjunction.

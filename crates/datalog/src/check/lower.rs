@@ -167,7 +167,8 @@ impl Lowering<'_> {
         let (left_term, left_type) = self.term(left, wanted.as_ref(), names, body)?;
         let (right_term, right_type) = self.term(right, Some(wanted.as_ref().unwrap_or(&left_type)), names, body)?;
         if left_term == Term::Wildcard || right_term == Term::Wildcard {
-            // An equation with a wildcard asks for a value only, which the other side's literals give.
+            // An equation with a wildcard asks for a value only, which the other side's literals
+            // give.
             return match comparison {
                 C::Equal => Ok(()),
                 _ => Err(Error::invalid("a wildcard has no value to compare")

@@ -3,8 +3,8 @@
 //! Law: a program that passes has a plan, and its answer is the least fixed point of its rules,
 //! stratum by stratum. All errors of users are found here, with a place in the text.
 //!
-//! Reading order: [`types`], [`signatures`], [`alternatives`], [`scope`] (the variables of a rule and their types),
-//! [`lower`] (terms and literals), [`bound`], [`stratify`](crate::stratify).
+//! Reading order: [`types`], [`signatures`], [`alternatives`], [`scope`] (the variables of a rule
+//! and their types), [`lower`] (terms and literals), [`bound`], [`stratify`](crate::stratify).
 
 mod alternatives;
 pub(crate) mod bound;

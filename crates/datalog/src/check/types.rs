@@ -1,7 +1,8 @@
 //! Declared types, as sets of values.
 //!
-//! A type is a set of *atomic sets*: primitives, subsets of others, records, data types. A union has
-//! several. Two types have values in common where an atomic set of one lies within one of the other.
+//! A type is a set of *atomic sets*: primitives, subsets of others, records, data types. A union
+//! has several. Two types have values in common where an atomic set of one lies within one of the
+//! other.
 
 use std::collections::{BTreeSet, HashMap};
 

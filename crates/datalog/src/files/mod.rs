@@ -1,7 +1,7 @@
 //! Programs over files: facts in, answers out, in Souffle's formats.
 //!
-//! Reading order: [`options`] (the parameters of directives), [`split`] (lines to fields), [`read`],
-//! [`write`].
+//! Reading order: [`options`] (the parameters of directives), [`split`] (lines to fields),
+//! [`read`], [`write`].
 
 mod options;
 mod read;

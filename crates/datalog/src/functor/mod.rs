@@ -4,8 +4,8 @@
 //! are row errors; all else is here. A value that does not exist (a text that is no number, a power
 //! out of range) is a row error too. NULL in, NULL out.
 //!
-//! Source: the functors of Souffle's language reference. Departures: numbers have 64 bits and do not
-//! wrap around, lengths and positions count characters, and `ord` is a hash.
+//! Source: the functors of Souffle's language reference. Departures: numbers have 64 bits and do
+//! not wrap around, lengths and positions count characters, and `ord` is a hash.
 //!
 //! Reading order: `kind` (which there are), `compute` (their values), `call` (in plans).
 

@@ -1,10 +1,10 @@
 //! A program in a database: tables of facts, views of answers, queries.
 //!
-//! Law: at every commit a relation's view holds the least fixed point of the rules over the facts as
-//! of that commit. What was made before a failure is taken down again.
+//! Law: at every commit a relation's view holds the least fixed point of the rules over the facts
+//! as of that commit. What was made before a failure is taken down again.
 //!
-//! Reading order: this file, `host` (sessions and connections), `stored` (which relations have tables
-//! and views), `facts` (values as rows).
+//! Reading order: this file, `host` (sessions and connections), `stored` (which relations have
+//! tables and views), `facts` (values as rows).
 
 mod facts;
 mod host;
@@ -76,10 +76,10 @@ impl Program {
 
     /// Installs the program. Relations without rules become tables, which hold their facts, unless
     /// the database has a table, source or materialized view of that name and fitting columns,
-    /// which is read then. Relations of `.output` and `.printsize` become materialized views, and so
-    /// does a recursive relation that others read; without any output all relations with rules do. A
-    /// relation with rules and `.input` has a table `<name>_input` beside. Names are as in the
-    /// program, so SQL has to quote those with capital letters.
+    /// which is read then. Relations of `.output` and `.printsize` become materialized views, and
+    /// so does a recursive relation that others read; without any output all relations with rules
+    /// do. A relation with rules and `.input` has a table `<name>_input` beside. Names are as in
+    /// the program, so SQL has to quote those with capital letters.
     ///
     /// # Errors
     /// As [`check`](Program::check); `Invalid` for names that are taken, and in a database with a
@@ -137,10 +137,10 @@ impl Installed {
         sorted(host.read_plan(&plan)?)
     }
 
-    /// The answers of a query: an atom with constants and variables, `path("a", x)`. Each answer has
-    /// a value for each variable, in the order in which they first stand; a query without variables
-    /// has one answer, the number 1, or none. A relation that is kept is looked up; of another one
-    /// only what the constants ask for is computed (magic sets).
+    /// The answers of a query: an atom with constants and variables, `path("a", x)`. Each answer
+    /// has a value for each variable, in the order in which they first stand; a query without
+    /// variables has one answer, the number 1, or none. A relation that is kept is looked up; of
+    /// another one only what the constants ask for is computed (magic sets).
     ///
     /// # Errors
     /// As [`rows`](Installed::rows); `Invalid` for what is no atom.

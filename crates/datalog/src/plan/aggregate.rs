@@ -1,8 +1,8 @@
 //! Aggregates: the matches of a body, grouped by the variables that the rest of the rule has.
 //!
 //! `count` and `sum` are over the set of all bindings of the body, wildcards included, so repeated
-//! rows of a table are told apart from repeated values. Without a match they are 0, and min, max and
-//! mean have no value, so the rule gives nothing.
+//! rows of a table are told apart from repeated values. Without a match they are 0, and min, max
+//! and mean have no value, so the rule gives nothing.
 
 use std::sync::Arc;
 

@@ -223,8 +223,8 @@ impl Planner<'_> {
         Rows::new(join(&rows.plan, &right, kind, &key, output), columns)
     }
 
-    /// The rows of an atom, constants and repeated variables checked, and the variable of each column.
-    /// (Columns that no variable names carry a number that none has.)
+    /// The rows of an atom, constants and repeated variables checked, and the variable of each
+    /// column. (Columns that no variable names carry a number that none has.)
     fn atom_rows(&mut self, atom: &Atom) -> (Arc<Plan>, Vec<VariableId>) {
         let plan = self.relation(atom.relation);
         let mut filter = vec![];

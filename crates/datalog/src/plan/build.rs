@@ -54,7 +54,8 @@ pub(super) fn filtered(input: &Arc<Plan>, filter: Vec<Expr>) -> Arc<Plan> {
     }
 }
 
-/// A join on pairs of columns; `output` are positions in the left columns followed by the right ones.
+/// A join on pairs of columns; `output` are positions in the left columns followed by the right
+/// ones.
 pub(super) fn join(
     left: &Arc<Plan>,
     right: &Arc<Plan>,

@@ -7,7 +7,8 @@
 //! of the rest is the same (Bekic's lemma), so each relation of a component can be planned alone.
 //!
 //! Joins are ordered by what is bound: first atoms with constants, then the atom with most columns
-//! bound; conditions and negations as soon as their variables are; what can fail as late as possible.
+//! bound; conditions and negations as soon as their variables are; what can fail as late as
+//! possible.
 //!
 //! Reading order: [`build`] (nodes), [`term`] (values), [`body`] (joins), [`aggregate`].
 

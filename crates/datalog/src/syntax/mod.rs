@@ -1,7 +1,8 @@
 //! Text to syntax tree, in Souffle's syntax.
 //!
 //! Law: any text gives a tree or an error with a place; none makes the parser panic or overflow the
-//! stack. Trees are at most [`DEPTH_MAX`](parser::DEPTH_MAX) deep, so that all walks over them may recurse.
+//! stack. Trees are at most [`DEPTH_MAX`](parser::DEPTH_MAX) deep, so that all walks over them may
+//! recurse.
 //!
 //! Source: the language reference of Souffle (souffle-lang.github.io).
 

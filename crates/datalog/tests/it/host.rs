@@ -1,4 +1,5 @@
-//! A database whose views are plans that the naive model evaluates: what the engine is compared with.
+//! A database whose views are plans that the naive model evaluates: what the engine is compared
+//! with.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! What the session knows by name: relations and indexes, and who reads whom.
 //!
-//! Law: names are unique over relations and indexes together; the graph of who reads whom has no cycle, because an
-//! object reads only what was there before it. The catalog is plain data: it installs nothing.
+//! Law: names are unique over relations and indexes together; the graph of who reads whom has no
+//! cycle, because an object reads only what was there before it. The catalog is plain data: it
+//! installs nothing.
 //!
-//! Reading order: [`object`] (what is kept about each), [`planning`] (the catalog as the planner sees it),
-//! [`watermark`] (the time of tables and sources), [`system`] (what PostgreSQL's clients ask of it).
+//! Reading order: [`object`] (what is kept about each), [`planning`] (the catalog as the planner
+//! sees it), [`watermark`] (the time of tables and sources), [`system`] (what PostgreSQL's clients
+//! ask of it).
 
 mod created;
 mod object;
@@ -162,7 +164,8 @@ impl Catalog {
         changes.into_iter().filter_map(|(id, name, batch)| Some((id, collection(&name)?, batch))).collect()
     }
 
-    /// Takes back moves of watermarks that were told by [`watermark_changes`](Self::watermark_changes) and did not happen.
+    /// Takes back moves of watermarks that were told by
+    /// [`watermark_changes`](Self::watermark_changes) and did not happen.
     pub fn unmark<'a>(&mut self, moves: impl Iterator<Item = (ObjectId, &'a Batch)>) {
         for (id, changes) in moves {
             let watermark = self.objects.values_mut().find(|object| object.id == id);
@@ -181,7 +184,8 @@ impl Catalog {
         self.watermarked.iter().filter_map(moved).collect()
     }
 
-    /// Takes note that what [`watermarks_unrecorded`](Self::watermarks_unrecorded) told was recorded.
+    /// Takes note that what [`watermarks_unrecorded`](Self::watermarks_unrecorded) told was
+    /// recorded.
     pub fn note_recorded(&mut self) {
         for name in &self.watermarked {
             let watermark = self.objects.get_mut(name).and_then(|object| object.watermark.as_mut());
@@ -331,8 +335,8 @@ impl Catalog {
         self.indexes.remove(name)
     }
 
-    /// Relations whose query names `name`, and theirs, and so on; those that are read by others come after their readers,
-    /// so dropping in this order never drops what is read.
+    /// Relations whose query names `name`, and theirs, and so on; those that are read by others
+    /// come after their readers, so dropping in this order never drops what is read.
     pub fn dependents(&self, name: &str) -> Vec<String> {
         let mut order = Vec::new();
         let mut seen = BTreeSet::new();

@@ -13,8 +13,8 @@ use super::{Catalog, Object, Watermark, system};
 use crate::functions::Function;
 use crate::sharing::Sharing;
 
-/// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that the query names,
-/// those inside plain views included.
+/// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that
+/// the query names, those inside plain views included.
 ///
 /// A plain view that has an index is shown as materialized, so that queries read its arrangement.
 pub(crate) struct Planning<'a> {
@@ -24,7 +24,8 @@ pub(crate) struct Planning<'a> {
     looked_up: Mutex<BTreeSet<String>>,
     /// Functions of the embedding program, looked up so far.
     functions: Mutex<BTreeSet<String>>,
-    /// Tables that are read with rows beside those that views have seen: views over them are planned where they are named.
+    /// Tables that are read with rows beside those that views have seen: views over them are
+    /// planned where they are named.
     written: BTreeSet<String>,
     /// What functions tell of, once one is asked for.
     snapshot: OnceLock<Arc<system::Snapshot>>,

@@ -1,6 +1,8 @@
-//! What the rows of a table obey beside types, NOT NULL and the key, in a form that is ready to be used.
+//! What the rows of a table obey beside types, NOT NULL and the key, in a form that is ready to be
+//! used.
 //!
-//! Law: a counter gives each number once, in order; numbers of statements that fail are lost, as PostgreSQL's are.
+//! Law: a counter gives each number once, in order; numbers of statements that fail are lost, as
+//! PostgreSQL's are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,9 +1,11 @@
 //! The time of a table or source, as its rows tell it.
 //!
-//! Law: the watermark is the greatest time of any row so far, less a delay. A row before the watermark of the rows before it is late; late rows are left out and
-//! counted. Rows of a source come one after another, so what is left out does not depend on how they are cut into batches; rows of one statement come at
-//! once, and none makes another late. A row without a time is never late. The watermark is also a row of a relation of its own, which the session writes with
-//! the commit that moves it: what windows that are over are compared with.
+//! Law: the watermark is the greatest time of any row so far, less a delay. A row before the
+//! watermark of the rows before it is late; late rows are left out and counted. Rows of a source
+//! come one after another, so what is left out does not depend on how they are cut into batches;
+//! rows of one statement come at once, and none makes another late. A row without a time is never
+//! late. The watermark is also a row of a relation of its own, which the session writes with the
+//! commit that moves it: what windows that are over are compared with.
 
 use std::sync::Arc;
 
@@ -154,7 +156,8 @@ impl Watermark {
         self.shown = (0..changes.len()).find(|row| changes.diffs().get(*row) < 0).map(|row| values.value(row));
     }
 
-    /// The greatest time and the number of rows left out as they are kept, if they have changed since they were recorded.
+    /// The greatest time and the number of rows left out as they are kept, if they have changed
+    /// since they were recorded.
     pub fn unrecorded(&self) -> Option<Vec<u8>> {
         let high = self.high.map_or("-".to_string(), |high| high.to_string());
         (self.recorded != (self.high, self.late)).then(|| format!("{high} {}", self.late).into_bytes())

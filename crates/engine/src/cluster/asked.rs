@@ -1,6 +1,7 @@
 //! A question that workers have been asked, and whoever waits for the answers.
 //!
-//! Law: each worker answers once, or lets the question fall: because what was asked was dropped or has failed, or because the worker has.
+//! Law: each worker answers once, or lets the question fall: because what was asked was dropped or
+//! has failed, or because the worker has.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};

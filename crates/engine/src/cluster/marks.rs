@@ -1,7 +1,8 @@
 //! The watermarks of relations, as of each time, on a worker.
 //!
-//! Law: the value as of a time is the last one that the session told of that time or an earlier one. Of old values some are forgotten: then an
-//! operator that is far behind frees by an older one.
+//! Law: the value as of a time is the last one that the session told of that time or an earlier
+//! one. Of old values some are forgotten: then an operator that is far behind frees by an older
+//! one.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,12 +1,15 @@
 //! The workers of a session: on the caller's thread, or on threads of their own; one interface.
 //!
-//! Law: all workers get the same commands in the same order, so they build the same dataflows with the same channels. Rows go to one
-//! worker each; operators exchange them by key. Every answer is collected from all workers.
+//! Law: all workers get the same commands in the same order, so they build the same dataflows with
+//! the same channels. Rows go to one worker each; operators exchange them by key. Every answer is
+//! collected from all workers.
 //!
-//! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N threads run its loop and are woken by commands.
+//! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N
+//! threads run its loop and are woken by commands.
 //!
-//! A turn of an operator that panics fails its dataflow and those that read it ([`tenants`]): these are taken down, and whoever asks for them hears why.
-//! A worker that panics elsewhere has broken an invariant: it marks the cluster as failed, and every later call says so.
+//! A turn of an operator that panics fails its dataflow and those that read it ([`tenants`]): these
+//! are taken down, and whoever asks for them hears why. A worker that panics elsewhere has broken
+//! an invariant: it marks the cluster as failed, and every later call says so.
 
 mod asked;
 mod marks;
@@ -159,12 +162,14 @@ impl Cluster {
         Ok(parts.into_iter().map(|part| part.items).collect())
     }
 
-    /// Says that the watermark that a relation holds has a value from a time on: rows at later times are judged by it.
+    /// Says that the watermark that a relation holds has a value from a time on: rows at later
+    /// times are judged by it.
     pub fn mark(&mut self, relation: CollectionId, time: Time, value: i64) {
         self.tell(|| Command::Mark { relation, time, value });
     }
 
-    /// Promises, for every input without a time of its own, that no update with a time before `upper` will be pushed.
+    /// Promises, for every input without a time of its own, that no update with a time before
+    /// `upper` will be pushed.
     pub fn advance(&mut self, upper: Time) {
         self.tell(|| Command::Advance { upper });
     }
@@ -257,8 +262,10 @@ impl Cluster {
         self.tell(|| Command::AllowCompaction { arrangement, since });
     }
 
-    /// Tells dataflows up to which time nobody will tell times later than `after` apart in anything they make. Such a time is not greater than that of any
-    /// dataflow that reads them, nor than the times that their own arrangements and changes are read at; and no dataflow begins between the two.
+    /// Tells dataflows up to which time nobody will tell times later than `after` apart in anything
+    /// they make. Such a time is not greater than that of any dataflow that reads them, nor than
+    /// the times that their own arrangements and changes are read at; and no dataflow begins
+    /// between the two.
     pub fn set_horizons(&mut self, after: Time, horizons: Vec<(DataflowId, Time)>) {
         let horizons: Arc<[(DataflowId, Time)]> = horizons.into();
         self.tell(|| Command::SetHorizons { after, horizons: Arc::clone(&horizons) });
@@ -297,7 +304,8 @@ impl Cluster {
         }
     }
 
-    /// The changes of a subscribed dataflow since the last call; waits up to `timeout` for the first.
+    /// The changes of a subscribed dataflow since the last call; waits up to `timeout` for the
+    /// first.
     ///
     /// # Errors
     /// `Internal` when a worker has failed.
@@ -313,13 +321,15 @@ impl Cluster {
         }
     }
 
-    /// Has workers ring once they have changes of a dataflow to give. Returns how many rings are enough.
+    /// Has workers ring once they have changes of a dataflow to give. Returns how many rings are
+    /// enough.
     pub fn ring_with_changes(&mut self, dataflow: DataflowId, reply: &Sender<()>) -> usize {
         self.tell(|| Command::Notify { dataflow, reply: reply.clone() });
         1
     }
 
-    /// Has workers ring once all that a dataflow makes is complete past a time. Returns how many rings that are.
+    /// Has workers ring once all that a dataflow makes is complete past a time. Returns how many
+    /// rings that are.
     pub fn ring_past(&mut self, dataflow: DataflowId, past: Time, reply: &Sender<()>) -> usize {
         self.tell(|| Command::Await { dataflow, past, reply: reply.clone() });
         self.n_workers
@@ -337,7 +347,8 @@ impl Cluster {
         Ok(all)
     }
 
-    /// Waits until some worker has changes of a dataflow, but not longer than `timeout`, nor than until it is time to look for failed workers.
+    /// Waits until some worker has changes of a dataflow, but not longer than `timeout`, nor than
+    /// until it is time to look for failed workers.
     fn await_changes(&mut self, dataflow: DataflowId, timeout: Duration) {
         let timeout = timeout.min(LOOK_EVERY);
         match &mut self.workers {
@@ -355,7 +366,8 @@ impl Cluster {
         }
     }
 
-    /// Runs a turn of the worker on the caller's thread; true if there is more to do. Threads need no turn.
+    /// Runs a turn of the worker on the caller's thread; true if there is more to do. Threads need
+    /// no turn.
     pub fn step(&mut self) -> bool {
         match &mut self.workers {
             Workers::Local(local) => local.turn(),

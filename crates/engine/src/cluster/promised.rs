@@ -1,4 +1,5 @@
-//! What the relations that a plan reads promise, and what may leave the state of its nodes for that.
+//! What the relations that a plan reads promise, and what may leave the state of its nodes for
+//! that.
 
 use std::collections::BTreeMap;
 

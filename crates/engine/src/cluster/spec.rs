@@ -8,11 +8,13 @@ use anabranch_plan::Plan;
 use anabranch_plan::bounds::{Bound, Promises};
 use arrow::array::ArrayRef;
 
-/// A set of rows that changes: an input or what a dataflow exports. Assigned by the session, never reused.
+/// A set of rows that changes: an input or what a dataflow exports. Assigned by the session, never
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CollectionId(pub u64);
 
-/// An arrangement, the same on all workers (each holds its shard). Assigned by the session, never reused.
+/// An arrangement, the same on all workers (each holds its shard). Assigned by the session, never
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArrangementId(pub u64);
 
@@ -57,8 +59,9 @@ pub struct Read {
     pub collection: CollectionId,
     /// Whether it was made by [`Cluster::create_input`](super::Cluster::create_input).
     pub is_input: bool,
-    /// Arrangements of it that exist, each with its key columns (positions in the relation's schema). The first one is
-    /// read for the history. An input without any is read from here on only.
+    /// Arrangements of it that exist, each with its key columns (positions in the relation's
+    /// schema). The first one is read for the history. An input without any is read from here on
+    /// only.
     pub arrangements: Vec<(ArrangementId, Vec<usize>)>,
     /// Positions of the enforced primary key; empty without one.
     pub primary_key: Vec<usize>,
@@ -84,7 +87,8 @@ pub struct Export {
     pub arrangement: ArrangementId,
     /// Key columns, positions in the plan's schema.
     pub key: Vec<usize>,
-    /// Whether it is a part of queries, and nothing that has a name: while no query looks into it, its rows need not be kept.
+    /// Whether it is a part of queries, and nothing that has a name: while no query looks into it,
+    /// its rows need not be kept.
     pub is_part: bool,
 }
 
@@ -95,7 +99,8 @@ pub struct Peek {
     pub arrangement: ArrangementId,
     /// The time of the contents wanted.
     pub at: Time,
-    /// Key columns in the order of the export's key: only rows with one of these keys. `None` for all rows.
+    /// Key columns in the order of the export's key: only rows with one of these keys. `None` for
+    /// all rows.
     pub keys: Option<Vec<ArrayRef>>,
 }
 

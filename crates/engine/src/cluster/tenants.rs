@@ -1,7 +1,8 @@
 //! The dataflows of a cluster: who reads whom, and what has failed.
 //!
-//! Law: when a dataflow has failed, all that read it, directly or through others, have failed as well. So nothing that could be incomplete is ever
-//! read; what neither failed nor reads what failed goes on. A failed dataflow keeps its number until it is uninstalled.
+//! Law: when a dataflow has failed, all that read it, directly or through others, have failed as
+//! well. So nothing that could be incomplete is ever read; what neither failed nor reads what
+//! failed goes on. A failed dataflow keeps its number until it is uninstalled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -70,8 +71,8 @@ impl Tenants {
         tenant.account.failure().map_or(Ok(()), |failure| Err(failed(&subject(&tenant.name), failure)))
     }
 
-    /// Lets those fail that read what has failed, and returns all that have failed since the last call, each before those that it reads.
-    /// Cost: one load if nothing has failed.
+    /// Lets those fail that read what has failed, and returns all that have failed since the last
+    /// call, each before those that it reads. Cost: one load if nothing has failed.
     pub fn newly_failed(&mut self, accounts: &Accounts) -> Vec<DataflowId> {
         let failures = accounts.failures();
         if failures == self.failures {

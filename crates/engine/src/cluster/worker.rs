@@ -379,7 +379,8 @@ impl WorkerState {
     fn try_peek(&self, peek: Peek, hold: Option<Box<Exported>>, reply: Reply<PeekResult>) -> Option<Waiting> {
         let exported = self.arrangements.get(&peek.arrangement)?;
         if exported.rows.upper() <= peek.at || exported.errors.upper() <= peek.at {
-            // The session does not wait for the answer: commits may follow, and compaction with them.
+            // The session does not wait for the answer: commits may follow, and compaction with
+            // them.
             let hold = hold.unwrap_or_else(|| {
                 let mut hold = exported.clone();
                 allow_compaction(&mut hold.rows, peek.at);
@@ -413,7 +414,8 @@ impl WorkerState {
         false
     }
 
-    /// All that a dataflow makes is complete before this time; `None` when there is no such dataflow.
+    /// All that a dataflow makes is complete before this time; `None` when there is no such
+    /// dataflow.
     pub(super) fn upper(&self, dataflow: DataflowId) -> Option<Time> {
         let installed = self.dataflows.get(&dataflow)?;
         let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));

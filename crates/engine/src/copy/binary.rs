@@ -1,6 +1,7 @@
 //! Values in the binary format of COPY, as PostgreSQL's `send` and `recv` functions have them.
 //!
-//! A value is read as its text, which is then read like that of the other formats. Left out: lists and records.
+//! A value is read as its text, which is then read like that of the other formats. Left out: lists
+//! and records.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Bytes to rows.
 //!
-//! Law: the rows do not depend on how the bytes are cut. State: the bytes of the row that is not complete yet, and one
-//! block of rows. Cost: one pass over the bytes, and one copy of each value.
+//! Law: the rows do not depend on how the bytes are cut. State: the bytes of the row that is not
+//! complete yet, and one block of rows. Cost: one pass over the bytes, and one copy of each value.
 
 use anabranch_sql::input::convert;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewBuilder};

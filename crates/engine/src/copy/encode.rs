@@ -8,7 +8,8 @@ use super::binary;
 use super::options::{Format, Header, Kind};
 use crate::error::Error;
 
-/// Bytes of a COPY .. TO. What stands before a row (the signature of the binary format) belongs to it.
+/// Bytes of a COPY .. TO. What stands before a row (the signature of the binary format) belongs to
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyData {
     /// All of them.

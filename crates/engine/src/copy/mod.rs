@@ -1,10 +1,10 @@
 //! COPY's formats: text, csv and binary, as PostgreSQL has them.
 //!
-//! Law: what [`encode`] writes, [`decode`] reads as the same values. Rows go through in blocks; neither direction
-//! holds the whole text. Errors name the line and the column.
+//! Law: what [`encode`] writes, [`decode`] reads as the same values. Rows go through in blocks;
+//! neither direction holds the whole text. Errors name the line and the column.
 //!
-//! Reading order: [`options`], [`decode`] (bytes to rows), [`encode`] (rows to bytes), [`binary`] (values in the binary
-//! format).
+//! Reading order: [`options`], [`decode`] (bytes to rows), [`encode`] (rows to bytes), [`binary`]
+//! (values in the binary format).
 
 pub(crate) mod binary;
 pub(crate) mod decode;

@@ -1,8 +1,9 @@
 //! A connection: statements of one client, in their order.
 //!
-//! Parsing and waiting happen on the connection's thread: the engine attempts a statement, and where the answer of
-//! workers takes longer, the connection waits for it and has the statement attempted again. An interrupt stops the statement that runs, or that waits for its turn; one that arrives between two
-//! statements is forgotten.
+//! Parsing and waiting happen on the connection's thread: the engine attempts a statement, and
+//! where the answer of workers takes longer, the connection waits for it and has the statement
+//! attempted again. An interrupt stops the statement that runs, or that waits for its turn; one
+//! that arrives between two statements is forgotten.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +68,8 @@ impl Connection {
         })
     }
 
-    /// Runs the statements of a script in order and stops at the first error; those before it stay done.
+    /// Runs the statements of a script in order and stops at the first error; those before it stay
+    /// done.
     ///
     /// # Errors
     /// A script that does not parse runs not at all. Positions are byte offsets into `script`.
@@ -137,7 +139,8 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values, `Data` for a value that does not fit.
+    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values, `Data` for a value
+    /// that does not fit.
     pub fn run(&mut self, prepared: &Prepared, parameters: &[ScalarValue]) -> Result<Outcome, Error> {
         self.interrupt.clear();
         if self.reads_only {
@@ -148,7 +151,8 @@ impl Connection {
         self.awaited(&prepared.statement, move |session| session.run_bound(&run, bound.clone()))
     }
 
-    /// Appends rows to a table. Columns go by name when all names are the table's, else by position.
+    /// Appends rows to a table. Columns go by name when all names are the table's, else by
+    /// position.
     ///
     /// # Errors
     /// As [`Session::insert`](crate::Session::insert).
@@ -198,7 +202,8 @@ impl Connection {
         self.call(move |session| session.query_plan(&plan))?
     }
 
-    /// The next changes of a subscription of this connection: as soon as there are some, or [`Changes::Nothing`] after `timeout`.
+    /// The next changes of a subscription of this connection: as soon as there are some, or
+    /// [`Changes::Nothing`] after `timeout`.
     ///
     /// # Errors
     /// As [`Session::next_changes`](crate::Session::next_changes).
@@ -223,7 +228,8 @@ impl Connection {
         }
     }
 
-    /// Whether the alarm of an earlier wait is not rung for all of a time. The engine is not asked then.
+    /// Whether the alarm of an earlier wait is not rung for all of a time. The engine is not asked
+    /// then.
     fn stays_quiet(&mut self, subscription: &Subscription, time: Duration) -> Result<bool, Error> {
         let is_enough = self.alarms.get(&subscription.id).is_some_and(|alarm| alarm.is_enough_for(time));
         if !is_enough || time.is_zero() {
@@ -257,7 +263,8 @@ impl Connection {
         let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
     }
 
-    /// Takes bytes of a COPY .. FROM STDIN, however they are cut. They are read on this thread. An error ends the COPY.
+    /// Takes bytes of a COPY .. FROM STDIN, however they are cut. They are read on this thread. An
+    /// error ends the COPY.
     ///
     /// # Errors
     /// As [`Session::copy_data`](crate::Session::copy_data).
@@ -293,7 +300,8 @@ impl Connection {
         self.call(move |session| session.commit_copied(copy))?
     }
 
-    /// The next rows of a COPY .. TO STDOUT, written on this thread; waits for changes up to `timeout`.
+    /// The next rows of a COPY .. TO STDOUT, written on this thread; waits for changes up to
+    /// `timeout`.
     ///
     /// # Errors
     /// As [`Session::copy_rows`](crate::Session::copy_rows).
@@ -394,7 +402,8 @@ impl Connection {
         self.awaited(statement, move |session| session.execute_one(&script, &run))
     }
 
-    /// Has a statement done. A FETCH that waits for changes waits here, and the engine serves others.
+    /// Has a statement done. A FETCH that waits for changes waits here, and the engine serves
+    /// others.
     fn awaited(
         &mut self,
         statement: &Parsed,
@@ -433,7 +442,8 @@ impl Connection {
         }
     }
 
-    /// Has the engine attempt a statement until it is done; waits on this thread for what the attempts need.
+    /// Has the engine attempt a statement until it is done; waits on this thread for what the
+    /// attempts need.
     fn attempt<T: Send + 'static>(
         &self,
         manner: Manner,
@@ -475,8 +485,8 @@ impl Connection {
         unreachable!("the turns are endless")
     }
 
-    /// Has the engine do something, under this connection's interrupt. The answer is given once all that it may show
-    /// lasts; the engine serves others meanwhile.
+    /// Has the engine do something, under this connection's interrupt. The answer is given once all
+    /// that it may show lasts; the engine serves others meanwhile.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Session) -> T + Send + 'static) -> Result<T, Error> {
         let interrupt = self.interrupt.clone();
         let client = Arc::clone(&self.client);

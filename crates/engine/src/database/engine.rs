@@ -1,10 +1,13 @@
-//! The engine's thread: it owns the session and does what connections ask for, one request at a time.
+//! The engine's thread: it owns the session and does what connections ask for, one request at a
+//! time.
 //!
-//! A request is a function of the session. A statement that has to wait for workers does so on its connection's thread (`session/waiting.rs`), so no request holds up the others
-//! for long. Between requests the engine takes
-//! turns: sources are read and arrangements forget. With nothing to do it sleeps until the next request, or until a source may have rows.
+//! A request is a function of the session. A statement that has to wait for workers does so on its
+//! connection's thread (`session/waiting.rs`), so no request holds up the others for long. Between
+//! requests the engine takes turns: sources are read and arrangements forget. With nothing to do it
+//! sleeps until the next request, or until a source may have rows.
 //!
-//! A request that panics has broken an invariant of the engine: the engine stops, and every later call says why.
+//! A request that panics has broken an invariant of the engine: the engine stops, and every later
+//! call says why.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};

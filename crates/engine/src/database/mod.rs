@@ -1,10 +1,12 @@
 //! A database: one engine, and connections that many threads use at the same time.
 //!
-//! Law: as of a [`Session`](crate::Session), seen from every connection: statements take effect one after the other,
-//! each connection's in its order, and a read sees all commits that any connection was told of before it began.
+//! Law: as of a [`Session`](crate::Session), seen from every connection: statements take effect one
+//! after the other, each connection's in its order, and a read sees all commits that any connection
+//! was told of before it began.
 //!
-//! The *engine* is a thread that owns the catalog, the timeline and the workers. A [`Connection`] sends it requests and
-//! waits for their answers on its own thread. Reading order: [`engine`], [`connection`], [`alarm`], [`prepared`].
+//! The *engine* is a thread that owns the catalog, the timeline and the workers. A [`Connection`]
+//! sends it requests and waits for their answers on its own thread. Reading order: [`engine`],
+//! [`connection`], [`alarm`], [`prepared`].
 
 mod alarm;
 mod connection;
@@ -31,7 +33,8 @@ pub struct DatabaseOptions {
     pub path: Option<PathBuf>,
     /// Worker threads, at least 1.
     pub workers: usize,
-    /// Bytes that arrangements, operators, results and buffers may hold together; `None` sets no limit.
+    /// Bytes that arrangements, operators, results and buffers may hold together; `None` sets no
+    /// limit.
     pub memory_limit: Option<usize>,
     /// What concerns the engine itself. Its `workers` is not looked at.
     pub engine: Options,
@@ -43,7 +46,8 @@ impl Default for DatabaseOptions {
     }
 }
 
-/// A handle to a running engine. Clones are handles to the same one; the last one dropped, connections included, ends it.
+/// A handle to a running engine. Clones are handles to the same one; the last one dropped,
+/// connections included, ends it.
 ///
 /// ```
 /// use anabranch_engine::{Database, DatabaseOptions};
@@ -62,12 +66,12 @@ pub struct Database {
 }
 
 impl Database {
-    /// Starts an engine: in memory, or over the database in the folder that the options name. An answer shows only
-    /// what is on disk then; see `docs/durability.md`.
+    /// Starts an engine: in memory, or over the database in the folder that the options name. An
+    /// answer shows only what is on disk then; see `docs/durability.md`.
     ///
     /// # Errors
-    /// `Invalid` for options that cannot be, `Unavailable` when threads cannot be started or the folder is open
-    /// elsewhere, `Data` when a file of it is damaged.
+    /// `Invalid` for options that cannot be, `Unavailable` when threads cannot be started or the
+    /// folder is open elsewhere, `Data` when a file of it is damaged.
     pub fn open(options: DatabaseOptions) -> Result<Database, Error> {
         if options.workers == 0 {
             return Err(Error::invalid("a database has at least one worker")
@@ -97,7 +101,8 @@ impl Database {
         Connection::open(Arc::clone(&self.engine))
     }
 
-    /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY` uses the one named `file`.
+    /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY`
+    /// uses the one named `file`.
     ///
     /// # Errors
     /// `Closed` when the database was closed.
@@ -116,7 +121,8 @@ impl Database {
         self.engine.call(move |session| session.panic_in(&relation))
     }
 
-    /// Ends the engine once it has answered what was asked before. Connections hear `Closed` from then on.
+    /// Ends the engine once it has answered what was asked before. Connections hear `Closed` from
+    /// then on.
     ///
     /// # Errors
     /// `Internal` when the engine had failed.

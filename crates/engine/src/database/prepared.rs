@@ -1,4 +1,5 @@
-//! What a connection remembers of statements: a text that comes again is neither parsed nor planned again.
+//! What a connection remembers of statements: a text that comes again is neither parsed nor planned
+//! again.
 //!
 //! Law: an entry serves while the catalog has the version at which it was made. Cost: a look-up by
 //! text and types; the engine is asked for the catalog's version.
@@ -31,14 +32,16 @@ struct Entry {
 }
 
 impl Remembered {
-    /// The statement that was prepared from this text and these types, and the catalog's version then.
+    /// The statement that was prepared from this text and these types, and the catalog's version
+    /// then.
     pub fn get(&self, text: &str, types: &[Option<DataType>]) -> Option<(u64, &Prepared)> {
         let of_text = self.statements.get(text)?;
         let entry = of_text.iter().find(|entry| entry.given == types)?;
         Some((entry.version, &entry.prepared))
     }
 
-    /// Remembers a statement, in place of an older one. When there are many, all others are forgotten.
+    /// Remembers a statement, in place of an older one. When there are many, all others are
+    /// forgotten.
     pub fn put(&mut self, types: &[Option<DataType>], version: u64, prepared: &Prepared) {
         if prepared.text().len() > TEXT_BYTES_MAX {
             return;

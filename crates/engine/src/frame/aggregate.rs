@@ -203,8 +203,8 @@ pub fn percentile_disc(expr: Expr, part: f64) -> Aggregate {
     percentile(expr, part, AggregateFunction::PercentileDisc)
 }
 
-/// A user's aggregate of these arguments, which see NULLs too. See [`UserAggregate`], also for what it costs; one whose rows can be taken out again is
-/// better given to [`custom_invertible`].
+/// A user's aggregate of these arguments, which see NULLs too. See [`UserAggregate`], also for what
+/// it costs; one whose rows can be taken out again is better given to [`custom_invertible`].
 pub fn custom(aggregate: impl UserAggregate, arguments: impl IntoIterator<Item = Expr>) -> Aggregate {
     of_user(CustomAggregate::new(aggregate), arguments.into_iter().collect())
 }
@@ -234,7 +234,8 @@ fn percentile(expr: Expr, part: f64, function: impl Fn(Fraction) -> AggregateFun
     }
 }
 
-/// The `k` greatest values with their ranks, as a list of (rank, value); ties come or stay out together.
+/// The `k` greatest values with their ranks, as a list of (rank, value); ties come or stay out
+/// together.
 pub fn top_k(expr: Expr, k: usize) -> Aggregate {
     Aggregate::new(AggregateFunction::TopK(k), Some(expr))
 }

@@ -13,8 +13,9 @@ use super::join::{How, paired};
 use super::query::Frame;
 use crate::error::Error;
 
-/// Which events an as-of join takes, and which rows come out. Names as in Polars' `join_asof`, whose `allow_exact_matches = False` is [`strictly`](Asof::strictly);
-/// its `on` is the start of events here.
+/// Which events an as-of join takes, and which rows come out. Names as in Polars' `join_asof`,
+/// whose `allow_exact_matches = False` is [`strictly`](Asof::strictly); its `on` is the start of
+/// events here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asof {
     strategy: Strategy,
@@ -34,13 +35,15 @@ impl Asof {
         Asof::strategy(Strategy::Backward)
     }
 
-    /// The earliest that begin no earlier than the row. Pairs are points at the start of the other event, when they are known.
+    /// The earliest that begin no earlier than the row. Pairs are points at the start of the other
+    /// event, when they are known.
     pub fn forward() -> Asof {
         Asof::strategy(Strategy::Forward)
     }
 
-    /// Those that begin nearest on either side; of two times as far away the later one. Pairs are points when they are known: with an event ahead at
-    /// its start, with one `d` ticks behind `d` ticks after the row's start.
+    /// Those that begin nearest on either side; of two times as far away the later one. Pairs are
+    /// points when they are known: with an event ahead at its start, with one `d` ticks behind `d`
+    /// ticks after the row's start.
     pub fn nearest() -> Asof {
         Asof::strategy(Strategy::Nearest)
     }
@@ -57,8 +60,9 @@ impl Asof {
         Asof { tolerance: Some(ticks), ..self }
     }
 
-    /// Rows without a pair too, with NULLs on the right: points when it is known that none comes. *Backward* that is at the row's start; else as long after
-    /// it as the tolerance, and without one at the end of the input: until then the row waits.
+    /// Rows without a pair too, with NULLs on the right: points when it is known that none comes.
+    /// *Backward* that is at the row's start; else as long after it as the tolerance, and without
+    /// one at the end of the input: until then the row waits.
     #[must_use]
     pub fn left(self) -> Asof {
         Asof { how: How::Left, ..self }
@@ -66,8 +70,9 @@ impl Asof {
 }
 
 impl Frame {
-    /// Each row with the events of `other` that begin nearest to its start, among those with equal keys: columns of this frame, then of the other, as in
-    /// [`join`](Frame::join). Of several events of the other frame that begin at that time, each. NULL keys match nothing.
+    /// Each row with the events of `other` that begin nearest to its start, among those with equal
+    /// keys: columns of this frame, then of the other, as in [`join`](Frame::join). Of several
+    /// events of the other frame that begin at that time, each. NULL keys match nothing.
     ///
     /// ```
     /// # use anabranch_engine::frame::{Asof, Event, Events, col};

@@ -1,7 +1,8 @@
 //! What an input promises of its events, so that queries over them cost less: see [`Properties`].
 //!
-//! Law: rows that break a promise are refused when they are pushed, with the row's time, all but one: that a key is unique is taken on trust.
-//! Cost: a pass over the times of a batch for each promise.
+//! Law: rows that break a promise are refused when they are pushed, with the row's time, all but
+//! one: that a key is unique is taken on trust. Cost: a pass over the times of a batch for each
+//! promise.
 
 use anabranch_batch::{Batch, END, Time, Until};
 use anabranch_operators::temporal::ingress::Disorder;
@@ -55,7 +56,8 @@ impl Default for Reached {
 }
 
 impl Events {
-    /// Every row lasts so many ticks; positive. Rows of a table without an end column are given this duration.
+    /// Every row lasts so many ticks; positive. Rows of a table without an end column are given
+    /// this duration.
     #[must_use]
     pub fn constant_duration(mut self, ticks: i64) -> Events {
         self.declared.duration = Some(ticks);
@@ -89,8 +91,10 @@ impl Events {
         self
     }
 
-    /// Rows are pushed in order of time, and one that begins later has no lesser value in these columns, and no NULL; whole numbers with a sign, dates or times: sequence
-    /// numbers, times of writing. Append-only inputs that are joined on such columns forget what the other side has passed.
+    /// Rows are pushed in order of time, and one that begins later has no lesser value in these
+    /// columns, and no NULL; whole numbers with a sign, dates or times: sequence numbers, times of
+    /// writing. Append-only inputs that are joined on such columns forget what the other side has
+    /// passed.
     #[must_use]
     pub fn sorted_by<'a>(mut self, columns: impl IntoIterator<Item = &'a str>) -> Events {
         self.declared.sorted_by = columns.into_iter().map(str::to_owned).collect();
@@ -104,7 +108,8 @@ impl Events {
         self
     }
 
-    /// At each time, no two rows in force are equal in these columns. Not checked: a promise that is broken gives wrong results.
+    /// At each time, no two rows in force are equal in these columns. Not checked: a promise that
+    /// is broken gives wrong results.
     #[must_use]
     pub fn unique_key<'a>(mut self, columns: impl IntoIterator<Item = &'a str>) -> Events {
         self.declared.unique = Some(columns.into_iter().map(str::to_owned).collect());

@@ -18,7 +18,8 @@ impl Frame {
         self.then(|state| Ok(state.verb(Verb::PointAtEnd)))
     }
 
-    /// Lifetimes that end `ticks` later, or earlier when negative: what that leaves nothing of is gone. Open events stay open.
+    /// Lifetimes that end `ticks` later, or earlier when negative: what that leaves nothing of is
+    /// gone. Open events stay open.
     #[must_use]
     pub fn extend(&self, ticks: i64) -> Frame {
         self.then(|state| Ok(state.verb(Verb::Extend { ticks })))
@@ -48,8 +49,9 @@ impl Frame {
         self.then(|state| Ok(state.verb(Verb::Stitch)))
     }
 
-    /// Every event lasts until its session ends: `timeout` ticks after the last event of the session. A gap of `timeout` or more starts a new one, and so
-    /// does a multiple of `maximum`, if there is one. Inside [`group_apply`](Frame::group_apply) each group has its own sessions.
+    /// Every event lasts until its session ends: `timeout` ticks after the last event of the
+    /// session. A gap of `timeout` or more starts a new one, and so does a multiple of `maximum`,
+    /// if there is one. Inside [`group_apply`](Frame::group_apply) each group has its own sessions.
     #[must_use]
     pub fn session(&self, timeout: i64, maximum: Option<i64>) -> Frame {
         self.then(|state| {
@@ -60,8 +62,9 @@ impl Frame {
         })
     }
 
-    /// Events that end when an event of `other` begins *after* them, if that is before their own end. With keys, one expression for each side, only by
-    /// events with equal keys; NULL is equal to nothing.
+    /// Events that end when an event of `other` begins *after* them, if that is before their own
+    /// end. With keys, one expression for each side, only by events with equal keys; NULL is equal
+    /// to nothing.
     #[must_use]
     pub fn clip_by(
         &self,

@@ -1,4 +1,5 @@
-//! Expressions of a frame: DataFusion's, resolved against a schema, with casts where types need them.
+//! Expressions of a frame: DataFusion's, resolved against a schema, with casts where types need
+//! them.
 
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};

@@ -1,7 +1,8 @@
 //! Groups: snapshot aggregates, and whole sub-queries applied to each group.
 //!
-//! A sub-query of a group is not run once for each group: its verbs carry the keys along and keep groups apart by them, so a thousand groups cost what
-//! their rows cost. (Trill's GroupApply is a physical grouping that every operator knows; keys as ordinary columns are its logical form.)
+//! A sub-query of a group is not run once for each group: its verbs carry the keys along and keep
+//! groups apart by them, so a thousand groups cost what their rows cost. (Trill's GroupApply is a
+//! physical grouping that every operator knows; keys as ordinary columns are its logical form.)
 
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ impl Frame {
         self.group_by(columns).agg([])
     }
 
-    /// Applies a query to each group of rows with equal keys, as if there were no others; the keys are columns of the result. Nests.
+    /// Applies a query to each group of rows with equal keys, as if there were no others; the keys
+    /// are columns of the result. Nests.
     #[must_use]
     pub fn group_apply(&self, keys: impl IntoIterator<Item = Expr>, body: impl FnOnce(Frame) -> Frame) -> Frame {
         let keys: Vec<Expr> = keys.into_iter().collect();
@@ -57,7 +59,8 @@ impl Frame {
         }
     }
 
-    /// Applies a query of two inputs to each pair of groups with equal keys; the keys are computed from the columns of both.
+    /// Applies a query of two inputs to each pair of groups with equal keys; the keys are computed
+    /// from the columns of both.
     #[must_use]
     pub fn group_apply_with(
         &self,
@@ -96,8 +99,9 @@ impl Frame {
 }
 
 impl GroupBy {
-    /// Snapshot aggregates: time is cut wherever a row of the group starts or ends; for each piece in which the group has rows, one event: the keys,
-    /// then the aggregates over the rows in force.
+    /// Snapshot aggregates: time is cut wherever a row of the group starts or ends; for each piece
+    /// in which the group has rows, one event: the keys, then the aggregates over the rows in
+    /// force.
     #[must_use]
     pub fn agg(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> Frame {
         let aggregates: Vec<Aggregate> = aggregates.into_iter().collect();
@@ -184,7 +188,8 @@ fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<A
     Ok(temporal(verb, vec![computed(&input, columns)?], schema))
 }
 
-/// The place of an expression among the columns below an aggregate, where it is put unless it is there.
+/// The place of an expression among the columns below an aggregate, where it is put unless it is
+/// there.
 fn place(expr: &Expr, input: &Plan, columns: &mut Vec<Resolved>) -> Result<usize, Error> {
     let resolved = expression::resolve(expr, &input.schema)?;
     if let Some(at) = columns.iter().position(|column| column.expr == resolved.expr) {

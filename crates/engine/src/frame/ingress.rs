@@ -1,8 +1,9 @@
 //! Inputs that bring their rows in order: disorder, late rows, punctuation, partitions.
 //!
-//! An input without any of these takes rows in any order between two advances, and refuses those before the last. With one of them it goes by the
-//! order of arrival: its frontier follows its rows, and what comes too late is an error, dropped, or moved, and counted. What each setting means exactly is on the
-//! page of [`anabranch_operators::temporal::ingress`].
+//! An input without any of these takes rows in any order between two advances, and refuses those
+//! before the last. With one of them it goes by the order of arrival: its frontier follows its
+//! rows, and what comes too late is an error, dropped, or moved, and counted. What each setting
+//! means exactly is on the page of [`anabranch_operators::temporal::ingress`].
 //!
 //! ```
 //! use anabranch_engine::frame::{Disorder, Event, Events};
@@ -64,7 +65,8 @@ impl Events {
         self.arriving(|arrival| arrival.policy.begin = time)
     }
 
-    /// Rows wait until one `ticks` later has come, so that rows late by no more than that are put in order. Not negative.
+    /// Rows wait until one `ticks` later has come, so that rows late by no more than that are put
+    /// in order. Not negative.
     #[must_use]
     pub fn reorder_latency(self, ticks: i64) -> Events {
         self.arriving(|arrival| arrival.policy.reorder_latency = ticks)
@@ -76,7 +78,8 @@ impl Events {
         self.arriving(|arrival| arrival.policy.punctuation_period = Some(ticks))
     }
 
-    /// Each value of these columns has a time of its own; results come when a low watermark has passed.
+    /// Each value of these columns has a time of its own; results come when a low watermark has
+    /// passed.
     #[must_use]
     pub fn partition_by<'a>(self, columns: impl IntoIterator<Item = &'a str>) -> Events {
         let columns: Vec<String> = columns.into_iter().map(str::to_owned).collect();
@@ -143,10 +146,12 @@ impl Events {
 }
 
 impl Run<'_> {
-    /// Promises that no row of one partition, given by the values of its columns, will come before `time`.
+    /// Promises that no row of one partition, given by the values of its columns, will come before
+    /// `time`.
     ///
     /// # Errors
-    /// `Invalid` when there is no such input, or it has other partitions; `Internal` when a worker has failed.
+    /// `Invalid` when there is no such input, or it has other partitions; `Internal` when a worker
+    /// has failed.
     pub fn advance_partition(
         &mut self,
         input: &str,
@@ -177,8 +182,9 @@ impl Run<'_> {
         Ok(self.input(input)?.ingress.as_ref().map(Ingress::counts).unwrap_or_default())
     }
 
-    /// Rows dropped and moved since the last call, if the input [reports](Events::report_late) them: at their own times, with a last column that says by
-    /// how many ticks they were moved, NULL for dropped ones.
+    /// Rows dropped and moved since the last call, if the input [reports](Events::report_late)
+    /// them: at their own times, with a last column that says by how many ticks they were moved,
+    /// NULL for dropped ones.
     ///
     /// # Errors
     /// `Invalid` when there is no such input.
@@ -186,7 +192,8 @@ impl Run<'_> {
         Ok(self.input(input)?.ingress.as_mut().and_then(Ingress::take_report).map(shown))
     }
 
-    /// From now on an input does not hold up the others: its time follows theirs, until rows are pushed into it again.
+    /// From now on an input does not hold up the others: its time follows theirs, until rows are
+    /// pushed into it again.
     ///
     /// # Errors
     /// `Invalid` when there is no such input, `Internal` when a worker has failed.
@@ -278,7 +285,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Rows, punctuations and low watermarks that the input's ingress has let through since the last call, in order.
+    /// Rows, punctuations and low watermarks that the input's ingress has let through since the
+    /// last call, in order.
     ///
     /// # Errors
     /// `Invalid` when there is no such input.

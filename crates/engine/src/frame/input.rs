@@ -1,7 +1,8 @@
 //! Where events come from: named inputs, and the forms in which rows are pushed into them.
 //!
-//! An input has a schema. Rows come as Arrow record batches, with a column that says when (and perhaps one that says until when); as event objects; or as
-//! batches of the engine. Time is in ticks: of a timestamp column its own unit, of an integer column itself.
+//! An input has a schema. Rows come as Arrow record batches, with a column that says when (and
+//! perhaps one that says until when); as event objects; or as batches of the engine. Time is in
+//! ticks: of a timestamp column its own unit, of an integer column itself.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -202,7 +203,8 @@ pub trait IntoEvents {
     /// The rows as a batch of events.
     ///
     /// # Errors
-    /// `Invalid` when columns do not fit the input's, `Data` when a row has no time or a lifetime that ends before it begins.
+    /// `Invalid` when columns do not fit the input's, `Data` when a row has no time or a lifetime
+    /// that ends before it begins.
     fn into_events(self, input: &Events) -> Result<Batch, Error>;
 }
 

@@ -1,12 +1,13 @@
 //! Loops over frames: variables that are defined by themselves.
 //!
-//! Law: at each instant a variable holds what the rounds of `docs/semantics.md` ("Recursion") give over the rows in force at that instant.
-//! Verbs over a variable look at rows, not at lifetimes: joins, aggregates, `where_not_exists`, and the verbs on single rows. What depends
-//! on no variable is computed outside of the loop, by all verbs.
+//! Law: at each instant a variable holds what the rounds of `docs/semantics.md` ("Recursion") give
+//! over the rows in force at that instant. Verbs over a variable look at rows, not at lifetimes:
+//! joins, aggregates, `where_not_exists`, and the verbs on single rows. What depends on no variable
+//! is computed outside of the loop, by all verbs.
 //!
-//! A variable is a node with a number of its own while its loop is built, so that a body may use variables of loops around it. When the
-//! loop is closed, the number becomes a depth, and temporal verbs over variables become the relational nodes that mean the same for rows
-//! in force.
+//! A variable is a node with a number of its own while its loop is built, so that a body may use
+//! variables of loops around it. When the loop is closed, the number becomes a depth, and temporal
+//! verbs over variables become the relational nodes that mean the same for rows in force.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ const OPEN: usize = usize::MAX / 2;
 static NEXT: AtomicUsize = AtomicUsize::new(OPEN);
 
 impl Frame {
-    /// The rows of this frame, and all that `body` makes of the rows found so far, each once: the least set that holds both. `body` yields
-    /// the columns of this frame.
+    /// The rows of this frame, and all that `body` makes of the rows found so far, each once: the
+    /// least set that holds both. `body` yields the columns of this frame.
     ///
     /// ```
     /// use anabranch_engine::frame::{Event, Events, How, col};
@@ -73,11 +74,13 @@ impl Frame {
     }
 }
 
-/// The fixed point of variables that are defined by each other. Each variable is empty at first and has the columns of its schema. `body`
-/// takes the variables and yields what a round makes of each; the frames that come back hold what is there when a round changes nothing.
+/// The fixed point of variables that are defined by each other. Each variable is empty at first and
+/// has the columns of its schema. `body` takes the variables and yields what a round makes of each;
+/// the frames that come back hold what is there when a round changes nothing.
 ///
-/// A variable is a bag: a loop over sets says [`distinct`](Frame::distinct), one for least costs groups and takes the minimum. Otherwise
-/// rounds have no end. The body has to begin with rows that need no variable, or nothing comes of it.
+/// A variable is a bag: a loop over sets says [`distinct`](Frame::distinct), one for least costs
+/// groups and takes the minimum. Otherwise rounds have no end. The body has to begin with rows that
+/// need no variable, or nothing comes of it.
 ///
 /// ```
 /// use anabranch_engine::frame::{Event, Events, How, col, iterate, lit, min};

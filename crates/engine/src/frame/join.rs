@@ -27,7 +27,8 @@ pub enum How {
 }
 
 impl Frame {
-    /// Pairs of rows with equal keys, while both are in force: columns of this frame, then of the other; a name that is taken gets the suffix `_right`.
+    /// Pairs of rows with equal keys, while both are in force: columns of this frame, then of the
+    /// other; a name that is taken gets the suffix `_right`.
     #[must_use]
     pub fn join(
         &self,
@@ -39,7 +40,8 @@ impl Frame {
         self.join_with(other, left_on.into_iter().collect(), right_on.into_iter().collect(), how, None)
     }
 
-    /// As [`join`](Frame::join), of the pairs for which `predicate`, over the columns of the result, is true.
+    /// As [`join`](Frame::join), of the pairs for which `predicate`, over the columns of the
+    /// result, is true.
     #[must_use]
     pub fn join_where(
         &self,
@@ -65,8 +67,8 @@ impl Frame {
         self.then_with(other, |left, right| absent(left, right, &left_on, &right_on, Nulls::Differ))
     }
 
-    /// Rows while the other frame has none with their key for which `predicate` is true, over the columns of both as in [`join_where`](Frame::join_where).
-    /// Equal rows are treated alike.
+    /// Rows while the other frame has none with their key for which `predicate` is true, over the
+    /// columns of both as in [`join_where`](Frame::join_where). Equal rows are treated alike.
     #[must_use]
     pub fn where_not_exists_where(
         &self,
@@ -100,8 +102,8 @@ impl Frame {
         frame
     }
 
-    /// Rows of this frame without a pair, in the form of the joined ones. With a predicate, rows are without a pair when no joined row has
-    /// all their columns: equal rows are treated alike.
+    /// Rows of this frame without a pair, in the form of the joined ones. With a predicate, rows
+    /// are without a pair when no joined row has all their columns: equal rows are treated alike.
     fn unmatched(
         &self,
         other: &Frame,
@@ -133,14 +135,16 @@ impl Frame {
         }))
     }
 
-    /// Rows of this frame while no joined row has all their columns, which are called so in the join.
+    /// Rows of this frame while no joined row has all their columns, which are called so in the
+    /// join.
     fn without(&self, joined: &Frame, names: &[(String, String)]) -> Frame {
         let matched = joined.select(names.iter().map(|(own, inner)| col(inner).alias(own)));
         let all: Vec<Expr> = names.iter().map(|(own, _)| col(own)).collect();
         self.then_with(&matched, |left, right| absent(left, right, &all, &all, Nulls::Equal))
     }
 
-    /// This frame's columns and what they are called in a join with the other, of which this is the left side when the right is missing.
+    /// This frame's columns and what they are called in a join with the other, of which this is the
+    /// left side when the right is missing.
     fn own_names(&self, other: &Frame, missing: Missing) -> Result<Vec<(String, String)>, Error> {
         let (own, other) = (self.state()?, other.state()?);
         let own_columns = columns_of(own.schema());

@@ -1,10 +1,12 @@
 //! How long rows may wait to be batched.
 //!
-//! Work in batches is cheaper by the row; a row that waits for others is later. An input's [`latency`](Events::latency) says how long a row may wait, by the session's clock.
-//! Rows that wait, and promises of time after them, are handed on together: when the first has waited so long, when there are many, when the input
-//! ends, or at a [`flush`](Run::flush).
+//! Work in batches is cheaper by the row; a row that waits for others is later. An input's
+//! [`latency`](Events::latency) says how long a row may wait, by the session's clock. Rows that
+//! wait, and promises of time after them, are handed on together: when the first has waited so
+//! long, when there are many, when the input ends, or at a [`flush`](Run::flush).
 //!
-//! Law: what comes out in the end does not depend on it. A promise made while rows wait is not kept from the caller (late rows are refused), only from the workers.
+//! Law: what comes out in the end does not depend on it. A promise made while rows wait is not kept
+//! from the caller (late rows are refused), only from the workers.
 
 use std::time::Duration;
 
@@ -91,8 +93,8 @@ impl Events {
 }
 
 impl Run<'_> {
-    /// Hands on what has waited long enough. To be called now and then when rows are neither pushed nor asked for; returns after how long at the latest, if
-    /// rows wait.
+    /// Hands on what has waited long enough. To be called now and then when rows are neither pushed
+    /// nor asked for; returns after how long at the latest, if rows wait.
     ///
     /// # Errors
     /// `Internal` when a worker has failed.

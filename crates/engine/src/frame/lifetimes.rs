@@ -20,7 +20,8 @@ impl Frame {
         self.then(|state| Ok(state.verb(Verb::Shift { ticks })))
     }
 
-    /// Every event lasts `ticks` from its start, whenever it ended before; [`FOREVER`](super::FOREVER) for no end. A sliding window of `ticks` under an aggregate.
+    /// Every event lasts `ticks` from its start, whenever it ended before;
+    /// [`FOREVER`](super::FOREVER) for no end. A sliding window of `ticks` under an aggregate.
     #[must_use]
     pub fn alter_duration(&self, ticks: i64) -> Frame {
         self.then(|state| {
@@ -29,8 +30,10 @@ impl Frame {
         })
     }
 
-    /// Every event lasts as many ticks as an expression says, which may read [`start`](super::start) and columns, and [`end`](super::end). Durations
-    /// that are not positive remove the event; NULL is for ever. If `end` is read, events without an end yet get theirs when it is known.
+    /// Every event lasts as many ticks as an expression says, which may read
+    /// [`start`](super::start) and columns, and [`end`](super::end). Durations that are not
+    /// positive remove the event; NULL is for ever. If `end` is read, events without an end yet get
+    /// theirs when it is known.
     #[must_use]
     pub fn alter_duration_by(&self, duration: Expr) -> Frame {
         self.then(|state| lifetime(state, None, Some(duration)))

@@ -1,8 +1,9 @@
 //! The fluent API: queries over streams of events, built in Rust.
 //!
-//! A [`Frame`] is a query, not data: immutable, cheap to clone, nothing runs while it is built. Names follow Polars where Polars has the verb. A run
-//! ([`Session::start`](crate::Session::start)) takes rows and time in, and gives events out; in a session without threads each call does
-//! the work itself.
+//! A [`Frame`] is a query, not data: immutable, cheap to clone, nothing runs while it is built.
+//! Names follow Polars where Polars has the verb. A run ([`Session::start`](crate::Session::start))
+//! takes rows and time in, and gives events out; in a session without threads each call does the
+//! work itself.
 //!
 //! ```
 //! use anabranch_engine::frame::{Event, Events, col, sum};
@@ -22,13 +23,15 @@
 //! # Ok::<(), anabranch_engine::Error>(())
 //! ```
 //!
-//! Law: an error of building (an unknown column, types that do not fit, a duration that is not positive) stays with the frame and is returned when it is
-//! started or explained; the first one counts.
+//! Law: an error of building (an unknown column, types that do not fit, a duration that is not
+//! positive) stays with the frame and is returned when it is started or explained; the first one
+//! counts.
 //!
 //! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`]
-//! (how they come in order), [`query`] (the frame), [`expression`], [`sql`] (expressions as text), [`rows`] (select, filter, union
-//! ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`] (aggregates, sub-queries of
-//! groups), [`join`], [`asof`], [`neighbours`], [`iterate`] (loops), [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
+//! (how they come in order), [`query`] (the frame), [`expression`], [`sql`] (expressions as text),
+//! [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`],
+//! [`group`] (aggregates, sub-queries of groups), [`join`], [`asof`], [`neighbours`], [`iterate`]
+//! (loops), [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
 //! [`progressive`] (history).
 
 mod aggregate;

@@ -64,7 +64,8 @@ pub fn reg(name: &str) -> Expr {
 }
 
 impl Pattern {
-    /// One event that meets a condition, which may read the event's columns and the register. Several events of a group at one time are none.
+    /// One event that meets a condition, which may read the event's columns and the register.
+    /// Several events of a group at one time are none.
     pub fn event(condition: Expr) -> Pattern {
         Pattern::element(Takes::Event, Some(condition))
     }
@@ -103,7 +104,8 @@ impl Pattern {
         }
     }
 
-    /// One part after another. Nothing may lie between them: events to be passed over are a part of their own.
+    /// One part after another. Nothing may lie between them: events to be passed over are a part of
+    /// their own.
     pub fn sequence(parts: impl IntoIterator<Item = Pattern>) -> Pattern {
         Pattern::joined(parts, Part::Sequence)
     }
@@ -166,22 +168,25 @@ impl Pattern {
         Pattern { part: Part::Repeat(Box::new(self.part), min, max), ..self }
     }
 
-    /// Where this part, an event or instant, is met, column `name` of the register becomes `value`, which may read the event and the register. For instants, once for
-    /// each event that meets the condition; their order must not matter.
+    /// Where this part, an event or instant, is met, column `name` of the register becomes `value`,
+    /// which may read the event and the register. For instants, once for each event that meets the
+    /// condition; their order must not matter.
     #[must_use]
     pub fn set(mut self, name: &str, value: Expr) -> Pattern {
         set(&mut self.part, name, &value);
         self
     }
 
-    /// A column of the register and its value at the start of a match; a constant. NULL takes the type of what it is set to.
+    /// A column of the register and its value at the start of a match; a constant. NULL takes the
+    /// type of what it is set to.
     #[must_use]
     pub fn register(mut self, name: &str, initial: Expr) -> Pattern {
         self.registers.push((name.to_owned(), initial));
         self
     }
 
-    /// Matches end `ticks` after their first event, whether they are complete or not. Without, the constant duration of the input's events is taken.
+    /// Matches end `ticks` after their first event, whether they are complete or not. Without, the
+    /// constant duration of the input's events is taken.
     #[must_use]
     pub fn within(self, ticks: i64) -> Pattern {
         Pattern { within: Some(ticks), ..self }
@@ -193,7 +198,8 @@ impl Pattern {
         Pattern { overlap: Overlap::Forbidden, ..self }
     }
 
-    /// Events at one time are a sequence, in order of arrival: a promise that this order means something.
+    /// Events at one time are a sequence, in order of arrival: a promise that this order means
+    /// something.
     #[must_use]
     pub fn in_order_of_arrival(self) -> Pattern {
         Pattern { simultaneous: Simultaneous::Arrival, ..self }
@@ -201,8 +207,8 @@ impl Pattern {
 }
 
 impl Frame {
-    /// Where a pattern is met: for each match an event from its last event on until its end, with the columns of the register (and of the group).
-    /// Events count by their start.
+    /// Where a pattern is met: for each match an event from its last event on until its end, with
+    /// the columns of the register (and of the group). Events count by their start.
     #[must_use]
     pub fn detect(&self, pattern: &Pattern) -> Frame {
         self.then(|state| detect(state, pattern))
@@ -298,7 +304,8 @@ fn registers(input: &DFSchema, pattern: &Pattern) -> Result<Vec<Register>, Error
         };
         registers.push(Register { name: name.clone(), initial });
     }
-    // A NULL takes the type of what it is set to; that may depend on other registers, so as often as there are any.
+    // A NULL takes the type of what it is set to; that may depend on other registers, so as often
+    // as there are any.
     for _ in 0..registers.len() {
         let columns: Vec<(String, DataType)> =
             registers.iter().map(|register| (register.name.clone(), register.initial.data_type())).collect();

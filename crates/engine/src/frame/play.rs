@@ -1,7 +1,8 @@
 //! History as input: a frame runs over files as it runs over what happens now.
 //!
-//! A [`Play`] reads sources (of any connector) into the inputs of a run, as fast as it goes or at the pace at which it happened. The frame knows nothing of it: the same
-//! query, over a bounded file, a replay and a live input, has the same results.
+//! A [`Play`] reads sources (of any connector) into the inputs of a run, as fast as it goes or at
+//! the pace at which it happened. The frame knows nothing of it: the same query, over a bounded
+//! file, a replay and a live input, has the same results.
 //!
 //! ```text
 //!     file ───── source ─┐
@@ -9,9 +10,11 @@
 //!     live ──────────────────────  run.push, run.advance ── the frame ── the same results
 //! ```
 //!
-//! Law: what comes out in the end is what comes out when all rows are pushed by hand and the inputs end. Sources are read in the order of their time as far as it is known, the one that is
-//! furthest behind first, so what waits for another source is what lies between two of their batches. Time moves with the rows of an input that is [`sorted`](Events::sorted) or
-//! has a disorder policy; of others only when their source ends.
+//! Law: what comes out in the end is what comes out when all rows are pushed by hand and the inputs
+//! end. Sources are read in the order of their time as far as it is known, the one that is furthest
+//! behind first, so what waits for another source is what lies between two of their batches. Time
+//! moves with the rows of an input that is [`sorted`](Events::sorted) or has a disorder policy; of
+//! others only when their source ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -66,10 +69,12 @@ pub enum Turn {
 }
 
 impl Session {
-    /// Opens a source with a registered connector, to be [played](Run::play): for example `"file"`, with its `path`.
+    /// Opens a source with a registered connector, to be [played](Run::play): for example `"file"`,
+    /// with its `path`.
     ///
     /// # Errors
-    /// `Invalid` when there is no such connector or it knows no such option; the connector's, when it cannot be opened.
+    /// `Invalid` when there is no such connector or it knows no such option; the connector's, when
+    /// it cannot be opened.
     pub fn open<'a>(
         &self,
         connector: &str,
@@ -90,7 +95,8 @@ impl Play {
         Play { sources, pace, origin: None }
     }
 
-    /// The part of the input that has been read, by its bytes, from 0 to 1; `None` when a source does not say how large it is.
+    /// The part of the input that has been read, by its bytes, from 0 to 1; `None` when a source
+    /// does not say how large it is.
     pub fn share(&self) -> Option<f64> {
         share(self.sources.values().map(|source| (source.reader.progress(), source.is_over)))
     }
@@ -111,7 +117,8 @@ impl Run<'_> {
     /// Reads a little of what is due.
     ///
     /// # Errors
-    /// `Invalid` when there is no input for a source, or a pace is not positive; those of sources and of [`push`](Run::push).
+    /// `Invalid` when there is no input for a source, or a pace is not positive; those of sources
+    /// and of [`push`](Run::push).
     pub fn play(&mut self, play: &mut Play) -> Result<Turn, Error> {
         for name in play.sources.keys() {
             self.input(name)?;
@@ -200,7 +207,8 @@ impl Run<'_> {
         Ok(if has_worked { Turn::Worked } else { Turn::Later(wait.expect("rows wait")) })
     }
 
-    /// Reads ahead where nothing waits; returns how long a source without rows wants to be left alone.
+    /// Reads ahead where nothing waits; returns how long a source without rows wants to be left
+    /// alone.
     fn fill(&mut self, play: &mut Play) -> Result<Option<Duration>, Error> {
         let mut wait: Option<Duration> = None;
         for (name, source) in &mut play.sources {

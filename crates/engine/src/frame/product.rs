@@ -1,11 +1,12 @@
 //! The product of numbers, as a user would write an aggregate.
 //!
-//! Law: of whole numbers the exact product as a bigint, an error when it does not fit; of floats the product in ascending order, so that it is
-//! the same whatever the order of the rows. NULLs are left out; over nothing else it is NULL.
+//! Law: of whole numbers the exact product as a bigint, an error when it does not fit; of floats
+//! the product in ascending order, so that it is the same whatever the order of the rows. NULLs are
+//! left out; over nothing else it is NULL.
 //!
-//! Cost: not invertible, since a factor cannot be taken out of a product that is zero or rounded: over lifetimes that overlap it walks the rows in force at each
-//! change (see [`UserAggregate`]). Of floats it keeps the factors.
-//! Source: Trill, `Product`.
+//! Cost: not invertible, since a factor cannot be taken out of a product that is zero or rounded:
+//! over lifetimes that overlap it walks the rows in force at each change (see [`UserAggregate`]).
+//! Of floats it keeps the factors. Source: Trill, `Product`.
 
 use std::sync::Arc;
 

@@ -6,9 +6,11 @@
 //!                    seen so far   seen so far   seen so far
 //! ```
 //!
-//! Law: the answer at a share is the frame's over the rows read so far, all in force; the last one, at share 1, is that over all rows. Time here is how much has been
-//! read: rows begin when they are read and never end, so a step costs what its rows change. That is what is left of time, so frames that look at it (windows,
-//! sessions, patterns ..) are refused: group by a column of time instead. Source: progressive queries as in Prism (Chandramouli et al., "Scalable Progressive
+//! Law: the answer at a share is the frame's over the rows read so far, all in force; the last one,
+//! at share 1, is that over all rows. Time here is how much has been read: rows begin when they are
+//! read and never end, so a step costs what its rows change. That is what is left of time, so
+//! frames that look at it (windows, sessions, patterns ..) are refused: group by a column of time
+//! instead. Source: progressive queries as in Prism (Chandramouli et al., "Scalable Progressive
 //! Analytics on Big Data in the Cloud", VLDB 2013).
 
 use std::collections::BTreeMap;
@@ -54,11 +56,12 @@ pub struct Progressive<'s> {
 }
 
 impl Session {
-    /// Reads bounded sources into a frame's inputs, and gives an answer at each of `steps` equal shares of the bytes; the last one is exact. See the
-    /// [module page](super::progressive).
+    /// Reads bounded sources into a frame's inputs, and gives an answer at each of `steps` equal
+    /// shares of the bytes; the last one is exact. See the [module page](super::progressive).
     ///
     /// # Errors
-    /// `Invalid` when the frame looks at time, an input has no source, or a source has no end or does not say how large it is.
+    /// `Invalid` when the frame looks at time, an input has no source, or a source has no end or
+    /// does not say how large it is.
     pub fn progressive<'a>(
         &mut self,
         frame: &Frame,

@@ -29,7 +29,8 @@ pub(crate) struct State {
     pub plan: Arc<Plan>,
     /// The inputs it reads, by name.
     pub inputs: BTreeMap<String, Events>,
-    /// Columns that every verb keeps and works within: the keys of the groups that a sub-query is applied to.
+    /// Columns that every verb keeps and works within: the keys of the groups that a sub-query is
+    /// applied to.
     pub group: Vec<String>,
     /// The windows that its events lie in, if they do.
     pub windowed: Option<Windowed>,
@@ -71,7 +72,8 @@ impl Frame {
         Ok(Arc::clone(&self.state()?.plan))
     }
 
-    /// The plan, as a tree of nodes, with what is known of their streams, when windows emit, and what that chooses: how verbs run.
+    /// The plan, as a tree of nodes, with what is known of their streams, when windows emit, and
+    /// what that chooses: how verbs run.
     ///
     /// # Errors
     /// The first error of building the frame.
@@ -108,7 +110,8 @@ impl Frame {
         Frame { state: self.state().and_then(next) }
     }
 
-    /// The frame that `build` makes of this one's query and another's; both must work within the same groups.
+    /// The frame that `build` makes of this one's query and another's; both must work within the
+    /// same groups.
     pub(super) fn then_with(
         &self,
         other: &Frame,

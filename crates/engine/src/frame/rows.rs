@@ -20,7 +20,8 @@ impl Frame {
         self.then_rows(|state| filter(state, &predicate))
     }
 
-    /// The columns that `exprs` compute, and no others; the keys of the group, inside [`group_apply`](Frame::group_apply), stay.
+    /// The columns that `exprs` compute, and no others; the keys of the group, inside
+    /// [`group_apply`](Frame::group_apply), stay.
     #[must_use]
     pub fn select(&self, exprs: impl IntoIterator<Item = Expr>) -> Frame {
         let exprs: Vec<Expr> = exprs.into_iter().collect();
@@ -34,7 +35,8 @@ impl Frame {
         self.then_rows(|state| with_columns(state, &exprs))
     }
 
-    /// One row for each element of a list column, which the element replaces. Rows without elements are left out.
+    /// One row for each element of a list column, which the element replaces. Rows without elements
+    /// are left out.
     #[must_use]
     pub fn explode(&self, column: &str) -> Frame {
         self.then_rows(|state| {
@@ -53,8 +55,8 @@ impl Frame {
         })
     }
 
-    /// The events of both. Columns are matched by position and named as here; the keys of the group, inside
-    /// [`group_apply`](Frame::group_apply), by their names.
+    /// The events of both. Columns are matched by position and named as here; the keys of the
+    /// group, inside [`group_apply`](Frame::group_apply), by their names.
     #[must_use]
     pub fn union(&self, other: &Frame) -> Frame {
         self.then_with(other, |left, right| {

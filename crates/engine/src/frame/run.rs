@@ -1,7 +1,8 @@
 //! A frame at work: rows and time in, events out.
 //!
-//! Law: what comes out, edges paired, is a function of the events pushed in and the order of time alone, whatever was pushed when between two
-//! advances. Every call returns when the workers have done all that it made possible.
+//! Law: what comes out, edges paired, is a function of the events pushed in and the order of time
+//! alone, whatever was pushed when between two advances. Every call returns when the workers have
+//! done all that it made possible.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -100,8 +101,8 @@ impl<'s> Run<'s> {
     /// Gives rows to an input, in any order between two advances.
     ///
     /// # Errors
-    /// `Invalid` when there is no such input or columns do not fit; `Data` when a row lies before the input's frontier. Then none of the rows
-    /// was taken.
+    /// `Invalid` when there is no such input or columns do not fit; `Data` when a row lies before
+    /// the input's frontier. Then none of the rows was taken.
     pub fn push(&mut self, input: &str, rows: impl IntoEvents) -> Result<(), Error> {
         let place = self.input(input)?;
         let batch = rows.into_events(&place.events)?.compact();
@@ -125,8 +126,8 @@ impl<'s> Run<'s> {
         self.hand_on_due()
     }
 
-    /// Promises that no row before `time` will be pushed into an input, and waits for what follows from that. A time that is not after the last one
-    /// says nothing.
+    /// Promises that no row before `time` will be pushed into an input, and waits for what follows
+    /// from that. A time that is not after the last one says nothing.
     ///
     /// # Errors
     /// `Invalid` when there is no such input, `Internal` when a worker has failed.
@@ -152,7 +153,8 @@ impl<'s> Run<'s> {
         names.iter().try_for_each(|name| self.advance(name, time))
     }
 
-    /// Hands on rows that wait to be batched, and waits until all that can come out has. Changes no result.
+    /// Hands on rows that wait to be batched, and waits until all that can come out has. Changes no
+    /// result.
     ///
     /// # Errors
     /// `Internal` when a worker has failed.
@@ -169,7 +171,8 @@ impl<'s> Run<'s> {
         self.advance_all(END)
     }
 
-    /// What has come out since the last call: events in order of time, and the frontiers between them.
+    /// What has come out since the last call: events in order of time, and the frontiers between
+    /// them.
     ///
     /// # Errors
     /// `Internal` when a worker has failed.
@@ -183,7 +186,8 @@ impl<'s> Run<'s> {
         Ok(items.collect())
     }
 
-    /// What has come out as the changes of a collection: consolidated updates in order of time, up to the frontier.
+    /// What has come out as the changes of a collection: consolidated updates in order of time, up
+    /// to the frontier.
     ///
     /// # Errors
     /// `Data` when a row is in error, `Internal` when a worker has failed.
@@ -204,8 +208,9 @@ impl<'s> Run<'s> {
         Ok(if batch.is_empty() { vec![] } else { vec![batch] })
     }
 
-    /// The lifetimes that have come out complete since the last call, in order of their ends' arrival; start edges are paired with their ends. After
-    /// [`finish`](Run::finish) also those that never end.
+    /// The lifetimes that have come out complete since the last call, in order of their ends'
+    /// arrival; start edges are paired with their ends. After [`finish`](Run::finish) also those
+    /// that never end.
     ///
     /// # Errors
     /// `Data` when a row is in error, `Internal` when a worker has failed.

@@ -1,9 +1,10 @@
 //! The value of the only row, as a user would write an aggregate.
 //!
-//! Law: the value if the group has one row, NULL if it has none that the filter lets pass, an error of the group's row while it has several.
+//! Law: the value if the group has one row, NULL if it has none that the filter lets pass, an error
+//! of the group's row while it has several.
 //!
-//! Cost: not invertible, since of two rows it remembers one: over lifetimes that overlap it walks the rows in force at each change (see [`UserAggregate`]).
-//! Source: Trill, `SingleOrDefault`.
+//! Cost: not invertible, since of two rows it remembers one: over lifetimes that overlap it walks
+//! the rows in force at each change (see [`UserAggregate`]). Source: Trill, `SingleOrDefault`.
 
 use std::sync::Arc;
 

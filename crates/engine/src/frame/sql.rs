@@ -1,6 +1,7 @@
 //! Expressions of frames that are written as SQL.
 //!
-//! The planner of SQL reads them as the columns of a query over the frame, so they mean what SQL means by them.
+//! The planner of SQL reads them as the columns of a query over the frame, so they mean what SQL
+//! means by them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use crate::functions::Function;
 const FRAME: &str = "_events";
 
 impl Frame {
-    /// The expressions that these texts write, over the frame's columns, `"@start"` and `"@end"`, `"@window_start"` and
-    /// `"@window_end"`, and the columns `more`. They may call `functions`.
+    /// The expressions that these texts write, over the frame's columns, `"@start"` and `"@end"`,
+    /// `"@window_start"` and `"@window_end"`, and the columns `more`. They may call `functions`.
     ///
     /// ```
     /// use anabranch_engine::frame::{Event, Events};
@@ -42,7 +43,8 @@ impl Frame {
     /// ```
     ///
     /// # Errors
-    /// The frame's error of building; `Invalid` for a text that is no expression over these columns.
+    /// The frame's error of building; `Invalid` for a text that is no expression over these
+    /// columns.
     pub fn expressions(
         &self,
         texts: &[String],

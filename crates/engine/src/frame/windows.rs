@@ -1,7 +1,8 @@
 //! Windows: which rows lie together, when their results come, and the bounds of windows as columns.
 //!
-//! A window is a stretch of time on a grid: `size` ticks, one every `period`. It is closed on the right, `(b - size, b]`, or on the left, `[b, b + size)`: what a row at the
-//! boundary belongs to. Independent of that is when results come ([`Emit`]):
+//! A window is a stretch of time on a grid: `size` ticks, one every `period`. It is closed on the
+//! right, `(b - size, b]`, or on the left, `[b, b + size)`: what a row at the boundary belongs to.
+//! Independent of that is when results come ([`Emit`]):
 //!
 //! ```text
 //!     rows                      3    7           14           windows of 10, closed on the left
@@ -10,10 +11,12 @@
 //!     progressive 5   0 |--3----|- 3, 7 ---| 10 |---14------| 20                 what each stretch of 5 ticks adds, as of its beginning
 //! ```
 //!
-//! Law: a window's last early result is its final answer. On close, and early, a row counts where it begins, whatever its end; [`quantize`](Frame::quantize) alone
-//! keeps rows for as long as they last, rounded to windows.
+//! Law: a window's last early result is its final answer. On close, and early, a row counts where
+//! it begins, whatever its end; [`quantize`](Frame::quantize) alone keeps rows for as long as they
+//! last, rounded to windows.
 //!
-//! Source: Trill, `HoppingWindowLifetime`, `QuantizeLifetime`, `ProgressiveQuantizeLifetime`; emission as in Flink and RisingWave (`EMIT ON WINDOW CLOSE`).
+//! Source: Trill, `HoppingWindowLifetime`, `QuantizeLifetime`, `ProgressiveQuantizeLifetime`;
+//! emission as in Flink and RisingWave (`EMIT ON WINDOW CLOSE`).
 
 use std::sync::Arc;
 
@@ -52,7 +55,8 @@ pub enum Closed {
 /// The windows that a frame's events lie in.
 #[derive(Clone, Debug)]
 pub(crate) struct Windowed {
-    /// As the rows see them: `offset` is some window's start if closed on the left, else some window's end.
+    /// As the rows see them: `offset` is some window's start if closed on the left, else some
+    /// window's end.
     windows: Windows,
     closed: Closed,
     emit: Emit,
@@ -104,13 +108,15 @@ impl Frame {
         })
     }
 
-    /// Windows of `size` ticks at every `period`, `[b, b + size)`, reported from their start while they fill. `offset` is some window's start.
+    /// Windows of `size` ticks at every `period`, `[b, b + size)`, reported from their start while
+    /// they fill. `offset` is some window's start.
     #[must_use]
     pub fn quantize(&self, size: i64, period: i64, offset: i64) -> Frame {
         self.quantize_progressive(size, period, period, offset)
     }
 
-    /// As [`quantize`](Frame::quantize), but a row counts from the last multiple of `progress` on: results every `progress` ticks inside a window.
+    /// As [`quantize`](Frame::quantize), but a row counts from the last multiple of `progress` on:
+    /// results every `progress` ticks inside a window.
     #[must_use]
     pub fn quantize_progressive(&self, size: i64, period: i64, progress: i64, offset: i64) -> Frame {
         let verb = Verb::Quantize { windows: Windows { size, period, offset }, progress };
@@ -121,7 +127,8 @@ impl Frame {
         self.windowed(windows, Closed::Left, Emit::Progressive(progress), verb)
     }
 
-    /// The same windows, with results at other times; said right after the windows. See the [module page](super::windows).
+    /// The same windows, with results at other times; said right after the windows. See the [module
+    /// page](super::windows).
     #[must_use]
     pub fn emit(&self, emit: Emit) -> Frame {
         self.then_windowed(|state| {
@@ -191,7 +198,8 @@ impl Windowed {
         Ok(verb(Verb::Quantize { windows: Windows { offset, ..*windows }, progress }, points))
     }
 
-    /// Starts and ends of windows as columns, of events each of which lies in the results of one window.
+    /// Starts and ends of windows as columns, of events each of which lies in the results of one
+    /// window.
     fn bounds(&self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
         let Windows { size, period, offset } = self.windows;
         let on_close = self.emit == Emit::OnClose;
@@ -249,12 +257,14 @@ pub(super) fn with_window_bounds(state: &State) -> Result<Arc<Plan>, Error> {
     windowed.bounds(&state.plan)
 }
 
-/// Start of the window that an event's results are about, in ticks: exclusive when windows are closed on the right.
+/// Start of the window that an event's results are about, in ticks: exclusive when windows are
+/// closed on the right.
 pub fn window_start() -> Expr {
     col(WINDOW_START)
 }
 
-/// End of the window that an event's results are about, in ticks: exclusive when windows are closed on the left.
+/// End of the window that an event's results are about, in ticks: exclusive when windows are closed
+/// on the left.
 pub fn window_end() -> Expr {
     col(WINDOW_END)
 }

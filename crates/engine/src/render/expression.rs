@@ -1,8 +1,9 @@
 //! From the planner's expressions to what operators evaluate.
 //!
-//! An [`Expr`] is resolved against the schema of its input, turned into DataFusion's vectorised form, made strict (integer
-//! overflow is an error, as in PostgreSQL), and bound to the columns that it really needs, so that a join gathers only those.
-//! Cost: once a query to compile; one `RecordBatch` of pointers a batch to evaluate.
+//! An [`Expr`] is resolved against the schema of its input, turned into DataFusion's vectorised
+//! form, made strict (integer overflow is an error, as in PostgreSQL), and bound to the columns
+//! that it really needs, so that a join gathers only those. Cost: once a query to compile; one
+//! `RecordBatch` of pointers a batch to evaluate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +35,8 @@ use crate::error::Error;
 #[derive(Clone)]
 pub struct Compiled {
     expr: Arc<dyn PhysicalExpr>,
-    /// Names and types of the input's columns: of those that it reads as planned, of the others as stored.
+    /// Names and types of the input's columns: of those that it reads as planned, of the others as
+    /// stored.
     input: SchemaRef,
     /// As planned.
     output_type: DataType,
@@ -70,7 +72,8 @@ impl Compiled {
         Compiled { input: stored_but(&input, &read_by(&expr)), expr, output_type: types::widened_type(&types[column]) }
     }
 
-    /// The same expression with its values cast to a type (planned or stored), where they are of another.
+    /// The same expression with its values cast to a type (planned or stored), where they are of
+    /// another.
     pub fn typed(mut self, data_type: &DataType) -> Compiled {
         self.output_type = types::widened_type(data_type);
         self
@@ -87,7 +90,8 @@ impl Compiled {
         (self.input.field(column).data_type() == &self.output_type).then_some(column)
     }
 
-    /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns of `types` (as stored).
+    /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns
+    /// of `types` (as stored).
     pub fn moved(&self, types: &[DataType], position: &dyn Fn(usize) -> usize) -> Compiled {
         let read: BTreeMap<usize, &Field> =
             self.columns().into_iter().map(|column| (position(column), self.input.field(column))).collect();

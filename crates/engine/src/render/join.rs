@@ -1,9 +1,12 @@
-//! How joins become steps: which side is arranged by what, what is gathered, and outer joins by their parts.
+//! How joins become steps: which side is arranged by what, what is gathered, and outer joins by
+//! their parts.
 //!
-//! - inner: probe both ways; residual predicate, projection and the stage above are fused behind the gather.
+//! - inner: probe both ways; residual predicate, projection and the stage above are fused behind
+//!   the gather.
 //! - semi, anti, mark: one step.
 //! - left, right, full: the inner join, and the rows without a match padded with NULLs.
-//! - null-aware anti (`NOT IN`): the anti join, joined with two facts about the right side: is it empty, has it a NULL key.
+//! - null-aware anti (`NOT IN`): the anti join, joined with two facts about the right side: is it
+//!   empty, has it a NULL key.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +28,8 @@ use super::prepare::{ArrangedSide, Preparer, aggregate_spec, types_of};
 use crate::cluster::LimitStep;
 use crate::error::Error;
 
-/// A join being prepared. Expressions and positions are over all left columns followed by all right ones.
+/// A join being prepared. Expressions and positions are over all left columns followed by all right
+/// ones.
 struct JoinParts<'p> {
     left: &'p Arc<Plan>,
     right: &'p Arc<Plan>,
@@ -293,7 +297,8 @@ impl Preparer<'_> {
         Ok(self.push(Step::Join { left: anti, right: facts, join, limits: vec![] }))
     }
 
-    /// One row, arranged under no key: is the relation empty, and has it a NULL in the column. It changes only when a fact does.
+    /// One row, arranged under no key: is the relation empty, and has it a NULL in the column. It
+    /// changes only when a fact does.
     fn facts_of(&mut self, plan: &Arc<Plan>, column: usize) -> Result<StepId, Error> {
         let count = |argument| AggregateCall {
             function: AggregateFunction::Count,
@@ -377,7 +382,8 @@ impl Expression for Differ {
     }
 }
 
-/// SQL's `NOT IN` for a row without a match: true over nothing; else unknown if a NULL is on either side.
+/// SQL's `NOT IN` for a row without a match: true over nothing; else unknown if a NULL is on either
+/// side.
 struct NotIn {
     key: usize,
     is_empty: usize,

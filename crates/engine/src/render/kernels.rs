@@ -1,7 +1,8 @@
 //! Which expressions need no planner's form: simple conditions, and arithmetic on decimals.
 //!
-//! Law: what is found here means what the planner's form means (for conditions: where they are true), on every row. Anything else is left to the planner's form.
-//! Cost: once a query, a walk over the expression.
+//! Law: what is found here means what the planner's form means (for conditions: where they are
+//! true), on every row. Anything else is left to the planner's form. Cost: once a query, a walk
+//! over the expression.
 
 use std::sync::Arc;
 
@@ -37,7 +38,8 @@ fn test(expr: &Physical, input: &Schema) -> Option<Test> {
         };
     }
     if let Some(not) = expr.downcast_ref::<NotExpr>() {
-        // (Where there is no value a test fails, and so does its opposite; but not the opposite of this one.)
+        // (Where there is no value a test fails, and so does its opposite; but not the opposite of
+        // this one.)
         if not.arg().downcast_ref::<IsNotNullExpr>().is_some() {
             return None;
         }
@@ -230,7 +232,8 @@ fn scale_of(data_type: &DataType) -> i8 {
     if let DataType::Decimal128(_, scale) = data_type { *scale } else { 0 }
 }
 
-/// Digits before the point of the values of a type; `None` if it is no number that is computed with here.
+/// Digits before the point of the values of a type; `None` if it is no number that is computed with
+/// here.
 fn whole_digits(data_type: &DataType) -> Option<i8> {
     Some(match data_type {
         DataType::Decimal128(precision, scale) => i8::try_from(*precision).ok()?.checked_sub(*scale)?,

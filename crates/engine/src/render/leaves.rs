@@ -1,10 +1,12 @@
-//! Rows of relations that several joins of a plan want by the same key: arranged once, with the columns that any of them wants.
+//! Rows of relations that several joins of a plan want by the same key: arranged once, with the
+//! columns that any of them wants.
 //!
-//! Law: a side of a join that shows some columns of the rows of one relation that pass a filter finds, in the arrangement of the same rows with more
-//! columns, the rows it asked for: a join gathers the columns it needs by position, and multiplicities add up when columns are left out.
+//! Law: a side of a join that shows some columns of the rows of one relation that pass a filter
+//! finds, in the arrangement of the same rows with more columns, the rows it asked for: a join
+//! gathers the columns it needs by position, and multiplicities add up when columns are left out.
 //!
-//! Cost: once a query, a walk over the plan.
-//! Source: shared arrangements (VLDB 2020), within one query; between queries primary keys and indexes do it.
+//! Cost: once a query, a walk over the plan. Source: shared arrangements (VLDB 2020), within one
+//! query; between queries primary keys and indexes do it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -95,7 +97,8 @@ impl Leaves {
     }
 }
 
-/// What the side of a join wants, and the relation's column behind each of its own; `None` if it is no plain leaf.
+/// What the side of a join wants, and the relation's column behind each of its own; `None` if it is
+/// no plain leaf.
 fn wish(side: &Plan, key: &[usize]) -> Option<(Wish, Vec<usize>)> {
     let (relation, filter, columns) = match &side.node {
         Node::Scan { relation, columns } => (relation, vec![], columns.clone()),

@@ -1,7 +1,9 @@
 //! From a plan to a running dataflow, in two moves.
 //!
-//! [`prepare`](prepare::prepare) decides and compiles on the session's side, and may fail; [`render`] builds the operators on a worker, and may not:
-//! every worker must build the same operators in the same order. Law: the dataflow computes the plan's meaning as of `as_of` and from then on.
+//! [`prepare`](prepare::prepare) decides and compiles on the session's side, and may fail;
+//! [`render`] builds the operators on a worker, and may not: every worker must build the same
+//! operators in the same order. Law: the dataflow computes the plan's meaning as of `as_of` and
+//! from then on.
 
 pub(crate) mod detect;
 pub mod expression;
@@ -61,7 +63,8 @@ pub(crate) struct Shared<'a> {
     pub arrangements: &'a BTreeMap<ArrangementId, Exported>,
 }
 
-/// An arrangement of a worker, as others see it: its rows, and the row errors of its collection (by message).
+/// An arrangement of a worker, as others see it: its rows, and the row errors of its collection (by
+/// message).
 #[derive(Clone)]
 pub(crate) struct Exported {
     pub rows: Reader,
@@ -143,7 +146,8 @@ struct Renderer<'s, 'a, 'b> {
     /// How many loops were built so far.
     n_loops: usize,
     built: Vec<Built<'s>>,
-    /// The row errors beside what is exported: complete where it is, without telling anybody, so who reads one of the two must hear of the other.
+    /// The row errors beside what is exported: complete where it is, without telling anybody, so
+    /// who reads one of the two must hear of the other.
     errors: BTreeMap<StepId, Reader>,
 }
 
@@ -346,9 +350,9 @@ impl<'s> Renderer<'s, '_, '_> {
         (rows.named(self.name), sealed.map(Runs::Edge))
     }
 
-    /// Whether rows without a key come to this worker.
-    /// The worker of the next loop of this dataflow, the same on all workers: loops of a dataflow, and
-    /// of dataflows with other names, are spread.
+    /// Whether rows without a key come to this worker. The worker of the next loop of this
+    /// dataflow, the same on all workers: loops of a dataflow, and of dataflows with other names,
+    /// are spread.
     fn next_loop_owner(&mut self) -> usize {
         let name: ArrayRef = Arc::new(StringViewArray::from(vec![self.name]));
         let name = hash::hash_columns(&[name], 1)[0];

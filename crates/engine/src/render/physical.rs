@@ -1,7 +1,8 @@
 //! The steps of a dataflow, decided and compiled: plain data that can be sent to every worker.
 //!
-//! A [`Physical`] is a list of steps in order; a step refers to earlier ones by number. Each step yields a stream or an arrangement. Everything that can
-//! fail has been done when it exists, so workers render it without failing, and all the same.
+//! A [`Physical`] is a list of steps in order; a step refers to earlier ones by number. Each step
+//! yields a stream or an arrangement. Everything that can fail has been done when it exists, so
+//! workers render it without failing, and all the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -74,7 +75,8 @@ impl Physical {
         imported.collect()
     }
 
-    /// How many users each step has among the others; the root has one more if its stream is wanted.
+    /// How many users each step has among the others; the root has one more if its stream is
+    /// wanted.
     pub fn users(&self, is_root_wanted: bool) -> Vec<usize> {
         let mut users = vec![0; self.steps.len()];
         self.steps.iter().flat_map(Step::inputs).for_each(|input| users[input.0] += 1);

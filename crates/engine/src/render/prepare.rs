@@ -1,7 +1,9 @@
-//! From a plan to steps: what is imported, what is arranged and by which key, what is fused, and the compiled expressions.
+//! From a plan to steps: what is imported, what is arranged and by which key, what is fused, and
+//! the compiled expressions.
 //!
-//! Law: equal sub-plans become one step, and equal (sub-plan, key) pairs one arrangement. An arrangement that exists, of a relation or of a
-//! sub-plan that other queries share, is used wherever its key is the key that is needed, in any order of its columns.
+//! Law: equal sub-plans become one step, and equal (sub-plan, key) pairs one arrangement. An
+//! arrangement that exists, of a relation or of a sub-plan that other queries share, is used
+//! wherever its key is the key that is needed, in any order of its columns.
 //!
 //! Cost: once a query, linear in the plan (structural hashing makes it quadratic in its depth).
 
@@ -88,7 +90,8 @@ impl Shares for NoShares {
     }
 }
 
-/// Decides and compiles the steps of a plan, whose joins, and those of the query it is a part of, want `leaves`.
+/// Decides and compiles the steps of a plan, whose joins, and those of the query it is a part of,
+/// want `leaves`.
 ///
 /// # Errors
 /// `Invalid` for expressions that cannot be evaluated and joins that are not supported.
@@ -170,8 +173,8 @@ impl<'a> Preparer<'a> {
         StepId(steps.len() - 1)
     }
 
-    /// The step that yields the rows of the whole plan. They may come from what others made, but are not made for others: that is what
-    /// this dataflow is for.
+    /// The step that yields the rows of the whole plan. They may come from what others made, but
+    /// are not made for others: that is what this dataflow is for.
     fn root(&mut self, plan: &Arc<Plan>) -> Result<StepId, Error> {
         let step = match self.shares.rows(plan) {
             Some(arrangement) => self.shared_stream(plan, arrangement),
@@ -410,8 +413,9 @@ impl<'a> Preparer<'a> {
     }
 }
 
-/// A filter's conditions as they are evaluated. Those that follow each other and cannot fail go together, so that rows are copied once
-/// and not after each, and what needs no planner's form goes first.
+/// A filter's conditions as they are evaluated. Those that follow each other and cannot fail go
+/// together, so that rows are copied once and not after each, and what needs no planner's form goes
+/// first.
 fn conditions(filter: &[Expr], schema: &DFSchema) -> Result<Vec<Compiled>, Error> {
     let mut compiled = Vec::new();
     for group in filter.chunk_by(|left, right| cannot_fail(left, schema) && cannot_fail(right, schema)) {

@@ -1,9 +1,9 @@
 //! Loops as steps: what is evaluated in each round, and what enters from outside.
 //!
 //! Law: a part of a loop that depends on no variable of it is computed outside, once, as the same
-//! part of any other query: it is shared, it reads indexes. Where a join inside wants such a part by a
-//! key, an arrangement that exists enters the loop as it is; where there is none, the rows enter and
-//! are arranged inside.
+//! part of any other query: it is shared, it reads indexes. Where a join inside wants such a part
+//! by a key, an arrangement that exists enters the loop as it is; where there is none, the rows
+//! enter and are arranged inside.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -244,7 +244,8 @@ fn join_step(inputs: &[Arc<Plan>], left_key: &[usize], right_key: &[usize]) -> T
     TemporalStep::AppendJoin { left_key, right_key, key_types, rising }
 }
 
-/// What the properties of its inputs have chosen for a verb, in a few words; nothing for a verb that runs in one way.
+/// What the properties of its inputs have chosen for a verb, in a few words; nothing for a verb
+/// that runs in one way.
 pub fn variant(plan: &Plan) -> Option<String> {
     let Node::Temporal { verb, inputs } = &plan.node else { return None };
     if matches!(verb, Verb::Events { .. } | Verb::Custom { .. }) {
@@ -411,7 +412,8 @@ fn all(types: &[DataType]) -> Vec<usize> {
     (0..types.len()).collect()
 }
 
-/// The frontier that a plan's output reaches when its inputs of events are complete before the times in `inputs`.
+/// The frontier that a plan's output reaches when its inputs of events are complete before the
+/// times in `inputs`.
 pub fn output_frontier(plan: &Plan, inputs: &BTreeMap<String, Time>) -> Time {
     if let Node::Temporal { verb: Verb::Events { input, .. }, .. } = &plan.node {
         return inputs.get(input).copied().unwrap_or(END);

@@ -1,7 +1,9 @@
 //! Comparisons of rows with a scalar: when a join is one, and its steps.
 //!
-//! A join without a key, on one comparison of a value of the left row with a column of the right, whose right side is an aggregate of everything and shows
-//! nothing, is no join: [`anabranch_operators::relational::threshold`] keeps the rows in order of the value, and a change of the scalar costs the rows between.
+//! A join without a key, on one comparison of a value of the left row with a column of the right,
+//! whose right side is an aggregate of everything and shows nothing, is no join:
+//! [`anabranch_operators::relational::threshold`] keeps the rows in order of the value, and a
+//! change of the scalar costs the rows between.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -33,7 +35,8 @@ struct Compared {
 }
 
 impl Preparer<'_> {
-    /// The steps of a join that compares with a scalar; `None` if the join does something else. `filter` and `project` are over the join's columns, left ones first.
+    /// The steps of a join that compares with a scalar; `None` if the join does something else.
+    /// `filter` and `project` are over the join's columns, left ones first.
     pub(super) fn threshold(
         &mut self,
         plan: &Plan,
@@ -103,7 +106,8 @@ fn compared(residual: &Expr, left: &Plan, right: &Plan) -> Option<Compared> {
     (same && is_comparable(&data_type)).then_some(Compared { value, scalar, comparison })
 }
 
-/// Decimals beside a plain numeric: compared with the nearest decimal of their scale, which no value lies between. (`v > x` is `v > floor(x)`.)
+/// Decimals beside a plain numeric: compared with the nearest decimal of their scale, which no
+/// value lies between. (`v > x` is `v > floor(x)`.)
 fn as_decimals(value: Expr, scalar: Expr, comparison: Comparison, left: &Plan, right: &Plan) -> (Expr, Expr) {
     let decimal = match &value {
         Expr::ScalarFunction(call) if call.func.name() == TO_NUMERIC => call.args[0].clone(),

@@ -1,12 +1,13 @@
 //! ALTER TABLE, and other names for objects.
 //!
-//! Law: a statement makes all of its changes or none. Rows that stay are checked for what is new; rows that are written
-//! anew obey all rules of the altered table, and are one commit. Views over a table whose rows are written anew are made
-//! anew over it; where a view's columns would not be what they are, the statement is refused and names the view. So it
-//! is where a name changes that a view uses: the texts of views are kept as they were written.
+//! Law: a statement makes all of its changes or none. Rows that stay are checked for what is new;
+//! rows that are written anew obey all rules of the altered table, and are one commit. Views over a
+//! table whose rows are written anew are made anew over it; where a view's columns would not be
+//! what they are, the statement is refused and names the view. So it is where a name changes that a
+//! view uses: the texts of views are kept as they were written.
 //!
-//! Cost: of new defaults, names, NOT NULL and CHECK, at most a scan of the table; of all else, writing all rows and making
-//! its views.
+//! Cost: of new defaults, names, NOT NULL and CHECK, at most a scan of the table; of all else,
+//! writing all rows and making its views.
 
 use anabranch_batch::{Batch, Times};
 use anabranch_sql::statement::{
@@ -447,7 +448,8 @@ fn declared(object: &Object) -> Result<CreateTable, Error> {
     let statement = anabranch_sql::parse(&object.definition)?.into_iter().next().map(|parsed| parsed.statement);
     match statement {
         Some(Statement::CreateTable(create)) => {
-            // (Columns in primary keys are NOT NULL; a temporary table's own name is the catalog's.)
+            // (Columns in primary keys are NOT NULL; a temporary table's own name is the
+            // catalog's.)
             Ok(CreateTable { name: object.name.clone(), columns: fields(object), ..create })
         }
         _ => Err(Error::internal(format!("the definition of \"{}\" makes no table", object.name))),

@@ -1,8 +1,8 @@
 //! EXPLAIN ANALYZE: the query is run, and its plan shown with what each node has cost.
 //!
-//! Law: the counts are of this run alone: of the dataflow that is installed for the query and dropped
-//! with it. Parts that the query shares with others were computed before, and have no counts. A
-//! connection that analyses a query holds up the others while it runs.
+//! Law: the counts are of this run alone: of the dataflow that is installed for the query and
+//! dropped with it. Parts that the query shares with others were computed before, and have no
+//! counts. A connection that analyses a query holds up the others while it runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,7 +15,8 @@ use super::subscribe::told_schema;
 use crate::error::Error;
 
 impl Session {
-    /// The columns of a statement's rows; `None` when it returns none. Those of a subscription are its changes'.
+    /// The columns of a statement's rows; `None` when it returns none. Those of a subscription are
+    /// its changes'.
     ///
     /// # Errors
     /// Whatever planning finds wrong with the statement.

@@ -88,7 +88,8 @@ impl Session {
         result
     }
 
-    /// Types and plans a statement, for values that come later. `types` are those of `$1`, `$2` .. as far as they are known.
+    /// Types and plans a statement, for values that come later. `types` are those of `$1`, `$2` ..
+    /// as far as they are known.
     ///
     /// # Errors
     /// Whatever is wrong with the statement, as far as it shows before it runs.
@@ -99,7 +100,8 @@ impl Session {
     /// Runs a prepared statement with values for its parameters.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values, `Data` for one that does not fit.
+    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values, `Data` for one that
+    /// does not fit.
     pub fn run_prepared(&mut self, prepared: &Prepared, values: &[ScalarValue]) -> Result<Outcome, Error> {
         let bound = prepared.fitted(values)?;
         self.run_bound(prepared, bound)
@@ -188,7 +190,8 @@ impl Session {
         Ok(Some(named))
     }
 
-    /// The plan for all values at any moment, if there is one. Why there is none, planning with the values tells.
+    /// The plan for all values at any moment, if there is one. Why there is none, planning with the
+    /// values tells.
     fn plan_for_all(&self, plan: Planning<'_>) -> Option<Named> {
         let parameters = Parameters::Types(Arc::clone(&self.bound.types));
         let named = self.plan_steady(parameters, plan).ok();

@@ -32,7 +32,8 @@ pub(crate) struct Client {
     pub copying: Option<Copying>,
     /// Whether a SELECT first reads the bounded, unpaced sources behind it to their end.
     pub wait_for_sources: bool,
-    /// Rounds after which a loop of a query fails that has not come to its end; `None` lets loops go on.
+    /// Rounds after which a loop of a query fails that has not come to its end; `None` lets loops
+    /// go on.
     pub recursion_limit: Option<NonZeroU64>,
     /// When commits count as done.
     pub durability: Durability,
@@ -59,7 +60,8 @@ impl Client {
     }
 }
 
-/// What one client of a session has of its own: its transaction, settings, prepared statements and cursors.
+/// What one client of a session has of its own: its transaction, settings, prepared statements and
+/// cursors.
 ///
 /// A session has one client; [`Session::as_client`] lets others take its place for a while.
 #[derive(Debug)]
@@ -120,7 +122,8 @@ impl Session {
         Ok(Outcome::done("DISCARD ALL"))
     }
 
-    /// `SET TRANSACTION` and `SET SESSION CHARACTERISTICS`. All levels of isolation give the highest.
+    /// `SET TRANSACTION` and `SET SESSION CHARACTERISTICS`. All levels of isolation give the
+    /// highest.
     pub(super) fn set_transaction(&mut self, access: Access, scope: Scope) -> Result<Outcome, Error> {
         if scope == Scope::Session {
             if access == Access::ReadOnly {

@@ -1,11 +1,13 @@
 //! The timeline: commits and their times.
 //!
-//! Law: commit times increase; all inputs move together, so at every time at which something is read, all of a commit
-//! is there or nothing of it. A commit is *staged* while rows are gathered: no worker knows of it, and dropping it leaves no trace.
-//! Then it is *sealed* (`sealed`), recorded, and only then pushed: see `publish`.
+//! Law: commit times increase; all inputs move together, so at every time at which something is
+//! read, all of a commit is there or nothing of it. A commit is *staged* while rows are gathered:
+//! no worker knows of it, and dropping it leaves no trace. Then it is *sealed* (`sealed`),
+//! recorded, and only then pushed: see `publish`.
 //!
-//! Arrangements are let go up to the last commit every few commits, not at each: compaction follows a little behind. A commit of several times lets them
-//! go at once, and tells dataflows which of the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
+//! Arrangements are let go up to the last commit every few commits, not at each: compaction follows
+//! a little behind. A commit of several times lets them go at once, and tells dataflows which of
+//! the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -91,11 +93,12 @@ impl Session {
         self.timeline.last()
     }
 
-    /// Appends rows to a table as one commit. Columns go by name when all names are the table's, else by position.
+    /// Appends rows to a table as one commit. Columns go by name when all names are the table's,
+    /// else by position.
     ///
     /// # Errors
-    /// `Invalid` when the columns do not fit, `Data` when a value does not, a NULL is not allowed or a primary key is
-    /// there already. Nothing is applied then.
+    /// `Invalid` when the columns do not fit, `Data` when a value does not, a NULL is not allowed
+    /// or a primary key is there already. Nothing is applied then.
     pub fn insert(&mut self, table: &str, batch: &RecordBatch) -> Result<Time, Error> {
         self.begin_statement()?;
         let columns = self.fit_to_table(table, batch)?;
@@ -110,8 +113,9 @@ impl Session {
 
     /// Applies signed changes to a table as one commit.
     ///
-    /// Retractions are not checked: taking away a row that is not there leaves a row with a negative multiplicity, and
-    /// reading it is an error until it is added. Neither are primary keys.
+    /// Retractions are not checked: taking away a row that is not there leaves a row with a
+    /// negative multiplicity, and reading it is an error until it is added. Neither are primary
+    /// keys.
     ///
     /// # Errors
     /// As [`insert`](Self::insert), and `Invalid` when `diffs` has not one entry a row.
@@ -122,11 +126,13 @@ impl Session {
         self.commit()
     }
 
-    /// Stages changes in the open commit (opening one if none is) without checking keys and without running
-    /// workers. Nobody sees them before [`commit`](Self::commit), or the next statement, which commits first.
+    /// Stages changes in the open commit (opening one if none is) without checking keys and without
+    /// running workers. Nobody sees them before [`commit`](Self::commit), or the next statement,
+    /// which commits first.
     ///
-    /// `times` gives rows times of their own, all later than [`time`](Self::time): a physical batch of many logical ones. Without, all
-    /// rows get the time of the commit. `diffs` has one entry a row; without, each row is added once.
+    /// `times` gives rows times of their own, all later than [`time`](Self::time): a physical batch
+    /// of many logical ones. Without, all rows get the time of the commit. `diffs` has one entry a
+    /// row; without, each row is added once.
     ///
     /// # Errors
     /// As [`apply`](Self::apply), and `Invalid` for times that are not after the last commit.
@@ -189,7 +195,8 @@ impl Session {
         self.push(relation, batch)
     }
 
-    /// Closes the open commit: what was staged becomes visible. Returns its time; without an open commit, the last one's.
+    /// Closes the open commit: what was staged becomes visible. Returns its time; without an open
+    /// commit, the last one's.
     ///
     /// # Errors
     /// When the commit cannot be recorded; nothing of it is applied then.
@@ -199,7 +206,8 @@ impl Session {
         Ok(self.timeline.last)
     }
 
-    /// Returns when all that the session has shown lasts. A connection waits by itself, on its own thread.
+    /// Returns when all that the session has shown lasts. A connection waits by itself, on its own
+    /// thread.
     pub(super) fn await_lasting(&self) -> Result<(), Error> {
         if self.serves { Ok(()) } else { self.receipt().wait() }
     }
@@ -209,8 +217,9 @@ impl Session {
         self.recorder.as_ref().map(|recorder| recorder.receipt()).unwrap_or_default()
     }
 
-    /// What every call does first that reads or writes: forgets an earlier interrupt, closes an open commit, and waits
-    /// until the workers are near. An interrupt while waiting is an error before anything was done.
+    /// What every call does first that reads or writes: forgets an earlier interrupt, closes an
+    /// open commit, and waits until the workers are near. An interrupt while waiting is an error
+    /// before anything was done.
     pub(super) fn begin_statement(&mut self) -> Result<(), Error> {
         self.forget_interrupt();
         self.cluster.take_down_failed();
@@ -280,7 +289,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes one commit of changes to a relation, at a time of its own; in a transaction they are staged.
+    /// Makes one commit of changes to a relation, at a time of its own; in a transaction they are
+    /// staged.
     pub(super) fn commit_batches(&mut self, relation: &str, batches: Vec<Batch>) -> Result<Time, Error> {
         if self.client.transaction.is_some() {
             for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
@@ -366,7 +376,8 @@ impl Session {
         sealed.collect()
     }
 
-    /// Takes note of a commit or a change of the catalog before anybody sees it. All of both pass here, in one order.
+    /// Takes note of a commit or a change of the catalog before anybody sees it. All of both pass
+    /// here, in one order.
     ///
     /// # Errors
     /// When it cannot be kept; the caller then does not let it happen.
@@ -379,7 +390,8 @@ impl Session {
         self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.record(sealed))
     }
 
-    /// Makes a sealed commit visible: pushes it, and lets inputs, holds and (without threads) the workers follow.
+    /// Makes a sealed commit visible: pushes it, and lets inputs, holds and (without threads) the
+    /// workers follow.
     pub(super) fn publish(&mut self, sealed: Sealed) {
         let (least, greatest) = (sealed.first, sealed.time);
         self.timeline.rows_unforgotten += sealed.n_updates();
@@ -409,14 +421,16 @@ impl Session {
         self.cluster.step();
     }
 
-    /// Spares dataflows the times inside the commit, later than `before`, that nobody will read: what is added up before it is worked on costs once.
+    /// Spares dataflows the times inside the commit, later than `before`, that nobody will read:
+    /// what is added up before it is worked on costs once.
     fn set_horizons(&mut self, before: Time) {
         self.allow_compaction();
         let horizons = self.dataflows.horizons(|arrangement| self.forgettable(arrangement));
         self.cluster.set_horizons(before, horizons);
     }
 
-    /// Lets every arrangement forget what was before the last commit, or before the history that is to be retained.
+    /// Lets every arrangement forget what was before the last commit, or before the history that is
+    /// to be retained.
     pub(super) fn allow_compaction(&mut self) {
         if self.timeline.commits_unforgotten == 0 {
             return;
@@ -429,7 +443,8 @@ impl Session {
         self.dataflows.forget_before(self.timeline.last);
     }
 
-    /// Waits until the workers are at most a few commits behind, so that what they have not worked off stays bounded.
+    /// Waits until the workers are at most a few commits behind, so that what they have not worked
+    /// off stays bounded.
     ///
     /// (Connections that write wait by themselves, for room: see `waiting`.)
     pub(super) fn keep_workers_near(&mut self) -> Result<(), Error> {

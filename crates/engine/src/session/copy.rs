@@ -1,11 +1,12 @@
 //! COPY FROM: a file into a table, as one commit.
 //!
-//! Law: all rows of the file or none. With `on_error = 'skip'`, rows that cannot be read are left out and counted; rows
-//! that break a constraint of the table are an error all the same.
+//! Law: all rows of the file or none. With `on_error = 'skip'`, rows that cannot be read are left
+//! out and counted; rows that break a constraint of the table are an error all the same.
 //!
-//! Rows are read, checked and set aside block by block (`spool`), and only when the last one is good do they enter the table. Memory: the
-//! spool's limit, one block, and eight bytes a row of a table with a primary key. Keys that occur in several blocks are found by their hashes;
-//! then the spool is read once more, to compare these keys themselves.
+//! Rows are read, checked and set aside block by block (`spool`), and only when the last one is
+//! good do they enter the table. Memory: the spool's limit, one block, and eight bytes a row of a
+//! table with a primary key. Keys that occur in several blocks are found by their hashes; then the
+//! spool is read once more, to compare these keys themselves.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -139,7 +140,8 @@ pub(super) struct SeenKeys {
     repeated: Hashes,
 }
 
-/// A set of hashes, which need not be hashed again. (A tenth of loading a large file went into that.)
+/// A set of hashes, which need not be hashed again. (A tenth of loading a large file went into
+/// that.)
 type Hashes = HashSet<u64, BuildHasherDefault<Spread>>;
 
 /// Spreads the bits of a hash, which keeps the order of integers, by one multiplication.

@@ -1,11 +1,11 @@
 //! COPY with the client at the other end: FROM STDIN and TO STDOUT, in pieces.
 //!
-//! Law: rows that come in are one commit, made when the last of them is there and good; until then nobody sees them.
-//! Keys are compared with what the table holds at that moment. Rows that go out are an answer as of the start, or the
-//! changes of a subscription in their order.
+//! Law: rows that come in are one commit, made when the last of them is there and good; until then
+//! nobody sees them. Keys are compared with what the table holds at that moment. Rows that go out
+//! are an answer as of the start, or the changes of a subscription in their order.
 //!
-//! State: what a client has sent, in a spool (memory up to a limit, then a file); what it has not taken yet, as an
-//! answer is held.
+//! State: what a client has sent, in a spool (memory up to a limit, then a file); what it has not
+//! taken yet, as an answer is held.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -171,7 +171,8 @@ impl CopyOut {
 }
 
 impl Session {
-    /// Whether a COPY .. FROM is read by the decoder here: from the client, or in a format that connectors lack.
+    /// Whether a COPY .. FROM is read by the decoder here: from the client, or in a format that
+    /// connectors lack.
     pub(super) fn is_decoded(copy: &CopyFrom) -> bool {
         let CopyOptions { plain, force_quote, force_not_null, force_null } = &copy.options;
         let is_ours = |(name, value): &(String, String)| match name.as_str() {
@@ -367,7 +368,8 @@ impl Session {
     /// Takes bytes of a COPY .. FROM STDIN, however they are cut. An error ends the COPY.
     ///
     /// # Errors
-    /// `Data` for rows that cannot be read or do not fit, with line and column; `Invalid` when no such COPY has begun.
+    /// `Data` for rows that cannot be read or do not fit, with line and column; `Invalid` when no
+    /// such COPY has begun.
     pub fn copy_data(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let result = self.take_data(bytes);
         self.failing(result)

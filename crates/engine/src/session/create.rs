@@ -1,7 +1,7 @@
 //! CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW and INDEX.
 //!
-//! Law: the name appears in the catalog last, after all that can fail; what was installed before a failure is taken
-//! down again.
+//! Law: the name appears in the catalog last, after all that can fail; what was installed before a
+//! failure is taken down again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -168,7 +168,8 @@ impl Session {
         Ok(Outcome::done("CREATE SOURCE"))
     }
 
-    /// A source of a database that was opened: its connector may not be known yet, and what it reads may be gone.
+    /// A source of a database that was opened: its connector may not be known yet, and what it
+    /// reads may be gone.
     pub(super) fn restore_source(
         &mut self,
         create: &CreateSource,
@@ -313,7 +314,8 @@ impl Session {
             .map(|arranged| arranged.arrangement)
             .ok_or_else(|| Error::internal(format!("index \"{name}\" has no arrangement")))?;
         let relation = create.relation.clone();
-        // A name that was chosen is part of the definition: made again, the index shall have it too.
+        // A name that was chosen is part of the definition: made again, the index shall have it
+        // too.
         let definition = match &create.name {
             Some(_) => text.to_string(),
             None => index_definition(&name, &relation, &create.columns),
@@ -325,7 +327,8 @@ impl Session {
         })
     }
 
-    /// Evaluates each default once, so that what cannot be evaluated or does not fit its column is refused now.
+    /// Evaluates each default once, so that what cannot be evaluated or does not fit its column is
+    /// refused now.
     pub(super) fn check_defaults(&self, object: &Object) -> Result<(), Error> {
         for (idx, default) in object.defaults.iter().enumerate() {
             let Some(default) = default else { continue };
@@ -438,7 +441,8 @@ impl Session {
         Ok(Maintained { collection, is_input: false, arrangements: vec![arranged], promises })
     }
 
-    /// Gives `owner` an arrangement of the relation by `key`: one that is there already, or a new one. Tells when it is shared.
+    /// Gives `owner` an arrangement of the relation by `key`: one that is there already, or a new
+    /// one. Tells when it is shared.
     fn arrange(&mut self, object: &Object, key: &[usize], owner: &str) -> Result<Option<String>, Error> {
         let shared = object.maintained.iter().flat_map(|maintained| &maintained.arrangements).find(|a| a.key == key);
         if let Some(shared) = shared {

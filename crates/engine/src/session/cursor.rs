@@ -1,9 +1,9 @@
 //! DECLARE, FETCH, MOVE, CLOSE: answers and changes taken in pieces.
 //!
 //! Law: a cursor for a query gives the rows of the moment of DECLARE, whatever is written later. A
-//! cursor for SUBSCRIBE gives changes in their order, each once. A cursor ends with its transaction,
-//! unless it was declared WITH HOLD; one for SUBSCRIBE may be declared outside of a transaction, and
-//! then stays until it is closed.
+//! cursor for SUBSCRIBE gives changes in their order, each once. A cursor ends with its
+//! transaction, unless it was declared WITH HOLD; one for SUBSCRIBE may be declared outside of a
+//! transaction, and then stays until it is closed.
 //!
 //! State: a query's rows are held until the cursor is closed, as an answer's are.
 
@@ -150,8 +150,8 @@ impl Session {
         }
     }
 
-    /// Changes of a cursor: as many as asked for, or as there are. Waits until there is one, unless a client is served
-    /// or the time is over.
+    /// Changes of a cursor: as many as asked for, or as there are. Waits until there is one, unless
+    /// a client is served or the time is over.
     fn fetch_changes(&mut self, fetch: &Fetch) -> Result<RecordBatch, Error> {
         let wanted = match fetch.direction {
             Direction::Forward(n) => usize::try_from(n).unwrap_or(usize::MAX),

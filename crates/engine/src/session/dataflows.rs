@@ -1,4 +1,5 @@
-//! Plans of the session become dataflows: how each relation is read, how far is shared, and as of when.
+//! Plans of the session become dataflows: how each relation is read, how far is shared, and as of
+//! when.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ pub(super) enum Sink {
 }
 
 impl Session {
-    /// Installs `plan` as of the last commit, with one arrangement for each of `keys`. The caller owns it once.
+    /// Installs `plan` as of the last commit, with one arrangement for each of `keys`. The caller
+    /// owns it once.
     pub(super) fn install(
         &mut self,
         name: &str,
@@ -137,7 +139,8 @@ impl Session {
     }
 }
 
-/// An input gives only what comes; what came since a past time is in its arrangement, and so is what comes.
+/// An input gives only what comes; what came since a past time is in its arrangement, and so is
+/// what comes.
 fn read_past(read: &mut Read, past: &Past) {
     read.arrangements.retain(|(arrangement, _)| past.is_readable(*arrangement));
     if !read.arrangements.is_empty() {

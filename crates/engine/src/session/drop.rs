@@ -1,7 +1,7 @@
 //! DROP, alone or with all that depends on it.
 //!
-//! Law: nothing is dropped unless all can be. Dependents are the views that read a relation, theirs in turn, and its
-//! indexes; without CASCADE, views refuse, and indexes go with their relation.
+//! Law: nothing is dropped unless all can be. Dependents are the views that read a relation, theirs
+//! in turn, and its indexes; without CASCADE, views refuse, and indexes go with their relation.
 
 use std::collections::BTreeSet;
 

@@ -9,8 +9,9 @@
 //!    7   +1   3 e
 //! ```
 //!
-//! Law: at each time, each key that changed is told once. A key with one new row is an `upsert`, one without is a
-//! `delete`, one with several is a `key_violation`: the columns named as a key are none. As in Materialize.
+//! Law: at each time, each key that changed is told once. A key with one new row is an `upsert`,
+//! one without is a `delete`, one with several is a `key_violation`: the columns named as a key are
+//! none. As in Materialize.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! EXPLAIN: the plan, what of it exists already, how large that is and with how many queries it would be shared.
+//! EXPLAIN: the plan, what of it exists already, how large that is and with how many queries it
+//! would be shared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Files in FROM: for the length of a statement they are tables of its client.
 //!
-//! Law: a file is read once a statement, to its end, before the statement is planned. A statement that waits and is
-//! attempted again finds the tables that it has made.
+//! Law: a file is read once a statement, to its end, before the statement is planned. A statement
+//! that waits and is attempted again finds the tables that it has made.
 //!
 //! Memory: all rows of the file. A source keeps them for several statements, and its views follow.
 

@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::functions::Function;
 
 impl Session {
-    /// Makes a function known to SQL under `name`, as SQL folds it: lower case unless it is quoted there. A function that is
-    /// known under that name is replaced; views that call it go on with the function they were made with.
+    /// Makes a function known to SQL under `name`, as SQL folds it: lower case unless it is quoted
+    /// there. A function that is known under that name is replaced; views that call it go on with
+    /// the function they were made with.
     pub fn register_function(&mut self, name: &str, function: Function) {
         self.catalog.add_function(name, function);
     }

@@ -1,16 +1,21 @@
 //! A session: a catalog, a group of workers and one timeline, owned by one thread.
 //!
-//! Law (strict serialisability): statements take effect one after the other. Every write is one commit with a time
-//! later than all before; every read is made as of the last commit, in tables and in views alike, so a `SELECT` sees
-//! all writes before it and none in part.
+//! Law (strict serialisability): statements take effect one after the other. Every write is one
+//! commit with a time later than all before; every read is made as of the last commit, in tables
+//! and in views alike, so a `SELECT` sees all writes before it and none in part.
 //!
-//! With [`Options::workers`] = 0 the session has no thread of its own: workers run inside [`Session::step`], in reads
-//! and, a little, in writes. Otherwise they run beside, and the session waits for them only to read, or when it is more
-//! than a few commits ahead of them.
+//! With [`Options::workers`] = 0 the session has no thread of its own: workers run inside
+//! [`Session::step`], in reads and, a little, in writes. Otherwise they run beside, and the session
+//! waits for them only to read, or when it is more than a few commits ahead of them.
 //!
-//! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how plans are installed),
-//! [`sealed`] (what is recorded), [`client`] (what is a client's own), [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files), [`copying`] (with the client), [`transact`],
-//! [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`functions`] (of the embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
+//! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how
+//! plans are installed), [`sealed`] (what is recorded), [`client`] (what is a client's own),
+//! [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop),
+//! [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files), [`copying`] (with the client),
+//! [`transact`], [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent
+//! queries), [`functions`] (of the embedding program), [`planned`] (plans of other front ends),
+//! [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`]
+//! (sources), [`settings`], [`variables`].
 
 mod alter;
 mod analyze;
@@ -114,11 +119,13 @@ pub struct Options {
     pub copy_bytes_max: usize,
     /// Where such files go.
     pub temporary_folder: PathBuf,
-    /// Whether queries share the arrangements of indexes and of their common parts; [`Sharing::Full`] unless for comparison.
+    /// Whether queries share the arrangements of indexes and of their common parts;
+    /// [`Sharing::Full`] unless for comparison.
     pub sharing: Sharing,
     /// How long what has changed can still be read with AS OF.
     pub retain_history: Duration,
-    /// When a commit of a database in a folder counts as done, unless `SET durability` says otherwise.
+    /// When a commit of a database in a folder counts as done, unless `SET durability` says
+    /// otherwise.
     pub durability: Durability,
 }
 
@@ -206,8 +213,8 @@ impl Session {
         })
     }
 
-    /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY` uses the one named `file`.
-    /// Sources of a database that was opened go on where they were.
+    /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY`
+    /// uses the one named `file`. Sources of a database that was opened go on where they were.
     pub fn register_connector(&mut self, name: &str, connector: Arc<dyn Connector>) {
         self.connectors.insert(name.to_string(), connector);
         self.resume_sources(name);
@@ -218,7 +225,8 @@ impl Session {
         self.recorder = Some(recorder);
     }
 
-    /// Runs the statements of a script in order and stops at the first error; those before it stay done.
+    /// Runs the statements of a script in order and stops at the first error; those before it stay
+    /// done.
     ///
     /// # Errors
     /// A script that does not parse runs not at all. Positions are byte offsets into `script`.
@@ -301,7 +309,8 @@ impl Session {
         }
     }
 
-    /// Makes an object and records it. What cannot be recorded is dropped again: no statement has seen it.
+    /// Makes an object and records it. What cannot be recorded is dropped again: no statement has
+    /// seen it.
     fn define(&mut self, make: impl FnOnce(&mut Session) -> Result<Outcome, Error>) -> Result<Outcome, Error> {
         let before = self.catalog.next_object();
         let outcome = make(self)?;
@@ -393,7 +402,8 @@ impl Session {
         dataflow.into_iter().for_each(|dataflow| self.release_dataflow(dataflow));
     }
 
-    /// Works with the interrupt and the transaction, settings and cursors of a connection while `work` runs.
+    /// Works with the interrupt and the transaction, settings and cursors of a connection while
+    /// `work` runs.
     pub(crate) fn serve<T>(
         &mut self,
         interrupt: Interrupt,

@@ -1,5 +1,5 @@
-//! SHOW OPERATORS: what each operator of each view, index and subscription has done, and what bounds
-//! its state.
+//! SHOW OPERATORS: what each operator of each view, index and subscription has done, and what
+//! bounds its state.
 //!
 //! Law: time, rows and bytes are those of all workers since the dataflow was installed, as far as
 //! they had been counted; no worker is asked, but for what arrangements hold.

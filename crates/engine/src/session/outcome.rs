@@ -28,7 +28,8 @@ pub enum Outcome {
     },
     /// A query that stays; read it with [`Session::next_changes`](crate::Session::next_changes).
     Subscription(Subscription),
-    /// A COPY whose other end is the client: rows go by `copy_data` and `copy_done`, or by `copy_rows`.
+    /// A COPY whose other end is the client: rows go by `copy_data` and `copy_done`, or by
+    /// `copy_rows`.
     Copy(CopyStart),
 }
 
@@ -45,8 +46,8 @@ impl Outcome {
 /// An answer: rows in their final order, in batches of the same schema.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// Names and types of the columns. Text is `Utf8View`, bytes are `BinaryView`, `numeric` without a scale is text whose field says so
-    /// (`anabranch_sql::output::is_plain_numeric`).
+    /// Names and types of the columns. Text is `Utf8View`, bytes are `BinaryView`, `numeric`
+    /// without a scale is text whose field says so (`anabranch_sql::output::is_plain_numeric`).
     pub schema: SchemaRef,
     /// The rows; no batch is empty.
     pub batches: Vec<RecordBatch>,
@@ -90,7 +91,8 @@ impl Subscription {
         &self.schema
     }
 
-    /// Columns of [`rows`](Self::rows): as [`schema`](Self::schema), with `progressed` after the time if progress is told.
+    /// Columns of [`rows`](Self::rows): as [`schema`](Self::schema), with `progressed` after the
+    /// time if progress is told.
     pub fn row_schema(&self) -> SchemaRef {
         match self.progress {
             true => with_progress(&self.schema),
@@ -136,7 +138,8 @@ pub(super) fn with_progress(schema: &Schema) -> SchemaRef {
 /// One reading of a [`Subscription`].
 #[derive(Clone, Debug)]
 pub enum Changes {
-    /// Changes in the order of their times; at most one a (time, row). Columns: `time` and `diff` (`Int64`), then the query's.
+    /// Changes in the order of their times; at most one a (time, row). Columns: `time` and `diff`
+    /// (`Int64`), then the query's.
     Rows(RecordBatch),
     /// All changes with a time before this one were given.
     Progress(Time),

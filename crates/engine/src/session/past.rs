@@ -1,7 +1,8 @@
 //! AS OF: reading what was, and the time that is.
 //!
-//! Law: what is read as of `t` is what a read at `t` would have given. It can be had while every arrangement that is read keeps `t` apart:
-//! from its `since` to the last commit. `retain_history` is how far behind the last commit the session holds that `since`.
+//! Law: what is read as of `t` is what a read at `t` would have given. It can be had while every
+//! arrangement that is read keeps `t` apart: from its `since` to the last commit. `retain_history`
+//! is how far behind the last commit the session holds that `since`.
 //!
 //! Times are microseconds since the epoch of Unix; a timestamp says the same.
 
@@ -36,10 +37,12 @@ impl Past {
 }
 
 impl Session {
-    /// The time that `AS OF` names, if there is one: checked to be readable for all that the plan reads.
+    /// The time that `AS OF` names, if there is one: checked to be readable for all that the plan
+    /// reads.
     ///
     /// # Errors
-    /// `Invalid` when the expression is no time, or the time is not in the range that can be read; says which is.
+    /// `Invalid` when the expression is no time, or the time is not in the range that can be read;
+    /// says which is.
     pub(super) fn past(&mut self, as_of: Option<&ast::Expr>, plan: &Plan) -> Result<Option<Past>, Error> {
         let Some(as_of) = as_of else { return Ok(None) };
         let at = self.time_of(as_of)?;
@@ -77,7 +80,8 @@ impl Session {
         })
     }
 
-    /// The time up to which an arrangement may be let go: history is kept for relations, not for what queries share.
+    /// The time up to which an arrangement may be let go: history is kept for relations, not for
+    /// what queries share.
     pub(super) fn forgettable(&self, arrangement: ArrangementId) -> Time {
         let last = self.timeline.last();
         match self.dataflows.is_owned(arrangement) {

@@ -22,8 +22,8 @@ use crate::finish::{Wanted, finish};
 const LEFT_OUT: &str = "join order";
 
 impl Session {
-    /// Creates a materialized view of a plan. Its columns are those of the plan's schema, which have
-    /// names of their own. `definition` says for people what the view is.
+    /// Creates a materialized view of a plan. Its columns are those of the plan's schema, which
+    /// have names of their own. `definition` says for people what the view is.
     ///
     /// # Errors
     /// `Invalid` when the name is taken, when a relation that the plan scans does not exist or is a
@@ -75,8 +75,8 @@ impl Session {
     /// The rows of a plan, as of the last commit.
     ///
     /// # Errors
-    /// As [`create_plan_view`](Self::create_plan_view) for what the plan scans; `Data` when a row of
-    /// the answer cannot be computed.
+    /// As [`create_plan_view`](Self::create_plan_view) for what the plan scans; `Data` when a row
+    /// of the answer cannot be computed.
     pub fn query_plan(&mut self, plan: &Arc<Plan>) -> Result<Rows, Error> {
         self.begin_statement()?;
         let names = self.check_scans(plan)?;

@@ -1,11 +1,13 @@
 //! SELECT: reading what is maintained, and computing what is not.
 //!
-//! Filters and projections over one maintained relation, or over literal rows, are answered from an arrangement: by
-//! key when equalities fix all columns of some arrangement's key, else by reading all of it. Everything else becomes a
-//! dataflow for the length of the statement, which shares the arrangements that are there.
+//! Filters and projections over one maintained relation, or over literal rows, are answered from an
+//! arrangement: by key when equalities fix all columns of some arrangement's key, else by reading
+//! all of it. Everything else becomes a dataflow for the length of the statement, which shares the
+//! arrangements that are there.
 //!
-//! Law: the answer is as of the last commit, or of the time that AS OF names. A row error in the relation read, or in evaluating the query on a row
-//! that takes part in the answer, is the statement's error.
+//! Law: the answer is as of the last commit, or of the time that AS OF names. A row error in the
+//! relation read, or in evaluating the query on a row that takes part in the answer, is the
+//! statement's error.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -153,7 +155,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the bounded, unpaced sources behind the relations, if the session is set to, and tells which failed.
+    /// Waits for the bounded, unpaced sources behind the relations, if the session is set to, and
+    /// tells which failed.
     ///
     /// # Errors
     /// When the session waits for sources, a failed one is an error: the answer cannot be had.
@@ -222,7 +225,8 @@ pub(super) fn rows_or_error(result: PeekResult) -> Result<Vec<Batch>, Error> {
     }
 }
 
-/// The error for rows that could not be computed, if there are any: the first in the order of their texts.
+/// The error for rows that could not be computed, if there are any: the first in the order of their
+/// texts.
 pub(super) fn row_error<'a>(errors: impl Iterator<Item = (&'a str, i64)>) -> Option<Error> {
     let errors: Vec<(&str, i64)> = errors.filter(|(_, diff)| *diff > 0).collect();
     let first = errors.iter().map(|(text, _)| *text).min()?;
@@ -296,8 +300,8 @@ fn conjuncts(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// The arrangement to read: one whose whole key is fixed, the longest key first; else the first one, in full.
-/// A key of one column may have several values.
+/// The arrangement to read: one whose whole key is fixed, the longest key first; else the first
+/// one, in full. A key of one column may have several values.
 fn choose_arrangement(
     object: &Object,
     past: Option<&Past>,

@@ -1,7 +1,7 @@
 //! CHECK, computed columns and columns that number rows, where rows enter a table.
 //!
-//! Law: no row enters for which a CHECK is false. A computed column is what its expression makes of the row. A row that
-//! wants a number gets the next one, in the order of the statement's rows.
+//! Law: no row enters for which a CHECK is false. A computed column is what its expression makes of
+//! the row. A row that wants a number gets the next one, in the order of the statement's rows.
 
 use std::sync::Arc;
 
@@ -97,7 +97,8 @@ impl Session {
         }
     }
 
-    /// The rows of an INSERT, without the marks at their end, with numbers for those that want them.
+    /// The rows of an INSERT, without the marks at their end, with numbers for those that want
+    /// them.
     pub(super) fn number_rows(&self, object: &Object, rows: Vec<Batch>) -> Result<Vec<Batch>, Error> {
         if object.rules.counters.is_empty() {
             return Ok(rows);
@@ -145,7 +146,8 @@ impl Session {
         Ok(Some(cast(&numbers, field.data_type())?))
     }
 
-    /// Rows that come from outside, with what their computed columns are, unless a CHECK refuses one.
+    /// Rows that come from outside, with what their computed columns are, unless a CHECK refuses
+    /// one.
     pub(super) fn complete_columns(
         &self,
         object: &Object,

@@ -1,7 +1,8 @@
 //! Schemas, and the tables of one client.
 //!
-//! Law: an object of a schema has the catalog name `schema.name`; those of `public` have plain names. A temporary table is
-//! in a schema of its client's own, which is looked into first; it goes with its client and is recorded nowhere.
+//! Law: an object of a schema has the catalog name `schema.name`; those of `public` have plain
+//! names. A temporary table is in a schema of its client's own, which is looked into first; it goes
+//! with its client and is recorded nowhere.
 
 use anabranch_sql::statement::{
     Alter, Copied, CopyFrom, CopyTo, CreateIndex, Delete, Drop, Insert, ObjectKind, Show, Statement, Update,
@@ -117,7 +118,8 @@ impl Session {
         }
     }
 
-    /// The statement with the catalog's names of what it means, where they are others: those of the client's own tables.
+    /// The statement with the catalog's names of what it means, where they are others: those of the
+    /// client's own tables.
     pub(super) fn in_own_names(&self, statement: &Statement) -> Option<Statement> {
         let schema = self.client.temporary.map(temporary_schema)?;
         let own = |name: &mut String| {

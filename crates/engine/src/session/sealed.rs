@@ -1,7 +1,8 @@
 //! A commit that is complete, and not visible yet.
 //!
-//! Rows are gathered, sealed, recorded, pushed. Between the second and the third step no worker knows of the commit, and
-//! all of it is here. A change of the catalog is sealed as well, so commits and definitions have one order.
+//! Rows are gathered, sealed, recorded, pushed. Between the second and the third step no worker
+//! knows of the commit, and all of it is here. A change of the catalog is sealed as well, so
+//! commits and definitions have one order.
 
 use std::fmt;
 use std::sync::Arc;
@@ -103,7 +104,8 @@ impl Sealed {
     }
 }
 
-/// What an answer waits for, since an answer shows only what lasts. Without a promise it waits for nothing.
+/// What an answer waits for, since an answer shows only what lasts. Without a promise it waits for
+/// nothing.
 #[derive(Clone, Default)]
 pub struct Receipt(Option<Arc<dyn Promise>>);
 

@@ -48,17 +48,21 @@ impl Settings {
 impl Session {
     /// Changes a setting, as `SET name = value` does.
     ///
-    /// - `wait_for_sources` (`on`, `off`; at first `on`): a SELECT first reads the bounded sources behind it that have
-    ///   no rate to their end.
+    /// - `wait_for_sources` (`on`, `off`; at first `on`): a SELECT first reads the bounded sources
+    ///   behind it that have no rate to their end.
     /// - `batch_rows_max` (a number): rows read from one source in one turn, at most.
-    /// - `retain_history` (a duration such as `10 minutes`; at first `0 s`): what tables, views and indexes held stays readable with AS OF for
-    ///   that long. What is forgotten already does not come back.
-    /// - `durability` (`full`, `relaxed`; at first `full`; `synchronous_commit` is the same as `on`, `off`): when commits of a database in
-    ///   a folder count as done: once they are on disk, or at once.
-    /// - `recursion_limit` (a number, or `off`; at first `off`): a recursive query that has not come to its end after so many rounds
-    ///   fails. A view keeps the limit that was set when it was created.
-    /// - `sharing` (`on`, `off`; at first `on`): queries installed from now on share the arrangements of indexes and of their common
-    ///   parts. Those that are installed stay as they are.
+    /// - `retain_history` (a duration such as `10 minutes`; at first `0 s`): what tables, views and
+    ///   indexes held stays readable with AS OF for that long. What is forgotten already does not
+    ///   come back.
+    /// - `durability` (`full`, `relaxed`; at first `full`; `synchronous_commit` is the same as
+    ///   `on`, `off`): when commits of a database in a folder count as done: once they are on disk,
+    ///   or at once.
+    /// - `recursion_limit` (a number, or `off`; at first `off`): a recursive query that has not
+    ///   come to its end after so many rounds fails. A view keeps the limit that was set when it
+    ///   was created.
+    /// - `sharing` (`on`, `off`; at first `on`): queries installed from now on share the
+    ///   arrangements of indexes and of their common parts. Those that are installed stay as they
+    ///   are.
     ///
     /// # Errors
     /// `Invalid` for an unknown name or a value that does not fit.
@@ -90,7 +94,8 @@ impl Session {
         Ok(())
     }
 
-    /// `SET`: of the client for `wait_for_sources`, `durability`, `recursion_limit` and PostgreSQL's parameters, of the database for the others.
+    /// `SET`: of the client for `wait_for_sources`, `durability`, `recursion_limit` and
+    /// PostgreSQL's parameters, of the database for the others.
     pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Outcome, Error> {
         if is_variable(name) {
             return self.set_variable(name, value, scope);

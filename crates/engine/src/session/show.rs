@@ -32,7 +32,8 @@ impl Session {
         self.cluster.stats()
     }
 
-    /// How long operators ran without a pause, by their kinds: no other query of their worker goes on meanwhile.
+    /// How long operators ran without a pause, by their kinds: no other query of their worker goes
+    /// on meanwhile.
     pub fn steps(&mut self) -> Vec<StepStats> {
         self.cluster.steps()
     }
@@ -148,7 +149,8 @@ impl Session {
         ])
     }
 
-    /// All arrangements, with what they hold. Those that only queries share have no owner; what they are of stands for the relation.
+    /// All arrangements, with what they hold. Those that only queries share have no owner; what
+    /// they are of stands for the relation.
     fn show_arrangements(&mut self) -> Result<Rows, Error> {
         self.await_dataflows(self.timeline.last())?;
         let stats = self.arrangements();
@@ -171,7 +173,8 @@ impl Session {
         ])
     }
 
-    /// The relations that an arrangement is of (several views, if their queries are equal), its key, and its owners.
+    /// The relations that an arrangement is of (several views, if their queries are equal), its
+    /// key, and its owners.
     fn owned_name(&self, arrangement: ArrangementId) -> Option<(String, String, String)> {
         let of = |object: &'_ Object| {
             let mut arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);

@@ -1,13 +1,15 @@
 //! SUBSCRIBE: a query's changes as they happen.
 //!
-//! Law: the changes given with times up to `t` add up to the query's rows as of `t`, for every `t` that progress has
-//! passed. With a snapshot, what was there at the start comes first, at the time of the start. Within one time, each row
-//! appears once.
+//! Law: the changes given with times up to `t` add up to the query's rows as of `t`, for every `t`
+//! that progress has passed. With a snapshot, what was there at the start comes first, at the time
+//! of the start. Within one time, each row appears once.
 //!
-//! Rows that cannot be computed are an error for each time at which some come, told after the changes of all times before.
+//! Rows that cannot be computed are an error for each time at which some come, told after the
+//! changes of all times before.
 //!
-//! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are gone or are
-//! sources that are read to their end. A table is never at its end. One whose dataflow fails ends with that error.
+//! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are
+//! gone or are sources that are read to their end. A table is never at its end. One whose dataflow
+//! fails ends with that error.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -114,8 +116,8 @@ impl Session {
     /// Returns as soon as there is something, or [`Changes::Nothing`] after `timeout`.
     ///
     /// # Errors
-    /// `Data` for rows that cannot be computed, once for each time at which some come; reading may go on. `Cancelled` when interrupted. `Closed` for a
-    /// subscription that was taken back.
+    /// `Data` for rows that cannot be computed, once for each time at which some come; reading may
+    /// go on. `Cancelled` when interrupted. `Closed` for a subscription that was taken back.
     pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
         let now = Instant::now();
         let deadline = now.checked_add(timeout).unwrap_or(now + A_YEAR);
@@ -153,8 +155,8 @@ impl Session {
         }
     }
 
-    /// Has workers ring once a subscription has something new: rows of any worker or, where rows wait
-    /// for slower workers or progress is told, a later time of all workers.
+    /// Has workers ring once a subscription has something new: rows of any worker or, where rows
+    /// wait for slower workers or progress is told, a later time of all workers.
     pub(crate) fn set_alarm(&mut self, subscription: &Subscription, sender: &Sender<()>) -> Result<AlarmSet, Error> {
         let live = self.live(subscription)?;
         let (dataflow, upper) = (live.dataflow, live.upper);
@@ -230,7 +232,8 @@ impl Live {
         self.pending.is_empty() && self.pending_errors.is_empty()
     }
 
-    /// Takes changes over from the cluster, and queues those that are complete: workers may be ahead of one another.
+    /// Takes changes over from the cluster, and queues those that are complete: workers may be
+    /// ahead of one another.
     fn absorb(&mut self, changes: cluster::Changes) -> Result<(), Error> {
         let before = self.up_to.unwrap_or(Time::MAX);
         let wanted = |time: Time| self.from <= time && time < before;
@@ -249,7 +252,8 @@ impl Live {
         Ok(())
     }
 
-    /// Queues changes and errors, both in order of time: an error before the changes of its own time.
+    /// Queues changes and errors, both in order of time: an error before the changes of its own
+    /// time.
     fn give(&mut self, rows: Vec<Batch>, errors: Vec<(Time, Error)>) -> Result<(), Error> {
         let mut errors = errors.into_iter().peekable();
         for mut rest in rows {
@@ -273,7 +277,8 @@ impl Live {
         Ok(())
     }
 
-    /// The times before `upper` at which rows come that cannot be computed, and what is said of those of each.
+    /// The times before `upper` at which rows come that cannot be computed, and what is said of
+    /// those of each.
     fn take_errors(&mut self) -> Vec<(Time, Error)> {
         let upper = self.upper;
         let mut complete: Vec<(Time, String, Diff)> =
@@ -286,8 +291,8 @@ impl Live {
         complete.chunk_by(|a, b| a.0 == b.0).filter_map(told).collect()
     }
 
-    /// Pending changes before `upper`, ordered by time, losses first, in one batch; or in several, none small but the last. Each worker has summed its own,
-    /// and equal rows are on one.
+    /// Pending changes before `upper`, ordered by time, losses first, in one batch; or in several,
+    /// none small but the last. Each worker has summed its own, and equal rows are on one.
     fn take_complete(&mut self) -> Vec<Batch> {
         let upper = self.upper;
         let mut complete = Vec::new();

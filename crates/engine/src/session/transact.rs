@@ -1,17 +1,18 @@
 //! Transactions of several statements.
 //!
 //! Law: a transaction takes effect at one point of the timeline, all of it or nothing. Everything
-//! that the transaction read is, at that point, as it was when it was read. Where that cannot be had,
-//! a statement or COMMIT fails with SQLSTATE 40001 and nothing happens.
+//! that the transaction read is, at that point, as it was when it was read. Where that cannot be
+//! had, a statement or COMMIT fails with SQLSTATE 40001 and nothing happens.
 //!
 //! Writes are staged and pushed by COMMIT. Reads are as of the last commit. Before each read, and
 //! before COMMIT, the relations that were read before must be unchanged: so all reads of a
-//! transaction are as of the latest of them. A statement's plan reads a written table with its staged
-//! changes, and a view over such a table is planned where it is named, from its text.
+//! transaction are as of the latest of them. A statement's plan reads a written table with its
+//! staged changes, and a view over such a table is planned where it is named, from its text.
 //!
 //! Cost: a read of a table without staged changes costs what it costs outside. A read of a written
-//! table, or of a view over it, computes its answer anew. A savepoint is
-//! the number of changes before it. Left out: definitions and subscriptions are refused. The choice is recorded in decision 0035.
+//! table, or of a view over it, computes its answer anew. A savepoint is the number of changes
+//! before it. Left out: definitions and subscriptions are refused. The choice is recorded in
+//! decision 0035.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -175,7 +176,8 @@ impl Session {
         self.client.transaction.as_ref().is_some_and(Transaction::has_staged)
     }
 
-    /// Takes note of relations that the open transaction is about to read. Those that it read before must be unchanged.
+    /// Takes note of relations that the open transaction is about to read. Those that it read
+    /// before must be unchanged.
     pub(super) fn note_reads(&mut self, relations: &[String]) -> Result<(), Error> {
         let Some(transaction) = &self.client.transaction else { return Ok(()) };
         if transaction.has_failed {
@@ -262,7 +264,8 @@ impl Session {
         self.commit_pending()
     }
 
-    /// Rows of a table, some of which the open transaction may have changed. Of those it put in, more than were asked for.
+    /// Rows of a table, some of which the open transaction may have changed. Of those it put in,
+    /// more than were asked for.
     pub(super) fn with_staged(&self, object: &Object, rows: Vec<Batch>) -> Vec<Batch> {
         let staged = self.client.transaction.as_ref().and_then(|transaction| transaction.staged.get(&object.name));
         let Some(staged) = staged else { return rows };
@@ -288,7 +291,8 @@ impl Session {
         problem.map_or(Ok(changed), Err)
     }
 
-    /// A watermark follows when the transaction commits, so a view that waits for it cannot be told before.
+    /// A watermark follows when the transaction commits, so a view that waits for it cannot be told
+    /// before.
     fn check_no_watermark(&self, plan: &Plan, transaction: &Transaction) -> Result<(), Error> {
         let written = transaction.written();
         for name in plan.relations() {

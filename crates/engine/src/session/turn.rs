@@ -1,7 +1,7 @@
 //! Turns: sources are read, and the workers run.
 //!
-//! Law: what one turn reads from all sources is one commit. A source whose rows do not fit its columns, or whose reader
-//! fails, stops with that error; the others and the session go on.
+//! Law: what one turn reads from all sources is one commit. A source whose rows do not fit its
+//! columns, or whose reader fails, stops with that error; the others and the session go on.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,8 @@ const HOLD_PAUSE: Duration = Duration::from_millis(2);
 /// Longest sleep while waiting, so that interrupts are seen.
 const NAP_MAX: Duration = Duration::from_millis(20);
 
-/// Where the sources stand, to be looked at from another thread while the session is busy. Clones show the same.
+/// Where the sources stand, to be looked at from another thread while the session is busy. Clones
+/// show the same.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Mutex<Vec<SourceStatus>>>);
 
@@ -46,8 +47,8 @@ impl Session {
     /// [`batch_rows_max`](super::Options::batch_rows_max) rows each, as one commit.
     ///
     /// # Errors
-    /// `Cancelled` when interrupted while waiting for workers. A failing source is not an error here: see
-    /// [`sources`](Self::sources).
+    /// `Cancelled` when interrupted while waiting for workers. A failing source is not an error
+    /// here: see [`sources`](Self::sources).
     pub fn step(&mut self) -> Result<Step, Error> {
         self.forget_interrupt();
         self.turn()

@@ -1,7 +1,9 @@
-//! INSERT .. ON CONFLICT: rows whose primary key is there change the row that has it, or are left out.
+//! INSERT .. ON CONFLICT: rows whose primary key is there change the row that has it, or are left
+//! out.
 //!
-//! Law: one commit; the table's rows as of the last commit decide. Of several proposed rows with one key DO NOTHING takes the first,
-//! DO UPDATE refuses all, as PostgreSQL does. Cost: a lookup of the proposed keys, and for DO UPDATE a join of the table with them.
+//! Law: one commit; the table's rows as of the last commit decide. Of several proposed rows with
+//! one key DO NOTHING takes the first, DO UPDATE refuses all, as PostgreSQL does. Cost: a lookup of
+//! the proposed keys, and for DO UPDATE a join of the table with them.
 
 use std::collections::HashMap;
 

@@ -1,15 +1,20 @@
 //! How statements of connections wait: beside the session, each for what it reads and nothing else.
 //!
-//! Law: a statement of a connection is *attempted*. Where an attempt would have to wait for workers longer than [`WAIT_INLINE`], or for sources, the statement
-//! ends as if it had failed, so that it leaves no trace, and its connection waits instead. Then it is attempted again with the answers that have come.
-//! The n-th question of an attempt is answered by the n-th answer of those before it. That is sound while the catalog is the same and, for statements that
-//! write, while the relations that were read have not changed since: a statement that only reads is as of the time at which it was asked. Otherwise
-//! all answers are forgotten, the statement was *overtaken*, and it asks anew.
+//! Law: a statement of a connection is *attempted*. Where an attempt would have to wait for workers
+//! longer than [`WAIT_INLINE`], or for sources, the statement ends as if it had failed, so that it
+//! leaves no trace, and its connection waits instead. Then it is attempted again with the answers
+//! that have come. The n-th question of an attempt is answered by the n-th answer of those before
+//! it. That is sound while the catalog is the same and, for statements that write, while the
+//! relations that were read have not changed since: a statement that only reads is as of the time
+//! at which it was asked. Otherwise all answers are forgotten, the statement was *overtaken*, and
+//! it asks anew.
 //!
-//! A statement that was overtaken [`OVERTAKEN_MAX`] times has the others that write wait until it is done, sources included; those that read do not.
-//! So the session's thread is held up by no question longer than [`WAIT_INLINE`], and every statement comes to its end.
+//! A statement that was overtaken [`OVERTAKEN_MAX`] times has the others that write wait until it
+//! is done, sources included; those that read do not. So the session's thread is held up by no
+//! question longer than [`WAIT_INLINE`], and every statement comes to its end.
 //!
-//! A `Session` that is used by itself waits where it is. So do COPY and COMMIT, which ask tables for keys only.
+//! A `Session` that is used by itself waits where it is. So do COPY and COMMIT, which ask tables
+//! for keys only.
 
 use std::time::Duration;
 
@@ -153,7 +158,8 @@ impl Attempt {
 }
 
 impl Waiting {
-    /// Waits a while. Returns the next attempt and the dataflow that is not needed any more, or itself if the wait is not over.
+    /// Waits a while. Returns the next attempt and the dataflow that is not needed any more, or
+    /// itself if the wait is not over.
     pub fn wait(self, timeout: Duration) -> Result<(Attempt, Option<DataflowId>), Box<Waiting>> {
         let Waiting { mut attempt, wait } = self;
         match wait {
@@ -304,7 +310,8 @@ impl Session {
         Some(result)
     }
 
-    /// The contents of an arrangement of these relations, which were not [answered](Session::answered) before. `dataflow` is one that is not needed afterwards.
+    /// The contents of an arrangement of these relations, which were not
+    /// [answered](Session::answered) before. `dataflow` is one that is not needed afterwards.
     pub(super) fn ask(
         &mut self,
         peek: Peek,

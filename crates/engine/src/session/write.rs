@@ -1,8 +1,8 @@
 //! INSERT, UPDATE and DELETE, and the constraints they keep.
 //!
-//! Law: a statement's rows are computed as of the last commit, checked in full, and applied as one commit or not at all.
-//! A primary key is checked on what the commit would leave: rows there now with one of its keys, and its changes, may
-//! add up to one row a key.
+//! Law: a statement's rows are computed as of the last commit, checked in full, and applied as one
+//! commit or not at all. A primary key is checked on what the commit would leave: rows there now
+//! with one of its keys, and its changes, may add up to one row a key.
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
@@ -91,7 +91,8 @@ impl Session {
         Ok(Some(self.plan_returned(table, alias, items)?.planned))
     }
 
-    /// Takes rows out of a table and puts others in, as one commit; answers with what RETURNING makes of `shown`.
+    /// Takes rows out of a table and puts others in, as one commit; answers with what RETURNING
+    /// makes of `shown`.
     fn write_returning(
         &mut self,
         table: &str,
@@ -170,7 +171,8 @@ impl Session {
         result
     }
 
-    /// Applies changes to a table as one commit, unless they break NOT NULL, a CHECK or the primary key.
+    /// Applies changes to a table as one commit, unless they break NOT NULL, a CHECK or the primary
+    /// key.
     pub(super) fn write_checked(&mut self, table: &str, changes: Vec<Batch>) -> Result<Time, Error> {
         let object = self.catalog.table(table)?.clone();
         let changes = self.fit_rows(&object, changes)?;
@@ -207,7 +209,8 @@ impl Session {
         check_distinct(object, &there.chain([keys]).collect::<Vec<_>>())
     }
 
-    /// Rows of the table that have one of the keys now. In a transaction that wrote to it: and those that were written.
+    /// Rows of the table that have one of the keys now. In a transaction that wrote to it: and
+    /// those that were written.
     pub(super) fn rows_with_keys(&mut self, object: &Object, keys: Vec<ArrayRef>) -> Result<Vec<Batch>, Error> {
         let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         let arranged = arrangements
@@ -235,7 +238,8 @@ impl Session {
     }
 }
 
-/// Refuses an UPDATE .. FROM that joins a row of the table with several others: which of them counts would be chance.
+/// Refuses an UPDATE .. FROM that joins a row of the table with several others: which of them
+/// counts would be chance.
 fn check_joined_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
     if object.primary_key.is_empty() {
         return Err(Error::invalid(format!("UPDATE .. FROM of table \"{}\", which has no primary key", object.name))

@@ -1,4 +1,5 @@
-//! What each client has of its own: settings, prepared statements, cursors; and how long its statements may run.
+//! What each client has of its own: settings, prepared statements, cursors; and how long its
+//! statements may run.
 
 use std::time::{Duration, Instant};
 

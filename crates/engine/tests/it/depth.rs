@@ -1,4 +1,5 @@
-//! Queries that are nested deeply are answered or refused; no depth ends the process. Test threads have stacks of a usual size.
+//! Queries that are nested deeply are answered or refused; no depth ends the process. Test threads
+//! have stacks of a usual size.
 
 use anabranch_engine::{Error, Rows, Session};
 

@@ -424,7 +424,8 @@ fn an_answer_shows_only_what_lasts_and_one_sync_serves_many() {
     disk.set(true);
     let writer = thread::spawn(move || first.execute("INSERT INTO t VALUES (1)").map(|_| first));
     disk.await_waiting();
-    // The engine goes on: others write meanwhile, and wait as well; so does who reads what does not last yet.
+    // The engine goes on: others write meanwhile, and wait as well; so does who reads what does not
+    // last yet.
     let others: Vec<_> = (0..8)
         .map(|idx| {
             let mut connection = database.connect().unwrap();

@@ -1,4 +1,5 @@
-//! Questions about graphs as views over edges that change, against plain searches after each change.
+//! Questions about graphs as views over edges that change, against plain searches after each
+//! change.
 
 use std::collections::{BTreeMap, BTreeSet};
 

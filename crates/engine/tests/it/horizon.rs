@@ -62,7 +62,8 @@ fn kept_history_is_read_at_every_time_of_a_commit() {
     }
 }
 
-/// The view itself is read at commits only, but it is shared with a subscription that shows every time.
+/// The view itself is read at commits only, but it is shared with a subscription that shows every
+/// time.
 #[test]
 fn a_subscription_to_a_view_shows_every_time_of_a_commit() {
     for mut session in sessions() {

@@ -126,7 +126,8 @@ fn a_variable_is_aggregated_in_its_loop() {
 
 #[test]
 fn variables_read_each_other_and_verbs_outside_are_those_of_lifetimes() {
-    // Nodes at an even and at an odd distance. Edges are made distinct outside of the loop, as lifetimes.
+    // Nodes at an even and at an odd distance. Edges are made distinct outside of the loop, as
+    // lifetimes.
     let longer = edges().distinct();
     let step = |from: &Frame| {
         let next = from.join(&longer, [col("node")], [col("src")], How::Inner);
@@ -155,7 +156,8 @@ fn variables_read_each_other_and_verbs_outside_are_those_of_lifetimes() {
 
 #[test]
 fn a_loop_stands_in_a_loop_and_negates() {
-    // Nodes that are not reached from 1, and what is reached from those: the inner loop reads the outer variable.
+    // Nodes that are not reached from 1, and what is reached from those: the inner loop reads the
+    // outer variable.
     let next =
         |from: &Frame| from.join(&edges(), [col("node")], [col("src")], How::Inner).select([col("dst").alias("node")]);
     let ends = edges().select([col("dst").alias("node")]).distinct();

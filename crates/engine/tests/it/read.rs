@@ -99,7 +99,8 @@ fn a_table_that_keeps_nothing_feeds_only_what_was_there_before() {
     });
 }
 
-/// Sums over few groups, or none, take in what there is of a time before all of it is: also pairs of a join.
+/// Sums over few groups, or none, take in what there is of a time before all of it is: also pairs
+/// of a join.
 #[test]
 fn sums_over_few_groups_take_a_large_history_in_as_it_comes() {
     with_workers(|session| {

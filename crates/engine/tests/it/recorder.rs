@@ -1,4 +1,5 @@
-//! Commits and definitions are recorded before they are seen; what cannot be recorded does not happen.
+//! Commits and definitions are recorded before they are seen; what cannot be recorded does not
+//! happen.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

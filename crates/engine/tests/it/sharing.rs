@@ -177,7 +177,8 @@ fn explain_tells_what_is_shared_with_how_many() {
     assert!(after.contains("uses the shared arrangement by") && after.contains("(shared with 1, "), "{after}");
 }
 
-/// What EXPLAIN shows of a semi join: distinct keys, unless there is an index by them and it may be used.
+/// What EXPLAIN shows of a semi join: distinct keys, unless there is an index by them and it may be
+/// used.
 #[test]
 fn keys_are_looked_for_in_distinct_keys_or_in_an_index() {
     let mut session = session(0);
@@ -330,8 +331,9 @@ fn an_idle_worker_merges_what_insertions_left() {
     }
     let start = std::time::Instant::now();
     let rows = |session: &mut Session| session.arrangements().iter().map(|stats| stats.rows).max();
-    // (Equal rows of three commits become one, on each worker. A commit of one row pays for four rows of merging; but merging in spare time that was done
-    // before readers let go of the last commit goes on only with the next one.)
+    // (Equal rows of three commits become one, on each worker. A commit of one row pays for four
+    // rows of merging; but merging in spare time that was done before readers let go of the last
+    // commit goes on only with the next one.)
     while rows(&mut session) > Some(31_000) {
         assert!(start.elapsed().as_secs() < 60, "{:?} rows", rows(&mut session));
         std::thread::sleep(std::time::Duration::from_millis(100));

@@ -120,7 +120,8 @@ fn row_errors_are_told_once() {
     });
 }
 
-/// A reader was told of an error before, and often in place of, what had been right until then; and of errors of several times as if they were in force together.
+/// A reader was told of an error before, and often in place of, what had been right until then; and
+/// of errors of several times as if they were in force together.
 #[test]
 fn changes_before_an_error_come_before_it() {
     with_workers(|session| {

@@ -8,8 +8,8 @@ use anabranch_engine::{Connection, Database, DatabaseOptions, ErrorKind};
 use crate::connections::{ask, run};
 use crate::support::pairs;
 
-/// What a statement may take beside an endless query, on a machine that has other things to do: the longest that was
-/// measured on an idle one is in docs/semantics.md.
+/// What a statement may take beside an endless query, on a machine that has other things to do: the
+/// longest that was measured on an idle one is in docs/semantics.md.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Eight billion triples, each of which is looked at.
@@ -120,7 +120,8 @@ fn what_waits_is_as_of_one_commit_while_others_write() {
             let n_read = root(&ask(&mut reader, "SELECT count(*) FROM t a, t b WHERE a.k + 3 * b.k <> -7")[0]);
             let after = count(&mut reader);
             assert!((before..=after).contains(&n_read), "{before} {n_read} {after}");
-            // A statement that writes what it has read is overtaken by the writer, and comes to its end.
+            // A statement that writes what it has read is overtaken by the writer, and comes to its
+            // end.
             run(&mut reader, "UPDATE u SET v = (SELECT count(*) FROM t a, t b WHERE a.k + 3 * b.k <> -7)");
             let n_written = root(&ask(&mut reader, "SELECT v FROM u")[0]);
             assert!((after..=count(&mut reader)).contains(&n_written), "{after} {n_written}");

@@ -82,7 +82,8 @@ fn decimals_of_both_widths_are_taken_and_wide_ones_are_shown() {
     });
 }
 
-/// Rows of a schema that fitted before are not looked at again, but for NULLs; a table of the same name is another table.
+/// Rows of a schema that fitted before are not looked at again, but for NULLs; a table of the same
+/// name is another table.
 #[test]
 fn what_fitted_before_may_still_have_nulls_or_come_to_another_table() {
     with_workers(|session| {

@@ -1,7 +1,8 @@
 //! One column of many records, from cells to an Arrow array.
 //!
-//! Law: entry i of the array is row i's value; a cell that cannot be read becomes NULL here and is reported in `bad`, so the
-//! reader can leave its row out. Cost: one dispatch a column, one parse a value; text longer than 12 bytes is copied once.
+//! Law: entry i of the array is row i's value; a cell that cannot be read becomes NULL here and is
+//! reported in `bad`, so the reader can leave its row out. Cost: one dispatch a column, one parse a
+//! value; text longer than 12 bytes is copied once.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -82,7 +83,8 @@ impl<'a> Cells<'a> {
         Cells { bytes, text, cells, firsts, quote: quote.unwrap_or_default(), null: null.as_bytes() }
     }
 
-    /// The values at cell position `at` of every row, as `field`'s type; `column` names the column in `bad`.
+    /// The values at cell position `at` of every row, as `field`'s type; `column` names the column
+    /// in `bad`.
     pub(crate) fn read(&self, field: &Field, at: usize, column: u32, bad: &mut Vec<Bad>) -> ArrayRef {
         let reader = Reader { cells: self, at, column, nullable: field.is_nullable() };
         let data_type = field.data_type();
@@ -135,8 +137,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Calls `value` for each row in order with its text, or `None` for NULL. `value` says whether it could be read.
-    /// A row that could not gets `value(None)` too, so that exactly one entry a row is appended.
+    /// Calls `value` for each row in order with its text, or `None` for NULL. `value` says whether
+    /// it could be read. A row that could not gets `value(None)` too, so that exactly one entry a
+    /// row is appended.
     fn each(&self, bad: &mut Vec<Bad>, mut value: impl FnMut(Option<&[u8]>) -> bool) {
         let Cells { bytes, cells, firsts, quote, null, .. } = *self.cells;
         for (row, &first) in firsts.iter().enumerate() {

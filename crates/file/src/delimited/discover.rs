@@ -1,8 +1,9 @@
 //! Names and types of columns that were not declared, from the first records of a file.
 //!
-//! A column gets the narrowest type that reads every sampled value: boolean, bigint, double precision, date, timestamp,
-//! timestamp with time zone, else text. Digits with a leading zero, or too many for bigint, are text: codes and
-//! identifiers keep their form. A first record that is all text, distinct and not empty is a header.
+//! A column gets the narrowest type that reads every sampled value: boolean, bigint, double
+//! precision, date, timestamp, timestamp with time zone, else text. Digits with a leading zero, or
+//! too many for bigint, are text: codes and identifiers keep their form. A first record that is all
+//! text, distinct and not empty is a header.
 
 use arrow::datatypes::{DataType, Field, TimeUnit};
 
@@ -88,7 +89,8 @@ pub(crate) fn looks_like_header(names: &[String]) -> bool {
     distinct && names.iter().all(text)
 }
 
-/// The columns of sampled records. `names` are a header's; without one they are `column1` and so on.
+/// The columns of sampled records. `names` are a header's; without one they are `column1` and so
+/// on.
 pub(crate) fn columns(
     bytes: &[u8],
     sample: &Records,

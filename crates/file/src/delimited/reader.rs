@@ -1,8 +1,8 @@
 //! Polls delimited files into record batches.
 //!
-//! Law: of one poll the rows come from one file, in its order. Under `on_error = fail` the rows before the first bad record
-//! are delivered, and the poll after that fails. Under `skip` a quote left open costs the line it opens on, not the rest of
-//! the file.
+//! Law: of one poll the rows come from one file, in its order. Under `on_error = fail` the rows
+//! before the first bad record are delivered, and the poll after that fails. Under `skip` a quote
+//! left open costs the line it opens on, not the rest of the file.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -167,8 +167,8 @@ impl DelimitedReader {
         }
     }
 
-    /// Deals with bytes that hold no complete record: reads on, moves to the next file, or reports a record that has no end.
-    /// `false` at the end of the last file.
+    /// Deals with bytes that hold no complete record: reads on, moves to the next file, or reports
+    /// a record that has no end. `false` at the end of the last file.
     fn advance(&mut self, stop: Stop) -> Result<bool, Error> {
         let left = self.window.bytes().len();
         if self.window.at_end() && left == 0 {
@@ -184,7 +184,8 @@ impl DelimitedReader {
         Ok(true)
     }
 
-    /// The record at the window's front has no end. Leaves out its first line, so that reading can go on behind it.
+    /// The record at the window's front has no end. Leaves out its first line, so that reading can
+    /// go on behind it.
     fn report_endless(&mut self, stop: Stop) {
         let (path, line) = (self.window.path().display().to_string(), self.window.line());
         let problem = match stop {

@@ -1,7 +1,7 @@
 //! Bytes into records and cells.
 //!
-//! Law: cells are byte ranges of the block; none crosses a record; `consumed` ends right after a record. Cost: one look at
-//! each byte, no allocation beyond the cell list, which is reused.
+//! Law: cells are byte ranges of the block; none crosses a record; `consumed` ends right after a
+//! record. Cost: one look at each byte, no allocation beyond the cell list, which is reused.
 
 /// The characters that shape a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,8 @@ impl Records {
         if record == 0 { 0 } else { self.records[record - 1].cells_end as usize }
     }
 
-    /// Appends up to `records_max` records; returns the bytes consumed. With `at_end` the end of the bytes ends a record too.
+    /// Appends up to `records_max` records; returns the bytes consumed. With `at_end` the end of
+    /// the bytes ends a record too.
     pub(crate) fn split(&mut self, bytes: &[u8], at_end: bool, records_max: usize, dialect: Dialect) -> (usize, Stop) {
         let mut at = 0;
         while self.len() < records_max {
@@ -144,7 +145,8 @@ impl Records {
     }
 }
 
-/// A cell that starts with a quote at `open`, and the offset of the delimiter or line end behind it.
+/// A cell that starts with a quote at `open`, and the offset of the delimiter or line end behind
+/// it.
 fn quoted_cell(bytes: &[u8], open: usize, at_end: bool, dialect: Dialect) -> Result<(Cell, usize), Stop> {
     let quote = dialect.quote.unwrap_or_default();
     let start = open + 1;

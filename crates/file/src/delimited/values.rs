@@ -1,7 +1,8 @@
 //! Single values from text: what each SQL type accepts.
 //!
-//! Law: a value is read exactly or not at all (`None`), except that fraction digits beyond a type's own are rounded half away
-//! from zero, as PostgreSQL does on input. Spaces around numbers, dates and booleans are ignored. No allocation.
+//! Law: a value is read exactly or not at all (`None`), except that fraction digits beyond a type's
+//! own are rounded half away from zero, as PostgreSQL does on input. Spaces around numbers, dates
+//! and booleans are ignored. No allocation.
 
 /// Signed decimal digits.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {

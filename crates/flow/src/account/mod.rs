@@ -1,11 +1,13 @@
-//! What is known of a dataflow beside its rows: whether it has failed. And of rows that no dataflow has taken in yet: how many bytes they are.
+//! What is known of a dataflow beside its rows: whether it has failed. And of rows that no dataflow
+//! has taken in yet: how many bytes they are.
 //!
-//! Law: a turn that panics fails the dataflow of its operator, and no other. From then on no operator of the dataflow has a turn, on any
-//! worker, and none lets go of the right to send: so no frontier passes rows that are missing, and nothing incomplete is seen as complete.
-//! Whoever reads the dataflow fails next; that is for the owner of the workers to say, who knows the readers.
+//! Law: a turn that panics fails the dataflow of its operator, and no other. From then on no
+//! operator of the dataflow has a turn, on any worker, and none lets go of the right to send: so no
+//! frontier passes rows that are missing, and nothing incomplete is seen as complete. Whoever reads
+//! the dataflow fails next; that is for the owner of the workers to say, who knows the readers.
 //!
-//! An [`Account`] is shared by the workers and by their owner, who sees a failure without asking a worker.
-//! Cost: one load a turn.
+//! An [`Account`] is shared by the workers and by their owner, who sees a failure without asking a
+//! worker. Cost: one load a turn.
 
 mod operators;
 
@@ -41,7 +43,8 @@ impl Drop for Load {
     }
 }
 
-/// The account of one dataflow. Clones are the same. The default is of a dataflow outside of all accounts: its panics are its caller's.
+/// The account of one dataflow. Clones are the same. The default is of a dataflow outside of all
+/// accounts: its panics are its caller's.
 #[derive(Clone, Debug, Default)]
 pub struct Account(Arc<Entry>);
 
@@ -117,7 +120,8 @@ impl Account {
         self.0.panics_next.store(true, Ordering::Relaxed);
     }
 
-    /// What a turn of an operator returns; nothing when the dataflow has failed, or fails in this turn because it panics.
+    /// What a turn of an operator returns; nothing when the dataflow has failed, or fails in this
+    /// turn because it panics.
     pub(crate) fn turn<R>(&self, turn: impl FnOnce() -> R) -> Option<R> {
         if self.0.book.is_none() {
             return Some(turn());
@@ -125,7 +129,8 @@ impl Account {
         if self.failure().is_some() {
             return None;
         }
-        // What the turn has left half done is not looked at again: the dataflow has no further turn.
+        // What the turn has left half done is not looked at again: the dataflow has no further
+        // turn.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             assert!(!self.0.panics_next.swap(false, Ordering::Relaxed), "this panic is on purpose");
             turn()

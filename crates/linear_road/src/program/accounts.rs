@@ -1,7 +1,7 @@
 //! Accounts of vehicles: charges in, queries in, balances out.
 //!
-//! Law: a balance counts the charges up to the whole second of the query. State: one entry a vehicle that has
-//! ever crossed, kept for ever, since the account may be asked at any time.
+//! Law: a balance counts the charges up to the whole second of the query. State: one entry a
+//! vehicle that has ever crossed, kept for ever, since the account may be asked at any time.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Rows and answers as batches of the engine.
 //!
-//! Law: [`answers`] reads what the program gives, one answer a row. Ticks are seconds; a row is a point at its second.
-//! All columns are 32 bits wide: a row of the input is ten of them. Numbers above 2^31 keep their bits.
+//! Law: [`answers`] reads what the program gives, one answer a row. Ticks are seconds; a row is a
+//! point at its second. All columns are 32 bits wide: a row of the input is ten of them. Numbers
+//! above 2^31 keep their bits.
 
 use std::sync::Arc;
 
@@ -20,11 +21,12 @@ use crate::row::Row;
 pub const ROW: [&str; 10] =
     ["kind", "vid", "speed", "xway", "lane", "direction", "segment", "position", "query", "day"];
 
-/// Columns of an answer. `first` and `second` are mean speed and toll of kind 0, the segment of kind 1, result time
-/// and balance of kind 2, nothing and the toll of kind 3.
+/// Columns of an answer. `first` and `second` are mean speed and toll of kind 0, the segment of
+/// kind 1, result time and balance of kind 2, nothing and the toll of kind 3.
 pub const ANSWER: [&str; 7] = ["kind", "vid", "query", "first", "second", "xway", "direction"];
 
-/// The kind of a row that says that a vehicle has entered a segment, and what it paid for the one before.
+/// The kind of a row that says that a vehicle has entered a segment, and what it paid for the one
+/// before.
 pub(crate) const CHARGE: i32 = 4;
 
 /// The kind of a row that says what one expressway knows of an account: `first` is -1 for nothing.

@@ -1,4 +1,5 @@
-//! A hash of whole numbers for tables inside an operator: one multiplication, high bits folded down.
+//! A hash of whole numbers for tables inside an operator: one multiplication, high bits folded
+//! down.
 //!
 //! Vehicles are numbered by the generator, so nobody chooses keys that collide.
 

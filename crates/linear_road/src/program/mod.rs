@@ -7,15 +7,16 @@
 //!       └── expenditure queries ── by (vehicle, day, expressway) ── join history ───┘   │
 //! ```
 //!
-//! Law: the answers are a function of the rows of each second. The number of shards, the shard that a row is
-//! pushed into, the order of rows within a second and the two ways to keep accounts change none of them.
+//! Law: the answers are a function of the rows of each second. The number of shards, the shard that
+//! a row is pushed into, the order of rows within a second and the two ways to keep accounts change
+//! none of them.
 //!
-//! Relies on the input: a vehicle that changes its expressway has been silent for more than 60 s. (The state of
-//! a vehicle on the road lies with its expressway.)
+//! Relies on the input: a vehicle that changes its expressway has been silent for more than 60 s.
+//! (The state of a vehicle on the road lies with its expressway.)
 //!
-//! Cost: what is local to an expressway never moves between shards. A crossing moves one row of two columns
-//! ([`Keep::ByVehicle`]), or a balance query moves to all expressways ([`Keep::ByExpressway`], SCSQ's plan).
-//! Source: Zeitler's thesis (Uppsala 2011), papers IV and V.
+//! Cost: what is local to an expressway never moves between shards. A crossing moves one row of two
+//! columns ([`Keep::ByVehicle`]), or a balance query moves to all expressways
+//! ([`Keep::ByExpressway`], SCSQ's plan). Source: Zeitler's thesis (Uppsala 2011), papers IV and V.
 //!
 //! Reading order: [`columns`] (rows and answers as batches), `road` (one expressway), `accounts`.
 
@@ -46,7 +47,8 @@ pub enum Keep {
     /// One account a vehicle, in the shard of its hash: charges move there.
     #[default]
     ByVehicle,
-    /// An account a vehicle and expressway: balance queries move to all expressways, whose parts are added.
+    /// An account a vehicle and expressway: balance queries move to all expressways, whose parts
+    /// are added.
     ByExpressway,
 }
 
@@ -99,7 +101,8 @@ fn by_expressway(rows: &Shards, expressways: u32) -> Shards {
     let branches = wanted.split(expressways, col("xway"), broadcast, SplitPlan::Flat);
     let given = roads(&branches, Keep::ByExpressway);
     let notifications = given.merge().query(|rows| answer_columns(rows.filter(col("kind").lt(lit(CHARGE)))));
-    // (The time of a query stands in `xway`: it is the result's time where no expressway knows the vehicle.)
+    // (The time of a query stands in `xway`: it is the result's time where no expressway knows the
+    // vehicle.)
     let parts = given.map(|rows| rows.filter(is(PART)));
     let combine = [max(col("first")).alias("last"), sum(col("second")).alias("total")];
     let balances = parts.merge_by(["query", "vid", "xway"], combine).rekey([]).query(|rows| {

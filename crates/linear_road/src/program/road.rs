@@ -1,15 +1,17 @@
 //! Expressways at work: one operator, a [`Road`] for each expressway of the shard.
 //!
-//! Law: an expressway's notifications and charges are a function of its rows. Minutes are final when they are over,
-//! so nothing of a minute is used in that minute; evidence of accidents is looked for after all rows of a second.
+//! Law: an expressway's notifications and charges are a function of its rows. Minutes are final
+//! when they are over, so nothing of a minute is used in that minute; evidence of accidents is
+//! looked for after all rows of a second.
 //!
 //! ```text
 //!     report ── trip? crossing? ── charge for the segment left ── toll, accident of the segment entered
 //!        └───── speeds of the segment and minute;  stopped cars by place ── evidence
 //! ```
 //!
-//! State: 32 bytes a vehicle that reported in the last minute or stands still; of each segment five minutes of
-//! speeds; with accounts of its own, 12 bytes a vehicle ever seen. Cost of a report: one look-up in a hash table.
+//! State: 32 bytes a vehicle that reported in the last minute or stands still; of each segment five
+//! minutes of speeds; with accounts of its own, 12 bytes a vehicle ever seen. Cost of a report: one
+//! look-up in a hash table.
 
 use std::sync::Arc;
 
@@ -25,8 +27,8 @@ use super::hasher::Table;
 use crate::row::{EXIT, Kind};
 use crate::rules::{GAP_SECONDS_MAX, STOPPED_REPORTS, ZONE_SEGMENTS, mean_of_means, minute, toll};
 
-/// Reports (and balance queries, where accounts are kept by expressway) in; notifications, charges and parts of
-/// balances out, with their branch.
+/// Reports (and balance queries, where accounts are kept by expressway) in; notifications, charges
+/// and parts of balances out, with their branch.
 pub struct Roads {
     /// Places of the columns of a row; last that of the branch.
     places: Vec<Option<usize>>,
@@ -251,7 +253,8 @@ impl Road {
             self.segments.iter_mut().for_each(|segment| segment.next_minute(minute));
         }
         self.minute = now;
-        // A vehicle that has been silent for longer begins a new trip, whatever it did before. Expressways take turns.
+        // A vehicle that has been silent for longer begins a new trip, whatever it did before.
+        // Expressways take turns.
         if (i64::from(now) + branch) % 2 == 0 {
             self.vehicles.retain(|_, vehicle| vehicle.time + GAP_SECONDS_MAX >= time || vehicle.is_stopped());
         }

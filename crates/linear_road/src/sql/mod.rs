@@ -1,9 +1,11 @@
 //! The rules as SQL views over tables of rows: [`VIEWS`], statement by statement.
 //!
-//! Law: the views hold what the [reference](mod@crate::reference) answers, as sets over the whole input. They know
-//! nothing of seconds that pass: an independent reading of the rules, and an example of standing queries.
+//! Law: the views hold what the [reference](mod@crate::reference) answers, as sets over the whole
+//! input. They know nothing of seconds that pass: an independent reading of the rules, and an
+//! example of standing queries.
 //!
-//! Relies on the input: no vehicle reports more than six times a minute, or comes back to a segment within one.
+//! Relies on the input: no vehicle reports more than six times a minute, or comes back to a segment
+//! within one.
 
 use std::sync::Arc;
 

@@ -7,7 +7,8 @@
 //!         the share: the prefix of them with the least average cost
 //! ```
 //!
-//! Cost: every expiring request against all that wait. [`Grouping::distances`] counts these comparisons.
+//! Cost: every expiring request against all that wait. [`Grouping::distances`] counts these
+//! comparisons.
 
 use super::{CYCLE_SECONDS, Request, SAVINGS_MIN, SHARE_MAX, Share};
 
@@ -19,7 +20,8 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// Takes in the requests of the cycle that ends at `end`, in order of arrival, and groups what expires.
+    /// Takes in the requests of the cycle that ends at `end`, in order of arrival, and groups what
+    /// expires.
     pub fn cycle(&mut self, end: i64, arrived: &[Request]) -> Vec<Share> {
         self.waiting.extend_from_slice(arrived);
         let expires = |request: &Request| request.expires() < end + CYCLE_SECONDS;
@@ -106,7 +108,8 @@ mod tests {
             assert_eq!(grouping.cycle(end, &[]), [], "nothing expires before {end} + 60");
         }
         let shares = grouping.cycle(600, &[]);
-        // (1 expires at 610. Cheapest for it: 6 for nothing, then 2, 3 and 5 for a hundredth each; of equal ones the earlier.)
+        // (1 expires at 610. Cheapest for it: 6 for nothing, then 2, 3 and 5 for a hundredth each;
+        // of equal ones the earlier.)
         assert_eq!(shares[0].requests, [1, 6, 2, 3]);
         assert!((shares[0].savings - (1.0 - 1.02 / 4.0)).abs() < 1e-9, "{shares:?}");
         assert_eq!((&shares[1].requests, shares[1].savings), (&vec![4], 0.0));

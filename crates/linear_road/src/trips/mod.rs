@@ -1,11 +1,12 @@
-//! Grouping of trips: requests for journeys are put together in shared ones, by a greedy search whose quality and
-//! cost depend on how the requests are split.
+//! Grouping of trips: requests for journeys are put together in shared ones, by a greedy search
+//! whose quality and cost depend on how the requests are split.
 //!
-//! Law: every request is in exactly one share; a share holds at most [`SHARE_MAX`] requests, all valid when it is
-//! made; a share of several saves at least [`SAVINGS_MIN`]. Source: Zeitler's thesis (Uppsala 2011), paper III.
+//! Law: every request is in exactly one share; a share holds at most [`SHARE_MAX`] requests, all
+//! valid when it is made; a share of several saves at least [`SAVINGS_MIN`]. Source: Zeitler's
+//! thesis (Uppsala 2011), paper III.
 //!
-//! Reading order: [`grouping`] (one branch), [`router`] (which branch), [`requests`] (made-up requests),
-//! [`program`] (branches of a sharded program).
+//! Reading order: [`grouping`] (one branch), [`router`] (which branch), [`requests`] (made-up
+//! requests), [`program`] (branches of a sharded program).
 
 pub mod grouping;
 pub mod program;

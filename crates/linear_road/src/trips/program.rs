@@ -1,7 +1,8 @@
 //! Grouping as a sharded program: requests carry their branch, each branch is grouped by itself.
 //!
-//! Law: for one router and seed the shares are the same whatever the shards. The router runs where the requests
-//! come from, since it changes with time; rows carry its answer, and the split goes by that column.
+//! Law: for one router and seed the shares are the same whatever the shards. The router runs where
+//! the requests come from, since it changes with time; rows carry its answer, and the split goes by
+//! that column.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

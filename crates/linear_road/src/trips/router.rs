@@ -1,4 +1,5 @@
-//! Which branch a request goes to: requests are points of four dimensions, and near ones belong together.
+//! Which branch a request goes to: requests are points of four dimensions, and near ones belong
+//! together.
 //!
 //! | router | rule |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | [`Rule::Quad`] | one cut a dimension, at the median of all (point-quad) |
 //! | [`Rule::Kd`] | dimension after dimension, each part cut at its own median: sixteen equal parts |
 //!
-//! A static router knows the medians of a sample. An adaptive one takes those of the last ten minutes, every ten
-//! minutes; only new requests follow, and those that wait stay where they are.
+//! A static router knows the medians of a sample. An adaptive one takes those of the last ten
+//! minutes, every ten minutes; only new requests follow, and those that wait stay where they are.
 
 use super::Request;
 

@@ -8,7 +8,8 @@ use anabranch_linear_road::trips::{CYCLE_SECONDS, Request, SAVINGS_MIN, SHARE_MA
 use anabranch_linear_road::trips::{program, requests};
 use anabranch_shards::Layout;
 
-/// Shares in order of time and leader, distances of each branch, and requests of each branch, without an engine.
+/// Shares in order of time and leader, distances of each branch, and requests of each branch,
+/// without an engine.
 fn grouped(requests: &[Request], mut router: Router, branches: usize) -> (Vec<Share>, Vec<u64>, Vec<u64>) {
     let mut groups = vec![(Vec::new(), Grouping::default()); branches];
     let mut shares = Vec::new();

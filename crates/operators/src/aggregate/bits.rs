@@ -1,7 +1,8 @@
 //! `bit_and`, `bit_or` and `bit_xor`: counts of set bits.
 //!
-//! State: for `bit_and` and `bit_or` how often each of 64 bits is set (512 bytes a group, given back when it empties); for `bit_xor` the
-//! parities alone. Narrow integers are sign-extended to 64 bits and cut back at the end.
+//! State: for `bit_and` and `bit_or` how often each of 64 bits is set (512 bytes a group, given
+//! back when it empties); for `bit_xor` the parities alone. Narrow integers are sign-extended to 64
+//! bits and cut back at the end.
 
 use anabranch_batch::Diff;
 use arrow::array::{ArrayRef, AsArray};

@@ -1,7 +1,8 @@
 //! From a call's description to its state, and from a batch to the rows that the call sees.
 //!
-//! Law: a call sees the rows on which its filter is true, with its argument; a DISTINCT call sees the values that come into being
-//! and cease to be ([`super::distinct`]). A call that sees all rows copies nothing.
+//! Law: a call sees the rows on which its filter is true, with its argument; a DISTINCT call sees
+//! the values that come into being and cease to be ([`super::distinct`]). A call that sees all rows
+//! copies nothing.
 
 use anabranch_arrangement::Floor;
 use anabranch_batch::{Batch, Diffs, Time, gather};
@@ -80,7 +81,8 @@ impl AggregateSpec {
 }
 
 impl CallState {
-    /// The state of `call`, whose columns are those of the input; `columns` are the used ones, of these types.
+    /// The state of `call`, whose columns are those of the input; `columns` are the used ones, of
+    /// these types.
     fn new(
         call: &Call,
         columns: &[usize],
@@ -222,7 +224,8 @@ impl CallState {
         }
     }
 
-    /// Lets go of what is kept in order of groups with a key below a floor, whose column is a position among the keys.
+    /// Lets go of what is kept in order of groups with a key below a floor, whose column is a
+    /// position among the keys.
     pub(crate) fn set_floor(&mut self, floor: Floor) {
         match &mut self.kind {
             Kind::Extreme(state) => state.set_floor(floor),
@@ -299,7 +302,8 @@ impl CallState {
         self.argument.is_some() && matches!(&self.kind, Kind::Extreme(state) if state.takes_rows())
     }
 
-    /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys), all of them, before they are merged, in one or more portions.
+    /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys), all of
+    /// them, before they are merged, in one or more portions.
     pub(crate) fn take_rows(&mut self, batch: &Batch, upto: Time) {
         let Some(argument) = self.argument.filter(|_| self.takes_rows()) else { return };
         let columns: Vec<usize> = (0..self.n_keys).chain([argument]).collect();

@@ -1,6 +1,7 @@
 //! `count`: how many rows, or how many arguments that are not NULL.
 //!
-//! State: one count a group; none for `count(*)` without filter, which is the group's own multiplicity.
+//! State: one count a group; none for `count(*)` without filter, which is the group's own
+//! multiplicity.
 
 use anabranch_batch::Diff;
 use arrow::array::{ArrayRef, Int64Array, UInt64Array};

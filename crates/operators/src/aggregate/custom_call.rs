@@ -1,7 +1,9 @@
 //! A user's aggregate among the calls of a snapshot aggregate.
 //!
-//! Law: its results are those of [`UserAggregate`](super::custom::UserAggregate) over the rows of the group in force that pass the filter, NULLs included. An invertible
-//! one is given the rows that come and those that go. Any other one keeps its rows in order, and sees all of a group's anew at each of its changes.
+//! Law: its results are those of [`UserAggregate`](super::custom::UserAggregate) over the rows of
+//! the group in force that pass the filter, NULLs included. An invertible one is given the rows
+//! that come and those that go. Any other one keeps its rows in order, and sees all of a group's
+//! anew at each of its changes.
 
 use std::ops::ControlFlow;
 

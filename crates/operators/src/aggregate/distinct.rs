@@ -1,7 +1,7 @@
 //! DISTINCT calls: which argument values come into being in a group, and which cease to be.
 //!
-//! Law: what goes on to the call is, at every time, each value that a group has (with positive multiplicity) once. State: one count for
-//! each (group, value), given back when it is zero.
+//! Law: what goes on to the call is, at every time, each value that a group has (with positive
+//! multiplicity) once. State: one count for each (group, value), given back when it is zero.
 //!
 //! ```text
 //! in    (g, 5) +1 at 1    (g, 5) +1 at 2    (g, 5) -2 at 3
@@ -28,7 +28,8 @@ impl Distinct {
         Distinct { table: GroupTable::new(types), counts: Vec::new() }
     }
 
-    /// Takes rows (key columns, then the value column); returns those that make a pair be or cease to be, with +1 or -1.
+    /// Takes rows (key columns, then the value column); returns those that make a pair be or cease
+    /// to be, with +1 or -1.
     pub(crate) fn step(&mut self, columns: &[ArrayRef], times: &Times, diffs: &Diffs) -> (Vec<u32>, Vec<Diff>) {
         let len = columns.last().map_or(0, |column| column.len());
         let hashes = hash::hash_columns(columns, len);

@@ -1,12 +1,17 @@
-//! `min` and `max` of numbers: the winner of each group, and all values in order for the day the winner goes.
+//! `min` and `max` of numbers: the winner of each group, and all values in order for the day the
+//! winner goes.
 //!
-//! Law: a group's *winner* is its first value with a positive multiplicity, and that multiplicity. Insertions and most retractions decide against the winner
-//! alone. The values in order ([`OrderedTrace`]) are asked only where that does not do: when the winner itself is retracted, and
-//! when a better value comes to a group that is in *doubt*, one of whose values may have a negative multiplicity because something other than the winner was retracted.
+//! Law: a group's *winner* is its first value with a positive multiplicity, and that multiplicity.
+//! Insertions and most retractions decide against the winner alone. The values in order
+//! ([`OrderedTrace`]) are asked only where that does not do: when the winner itself is retracted,
+//! and when a better value comes to a group that is in *doubt*, one of whose values may have a
+//! negative multiplicity because something other than the winner was retracted.
 //!
-//! State: a winner a group, and all values with multiplicities, unless rows are never taken back. Rows go to the values in large portions, when enough have come or
-//! somebody asks. Cost: one visit of a slot for each touched group and time, like a sum; a walk of one value for each question.
-//! Source: the early stop of "TPC-H on differential dataflow" (McSherry 2017), taken one step further: what did not win is not looked at.
+//! State: a winner a group, and all values with multiplicities, unless rows are never taken back.
+//! Rows go to the values in large portions, when enough have come or somebody asks. Cost: one visit
+//! of a slot for each touched group and time, like a sum; a walk of one value for each question.
+//! Source: the early stop of "TPC-H on differential dataflow" (McSherry 2017), taken one step
+//! further: what did not win is not looked at.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -39,7 +44,8 @@ pub(crate) struct Seen<'a> {
 pub(crate) trait ExtremeState {
     /// Whether it takes rows before they are merged.
     fn takes_rows(&self) -> bool;
-    /// Takes the rows of a turn that count, before any of them is merged: key columns and argument, keyed by the key columns, with times before `upto`.
+    /// Takes the rows of a turn that count, before any of them is merged: key columns and argument,
+    /// keyed by the key columns, with times before `upto`.
     fn take(&mut self, rows: Batch, upto: Time);
     /// Merges rows that were taken; returns pairs of results.
     fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut Outcome) -> ArrayRef;
@@ -68,8 +74,8 @@ pub(crate) enum Keep {
     Values(MergeEffort),
 }
 
-/// The state of `min` or `max` for rows of these types: key columns, then the argument. `None` where values are not fixed-width numbers
-/// that compare as integers do.
+/// The state of `min` or `max` for rows of these types: key columns, then the argument. `None`
+/// where values are not fixed-width numbers that compare as integers do.
 pub(crate) fn extreme(
     function: &Function,
     types: Vec<DataType>,

@@ -1,7 +1,8 @@
 //! Wide integers for exact sums.
 //!
-//! Law: arithmetic is modulo 2^(64 N), so sums are exact whatever passes through on the way, as long as what remains fits.
-//! 192 bits hold every sum of 2^64 decimals of 38 digits; 320 bits hold those of 76 digits.
+//! Law: arithmetic is modulo 2^(64 N), so sums are exact whatever passes through on the way, as
+//! long as what remains fits. 192 bits hold every sum of 2^64 decimals of 38 digits; 320 bits hold
+//! those of 76 digits.
 
 use anabranch_batch::Diff;
 use arrow::datatypes::i256;

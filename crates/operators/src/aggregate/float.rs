@@ -1,7 +1,8 @@
 //! `sum` and `avg` of floats: exact until the end.
 //!
-//! State: a [`FloatSum`] and the number of arguments that are not NULL. Law: the result is the true sum, rounded once (and, for an
-//! average, divided once): the same bits whatever was added and removed before. Overflow gives infinity.
+//! State: a [`FloatSum`] and the number of arguments that are not NULL. Law: the result is the true
+//! sum, rounded once (and, for an average, divided once): the same bits whatever was added and
+//! removed before. Overflow gives infinity.
 
 use anabranch_batch::Diff;
 use arrow::array::{ArrayRef, AsArray};

@@ -1,14 +1,17 @@
 //! Sums of floats that are exact, and so do not drift when what was added is taken away again.
 //!
-//! Law: a [`FloatSum`] is the true sum of what was added (as a rational number), and [`FloatSum::round`] is that sum rounded once, to
-//! the nearest double, ties to even. So the result depends neither on the order of additions nor on additions that were undone; the sum
-//! over nothing is exactly zero. Infinities and NaN are counted beside the sum.
+//! Law: a [`FloatSum`] is the true sum of what was added (as a rational number), and
+//! [`FloatSum::round`] is that sum rounded once, to the nearest double, ties to even. So the result
+//! depends neither on the order of additions nor on additions that were undone; the sum over
+//! nothing is exactly zero. Infinities and NaN are counted beside the sum.
 //!
-//! Method: a double is an integer times a power of two. While all bits of a sum fit a window of 127 bits (numbers of similar
-//! size do: 53 bits each leave 74 for different exponents and carries) it is that window and an exponent. Otherwise it spills into
-//! [`Limbs`], a two's complement integer of as many 64-bit limbs as the exponents span (at most 34 for sums of doubles, 67 for sums of
-//! squares), and returns to the window when it fits again. After Kulisch's long accumulator, and Neal, "Fast exact summation
-//! using small and large superaccumulators" (2015), of whose chunks ours differ by propagating carries at once: limbs are rare.
+//! Method: a double is an integer times a power of two. While all bits of a sum fit a window of 127
+//! bits (numbers of similar size do: 53 bits each leave 74 for different exponents and carries) it
+//! is that window and an exponent. Otherwise it spills into [`Limbs`], a two's complement integer
+//! of as many 64-bit limbs as the exponents span (at most 34 for sums of doubles, 67 for sums of
+//! squares), and returns to the window when it fits again. After Kulisch's long accumulator, and
+//! Neal, "Fast exact summation using small and large superaccumulators" (2015), of whose chunks
+//! ours differ by propagating carries at once: limbs are rare.
 //!
 //! Cost: about 4 ns an addition in the window; 32 bytes a sum.
 
@@ -25,7 +28,8 @@ const WINDOW_BITS: i32 = 126;
 /// An exact sum of doubles. See the module's page.
 #[derive(Clone, Debug, Default)]
 pub struct FloatSum {
-    /// The sum is `window * 2^exponent`, if not spilled. (Two words, to need an alignment of 8 only.)
+    /// The sum is `window * 2^exponent`, if not spilled. (Two words, to need an alignment of 8
+    /// only.)
     window: [u64; 2],
     exponent: i32,
     /// What the window cannot hold.
@@ -86,8 +90,8 @@ impl FloatSum {
         self.window == [0; 2] && self.spill.is_none()
     }
 
-    /// The sum, rounded to the nearest double: infinite if it is too large, or if infinities of one sign were added; NaN if NaN, or
-    /// infinities of both signs, were.
+    /// The sum, rounded to the nearest double: infinite if it is too large, or if infinities of one
+    /// sign were added; NaN if NaN, or infinities of both signs, were.
     pub fn round(&self) -> f64 {
         let Some(spill) = &self.spill else {
             let window = self.window();

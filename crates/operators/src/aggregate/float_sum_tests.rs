@@ -1,4 +1,5 @@
-//! Exactness of float sums, against integers where they suffice and against the sum of what remains.
+//! Exactness of float sums, against integers where they suffice and against the sum of what
+//! remains.
 
 use super::*;
 

@@ -1,8 +1,10 @@
 //! Groups that leave: those of which no change will come.
 //!
-//! Law: a group is freed once a key of its is below a limit that all changes to come are at or above. What was put out of it stays.
+//! Law: a group is freed once a key of its is below a limit that all changes to come are at or
+//! above. What was put out of it stays.
 //!
-//! Groups are looked through when as many rows have come as half of them, so that a row pays for two of them, and at most half as many groups again are kept as need be.
+//! Groups are looked through when as many rows have come as half of them, so that a row pays for
+//! two of them, and at most half as many groups again are kept as need be.
 
 use anabranch_arrangement::{MergeEffort, ticks};
 use anabranch_batch::{gather, hash};
@@ -38,7 +40,8 @@ impl Leisure {
     }
 }
 
-/// The slots of groups that leave, and their hashes. `passed` are positions among the key columns, and limits.
+/// The slots of groups that leave, and their hashes. `passed` are positions among the key columns,
+/// and limits.
 pub(crate) fn leaving(groups: &GroupTable, passed: &[(usize, i64)]) -> Vec<(u32, u64)> {
     let (slots, keys) = groups.groups();
     let limits: Vec<(Int64Array, i64)> = passed.iter().map(|&(key, below)| (ticks(&keys[key]), below)).collect();

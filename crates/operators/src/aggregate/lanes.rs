@@ -1,7 +1,8 @@
 //! Sums by segment, several rows at a time.
 //!
-//! Law: the sum of the values of each segment's rows, wrapping. Cost: one addition a row. Where segments are few, neighbouring rows mostly add to the same
-//! one, and each addition would wait for the one before it to be written: so neighbours add to lanes of their own.
+//! Law: the sum of the values of each segment's rows, wrapping. Cost: one addition a row. Where
+//! segments are few, neighbouring rows mostly add to the same one, and each addition would wait for
+//! the one before it to be written: so neighbours add to lanes of their own.
 
 use std::ops::AddAssign;
 

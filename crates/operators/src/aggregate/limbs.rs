@@ -1,7 +1,8 @@
 //! Integers times powers of two, as long as needed.
 //!
-//! Law: a [`Limbs`] is exactly the sum of what was added to it; its top limb is sign only, so that a carry always has room.
-//! Cost: O(limbs) at worst an addition; typically three, as a carry seldom runs far.
+//! Law: a [`Limbs`] is exactly the sum of what was added to it; its top limb is sign only, so that
+//! a carry always has room. Cost: O(limbs) at worst an addition; typically three, as a carry seldom
+//! runs far.
 
 /// A two's complement integer times `2^exponent`.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +60,8 @@ impl Limbs {
         }
     }
 
-    /// The number as an integer of at most 126 bits and an exponent, if it has no more. Trims the limbs.
+    /// The number as an integer of at most 126 bits and an exponent, if it has no more. Trims the
+    /// limbs.
     pub(crate) fn as_window(&mut self) -> Option<(i128, i32)> {
         self.trim();
         let (is_negative, magnitude, exponent) = self.magnitude();
@@ -114,7 +116,8 @@ impl Limbs {
         self.limbs.capacity() * size_of::<u64>()
     }
 
-    /// Extends the limbs so that 128 bits at `exponent` can be added; returns the offset of its first bit.
+    /// Extends the limbs so that 128 bits at `exponent` can be added; returns the offset of its
+    /// first bit.
     fn make_room(&mut self, exponent: i32) -> usize {
         let base = exponent.div_euclid(64) * 64;
         if self.limbs.is_empty() {
@@ -154,7 +157,8 @@ impl Limbs {
     }
 }
 
-/// `magnitude * 2^exponent`, limbs least significant first, rounded to the nearest double, ties to even.
+/// `magnitude * 2^exponent`, limbs least significant first, rounded to the nearest double, ties to
+/// even.
 pub(crate) fn round_magnitude(magnitude: &[u64], exponent: i32, is_negative: bool) -> f64 {
     let used = magnitude.len() - magnitude.iter().rev().take_while(|&&limb| limb == 0).count();
     let Some(top) = used.checked_sub(1) else {
@@ -193,7 +197,8 @@ fn has_bits_below(limbs: &[u64], position: usize) -> bool {
     limbs[..index].iter().any(|&limb| limb != 0) || limbs[index] & ((1 << shift) - 1) != 0
 }
 
-/// `value * 2^exponent`, for a value of at most 53 bits and a product that is a double or too large for one.
+/// `value * 2^exponent`, for a value of at most 53 bits and a product that is a double or too large
+/// for one.
 fn scale(value: f64, exponent: i32) -> f64 {
     let power = |exponent: i32| f64::from_bits(((exponent + 1023) as u64) << 52);
     match exponent {

@@ -5,23 +5,31 @@
 //!                out   (a, 5) +1 at 1          (a, 5) -1, (a, 12) +1 at 2  (a, 12) -1 at 3
 //! ```
 //!
-//! Law: at every time the output is, for each group of the input with positive multiplicity, its key and the results of the calls
-//! over its rows, as PostgreSQL defines them; without keys it is one row always. NULL keys form a group. A result that does not
-//! exist (out of range) makes the row an error, retracted when the result exists again.
+//! Law: at every time the output is, for each group of the input with positive multiplicity, its
+//! key and the results of the calls over its rows, as PostgreSQL defines them; without keys it is
+//! one row always. NULL keys form a group. A result that does not exist (out of range) makes the
+//! row an error, retracted when the result exists again.
 //!
-//! As [`Aggregate::snapshots`] it puts out events instead of changes (Trill 3.3, snapshot windows): time is cut wherever a row of the group starts or ends,
-//! and each piece in which the group is alive is one event, equal neighbours not merged. Without keys there is a row only while there are rows.
+//! As [`Aggregate::snapshots`] it puts out events instead of changes (Trill 3.3, snapshot windows):
+//! time is cut wherever a row of the group starts or ends, and each piece in which the group is
+//! alive is one event, equal neighbours not merged. Without keys there is a row only while there
+//! are rows.
 //!
-//! State: a dense slot a group ([`crate::aggregate::group_table`]) and per call an accumulator a slot: sums and counts, never the rows, except
-//! for ordered calls, which keep their arguments in order. All state is a linear function of the input, so the order of updates
-//! within a time does not matter, and a group whose multiplicity and accumulators are zero is given back. So is a group of which no change will come (`freeing`).
+//! State: a dense slot a group ([`crate::aggregate::group_table`]) and per call an accumulator a
+//! slot: sums and counts, never the rows, except for ordered calls, which keep their arguments in
+//! order. All state is a linear function of the input, so the order of updates within a time does
+//! not matter, and a group whose multiplicity and accumulators are zero is given back. So is a
+//! group of which no change will come (`freeing`).
 //!
-//! Cost: one pass over a batch for the slots, one per call, column by column; then work by touched group and time. Nothing is
-//! sorted when all rows have one time; nor where all calls are sums and rows come in order of time, in which changes are put out then (decision 0018).
+//! Cost: one pass over a batch for the slots, one per call, column by column; then work by touched
+//! group and time. Nothing is sorted when all rows have one time; nor where all calls are sums and
+//! rows come in order of time, in which changes are put out then (decision 0018).
 //!
-//! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`, `sum` (on `fixed` and `narrow`), `float` (on
-//! [`FloatSum`] and `limbs`), `variance`, `boolean`, `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); [`custom`]
-//! (and `custom_call`): aggregates of the user's own; `calls`, which puts them together; `freeing`; `recalled`, all rows told again.
+//! Reading order: [`AggregateSpec`]; `state` and `output` (what calls have in common); `count`,
+//! `sum` (on `fixed` and `narrow`), `float` (on [`FloatSum`] and `limbs`), `variance`, `boolean`,
+//! `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); [`custom`] (and `custom_call`):
+//! aggregates of the user's own; `calls`, which puts them together; `freeing`; `recalled`, all rows
+//! told again.
 
 mod bits;
 mod boolean;
@@ -75,7 +83,8 @@ use freeing::Leisure;
 use output::{Outcome, assemble, assemble_pieces};
 use turn::AggregateTurn;
 
-/// Rows of many times that are worked on together: what they put out, twice as many rows of results, is passed on while it is in the cache.
+/// Rows of many times that are worked on together: what they put out, twice as many rows of
+/// results, is passed on while it is in the cache.
 const PORTION_ROWS: usize = 1 << 12;
 
 /// So many rows of a time that is not complete are taken in before it is, if they are
@@ -122,7 +131,8 @@ struct Complete {
 enum Rows {
     /// Those with positive multiplicity.
     Grouped,
-    /// The single group of a global aggregate, from this time on; `is_out` once the row was put out.
+    /// The single group of a global aggregate, from this time on; `is_out` once the row was put
+    /// out.
     Global { from: Time, is_out: bool },
     /// The single group, while it has positive multiplicity.
     Single,
@@ -131,8 +141,9 @@ enum Rows {
 }
 
 impl Aggregate {
-    /// An aggregate over nothing. Without keys, `global` is the time from which on there is a row, for the worker that owns the
-    /// single group (to which all rows must go), and `None` for the others. With keys it is ignored.
+    /// An aggregate over nothing. Without keys, `global` is the time from which on there is a row,
+    /// for the worker that owns the single group (to which all rows must go), and `None` for the
+    /// others. With keys it is ignored.
     ///
     /// # Panics
     /// If [`AggregateSpec::check`] refuses `spec`.
@@ -167,7 +178,8 @@ impl Aggregate {
         }
     }
 
-    /// A snapshot aggregate over nothing: puts out an event for each piece of time between changes of a group.
+    /// A snapshot aggregate over nothing: puts out an event for each piece of time between changes
+    /// of a group.
     ///
     /// # Panics
     /// If [`AggregateSpec::check`] refuses `spec`.

@@ -1,9 +1,11 @@
 //! Sums that fit 64 bits: the results of a chunk of segments in one plain loop.
 //!
-//! Law: exactly what [`Chunk::each`] makes of the same chunk. Whether it may be done is known before anything is merged: the sums of all slots and deltas of
-//! the chunk are so far from 2^62 that no sum on the way, nor a result made of it, leaves 64 bits.
+//! Law: exactly what [`Chunk::each`] makes of the same chunk. Whether it may be done is known
+//! before anything is merged: the sums of all slots and deltas of the chunk are so far from 2^62
+//! that no sum on the way, nor a result made of it, leaves 64 bits.
 //!
-//! Cost: some 90 instructions a segment, a division for an average among them; wide sums, whose results may fail, cost some 350.
+//! Cost: some 90 instructions a segment, a division for an average among them; wide sums, whose
+//! results may fail, cost some 350.
 
 use std::ops::BitOr;
 
@@ -20,14 +22,16 @@ const BITS: u32 = 62;
 /// How results are made of sums that fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow<F> {
-    /// Bits that a slot's sum may have, beside the sign, so that `value` fits whatever the deltas of a chunk add to it.
+    /// Bits that a slot's sum may have, beside the sign, so that `value` fits whatever the deltas
+    /// of a chunk add to it.
     bits: u32,
     /// The result of a sum and a positive number of arguments.
     value: F,
 }
 
 impl<F> Narrow<F> {
-    /// For a `value` that is defined, and within the range of its type, while the sum times `factor` (positive) fits 62 bits. `None` if there is no such sum.
+    /// For a `value` that is defined, and within the range of its type, while the sum times
+    /// `factor` (positive) fits 62 bits. `None` if there is no such sum.
     pub(super) fn new(factor: i128, value: F) -> Option<Narrow<F>> {
         let factor_bits = i128::BITS - factor.leading_zeros();
         // (One bit for the sum of the deltas.)
@@ -51,7 +55,8 @@ impl<F> Narrow<F> {
         slots | chunk.deltas.iter().map(|delta| delta.sum.beyond(delta_bits)).fold(0, BitOr::bitor) == 0
     }
 
-    /// Merges the deltas of a chunk that [`fits`](Narrow::fits), and adds the pairs of its segments.
+    /// Merges the deltas of a chunk that [`fits`](Narrow::fits), and adds the pairs of its
+    /// segments.
     #[inline]
     pub(super) fn step<T, const N: usize, K>(&self, chunk: Chunk<'_, K>, pairs: &mut Pairs<T>, outcome: &mut Outcome)
     where
@@ -59,7 +64,8 @@ impl<F> Narrow<F> {
         K: Kernel<Slot = Total<N>, Delta = Total<N>>,
         F: Fn(i64, Diff) -> T::Native,
     {
-        // What each slot is after its segment. (Results wait: they are long to make, and none depends on another.)
+        // What each slot is after its segment. (Results wait: they are long to make, and none
+        // depends on another.)
         let mut is_full = true;
         let merged = chunk.slot_of_segment.iter().zip(chunk.deltas).map(|(&slot, delta)| {
             let state = &mut chunk.slots[slot as usize];

@@ -1,7 +1,9 @@
-//! `sum` and `avg` whose results are plain `numeric`: of plain numerics, and of decimals and integers whose results their type has no room for.
+//! `sum` and `avg` whose results are plain `numeric`: of plain numerics, and of decimals and
+//! integers whose results their type has no room for.
 //!
-//! State of plain arguments: the exact sum of the finite ones, as whole number and scale, and how many there are of each kind: so what was NaN or
-//! infinite leaves nothing behind when its row goes. A mean has as many digits as PostgreSQL's quotient of sum and count.
+//! State of plain arguments: the exact sum of the finite ones, as whole number and scale, and how
+//! many there are of each kind: so what was NaN or infinite leaves nothing behind when its row
+//! goes. A mean has as many digits as PostgreSQL's quotient of sum and count.
 //!
 //! Cost: a number is decoded and added a row; up to 38 digits nothing is allocated for it.
 

@@ -1,11 +1,13 @@
-//! Calls that need their arguments in order: `min`, `max`, `first_value`, `last_value`, `string_agg`, `array_agg`, `median`.
+//! Calls that need their arguments in order: `min`, `max`, `first_value`, `last_value`,
+//! `string_agg`, `array_agg`, `median`.
 //!
-//! State: the arguments of each group in order, with multiplicities. At each time a group is touched, and just before, its values
-//! are walked as far as needed: one value for the first four, all for the others.
+//! State: the arguments of each group in order, with multiplicities. At each time a group is
+//! touched, and just before, its values are walked as far as needed: one value for the first four,
+//! all for the others.
 //!
-//! `min` and `first_value` take the first value; `max` and `last_value` the first in the opposite order. NaN is greater than every
-//! number. Arguments that tie in the order asked for are ordered by their own value, ascending, so that the answer is a function
-//! of the contents.
+//! `min` and `first_value` take the first value; `max` and `last_value` the first in the opposite
+//! order. NaN is greater than every number. Arguments that tie in the order asked for are ordered
+//! by their own value, ascending, so that the answer is a function of the contents.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -44,7 +46,8 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// State of `call` for rows of these types: key columns, the argument, the columns of `call.order`.
+    /// State of `call` for rows of these types: key columns, the argument, the columns of
+    /// `call.order`.
     pub(crate) fn new(
         call: &Call,
         types: Vec<DataType>,
@@ -69,8 +72,8 @@ impl Ordered {
         })
     }
 
-    /// Takes the rows that the call sees, of all times before `upto`; computes pairs of results for `segments`. Key number
-    /// `key_of_group[i]` of `keys` is that of the i-th slot of `segments`.
+    /// Takes the rows that the call sees, of all times before `upto`; computes pairs of results for
+    /// `segments`. Key number `key_of_group[i]` of `keys` is that of the i-th slot of `segments`.
     pub(crate) fn step(
         &mut self,
         rows: Batch,
@@ -168,7 +171,8 @@ impl Ordered {
     }
 }
 
-/// The times at which groups are asked for their values: just before a group's first segment, and at each of its segments.
+/// The times at which groups are asked for their values: just before a group's first segment, and
+/// at each of its segments.
 pub(super) struct Queries {
     /// Ascending within a group.
     pub(super) times: Vec<Time>,

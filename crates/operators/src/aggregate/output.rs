@@ -1,10 +1,11 @@
 //! From results before and after each segment to output rows.
 //!
-//! Law: for each segment, the old row leaves and the new row comes at the segment's time, unless they are equal; a row exists while
-//! its group is alive; in place of a row one of whose results is an error, the error leaves or comes.
+//! Law: for each segment, the old row leaves and the new row comes at the segment's time, unless
+//! they are equal; a row exists while its group is alive; in place of a row one of whose results is
+//! an error, the error leaves or comes.
 //!
-//! Results come as *pairs*: arrays with two entries a segment, before and after. Cost: one filter a column, none when all
-//! pairs are put out.
+//! Results come as *pairs*: arrays with two entries a segment, before and after. Cost: one filter a
+//! column, none when all pairs are put out.
 
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, equal, gather};
 use arrow::array::{
@@ -62,7 +63,8 @@ impl Outcome {
         self.errors.entry(entry).or_insert(message);
     }
 
-    /// The value, and NULL in place of an error, which is noted. The first call with an error names it.
+    /// The value, and NULL in place of an error, which is noted. The first call with an error names
+    /// it.
     #[inline]
     fn note_error<T>(&mut self, entry: usize, value: Value<T>) -> Option<T> {
         match value {
@@ -100,7 +102,8 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
         self.nulls.append_n_non_nulls(2 * n_segments);
     }
 
-    /// Adds values of the next segments, from `first` on, and the default in place of NULL; [`extend_validity`](Pairs::extend_validity) follows.
+    /// Adds values of the next segments, from `first` on, and the default in place of NULL;
+    /// [`extend_validity`](Pairs::extend_validity) follows.
     #[inline]
     pub(crate) fn extend(
         &mut self,
@@ -169,7 +172,8 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
 
 /// Puts out the rows and errors that leave and come.
 ///
-/// `keys` are the key columns of the batch, `alive` says for each segment whether the group has a row before and after.
+/// `keys` are the key columns of the batch, `alive` says for each segment whether the group has a
+/// row before and after.
 pub(crate) fn assemble(
     keys: &[ArrayRef],
     results: Vec<ArrayRef>,
@@ -192,8 +196,9 @@ pub(crate) fn assemble(
     }
 }
 
-/// Puts out the pieces between segments as events: the piece that a slot's first segment ends, as an end edge of the piece that began at
-/// `starts[slot]`; the pieces between its segments; and the one that its last segment begins, as a start edge.
+/// Puts out the pieces between segments as events: the piece that a slot's first segment ends, as
+/// an end edge of the piece that began at `starts[slot]`; the pieces between its segments; and the
+/// one that its last segment begins, as a start edge.
 ///
 /// Arguments as in [`assemble`]; `starts` has an entry a slot and is brought up to date.
 pub(crate) fn assemble_pieces(

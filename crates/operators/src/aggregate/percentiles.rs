@@ -1,7 +1,9 @@
 //! What is read off values in order: percentiles and the greatest few.
 //!
-//! Lists hold places of values, in order, with multiplicities; all are positive. Sources are columns of values, the last of which is a single NULL.
-//! Source: Trill 1.6 of its aggregates (PercentileContinuous, PercentileDiscrete, TopK), whose percentile at 0 is 0; here it is the least value.
+//! Lists hold places of values, in order, with multiplicities; all are positive. Sources are
+//! columns of values, the last of which is a single NULL. Source: Trill 1.6 of its aggregates
+//! (PercentileContinuous, PercentileDiscrete, TopK), whose percentile at 0 is 0; here it is the
+//! least value.
 
 use std::sync::Arc;
 

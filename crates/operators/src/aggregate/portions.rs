@@ -1,11 +1,13 @@
 //! A large batch in portions, each of which has its own part of the groups.
 //!
-//! Law: every row is in one portion, rows of equal keys in one and the same, in their order. So operators whose groups do not look at each other may take
-//! one portion after the other.
+//! Law: every row is in one portion, rows of equal keys in one and the same, in their order. So
+//! operators whose groups do not look at each other may take one portion after the other.
 //!
-//! Cost: a scatter of the rows, some 10 ns each. In return all that is made on the way is small enough to stay in the second-level cache, and to be memory
-//! that was used before; and the part of the group table that a portion touches is a neighbourhood.
-//! Source: radix partitioning (Manegold, Boncz, Kersten, *Optimizing main-memory join on modern hardware*, TKDE 2002), here of aggregation.
+//! Cost: a scatter of the rows, some 10 ns each. In return all that is made on the way is small
+//! enough to stay in the second-level cache, and to be memory that was used before; and the part of
+//! the group table that a portion touches is a neighbourhood. Source: radix partitioning (Manegold,
+//! Boncz, Kersten, *Optimizing main-memory join on modern hardware*, TKDE 2002), here of
+//! aggregation.
 
 use anabranch_batch::hash::spread;
 use anabranch_batch::{Batch, Times, partition_by};
@@ -16,8 +18,8 @@ const PORTION_ROWS: usize = 1 << 16;
 /// More portions than this would not all stay in the cache while they are written.
 const PORTIONS_MAX: usize = 64;
 
-/// The portions of some batches, whose keys are looked up among `n_groups` groups. Each is the list of its rows in each of the batches, keyed: so nothing as
-/// large as all of them is made.
+/// The portions of some batches, whose keys are looked up among `n_groups` groups. Each is the list
+/// of its rows in each of the batches, keyed: so nothing as large as all of them is made.
 pub(crate) fn portions(batches: Vec<Batch>, key: &[usize], n_groups: usize) -> Vec<Vec<Batch>> {
     let n_rows: usize = batches.iter().map(Batch::len).sum();
     let keyed = batches.into_iter().map(|batch| batch.with_key(key));
@@ -25,7 +27,8 @@ pub(crate) fn portions(batches: Vec<Batch>, key: &[usize], n_groups: usize) -> V
     if n_portions < 2 {
         return vec![keyed.collect()];
     }
-    // A group table takes the low bits of the spread hash for the place: the highest of these name a neighbourhood.
+    // A group table takes the low bits of the spread hash for the place: the highest of these name
+    // a neighbourhood.
     let bits = n_portions.ilog2();
     let place_bits = (n_groups + n_rows / 2).next_power_of_two().ilog2();
     let shift = place_bits.saturating_sub(bits);

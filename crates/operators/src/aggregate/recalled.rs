@@ -1,6 +1,7 @@
 //! All rows of an aggregate again, made of its state.
 //!
-//! Law: what is told is the sum of all that was put out. Cost: one walk over the groups; nothing is kept for it.
+//! Law: what is told is the sum of all that was put out. Cost: one walk over the groups; nothing is
+//! kept for it.
 
 use std::cell::RefCell;
 
@@ -34,7 +35,8 @@ impl Aggregate {
         out.rows
     }
 
-    /// Puts out the rows of some groups, whose keys these are: as if each had a row, zero times, before which there was nothing.
+    /// Puts out the rows of some groups, whose keys these are: as if each had a row, zero times,
+    /// before which there was nothing.
     fn recall_groups(&mut self, slots: &[u32], keys: &Batch, out: &mut Output) {
         let len = slots.len();
         let arguments = self.types[self.n_keys..].iter().map(|data_type| new_null_array(data_type, len));

@@ -1,9 +1,10 @@
 //! The changes of a batch, by group and time: what stateful operators walk.
 //!
-//! Law: two rows are in the same segment exactly when they have the same slot and the same time. Segments of one slot are
-//! in order of time. They are neighbours, and slots in order of their first row; or, where that is asked for, all segments are in order of time: so is
-//! then what is made of them, without being sorted. Cost: nothing when all rows have one time; O(rows)
-//! when rows come in order of time; a sort by time otherwise.
+//! Law: two rows are in the same segment exactly when they have the same slot and the same time.
+//! Segments of one slot are in order of time. They are neighbours, and slots in order of their
+//! first row; or, where that is asked for, all segments are in order of time: so is then what is
+//! made of them, without being sorted. Cost: nothing when all rows have one time; O(rows) when rows
+//! come in order of time; a sort by time otherwise.
 
 use anabranch_batch::order::sort_by_time;
 use anabranch_batch::{Time, Times};
@@ -38,8 +39,9 @@ impl Segments {
         }
     }
 
-    /// The same of those rows that are `present`; all in order of time if the rows are, and then those of one slot are no neighbours.
-    /// Absent rows have a number of their own, so that what sums rows up need not ask.
+    /// The same of those rows that are `present`; all in order of time if the rows are, and then
+    /// those of one slot are no neighbours. Absent rows have a number of their own, so that what
+    /// sums rows up need not ask.
     pub(crate) fn in_time_order(touched: Touched, times: &Times, present: Option<&BooleanBuffer>) -> Segments {
         match times.clone().simplify() {
             Times::Column(column) if column.is_sorted() && !column.is_empty() => {
@@ -142,7 +144,8 @@ impl Segments {
     }
 }
 
-/// Rows sorted by the index of their slot; rows of one slot stay in the order given (a counting sort).
+/// Rows sorted by the index of their slot; rows of one slot stay in the order given (a counting
+/// sort).
 fn rows_by_slot(touched: &Touched, rows: &[u32]) -> Vec<u32> {
     let mut next = vec![0u32; touched.slot.len() + 1];
     touched.of_row.iter().for_each(|&index| next[index as usize + 1] += 1);

@@ -16,7 +16,8 @@ pub struct AggregateSpec {
     pub calls: Vec<Call>,
     /// Types of all input columns.
     pub input_types: Vec<DataType>,
-    /// Whether rows are never taken back: then least and greatest values need not remember the others.
+    /// Whether rows are never taken back: then least and greatest values need not remember the
+    /// others.
     pub is_append_only: bool,
     /// How eagerly the state of ordered calls is merged.
     pub effort: MergeEffort,
@@ -33,7 +34,8 @@ pub struct Call {
     pub distinct: bool,
     /// A boolean column: rows on which it is not true are left out.
     pub filter: Option<usize>,
-    /// The order of the elements, for [`Function::StringAgg`], [`Function::ArrayAgg`], [`Function::FirstValue`] and [`Function::LastValue`].
+    /// The order of the elements, for [`Function::StringAgg`], [`Function::ArrayAgg`],
+    /// [`Function::FirstValue`] and [`Function::LastValue`].
     pub order: Vec<(usize, Direction)>,
     /// Type of the result.
     pub output_type: DataType,
@@ -50,8 +52,9 @@ impl Call {
     }
 }
 
-/// The functions. All but [`Function::ArrayAgg`], [`Function::FirstValue`] and [`Function::LastValue`] ignore NULL arguments;
-/// all but [`Function::Count`] are NULL over nothing.
+/// The functions. All but [`Function::ArrayAgg`], [`Function::FirstValue`] and
+/// [`Function::LastValue`] ignore NULL arguments; all but [`Function::Count`] are NULL over
+/// nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Function {
     /// Number of rows, or of arguments that are not NULL.
@@ -92,11 +95,13 @@ pub enum Function {
     LastValue,
     /// The middle value, or the mean of the two middle values.
     Median,
-    /// The value at this part (0 to 1) of the way through the values, interpolated between the two nearest.
+    /// The value at this part (0 to 1) of the way through the values, interpolated between the two
+    /// nearest.
     PercentileCont(f64),
     /// The value of rank `ceil(part * n)`, at least the first.
     PercentileDisc(f64),
-    /// The so many greatest arguments, greatest first, each with its rank: equal ones have one rank, and come or stay out together.
+    /// The so many greatest arguments, greatest first, each with its rank: equal ones have one
+    /// rank, and come or stay out together.
     TopK(usize),
     /// A user's, of the argument and these further columns; NULLs are seen.
     Custom(CustomAggregate, Vec<usize>),

@@ -1,11 +1,12 @@
 //! State by slot: what a call remembers of each group.
 //!
-//! Law: the state of a slot is a linear function of the updates it has seen (sums and counts), so it depends neither on
-//! their order nor on updates that cancelled; the state of nothing is [`Accumulator::is_zero`]. Results are computed from
-//! state alone.
+//! Law: the state of a slot is a linear function of the updates it has seen (sums and counts), so
+//! it depends neither on their order nor on updates that cancelled; the state of nothing is
+//! [`Accumulator::is_zero`]. Results are computed from state alone.
 //!
-//! A [`Kernel`] has two loops: one scatters the rows of a batch into one delta a segment, the other walks the segments, merges
-//! each delta into its slot and yields the result before and after. Dispatch is once per call and batch.
+//! A [`Kernel`] has two loops: one scatters the rows of a batch into one delta a segment, the other
+//! walks the segments, merges each delta into its slot and yields the result before and after.
+//! Dispatch is once per call and batch.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -40,7 +41,8 @@ pub(crate) struct Input<'a> {
     pub(crate) known: Option<Known<'a>>,
 }
 
-/// The deltas of a turn that depend on their argument alone, for the calls that ask for the same again.
+/// The deltas of a turn that depend on their argument alone, for the calls that ask for the same
+/// again.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// Position of the argument.
@@ -73,7 +75,8 @@ impl Known<'_> {
 
 /// A call's memory of all groups.
 pub(crate) trait State {
-    /// Merges a batch. Returns the result before and after each segment, alternating: two entries a segment.
+    /// Merges a batch. Returns the result before and after each segment, alternating: two entries a
+    /// segment.
     fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef;
     /// Makes room for slots below `n_slots`.
     fn resize(&mut self, n_slots: usize);
@@ -107,7 +110,8 @@ pub(crate) trait Kernel {
     type Slot: Accumulator;
     /// What a segment changes.
     type Delta: 'static;
-    /// Whether deltas depend on the argument alone, and are what any other such kernel with this type of deltas makes of it.
+    /// Whether deltas depend on the argument alone, and are what any other such kernel with this
+    /// type of deltas makes of it.
     const IS_SHARED: bool = false;
     /// One delta a segment.
     fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Self::Delta>;
@@ -141,7 +145,8 @@ impl<K: Kernel> Walk<'_, K> {
         self.slot_of_segment.len()
     }
 
-    /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before and after it.
+    /// Calls `pair(segment, before, after)` for each segment, with the values of its slot before
+    /// and after it.
     #[inline]
     pub(crate) fn each<V: Clone>(self, value: impl Fn(&K::Slot) -> V, mut pair: impl FnMut(usize, V, V)) {
         self.each_chunk(|chunk| chunk.each(&value, &mut pair));
@@ -152,7 +157,8 @@ impl<K: Kernel> Walk<'_, K> {
     pub(crate) fn each_chunk(self, mut take: impl FnMut(Chunk<'_, K>)) {
         let chunks = self.slot_of_segment.chunks(WARM_SEGMENTS).zip(self.deltas.chunks(WARM_SEGMENTS)).enumerate();
         for (chunk, (slot_of_segment, deltas)) in chunks {
-            // Slots lie anywhere: a tight loop waits for all their cache lines at once, a long one for each in turn.
+            // Slots lie anywhere: a tight loop waits for all their cache lines at once, a long one
+            // for each in turn.
             black_box(slot_of_segment.iter().fold(0, |words, &slot| words ^ self.slots[slot as usize].word()));
             take(Chunk { first: chunk * WARM_SEGMENTS, slots: self.slots, slot_of_segment, deltas });
         }

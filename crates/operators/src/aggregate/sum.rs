@@ -1,11 +1,13 @@
 //! `sum` and `avg` of integers and decimals: exact.
 //!
-//! State: the sum as a wide integer and the number of arguments that are not NULL. A result that does not fit its type is a row
-//! error and no wrong number; it goes away when the sum comes back into range. An average is one division of exact numbers,
-//! rounded half away from zero (as PostgreSQL's numeric does); as plain `numeric` it has PostgreSQL's digits (`number_sum`).
+//! State: the sum as a wide integer and the number of arguments that are not NULL. A result that
+//! does not fit its type is a row error and no wrong number; it goes away when the sum comes back
+//! into range. An average is one division of exact numbers, rounded half away from zero (as
+//! PostgreSQL's numeric does); as plain `numeric` it has PostgreSQL's digits (`number_sum`).
 //!
-//! Cost: one 64-bit addition a row while the batch cannot overflow it, or one of 128 bits, which is decided once a batch; wider arithmetic otherwise.
-//! `sum` and `avg` of one argument add it up once.
+//! Cost: one 64-bit addition a row while the batch cannot overflow it, or one of 128 bits, which is
+//! decided once a batch; wider arithmetic otherwise. `sum` and `avg` of one argument add it up
+//! once.
 
 use anabranch_batch::numeric::{self, Number};
 use anabranch_batch::{Diff, Diffs, types};
@@ -230,7 +232,8 @@ impl<const N: usize> ExactSum<N> {
     }
 }
 
-/// The powers of ten that fit. (Results of a single row take no longer than computing three of them.)
+/// The powers of ten that fit. (Results of a single row take no longer than computing three of
+/// them.)
 const POWERS_OF_TEN: [i128; 39] = {
     let mut powers = [1; 39];
     let mut digits = 1;
@@ -259,7 +262,8 @@ impl Rescale {
         Rescale { factor: power(digits), divisor: power(-digits) }
     }
 
-    /// `sum / divisor` at the new scale, rounded half away from zero; `None` if an intermediate result does not fit.
+    /// `sum / divisor` at the new scale, rounded half away from zero; `None` if an intermediate
+    /// result does not fit.
     #[inline]
     fn apply(&self, sum: i128, divisor: i128) -> Option<i128> {
         let numerator = if self.factor == 1 { sum } else { sum.checked_mul(self.factor)? };
@@ -275,7 +279,8 @@ impl Rescale {
         Some(if is_up { quotient + numerator.signum() } else { quotient })
     }
 
-    /// Sums that fit 64 bits at the new scale, if that cannot fail for them: absolute values below `limit` are in range.
+    /// Sums that fit 64 bits at the new scale, if that cannot fail for them: absolute values below
+    /// `limit` are in range.
     fn narrow_sum(&self, limit: u128) -> Option<Narrow<impl Fn(i64, Diff) -> i128>> {
         let factor = self.narrow_factor(limit)?;
         Narrow::new(self.factor, move |sum, _| i128::from(sum * factor))
@@ -367,7 +372,8 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
     }
 }
 
-/// The sums of each segment in 64 bits; `None` if they may not fit. A block of values is looked at, and then added up, while it is in the first-level cache.
+/// The sums of each segment in 64 bits; `None` if they may not fit. A block of values is looked at,
+/// and then added up, while it is in the first-level cache.
 fn narrow_sums<V: Copy>(
     values: &[V],
     of_row: &[u32],
@@ -430,7 +436,8 @@ mod tests {
         assert_eq!(Rescale::new(4, 2).apply(150, 1), Some(2)); // 0.0150
     }
 
-    /// A chunk's pairs and which segments changed, by narrow sums where they fit, else by wide ones.
+    /// A chunk's pairs and which segments changed, by narrow sums where they fit, else by wide
+    /// ones.
     fn pairs_of_chunk(
         is_narrow: bool,
         sum: &ExactSum<3>,

@@ -1,10 +1,12 @@
 //! Variances and standard deviations of floats, without cancellation and without drift.
 //!
-//! State: the exact sum S of the arguments, the exact sum Q of their squares, and their number n. The result comes from the integer
-//! D = n Q - S S, computed exactly and rounded once: D / n^2, or D / (n (n - 1)). So equal arguments have variance exactly 0,
-//! and removing arguments leaves the very bits that the others alone give.
+//! State: the exact sum S of the arguments, the exact sum Q of their squares, and their number n.
+//! The result comes from the integer D = n Q - S S, computed exactly and rounded once: D / n^2, or
+//! D / (n (n - 1)). So equal arguments have variance exactly 0, and removing arguments leaves the
+//! very bits that the others alone give.
 //!
-//! Cost: two exact additions a row; a result costs a product of two sums, a few hundred nanoseconds.
+//! Cost: two exact additions a row; a result costs a product of two sums, a few hundred
+//! nanoseconds.
 
 use std::cell::RefCell;
 

@@ -1,12 +1,16 @@
 //! Sums, differences and products of decimals and integers, exact, in machine words while they fit.
 //!
-//! Law: the value of each row is that of the general form of the expression. Where a value may not fit the words that are used here (known from the
-//! most significant bits of a block's values, before anything is computed) the general form evaluates the batch, errors included.
+//! Law: the value of each row is that of the general form of the expression. Where a value may not
+//! fit the words that are used here (known from the most significant bits of a block's values,
+//! before anything is computed) the general form evaluates the batch, errors included.
 //!
-//! Cost: rows are evaluated in blocks that stay in the first-level cache; a decimal, also one of 16 bytes, is read once and computed with as one 8-byte word, so an
-//! operation is one instruction a row, without a test for overflow. The general form works on 16 bytes and tests every row: some 10 ns for a product.
+//! Cost: rows are evaluated in blocks that stay in the first-level cache; a decimal, also one of 16
+//! bytes, is read once and computed with as one 8-byte word, so an operation is one instruction a
+//! row, without a test for overflow. The general form works on 16 bytes and tests every row: some
+//! 10 ns for a product.
 //!
-//! Source: MonetDB/X100 (CIDR 2005) for blocks; the bound of a block in place of the bound of a type is ours.
+//! Source: MonetDB/X100 (CIDR 2005) for blocks; the bound of a block in place of the bound of a
+//! type is ours.
 
 use std::sync::Arc;
 
@@ -209,7 +213,8 @@ fn bits_of(magnitude: u64) -> u32 {
     u64::BITS - magnitude.leading_zeros()
 }
 
-/// Reads 128-bit integers; `None` if one does not fit a word. (Slots of NULLs count, whatever they hold: they cost a little speed at worst.)
+/// Reads 128-bit integers; `None` if one does not fit a word. (Slots of NULLs count, whatever they
+/// hold: they cost a little speed at worst.)
 fn read_wide(slots: &[i128], words: &mut [i64]) -> Option<u32> {
     let (mut magnitudes, mut excess) = (0u64, 0u64);
     for (word, &slot) in words.iter_mut().zip(slots) {
@@ -322,7 +327,8 @@ mod tests {
         for (value, bits) in [(0u64, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1 << 61, 62)] {
             assert_eq!(bits_of(value), bits);
         }
-        // -(2^61) has the bits of its complement 2^61 - 1, and its product with itself the sum of both.
+        // -(2^61) has the bits of its complement 2^61 - 1, and its product with itself the sum of
+        // both.
         let mut words = vec![0; 1];
         assert_eq!(read_wide(&[-(1 << 61)], &mut words), Some(61));
         assert_eq!(read_wide(&[1 << 64], &mut words), None);

@@ -1,6 +1,7 @@
 //! What operators ask of expressions: a column for a batch.
 //!
-//! Expressions come from the planner; this crate knows no planner, so it names only this trait. One dynamic call a batch.
+//! Expressions come from the planner; this crate knows no planner, so it names only this trait. One
+//! dynamic call a batch.
 
 pub mod arithmetic;
 pub mod condition;
@@ -15,11 +16,13 @@ pub trait Expression: Send + Sync {
     /// The value of each of the `rows` rows.
     ///
     /// # Errors
-    /// The message of the error that some row caused. When that happens the operator evaluates smaller parts until it
-    /// has found each row in error, so the message must depend on the row alone.
+    /// The message of the error that some row caused. When that happens the operator evaluates
+    /// smaller parts until it has found each row in error, so the message must depend on the row
+    /// alone.
     fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String>;
 
-    /// Where this condition is true, a bit for each of at most 64 rows, if it can tell that without making a column; rows beyond have no bit.
+    /// Where this condition is true, a bit for each of at most 64 rows, if it can tell that without
+    /// making a column; rows beyond have no bit.
     fn verdict(&self, _columns: &Columns, _rows: usize) -> Option<u64> {
         None
     }
@@ -54,7 +57,8 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// What `general` always is, which is also in `one`, an array of one row: for that nothing is made.
+    /// What `general` always is, which is also in `one`, an array of one row: for that nothing is
+    /// made.
     pub fn new(one: ArrayRef, general: ExpressionRef) -> Constant {
         Constant { one, general }
     }

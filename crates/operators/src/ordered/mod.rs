@@ -1,7 +1,8 @@
 //! Verbs that look at the values of a group in their order.
 //!
-//! They keep their input in a [`trace`], and walk those groups again that have changed: [`top_k`] (ORDER BY with LIMIT, row numbers and ranks), [`asof`] (ASOF JOIN),
-//! [`match_recognize`] (row patterns), [`window`] (functions over frames).
+//! They keep their input in a [`trace`], and walk those groups again that have changed: [`top_k`]
+//! (ORDER BY with LIMIT, row numbers and ranks), [`asof`] (ASOF JOIN), [`match_recognize`] (row
+//! patterns), [`window`] (functions over frames).
 
 pub mod asof;
 pub(crate) mod instants;

@@ -1,7 +1,9 @@
-//! Values of groups in order, with their history: the private state of ordered aggregates, top-k, as-of joins and patterns.
+//! Values of groups in order, with their history: the private state of ordered aggregates, top-k,
+//! as-of joins and patterns.
 //!
-//! Law: [`OrderedTrace::walk`] shows each value of a group in order, with its multiplicity at each of the times asked for, from just
-//! before the last [`OrderedTrace::absorb`] on. Values stay while their multiplicity is not zero; merging sums and drops the others.
+//! Law: [`OrderedTrace::walk`] shows each value of a group in order, with its multiplicity at each
+//! of the times asked for, from just before the last [`OrderedTrace::absorb`] on. Values stay while
+//! their multiplicity is not zero; merging sums and drops the others.
 //!
 //! Cost: `absorb` sorts what comes in and merges in proportion; a walk costs what it walks.
 
@@ -55,7 +57,8 @@ impl OrderedTrace {
         self.settle();
     }
 
-    /// Takes updates as [`OrderedTrace::absorb`] does, but need not show them before [`OrderedTrace::settle`].
+    /// Takes updates as [`OrderedTrace::absorb`] does, but need not show them before
+    /// [`OrderedTrace::settle`].
     pub(crate) fn defer(&mut self, batch: Batch, upto: Time) {
         if upto <= self.upto {
             assert!(batch.is_empty(), "updates come after the times that are complete");
@@ -124,8 +127,9 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Calls `visit(place, counts)` for each value of group `key`, in order, with its multiplicity at each of `times` (ascending;
-    /// negative ones count as none), until `visit` breaks. Values that are absent at all these times are not shown.
+    /// Calls `visit(place, counts)` for each value of group `key`, in order, with its multiplicity
+    /// at each of `times` (ascending; negative ones count as none), until `visit` breaks. Values
+    /// that are absent at all these times are not shown.
     pub(crate) fn group(
         &mut self,
         keys: &Keys,
@@ -141,12 +145,14 @@ impl Walk {
         }
     }
 
-    /// Moves to the first value of group `key` whose word is at least `word`; see [`ValueCursor::seek_from`].
+    /// Moves to the first value of group `key` whose word is at least `word`; see
+    /// [`ValueCursor::seek_from`].
     pub(crate) fn seek(&mut self, keys: &Keys, key: usize, word: u64) {
         self.cursor.seek_from(keys, key, self.before, word);
     }
 
-    /// The next value after [`Walk::seek`] that is there at one of `times` (ascending), with its multiplicity at each (negative ones count as none).
+    /// The next value after [`Walk::seek`] that is there at one of `times` (ascending), with its
+    /// multiplicity at each (negative ones count as none).
     pub(crate) fn next(&mut self, times: &[Time]) -> Option<(Place, &[Diff])> {
         loop {
             let place = self.cursor.next_value(&mut self.history)?;
@@ -193,7 +199,8 @@ impl Walk {
     }
 }
 
-/// For each key, the times to ask for: just before its first change, then at each change. `of_row` is the key of each row that changes.
+/// For each key, the times to ask for: just before its first change, then at each change. `of_row`
+/// is the key of each row that changes.
 pub(crate) fn touched_times(of_row: &[u32], times: &Times) -> Vec<Vec<Time>> {
     let mut touches: Vec<(u32, Time)> = of_row.iter().enumerate().map(|(row, key)| (*key, times.get(row))).collect();
     touches.sort_unstable();

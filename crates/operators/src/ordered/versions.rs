@@ -1,7 +1,9 @@
-//! Groups as they are at each time of a turn, and the changes between results that hold for as long.
+//! Groups as they are at each time of a turn, and the changes between results that hold for as
+//! long.
 //!
-//! Law: for each touched group, versions follow each other without gaps from just before the turn's first change on. A result
-//! of a version is added when the version comes and removed when the next one comes; results that stay cancel out.
+//! Law: for each touched group, versions follow each other without gaps from just before the turn's
+//! first change on. A result of a version is added when the version comes and removed when the next
+//! one comes; results that stay cancel out.
 
 use std::ops::ControlFlow;
 
@@ -23,8 +25,8 @@ pub(super) struct Version {
     pub(super) removed: Option<Time>,
 }
 
-/// Takes what came before `upto` into the trace, grouped by `key`. Returns the versions of the groups that it touches, and of
-/// all their rows the columns `read`.
+/// Takes what came before `upto` into the trace, grouped by `key`. Returns the versions of the
+/// groups that it touches, and of all their rows the columns `read`.
 pub(super) fn absorb(
     trace: &mut OrderedTrace,
     batch: Batch,

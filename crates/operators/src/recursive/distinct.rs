@@ -1,8 +1,8 @@
 //! DISTINCT inside of a loop.
 //!
-//! Law: what is put out, accumulated over all epochs, has each row once, from its *rank* on: a round
-//! from which the row's counts are positive. Without counts there is no rank. Which round is the rank
-//! depends on [`Ranks`].
+//! Law: what is put out, accumulated over all epochs, has each row once, from its *rank* on: a
+//! round from which the row's counts are positive. Without counts there is no rank. Which round is
+//! the rank depends on [`Ranks`].
 //!
 //! ```text
 //!   history of a row   +1 @2, +1 @6           its rank is 2
@@ -11,12 +11,12 @@
 //! ```
 //!
 //! State: the history of each row: a count for each round that changes it, in the order of rounds;
-//! and a rank, if ranks are sticky. Rows of a round are absorbed in portions; what a round changes is
-//! known when it is finished. A row whose presence may change in a later round of its history waits
-//! in the *agenda* of that round.
+//! and a rank, if ranks are sticky. Rows of a round are absorbed in portions; what a round changes
+//! is known when it is finished. A row whose presence may change in a later round of its history
+//! waits in the *agenda* of that round.
 //!
-//! Cost: a table probe an update; a walk of the row's history where its presence may change. Source:
-//! differential dataflow's `threshold`; sticky ranks are our own (decision 0075).
+//! Cost: a table probe an update; a walk of the row's history where its presence may change.
+//! Source: differential dataflow's `threshold`; sticky ranks are our own (decision 0075).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -69,7 +69,8 @@ struct ExactRanks {
     is_born: Vec<bool>,
     /// The slots of these rows.
     born: Vec<u32>,
-    /// The histories of earlier epochs, of rows that were there before and that the epoch has touched.
+    /// The histories of earlier epochs, of rows that were there before and that the epoch has
+    /// touched.
     old: HashMap<u32, Vec<(Time, Diff)>>,
 }
 

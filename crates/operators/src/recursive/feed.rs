@@ -105,7 +105,8 @@ impl Epochs {
                     self.machine.begin(epoch, entered);
                 }
                 _ => {
-                    // (Rows of hidden times wait for the time that is shown: they are not done with.)
+                    // (Rows of hidden times wait for the time that is shown: they are not done
+                    // with.)
                     let done = self.next_time().map_or(upto, |waiting| waiting.min(upto));
                     if done > self.begin.as_of {
                         self.machine.forget_before(done);

@@ -1,7 +1,7 @@
 //! Rows that an epoch may put out in a round to come.
 //!
-//! Law: a place stands for its row until [`KeptRows::clear`]. Cost: a copy of the rows kept; a round
-//! that puts rows out looks at the blocks of these rows only.
+//! Law: a place stands for its row until [`KeptRows::clear`]. Cost: a copy of the rows kept; a
+//! round that puts rows out looks at the blocks of these rows only.
 
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
 use arrow::array::ArrayRef;

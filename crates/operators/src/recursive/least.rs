@@ -12,8 +12,8 @@
 //! kept and not looked at. Otherwise the key is looked at in the round, and in each later round in
 //! which its least value was, or may be, another one: these wait in the *agenda*.
 //!
-//! Cost: a table probe and a place among the key's values for each update; a walk of the values up to
-//! the least for each key and round that is looked at. Nothing is sorted by key.
+//! Cost: a table probe and a place among the key's values for each update; a walk of the values up
+//! to the least for each key and round that is looked at. Nothing is sorted by key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

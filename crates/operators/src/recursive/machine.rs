@@ -1,8 +1,9 @@
 //! A loop at work: epochs one after the other, in each of them rounds.
 //!
-//! Law: when an epoch is over, what has left the loop accumulates to the loop's meaning over what has
-//! entered it, up to that epoch. Nothing is put out for a round below the present one, and nothing
-//! waits when an epoch is over. Work may stop after any node or portion of a join, and go on later.
+//! Law: when an epoch is over, what has left the loop accumulates to the loop's meaning over what
+//! has entered it, up to that epoch. Nothing is put out for a round below the present one, and
+//! nothing waits when an epoch is over. Work may stop after any node or portion of a join, and go
+//! on later.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -279,8 +280,8 @@ impl Machine {
         true
     }
 
-    /// Passes the rows that a node has made so far to the node that absorbs them, if there is one: a
-    /// round may have many more pairs than distinct rows.
+    /// Passes the rows that a node has made so far to the node that absorbs them, if there is one:
+    /// a round may have many more pairs than distinct rows.
     fn pass_on(&mut self, id: NodeId, round: Time) {
         let Some((last, through)) = self.ways[id].split_last() else { return };
         let mut rows = std::mem::take(&mut self.now[id]);

@@ -1,7 +1,7 @@
 //! Whether the last round that a loop may have still changes a variable.
 //!
-//! Law: the counts of a variable, over all epochs, are what it has after the last round less what it
-//! had after the round before. State: the rows of which that is not zero.
+//! Law: the counts of a variable, over all epochs, are what it has after the last round less what
+//! it had after the round before. State: the rows of which that is not zero.
 
 use anabranch_batch::{Batch, Diff};
 use arrow::datatypes::DataType;

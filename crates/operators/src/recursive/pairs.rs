@@ -1,8 +1,8 @@
 //! Joins inside of a loop.
 //!
 //! Law: each pair of updates is met once, in the epoch and round of the later one, and its time is
-//! the later of the two rounds. The changes of one side meet all that the other side has before this
-//! round; those of the other side meet that and the changes too.
+//! the later of the two rounds. The changes of one side meet all that the other side has before
+//! this round; those of the other side meet that and the changes too.
 //!
 //! ```text
 //!   round 5:  a row of round 2, added by this epoch at 5, meets a row of round 7 of an earlier epoch
@@ -63,8 +63,8 @@ impl Meeting<'_> {
         }
     }
 
-    /// `side` is that of the rows inside. Rows from outside have the epoch as their time, and belong
-    /// to round 1.
+    /// `side` is that of the rows inside. Rows from outside have the epoch as their time, and
+    /// belong to round 1.
     fn outside(&mut self, side: Side, inside: &RoundTrace, outside: &Entering) {
         let timeless = Some(side.other());
         if let Some(delta) = inside.delta() {
@@ -80,8 +80,8 @@ impl Meeting<'_> {
         }
     }
 
-    /// A run with those of the other side before a time; or, if these are far fewer, they are looked
-    /// up in the run.
+    /// A run with those of the other side before a time; or, if these are far fewer, they are
+    /// looked up in the run.
     fn add(&mut self, side: Side, run: &Arc<Run>, others: Vec<Arc<Run>>, before: Time, timeless: Option<Side>) {
         let is_small = others.iter().map(|other| other.len()).sum::<usize>() < run.len() / SMALL_PART;
         let mut add = |side, run: &Arc<Run>, others: Vec<Arc<Run>>, before| {

@@ -5,9 +5,9 @@
 //!
 //! Method: an epoch evaluates the keys that it touches twice, from the round on in which it first
 //! touches them: over their history of earlier epochs, and over that and the epoch's changes. The
-//! difference is what the epoch puts out. Both evaluations are a tactic that takes rounds for times,
-//! so a key is looked at again in every later round of its history. That is where a row disappears
-//! that had a later reason to be there, or one that was in the way of another:
+//! difference is what the epoch puts out. Both evaluations are a tactic that takes rounds for
+//! times, so a key is looked at again in every later round of its history. That is where a row
+//! disappears that had a later reason to be there, or one that was in the way of another:
 //!
 //! ```text
 //!   distinct:  epochs before   a +1 @2, a +1 @6         output   a +1 @2

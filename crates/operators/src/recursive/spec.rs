@@ -32,9 +32,9 @@ pub struct LoopSpec {
 }
 
 impl LoopSpec {
-    /// Whether all nodes are monotone functions of sets, and there is no limit: then the fixed point
-    /// does not depend on the rounds in which rows come. What a variable brings into the next round
-    /// must be a set.
+    /// Whether all nodes are monotone functions of sets, and there is no limit: then the fixed
+    /// point does not depend on the rounds in which rows come. What a variable brings into the next
+    /// round must be a set.
     pub fn is_monotone(&self) -> bool {
         let is_sum = |node: &Node| !matches!(node, Node::Reduce { .. } | Node::Least { .. });
         let is_read = |binding| {
@@ -50,8 +50,9 @@ impl LoopSpec {
         if self.is_monotone() { Ranks::Sticky } else { Ranks::Exact }
     }
 
-    /// For each node the nodes to which its rows may be passed while they are made, the last of which
-    /// absorbs them: [`Node::Distinct`] or [`Node::Least`]. Empty where rows have other users.
+    /// For each node the nodes to which its rows may be passed while they are made, the last of
+    /// which absorbs them: [`Node::Distinct`] or [`Node::Least`]. Empty where rows have other
+    /// users.
     pub(super) fn ways(&self) -> Vec<Vec<NodeId>> {
         let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); self.nodes.len()];
         for (user, node) in self.nodes.iter().enumerate() {
@@ -112,8 +113,8 @@ impl Limit {
 pub enum Ranks {
     /// From the first one that has a reason for it: what rounds mean.
     Exact,
-    /// From one that has a reason for it: a row that is present does not move when an earlier reason
-    /// comes. The fixed point of a [monotone](LoopSpec::is_monotone) loop is the same.
+    /// From one that has a reason for it: a row that is present does not move when an earlier
+    /// reason comes. The fixed point of a [monotone](LoopSpec::is_monotone) loop is the same.
     Sticky,
 }
 

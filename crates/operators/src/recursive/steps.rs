@@ -1,6 +1,7 @@
 //! The least value of each key by rounds: a step for each round from which on it is another one.
 //!
-//! Law: the steps of a slot ascend by round, and neighbours differ. Cost: 16 bytes a step, 4 a slot.
+//! Law: the steps of a slot ascend by round, and neighbours differ. Cost: 16 bytes a step, 4 a
+//! slot.
 
 use anabranch_batch::Time;
 
@@ -49,7 +50,8 @@ impl Steps {
         self.backward(slot).next().and_then(|(_, value)| value)
     }
 
-    /// The greatest value of all rounds from this one on; `None` if there is a round without a value.
+    /// The greatest value of all rounds from this one on; `None` if there is a round without a
+    /// value.
     pub fn greatest_from(&self, slot: u32, round: Time) -> Option<Value> {
         let mut greatest: Option<Value> = None;
         for (from, value) in self.backward(slot) {

@@ -72,8 +72,8 @@ impl Pairs {
     }
 }
 
-/// A random monotone program of two variables over two relations: each is the set of some relations,
-/// variables and compositions of them.
+/// A random monotone program of two variables over two relations: each is the set of some
+/// relations, variables and compositions of them.
 fn program(numbers: &mut Numbers) -> LoopSpec {
     let mut pairs = Pairs::default();
     let entered: Vec<NodeId> = (0..2).map(|input| pairs.push(Node::Enter { input })).collect();

@@ -1,9 +1,9 @@
 //! Arrangements inside of a loop: their times are rounds.
 //!
-//! Law: the runs of a [`RoundTrace`] hold all changes of all epochs, with the rounds of the changes as
-//! times, but for the changes of the present round, which are beside. Rounds are never advanced: the
-//! changes of an epoch to come meet each row at the row's round. (The interval of a run in the spine
-//! counts the runs.)
+//! Law: the runs of a [`RoundTrace`] hold all changes of all epochs, with the rounds of the changes
+//! as times, but for the changes of the present round, which are beside. Rounds are never advanced:
+//! the changes of an epoch to come meet each row at the row's round. (The interval of a run in the
+//! spine counts the runs.)
 //!
 //! Cost: a sort of each round's changes; merging is paid in proportion to the changes.
 
@@ -17,8 +17,8 @@ use anabranch_batch::{Batch, END, Time, Times};
 use super::moment::Moment;
 use crate::relational::semi_join::changes;
 
-/// Rows of merging done in a round, at most and at least, while a very large run is in parts or much
-/// of what there is was taken back.
+/// Rows of merging done in a round, at most and at least, while a very large run is in parts or
+/// much of what there is was taken back.
 const TIDY_FUEL_MAX: usize = 1 << 17;
 const TIDY_FUEL_MIN: usize = 1 << 10;
 /// The same for each row that the round changes.

@@ -1,8 +1,8 @@
 //! The values of one key in order, each with a count for every round that changes it.
 //!
 //! Law: values ascend, NULL last; of equal values rounds ascend; each (value, round) is there once,
-//! with a count that is not zero. Cost: 16 bytes an entry and a move of the entries behind, for up to
-//! [`FEW_MAX`] of them; a search tree beyond.
+//! with a count that is not zero. Cost: 16 bytes an entry and a move of the entries behind, for up
+//! to [`FEW_MAX`] of them; a search tree beyond.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,7 +1,9 @@
-//! Verbs of the relational algebra on two collections: joins, set operations, comparison with a scalar.
+//! Verbs of the relational algebra on two collections: joins, set operations, comparison with a
+//! scalar.
 //!
-//! Reading order: [`join`] (inner), [`semi_join`] (semi, anti, and with a mark; an outer join is an inner and an anti-join), [`set_operation`] (DISTINCT, EXCEPT, INTERSECT),
-//! [`threshold`] (rows compared with a scalar that changes).
+//! Reading order: [`join`] (inner), [`semi_join`] (semi, anti, and with a mark; an outer join is an
+//! inner and an anti-join), [`set_operation`] (DISTINCT, EXCEPT, INTERSECT), [`threshold`] (rows
+//! compared with a scalar that changes).
 
 pub mod join;
 pub mod semi_join;

@@ -5,10 +5,12 @@
 //!               out    (a) +3 at 1, (a) -1 at 2
 //! ```
 //!
-//! Law: at every time a row that is `l` times in the left input and `r` times in the right one is [`Operation::apply`]`(l, r)` times in
-//! the output; negative multiplicities count as none. NULL equals NULL.
+//! Law: at every time a row that is `l` times in the left input and `r` times in the right one is
+//! [`Operation::apply`]`(l, r)` times in the output; negative multiplicities count as none. NULL
+//! equals NULL.
 //!
-//! State: two counts a row, and the row itself unless its hash is exact; given back when both are zero, or when no change of the row will come. Cost: one table probe an update.
+//! State: two counts a row, and the row itself unless its hash is exact; given back when both are
+//! zero, or when no change of the row will come. Cost: one table probe an update.
 
 use std::collections::VecDeque;
 
@@ -61,7 +63,8 @@ pub struct SetOperation {
     n_columns: usize,
     /// What waits of the left and the right input.
     pending: [Pending; 2],
-    /// Complete rows that are still to be counted, keyed, and how many of each portion are of the left input.
+    /// Complete rows that are still to be counted, keyed, and how many of each portion are of the
+    /// left input.
     complete: VecDeque<(Vec<Batch>, usize)>,
     rows: GroupTable,
     /// Left and right multiplicity of each slot.
@@ -90,7 +93,8 @@ impl SetOperation {
         self.rows.len()
     }
 
-    /// Takes what has become complete: in portions, or where both inputs have some, whose rows are told apart by their place, in one piece.
+    /// Takes what has become complete: in portions, or where both inputs have some, whose rows are
+    /// told apart by their place, in one piece.
     fn complete_before(&mut self, upto: Time) {
         let [left, right] = [0, 1].map(|input| self.pending[input].take_ready(upto));
         let key: Vec<usize> = (0..self.n_columns).collect();
@@ -129,7 +133,8 @@ impl SetOperation {
         }
         if !rows.is_empty() {
             let (times, diffs) = (Times::Column(times.into()).simplify(), Diffs::Column(diffs.into()).simplify());
-            // The hashes move along: the output is keyed by the whole row, as the next operator may like it.
+            // The hashes move along: the output is keyed by the whole row, as the next operator may
+            // like it.
             out.give_rows(batch.take(&rows).with_times(times).with_diffs(diffs));
         }
         self.release(&segments, hashes);

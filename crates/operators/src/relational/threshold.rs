@@ -5,14 +5,18 @@
 //!              out    (b, 7) +1 at 1    (a, 3) +1 at 4    (a, 3) -1 at 9
 //! ```
 //!
-//! Law: at every time the output is each row as often as there are scalars that it passes. (SQL's scalar subqueries yield one; nothing here rests on it.) NULL passes nothing,
-//! and nothing passes NULL.
+//! Law: at every time the output is each row as often as there are scalars that it passes. (SQL's
+//! scalar subqueries yield one; nothing here rests on it.) NULL passes nothing, and nothing passes
+//! NULL.
 //!
-//! State: the rows, but those that a scalar which does not go back has let out for good; in runs sorted by value that are merged in geometric levels, and the scalars. A row's retraction is one more row until a merge cancels the two.
-//! Cost: a row is compared once; a change of the scalar costs two binary searches a run, and the rows between the old scalar and the new one. Many times in one batch are walked
-//! in order, in one pass.
+//! State: the rows, but those that a scalar which does not go back has let out for good; in runs
+//! sorted by value that are merged in geometric levels, and the scalars. A row's retraction is one
+//! more row until a merge cancels the two. Cost: a row is compared once; a change of the scalar
+//! costs two binary searches a run, and the rows between the old scalar and the new one. Many times
+//! in one batch are walked in order, in one pass.
 //!
-//! Source: *TPC-H on differential dataflow* (McSherry 2017), on queries 11, 15 and 22: what a comparison with an aggregate of everything should cost.
+//! Source: *TPC-H on differential dataflow* (McSherry 2017), on queries 11, 15 and 22: what a
+//! comparison with an aggregate of everything should cost.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +42,8 @@ pub enum Comparison {
     LessOrEqual,
 }
 
-/// The tactic. Rows of input 0 have their value in column 0 and are put out without it; rows of input 1 have the scalar in column 0.
+/// The tactic. Rows of input 0 have their value in column 0 and are put out without it; rows of
+/// input 1 have the scalar in column 0.
 #[derive(Debug)]
 pub struct Threshold {
     comparison: Comparison,
@@ -110,7 +115,8 @@ impl Threshold {
         arrivals
     }
 
-    /// Moves the scalars; returns the ranges of values that pass more or less often than before, with the difference.
+    /// Moves the scalars; returns the ranges of values that pass more or less often than before,
+    /// with the difference.
     fn moved(&mut self, changes: &[(Time, i128, Diff)]) -> Vec<(i128, Option<i128>, Diff)> {
         for (_, from, diff) in changes {
             let count = self.scalars.entry(*from).or_default();

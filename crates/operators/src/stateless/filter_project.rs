@@ -1,7 +1,8 @@
 //! Filter and project, fused into one pass.
 //!
-//! Law: each row that passes every predicate yields one row with the same time and diff; a row whose evaluation fails
-//! yields one row error with the same time and diff instead. The output depends on each row alone.
+//! Law: each row that passes every predicate yields one row with the same time and diff; a row
+//! whose evaluation fails yields one row error with the same time and diff instead. The output
+//! depends on each row alone.
 //!
 //! Changelog in and out, for `filter x > 1, project x * 10` (row @time diff):
 //!
@@ -11,8 +12,10 @@
 //!     (2) @5 -1                      (20) @5 -1
 //! ```
 //!
-//! State: none. Cost: one vectorised evaluation per expression and batch; columns that are only repeated are pointers
-//! unless rows were dropped, and columns that only the last predicate reads are not copied. Where most rows pass none is: the others are absent. When an evaluation fails the batch is halved until every failing row is found: O(log n) evaluations a failing row.
+//! State: none. Cost: one vectorised evaluation per expression and batch; columns that are only
+//! repeated are pointers unless rows were dropped, and columns that only the last predicate reads
+//! are not copied. Where most rows pass none is: the others are absent. When an evaluation fails
+//! the batch is halved until every failing row is found: O(log n) evaluations a failing row.
 //! Source: Trill 3.3 (columnar operators over whole batches); row errors as data: DESIGN 4.
 
 use std::sync::Arc;
@@ -35,7 +38,8 @@ const VERDICT_ROWS: usize = 64;
 pub struct Stage {
     /// Boolean expressions, in order; a row on which one is false or NULL is not shown to the next.
     pub filter: Vec<ExpressionRef>,
-    /// Columns that the projection reads of the rows that pass: no others are copied. `None` keeps all.
+    /// Columns that the projection reads of the rows that pass: no others are copied. `None` keeps
+    /// all.
     pub kept: Option<Vec<usize>>,
     /// One expression an output column, over the columns kept; `None` shows them as they are.
     pub project: Option<Vec<ExpressionRef>>,
@@ -47,7 +51,8 @@ impl Stage {
         self.filter.is_empty() && self.kept.is_none() && self.project.is_none()
     }
 
-    /// Applies the stage to a batch. Rows that do not pass may be there as absent ones, if they are few.
+    /// Applies the stage to a batch. Rows that do not pass may be there as absent ones, if they are
+    /// few.
     pub fn apply(&self, batch: Batch, out: &mut Output) {
         if batch.is_empty() {
             return;
@@ -59,7 +64,8 @@ impl Stage {
         }
     }
 
-    /// Applies the stage to rows that are all present, in smaller and smaller parts where one of them fails.
+    /// Applies the stage to rows that are all present, in smaller and smaller parts where one of
+    /// them fails.
     fn apply_in_parts(&self, batch: Batch, out: &mut Output) {
         match self.try_apply(&batch, false) {
             _ if batch.is_empty() => {}
@@ -88,7 +94,8 @@ impl Stage {
         Ok(kept.with_columns(Columns::from(columns)))
     }
 
-    /// The rows that pass, with the columns kept. If it may be, a few others are left among them as absent ones.
+    /// The rows that pass, with the columns kept. If it may be, a few others are left among them as
+    /// absent ones.
     fn pass(&self, batch: &Batch, is_absent_left: bool) -> Result<Batch, String> {
         let Some((last, others)) = self.filter.split_last() else { return Ok(self.narrow(batch.clone())) };
         let mut passed = batch.clone();
@@ -173,7 +180,8 @@ pub fn filter_rows(predicate: &ExpressionRef, batch: Batch, out: &mut Output) ->
     if mask.true_count() == mask.len() { batch } else { batch.filter(&mask) }
 }
 
-/// Where the predicate is true (never NULL), and the errors of the rows on which it fails (false in the mask).
+/// Where the predicate is true (never NULL), and the errors of the rows on which it fails (false in
+/// the mask).
 pub fn evaluate_mask(predicate: &ExpressionRef, batch: &Batch) -> (BooleanArray, Vec<Batch>) {
     let mut errors = Vec::new();
     let mut mask = Vec::with_capacity(batch.len());

@@ -1,8 +1,9 @@
 //! Unnest: one row for each element of a list, or of several lists side by side.
 //!
-//! Law: stateless; each output row has the time and diff of the row it came from. Of several lists the first elements make a row,
-//! then the second ones; a shorter list is filled up with NULL. A row whose lists are all empty or NULL yields nothing, or with
-//! `outer` one row with NULLs. Cost: one gather for each list and one for the other columns.
+//! Law: stateless; each output row has the time and diff of the row it came from. Of several lists
+//! the first elements make a row, then the second ones; a shorter list is filled up with NULL. A
+//! row whose lists are all empty or NULL yields nothing, or with `outer` one row with NULLs. Cost:
+//! one gather for each list and one for the other columns.
 
 use anabranch_batch::{Batch, Columns, gather, types};
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
@@ -22,7 +23,8 @@ pub struct Unnest {
 }
 
 impl Unnest {
-    /// Applies the verb to a batch. Where an element has more digits than its type says, its row is in error.
+    /// Applies the verb to a batch. Where an element has more digits than its type says, its row is
+    /// in error.
     pub fn apply(&self, batch: Batch, out: &mut Output) {
         let lists: Result<Vec<Lists>, String> =
             self.columns.iter().map(|column| Lists::of(batch.column(*column))).collect();
@@ -47,7 +49,8 @@ impl Unnest {
                 picks.extend((0..n_rows).map(|at| (at < len).then_some((first + at) as u32)));
             }
         }
-        // The lists are left out first: repeated for each of its elements a list would grow with their square.
+        // The lists are left out first: repeated for each of its elements a list would grow with
+        // their square.
         let n_columns = batch.columns().len();
         let others: Vec<usize> = (0..n_columns).filter(|column| !self.columns.contains(column)).collect();
         let repeated = batch.project(&others).take(&rows);
@@ -111,7 +114,8 @@ mod tests {
     use arrow::datatypes::{Decimal64Type, Field, Int64Type};
     use std::sync::Arc;
 
-    /// Rows numbered from 0 on, with two elements each; `long` is the place of an element that has too many digits.
+    /// Rows numbered from 0 on, with two elements each; `long` is the place of an element that has
+    /// too many digits.
     fn unnested(n_rows: i64, long: usize) -> Output {
         let elements = (0..2 * n_rows as usize).map(|at| if at == long { 1i128 << 70 } else { at as i128 });
         let elements = Decimal128Array::from_iter_values(elements).with_precision_and_scale(9, 2).unwrap();

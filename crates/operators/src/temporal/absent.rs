@@ -5,19 +5,24 @@
 //!     out      [1, 3) a    [8, 20) a
 //! ```
 //!
-//! Law: a left event is in force in the result at the times at which no right event with an equal key is in force; each maximal piece is an event. A right
-//! event from just its start on hides it; right events that touch leave no gap. NULL keys match nothing, so such left events are never hidden.
+//! Law: a left event is in force in the result at the times at which no right event with an equal
+//! key is in force; each maximal piece is an event. A right event from just its start on hides it;
+//! right events that touch leave no gap. NULL keys match nothing, so such left events are never
+//! hidden.
 //!
-//! State: the left events in force by key, and until when each key is covered by right events ([`cover`](super::cover)). An event comes out
-//! as a start edge when time has passed its start, and its end when that is known; when both happen in one turn, as an interval.
-//! Source: Trill 2.3 of its semantics (WhereNotExists).
+//! State: the left events in force by key, and until when each key is covered by right events
+//! ([`cover`](super::cover)). An event comes out as a start edge when time has passed its start,
+//! and its end when that is known; when both happen in one turn, as an interval. Source: Trill 2.3
+//! of its semantics (WhereNotExists).
 //!
-//! A left event names the stretch of cover that its key had when it began, or that has hidden it since: it is shown from the end of that
-//! stretch on. So nothing has to happen to it while right events come, go, and lengthen a stretch; only a stretch that begins hides what is
-//! in force then. Most events come and end within one turn, and their last pieces are put out at its end in one loop over columns: from the
-//! greater of the event's start and the stretch's end to the event's end, if that is later. What stays in force is entered in agendas.
-//! Cost: the slot of the key, some thirty instructions a row and some twenty a piece beside gathering it; a step for each left event that a
-//! stretch hides.
+//! A left event names the stretch of cover that its key had when it began, or that has hidden it
+//! since: it is shown from the end of that stretch on. So nothing has to happen to it while right
+//! events come, go, and lengthen a stretch; only a stretch that begins hides what is in force then.
+//! Most events come and end within one turn, and their last pieces are put out at its end in one
+//! loop over columns: from the greater of the event's start and the stretch's end to the event's
+//! end, if that is later. What stays in force is entered in agendas. Cost: the slot of the key,
+//! some thirty instructions a row and some twenty a piece beside gathering it; a step for each left
+//! event that a stretch hides.
 
 use std::ops::Range;
 
@@ -58,13 +63,15 @@ pub struct Absent {
     cover: Cover,
     /// Known ends of left events that stay in force.
     left_ends: Agenda<u32>,
-    /// Known ends of the cover of keys with hidden left events that stay in force: slots, at most once each,
+    /// Known ends of the cover of keys with hidden left events that stay in force: slots, at most
+    /// once each,
     cover_ends: Agenda<u32>,
     /// if set here.
     is_entered: Vec<bool>,
     /// Ends and slots of the turn's right rows; scratch.
     right_rows: (Vec<Time>, Vec<u32>),
-    /// Stretches of cover that begin over something in force: slots, starts, and the stretches; scratch.
+    /// Stretches of cover that begin over something in force: slots, starts, and the stretches;
+    /// scratch.
     begun: Vec<(u32, Time, u32)>,
     /// Sweep when there are more rows,
     rows_max: usize,
@@ -107,7 +114,8 @@ impl Emit {
 }
 
 impl Absent {
-    /// Left events whose columns `left_key` equal no right event's `right_key`; both are of `key_types`. No columns: everything matches.
+    /// Left events whose columns `left_key` equal no right event's `right_key`; both are of
+    /// `key_types`. No columns: everything matches.
     pub fn new(left_key: Vec<usize>, right_key: Vec<usize>, key_types: &[DataType], nulls: NullKeys) -> Absent {
         Absent {
             left_key,
@@ -187,7 +195,8 @@ impl Absent {
         }
     }
 
-    /// Right events begin, and where stretches of cover do, what is in force under the key is shown no longer.
+    /// Right events begin, and where stretches of cover do, what is in force under the key is shown
+    /// no longer.
     fn start_right(&mut self, times: &[Time], ends: &[Time], slots: &[u32], doing: &mut Doing) {
         let Absent { cover, in_force, stretches, from, begun, .. } = self;
         begun.clear();
@@ -231,7 +240,8 @@ impl Absent {
         }
     }
 
-    /// An event that stays in force: puts out its start edge if it is shown, else has it looked at when the cover of its key ends.
+    /// An event that stays in force: puts out its start edge if it is shown, else has it looked at
+    /// when the cover of its key ends.
     fn stay(&mut self, id: u32, doing: &mut Doing) {
         let (since, slot) = (self.since(id), self.in_force.slots[id as usize]);
         if since < doing.upto {
@@ -250,7 +260,8 @@ impl Absent {
         }
     }
 
-    /// What becomes of the left events that came in this turn: those that have ended come out, the others stay.
+    /// What becomes of the left events that came in this turn: those that have ended come out, the
+    /// others stay.
     fn put_out_new(&mut self, doing: &mut Doing) {
         let n_ended = self.in_force.n_ended(doing.first, doing.last);
         self.put_out_ended(doing.first, n_ended, &mut doing.emit);
@@ -267,8 +278,8 @@ impl Absent {
         }
     }
 
-    /// The last pieces of `n` left events from `first` on that have ended and whose start edges are not out. Which pieces are empty is for no
-    /// processor to guess: there are no branches on data.
+    /// The last pieces of `n` left events from `first` on that have ended and whose start edges are
+    /// not out. Which pieces are empty is for no processor to guess: there are no branches on data.
     fn put_out_ended(&mut self, first: u32, n: usize, emit: &mut Emit) {
         let ids = first as usize..first as usize + n;
         let begun = emit.ids.len();
@@ -302,7 +313,8 @@ impl Absent {
         }
     }
 
-    /// Shows, if their cover has ended, the left events of the keys that may be uncovered. After the others; the turn of the cover is over.
+    /// Shows, if their cover has ended, the left events of the keys that may be uncovered. After
+    /// the others; the turn of the cover is over.
     fn put_out_uncovered(&mut self, doing: &mut Doing) {
         for slot in std::mem::take(&mut doing.uncovered) {
             let end = self.cover.end_of_key(slot);

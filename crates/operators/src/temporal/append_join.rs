@@ -6,13 +6,16 @@
 //!     sorted   both sides have reached 2 at 20: the rows of 1 are forgotten
 //! ```
 //!
-//! Law: what comes out is what [`Join`](super::join::Join) puts out over the same events. It relies on a property of both streams: their events never end. So no pair ends,
-//! and none is remembered. If besides a key column rises on both sides (an event that begins later has no lesser value there, and none is NULL), a row whose value the
-//! other side has passed meets nothing any more and is forgotten, as in the merge of two sorted inputs.
+//! Law: what comes out is what [`Join`](super::join::Join) puts out over the same events. It relies
+//! on a property of both streams: their events never end. So no pair ends, and none is remembered.
+//! If besides a key column rises on both sides (an event that begins later has no lesser value
+//! there, and none is NULL), a row whose value the other side has passed meets nothing any more and
+//! is forgotten, as in the merge of two sorted inputs.
 //!
-//! State: with a key that rises, the rows that the other side has not passed; without, all rows. Cost: a hash probe an event, a step a pair; rows are
-//! forgotten in the order in which they came, from a queue.
-//! Source: Trill 4.3 (joins of start edges, and of inputs in order of the join key); sort-merge join.
+//! State: with a key that rises, the rows that the other side has not passed; without, all rows.
+//! Cost: a hash probe an event, a step a pair; rows are forgotten in the order in which they came,
+//! from a queue. Source: Trill 4.3 (joins of start edges, and of inputs in order of the join key);
+//! sort-merge join.
 
 use std::collections::VecDeque;
 
@@ -69,8 +72,9 @@ impl Default for Passing {
 }
 
 impl AppendJoin {
-    /// A join of left events whose columns `left_key` equal the right's `right_key`; both are of `key_types`. No columns: everything matches. If `rising` says so, the
-    /// columns at this place among the keys rise on both sides.
+    /// A join of left events whose columns `left_key` equal the right's `right_key`; both are of
+    /// `key_types`. No columns: everything matches. If `rising` says so, the columns at this place
+    /// among the keys rise on both sides.
     pub fn new(
         left_key: Vec<usize>,
         right_key: Vec<usize>,

@@ -1,7 +1,9 @@
-//! Batches that wait for their times to be complete, given on in order of time without copying when they came so.
+//! Batches that wait for their times to be complete, given on in order of time without copying when
+//! they came so.
 //!
-//! Law: every row pushed comes out of [`Arrivals::take_before`] once, at the first call whose bound is after its time, in order of time; rows of one time
-//! in order of arrival. Cost: a look at the times of each batch when it comes; batches in order are cut, others are sorted.
+//! Law: every row pushed comes out of [`Arrivals::take_before`] once, at the first call whose bound
+//! is after its time, in order of time; rows of one time in order of arrival. Cost: a look at the
+//! times of each batch when it comes; batches in order are cut, others are sorted.
 
 use anabranch_batch::{Batch, Time};
 

@@ -5,19 +5,25 @@
 //!     backward   a, x [5, 6)           forward   a, y [8, 9)           nearest   a, x [7, 8)
 //! ```
 //!
-//! Law: a left event that begins at `s` is paired with the right events of its key that begin at the time, on the asked side of `s` and no further away
-//! than the tolerance, that is nearest to `s`: with each of those that begin then. *Nearest* looks on both sides; of two times as far away the later
-//! one, as Polars does. When events end does not matter. NULL keys match nothing. A pair is a point at the first time at which no right event can come that
-//! changes it: `s` when the match lies behind, the match's start when it lies ahead, and `s + d` when *nearest* finds it `d` ticks behind. An outer join
-//! puts a left event without a match out alone at the last tick at which one could begin: `s` (*backward*, and NULL keys), else `s + tolerance`, or the last tick
+//! Law: a left event that begins at `s` is paired with the right events of its key that begin at
+//! the time, on the asked side of `s` and no further away than the tolerance, that is nearest to
+//! `s`: with each of those that begin then. *Nearest* looks on both sides; of two times as far away
+//! the later one, as Polars does. When events end does not matter. NULL keys match nothing. A pair
+//! is a point at the first time at which no right event can come that changes it: `s` when the
+//! match lies behind, the match's start when it lies ahead, and `s + d` when *nearest* finds it `d`
+//! ticks behind. An outer join puts a left event without a match out alone at the last tick at
+//! which one could begin: `s` (*backward*, and NULL keys), else `s + tolerance`, or the last tick
 //! of time without one.
 //!
-//! Method: both sides are walked in order of time, as a merge join walks sorted inputs. So one value is kept for each key instead of an order: the right
-//! events that began last (and those before them, when events that begin together do not match). Left events are answered and forgotten (*backward*), or
-//! wait, and give up in the order in which they came, a queue; *nearest* gives up in another order, by a heap.
+//! Method: both sides are walked in order of time, as a merge join walks sorted inputs. So one
+//! value is kept for each key instead of an order: the right events that began last (and those
+//! before them, when events that begin together do not match). Left events are answered and
+//! forgotten (*backward*), or wait, and give up in the order in which they came, a queue; *nearest*
+//! gives up in another order, by a heap.
 //!
-//! State: of the right, the last events of each key (within the tolerance); of the left, the events that wait. Cost: a hash probe an event, a step a pair.
-//! Source: the as-of joins of kdb+, pandas and Polars; the times at which results are known are those of a temporal algebra (Trill 2.2, 3).
+//! State: of the right, the last events of each key (within the tolerance); of the left, the events
+//! that wait. Cost: a hash probe an event, a step a pair. Source: the as-of joins of kdb+, pandas
+//! and Polars; the times at which results are known are those of a temporal algebra (Trill 2.2, 3).
 
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until};
 use arrow::array::{ArrayRef, new_null_array};
@@ -71,7 +77,8 @@ pub struct Asof {
     given_up: Agenda<(u32, i64)>,
     /// Tickets given out.
     n_tickets: i64,
-    /// Of each key, the right events that began last, the latest first; an entry ends when nothing can match it any more.
+    /// Of each key, the right events that began last, the latest first; an entry ends when nothing
+    /// can match it any more.
     last: Lists,
     /// Sweep when there are more keys than this.
     sweep_at: usize,
@@ -120,7 +127,8 @@ impl Asof {
         }
     }
 
-    /// Both sides' rows, time by time: what gives up before, what begins on the right, what that answers, what begins on the left.
+    /// Both sides' rows, time by time: what gives up before, what begins on the right, what that
+    /// answers, what begins on the left.
     fn merge(&mut self, mut left: Walk, mut right: Walk, upto: Time, emit: &mut Emit) {
         while let Some(time) = left.next_time().into_iter().chain(right.next_time()).min() {
             self.give_up(time.saturating_sub(1), emit);
@@ -170,7 +178,8 @@ impl Asof {
         reach.map_or(END, |ticks| add(time, ticks.saturating_add(1)))
     }
 
-    /// Forgets the right events of a key, of which this is the first entry, but for those that began last when those that begin now do not match what begins now.
+    /// Forgets the right events of a key, of which this is the first entry, but for those that
+    /// began last when those that begin now do not match what begins now.
     fn forget_but(&mut self, head: u32) {
         let latest = if self.spec.exact || head == NONE { END } else { self.last.get(head).start };
         let mut id = head;
@@ -373,7 +382,8 @@ mod tests {
         let check = |make, expected: &[Event]| check_inputs(Hold::Same, make, &[&left, &right], expected);
         check(asof(Strategy::Backward, None, false), &[(5, 6, 1), (20, 21, 2), (31, 32, 3)]);
         check(asof(Strategy::Forward, None, false), &[(8, 9, 1), (20, 21, 2), (42, 43, 3)]);
-        // 31 is as far from 20 as from 42: the later one, at the same time at which the earlier would have been known.
+        // 31 is as far from 20 as from 42: the later one, at the same time at which the earlier
+        // would have been known.
         check(asof(Strategy::Nearest, None, false), &[(7, 8, 1), (20, 21, 2), (42, 43, 3)]);
         check(asof(Strategy::Forward, Some(2), true), &[(7, 8, 1), (20, 21, 2), (33, 34, 3)]);
         check(asof(Strategy::Forward, Some(2), false), &[(20, 21, 2)]);

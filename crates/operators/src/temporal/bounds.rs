@@ -5,9 +5,11 @@
 //!     out   (a, 3, 7) [3, 7)    (b, 4, NULL) [4, ∞)    (b, 4, NULL) ends at 9 (began at 4)
 //! ```
 //!
-//! Law: two columns follow the row's: the start, and the end, which is NULL unless it was known when the event began. An end edge has
-//! the same values as its start edge, so that they stay equal rows; only for lifetimes computed from ends ([`Ends::Kept`]), which keep no column, has it its own end. State: none. Source: Trill's `Select((start, payload) => ..)`, which passes
-//! the original start for end edges.
+//! Law: two columns follow the row's: the start, and the end, which is NULL unless it was known
+//! when the event began. An end edge has the same values as its start edge, so that they stay equal
+//! rows; only for lifetimes computed from ends ([`Ends::Kept`]), which keep no column, has it its
+//! own end. State: none. Source: Trill's `Select((start, payload) => ..)`, which passes the
+//! original start for end edges.
 
 use std::sync::Arc;
 

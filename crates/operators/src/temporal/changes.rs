@@ -5,8 +5,9 @@
 //!     out   [1, ..) a  [2, ..) a  ends [1, 4) a
 //! ```
 //!
-//! Law: at each time the events in force of a row are as many as the collection has of the row. What comes and goes at one time is
-//! neither; of several events of a row the one that began first ends. Relies on a collection without negative contents.
+//! Law: at each time the events in force of a row are as many as the collection has of the row.
+//! What comes and goes at one time is neither; of several events of a row the one that began first
+//! ends. Relies on a collection without negative contents.
 //!
 //! State: each row in force, and when its events began. It is freed when the row goes.
 
@@ -36,7 +37,8 @@ impl Changes {
         Changes { waiting: Pending::default(), rows: RowSet::new(types), begun: Vec::new() }
     }
 
-    /// Puts out what the rows' changes of one time come to. Each row that is held for an event is held once for it.
+    /// Puts out what the rows' changes of one time come to. Each row that is held for an event is
+    /// held once for it.
     fn settle(&mut self, time: Time, changes: &BTreeMap<u32, Diff>, emit: &mut Emit, released: &mut Vec<u32>) {
         for (&id, &diff) in changes {
             if self.begun.len() <= id as usize {
@@ -74,7 +76,8 @@ impl Timed for Changes {
             let time = ready.times().get(row);
             *changes.entry(id).or_default() += ready.diffs().get(row);
             if row + 1 == ids.len() || ready.times().get(row + 1) != time {
-                // (Contents from the beginning of time begin at the least time that an event can have.)
+                // (Contents from the beginning of time begin at the least time that an event can
+                // have.)
                 self.settle(time.max(FIRST), &changes, &mut emit, &mut released);
                 changes.clear();
             }

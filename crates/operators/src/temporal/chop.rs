@@ -4,8 +4,9 @@
 //!     period 10:   [3, 25) a   ->   [3, 10) a    [10, 20) a    [20, 25) a
 //! ```
 //!
-//! Law: an event becomes its pieces between the boundaries strictly inside of its lifetime. As a collection over time nothing changes. An event
-//! that never ends is cut up to the last boundary that a frontier, or the time of a later event, has passed.
+//! Law: an event becomes its pieces between the boundaries strictly inside of its lifetime. As a
+//! collection over time nothing changes. An event that never ends is cut up to the last boundary
+//! that a frontier, or the time of a later event, has passed.
 //!
 //! State: the events in force. A piece comes out when time reaches its start, so a long event does
 //! not come out all at once. Cost: one row out for each piece (two for those of start edges). Many

@@ -5,12 +5,14 @@
 //!     out     [1, 2) a     [2, 4) b
 //! ```
 //!
-//! Law: an event [s, e) of the left input becomes [s, min(e, r)), where r is the first time *after* s at which an event of the right
-//! input with an equal key begins. A right event at s itself, or one that began earlier, does not clip; when right events end does not matter.
-//! NULL keys match nothing. A stream clipped by itself is "the last value until the next".
+//! Law: an event [s, e) of the left input becomes [s, min(e, r)), where r is the first time *after*
+//! s at which an event of the right input with an equal key begins. A right event at s itself, or
+//! one that began earlier, does not clip; when right events end does not matter. NULL keys match
+//! nothing. A stream clipped by itself is "the last value until the next".
 //!
-//! State: left events in force; nothing of the right. An event comes out as a start edge when time has passed its start, and its end when time
-//! has passed that; when both happen at once, as an interval. Source: Trill, `ClipEventDuration`, 2.4 of its semantics here.
+//! State: left events in force; nothing of the right. An event comes out as a start edge when time
+//! has passed its start, and its end when time has passed that; when both happen at once, as an
+//! interval. Source: Trill, `ClipEventDuration`, 2.4 of its semantics here.
 
 use anabranch_batch::{Batch, END, Time, hash};
 use arrow::array::ArrayRef;
@@ -77,7 +79,8 @@ struct Happening {
 }
 
 impl Clip {
-    /// Clips left events of rows of types `left_types` by right events whose columns `right_key` equal the left's `left_key`.
+    /// Clips left events of rows of types `left_types` by right events whose columns `right_key`
+    /// equal the left's `left_key`.
     pub fn new(left_key: Vec<usize>, left_types: &[DataType], right_key: Vec<usize>) -> Clip {
         let key_types: Vec<DataType> = left_key.iter().map(|&column| left_types[column].clone()).collect();
         Clip {

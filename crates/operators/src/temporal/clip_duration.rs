@@ -6,8 +6,8 @@
 //!
 //! Law: an event [s, e) becomes [s, min(e, s + limit)). Open events get an end.
 //!
-//! State: start edges of the last `limit` ticks; freed when their end edge comes or time passes s + limit, when the end edge goes out.
-//! Source: Trill, `ClipEventDuration(limit)`.
+//! State: start edges of the last `limit` ticks; freed when their end edge comes or time passes s +
+//! limit, when the end edge goes out. Source: Trill, `ClipEventDuration(limit)`.
 
 use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;
@@ -35,7 +35,8 @@ impl ClipDuration {
         ClipDuration { limit, queue: EventQueue::default(), rows: RowSet::new(types), open: BTreeMap::new() }
     }
 
-    /// Ends the open events whose limit is at or before `upto`, or only notes it for those that were ended by an edge.
+    /// Ends the open events whose limit is at or before `upto`, or only notes it for those that
+    /// were ended by an edge.
     fn expire(&mut self, upto: Time, emit: &mut Emit) -> Vec<u32> {
         let mut released = Vec::new();
         while let Some(entry) = self.open.first_entry() {

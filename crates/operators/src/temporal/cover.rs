@@ -1,15 +1,16 @@
 //! When keys are covered: the union of the lifetimes of one side's events, by key.
 //!
-//! Law: events begin in order of time. A **stretch** is a maximal lifetime in which events of the key are in force without a gap; events that touch are of one
-//! stretch. Its end is what is known so far: an event may lengthen it, and so may one whose end is not known yet, until it ends.
+//! Law: events begin in order of time. A **stretch** is a maximal lifetime in which events of the
+//! key are in force without a gap; events that touch are of one stretch. Its end is what is known
+//! so far: an event may lengthen it, and so may one whose end is not known yet, until it ends.
 //!
 //! ```text
 //!     events      [3, 5)  [5, 8)  [6, 7)      [12, 14)
 //!     stretches   [3, 8)                      [12, 14)
 //! ```
 //!
-//! State: the last stretch of each key, and in a turn all that began in it, so that whatever was covered by a stretch can still ask when that
-//! ended. Cost: some twenty instructions an event.
+//! State: the last stretch of each key, and in a turn all that began in it, so that whatever was
+//! covered by a stretch can still ask when that ended. Cost: some twenty instructions an event.
 
 use anabranch_batch::{END, Time};
 
@@ -18,7 +19,8 @@ use anabranch_batch::{END, Time};
 pub(crate) struct Cover {
     /// By slot: the key's last stretch.
     last: Vec<u32>,
-    /// By stretch: its end so far. Between turns a key's stretch has the number of its slot; those that begin in a turn follow.
+    /// By stretch: its end so far. Between turns a key's stretch has the number of its slot; those
+    /// that begin in a turn follow.
     ends: Vec<Time>,
     /// Slots of the stretches that began in this turn,
     begun: Vec<u32>,
@@ -44,8 +46,8 @@ impl Cover {
         }
     }
 
-    /// Events begin, in order of `starts`. Calls `begun` with the slot, the start, and the number of each stretch that begins: after all have
-    /// begun, in order.
+    /// Events begin, in order of `starts`. Calls `begun` with the slot, the start, and the number
+    /// of each stretch that begins: after all have begun, in order.
     pub(crate) fn begin(
         &mut self,
         starts: &[Time],
@@ -119,7 +121,8 @@ impl Cover {
         self.starts.clear();
     }
 
-    /// Whether nothing can be covered by a key's stretch any more from `time` on, if nothing begins.
+    /// Whether nothing can be covered by a key's stretch any more from `time` on, if nothing
+    /// begins.
     pub(crate) fn is_over(&self, slot: u32, time: Time) -> bool {
         self.end_of_key(slot) <= time
     }
@@ -130,7 +133,8 @@ impl Cover {
             + (self.ends.capacity() + self.starts.capacity() + self.known.capacity()) * size_of::<Time>()
     }
 
-    /// Events begin, all with known ends. Whether a stretch does is for no processor to guess: there are no branches on data.
+    /// Events begin, all with known ends. Whether a stretch does is for no processor to guess:
+    /// there are no branches on data.
     fn begin_known(&mut self, starts: &[Time], ends: &[Time], slots: &[u32]) {
         let (n_slots, room) = (self.last.len(), self.ends.len() + slots.len());
         let mut next = self.ends.len();

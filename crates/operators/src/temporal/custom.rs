@@ -5,10 +5,10 @@
 //!     call  advance(4, rows [a at 1, b at 3, c at 3], out)
 //! ```
 //!
-//! Law: an [`Instance`] sees every row once, in the call whose `upto` is the first after its time, in order
-//! of time; the order of rows of one time is open. Cuts of the input into batches, and the order of
-//! arrival between two frontiers, reach an instance only as that order. What an instance gives
-//! must not depend on how calls cut time: rows of one time always come in one call.
+//! Law: an [`Instance`] sees every row once, in the call whose `upto` is the first after its time,
+//! in order of time; the order of rows of one time is open. Cuts of the input into batches, and the
+//! order of arrival between two frontiers, reach an instance only as that order. What an instance
+//! gives must not depend on how calls cut time: rows of one time always come in one call.
 //!
 //! State: the rows that wait for the frontier, beside what the instance keeps. There is one
 //! instance a worker; rows of equal keys meet in one instance. Timers are calls: each move of
@@ -99,7 +99,8 @@ pub struct Given {
 }
 
 impl Given {
-    /// Gives rows as points: one time a row, at or after the `upto` of the call before, in any order.
+    /// Gives rows as points: one time a row, at or after the `upto` of the call before, in any
+    /// order.
     pub fn points(&mut self, columns: Vec<ArrayRef>, times: Vec<Time>) {
         self.lasting(columns, times, Until::Duration(1));
     }

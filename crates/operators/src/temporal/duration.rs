@@ -5,8 +5,9 @@
 //!                out   a [3, 8)    b [4, 9)
 //! ```
 //!
-//! Law: an event that starts at `t` lasts `[t, t + ticks)`, whenever it ended before; [`END`] ticks last for ever. End edges are left out, so events
-//! become bounded that were not: a sliding window of `ticks` is this verb under a snapshot aggregate. State: none; a pointer a batch unless
+//! Law: an event that starts at `t` lasts `[t, t + ticks)`, whenever it ended before; [`END`] ticks
+//! last for ever. End edges are left out, so events become bounded that were not: a sliding window
+//! of `ticks` is this verb under a snapshot aggregate. State: none; a pointer a batch unless
 //! lifetimes were a column. Source: Trill `AlterEventDuration(constant)`.
 
 use anabranch_batch::{Batch, END, Until};

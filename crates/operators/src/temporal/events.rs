@@ -1,7 +1,8 @@
 //! Events that wait until their times are complete, and events on their way out.
 //!
-//! Law of [`EventQueue`]: every event pushed comes out once, at the first call whose bound is after its sync time, in order of sync time,
-//! events of one time in order of arrival. Cost: a sort of what is ready, none if it arrived in order.
+//! Law of [`EventQueue`]: every event pushed comes out once, at the first call whose bound is after
+//! its sync time, in order of sync time, events of one time in order of arrival. Cost: a sort of
+//! what is ready, none if it arrived in order.
 
 use std::cmp::Ordering;
 
@@ -36,7 +37,8 @@ pub(crate) fn kind(time: Time, until: Time) -> Option<Kind> {
     }
 }
 
-/// Applies `map` to the lifetime of every row, as (time, until); `None` drops the row. All rows are present; diffs stay.
+/// Applies `map` to the lifetime of every row, as (time, until); `None` drops the row. All rows are
+/// present; diffs stay.
 pub(crate) fn map_lifetimes(batch: Batch, map: impl Fn(Time, Time) -> Option<(Time, Time)>) -> Batch {
     let len = batch.len();
     let (mut times, mut untils, mut kept) = (Vec::with_capacity(len), Vec::with_capacity(len), Vec::with_capacity(len));
@@ -134,7 +136,8 @@ fn simplify(times: &[Time], untils: Vec<Time>) -> Until {
     if is_constant { Until::Duration(duration) } else { Until::Column(untils.into()) }
 }
 
-/// Every row once for each of the events it stands for; rows of none, and empty lifetimes, left out.
+/// Every row once for each of the events it stands for; rows of none, and empty lifetimes, left
+/// out.
 pub(crate) fn one_each(batch: Batch) -> Batch {
     let is_empty = |row: usize| {
         let time = batch.times().get(row);

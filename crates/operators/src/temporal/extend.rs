@@ -7,9 +7,10 @@
 //!
 //! Law: an event [s, e) becomes [s, e + n), nothing if that is empty; an open event stays open.
 //!
-//! State: none to make longer. To make shorter by n: start edges of the last n ticks, because their end edge may still come and leave
-//! nothing of them. Start edges come out when the time has passed s + n, so the frontier is n behind; a state entry is freed then.
-//! Source: Trill, `ExtendLifetime`.
+//! State: none to make longer. To make shorter by n: start edges of the last n ticks, because their
+//! end edge may still come and leave nothing of them. Start edges come out when the time has passed
+//! s + n, so the frontier is n behind; a state entry is freed then. Source: Trill,
+//! `ExtendLifetime`.
 
 use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;

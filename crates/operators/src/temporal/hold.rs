@@ -21,7 +21,8 @@ pub enum Hold {
 }
 
 impl Hold {
-    /// The frontier of the output, for a frontier of the input. Monotone, and not after its argument.
+    /// The frontier of the output, for a frontier of the input. Monotone, and not after its
+    /// argument.
     pub fn apply(self, frontier: Time) -> Time {
         match self {
             _ if frontier == END || frontier == Time::MIN => frontier,

@@ -1,7 +1,8 @@
 //! Events of one side of a join, by key: what is in force, and what of the turn at hand.
 //!
-//! Law: every row that is taken in has an id, one more than the row before it, until [`InForce::keep_after`] numbers anew. Between
-//! [`InForce::enter`] and the event's end it is found under its key's slot; a start edge is found by its start and its row, for its end edge, by hash.
+//! Law: every row that is taken in has an id, one more than the row before it, until
+//! [`InForce::keep_after`] numbers anew. Between [`InForce::enter`] and the event's end it is found
+//! under its key's slot; a start edge is found by its start and its row, for its end edge, by hash.
 //!
 //! ```text
 //!     slot     0  1  2              id        1  2  3  4  5
@@ -9,11 +10,14 @@
 //!                                   older     0  0  1  3  2
 //! ```
 //!
-//! The events of a key are a chain from the newest to the oldest, through plain columns by id. When events end in the order in which they
-//! came, as those of one duration do, the first of a chain that has ended is the end of the chain; otherwise those that have ended are
-//! unlinked by whoever walks past. Rows stay in the batches they came in. Every so often ([`InForce::keep_after`]) those in force are copied
-//! out and the rest is forgotten, so memory is in proportion to what is in force and to a turn. Cost: some twenty bytes and ten instructions
-//! a row; copying is paid for by as many rows that came. Source: Trill 3.3 (state of the join, with the property of one duration).
+//! The events of a key are a chain from the newest to the oldest, through plain columns by id. When
+//! events end in the order in which they came, as those of one duration do, the first of a chain
+//! that has ended is the end of the chain; otherwise those that have ended are unlinked by whoever
+//! walks past. Rows stay in the batches they came in. Every so often ([`InForce::keep_after`])
+//! those in force are copied out and the rest is forgotten, so memory is in proportion to what is
+//! in force and to a turn. Cost: some twenty bytes and ten instructions a row; copying is paid for
+//! by as many rows that came. Source: Trill 3.3 (state of the join, with the property of one
+//! duration).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -74,7 +78,8 @@ impl InForce {
         u32::try_from(self.ends.len()).expect("a side has fewer than four billion rows")
     }
 
-    /// Gives the rows of `batches` ids from `first` on; their ends and slots have been appended. Slots are below `n_slots`.
+    /// Gives the rows of `batches` ids from `first` on; their ends and slots have been appended.
+    /// Slots are below `n_slots`.
     pub(crate) fn hold(&mut self, batches: &[Batch], mut first: u32, n_slots: usize) {
         let new = first as usize;
         for batch in batches {
@@ -104,7 +109,8 @@ impl InForce {
         self.open.entry((start, hash)).or_default().push(id);
     }
 
-    /// Ends, at `time`, the start edge that began at `start` with a row as that of `id`, whose hash this is.
+    /// Ends, at `time`, the start edge that began at `start` with a row as that of `id`, whose hash
+    /// this is.
     pub(crate) fn close(&mut self, start: Time, hash: u64, id: u32, time: Time) -> Option<u32> {
         let ids = self.open.get(&(start, hash))?;
         let ended = self.place(id);
@@ -128,7 +134,8 @@ impl InForce {
         !self.open.is_empty()
     }
 
-    /// Whether what is said of the newest event of a key is said of all of them: when it has ended, all have.
+    /// Whether what is said of the newest event of a key is said of all of them: when it has ended,
+    /// all have.
     pub(crate) fn is_fifo(&self) -> bool {
         self.is_fifo
     }
@@ -138,8 +145,9 @@ impl InForce {
         self.newest[slot as usize]
     }
 
-    /// Of rows with these slots and times, those that find an event in force here, and its id: into `found`. Returns how many.
-    /// All is [in order](InForce::is_fifo). There are no branches on data, since no processor would guess them.
+    /// Of rows with these slots and times, those that find an event in force here, and its id: into
+    /// `found`. Returns how many. All is [in order](InForce::is_fifo). There are no branches on
+    /// data, since no processor would guess them.
     pub(crate) fn find_newest(&self, slots: &[u32], times: &[Time], found: &mut [(u32, u32)]) -> usize {
         assert!(slots.len() == times.len() && slots.len() <= found.len(), "there is room for every row");
         let mut n = 0;
@@ -158,12 +166,14 @@ impl InForce {
         newest == NONE || (self.is_fifo && self.ends[newest as usize] <= time)
     }
 
-    /// How many of the events from `first` on have ended at `upto`, if those are the first of them; else none.
+    /// How many of the events from `first` on have ended at `upto`, if those are the first of them;
+    /// else none.
     pub(crate) fn n_ended(&self, first: u32, upto: Time) -> usize {
         if self.is_fifo { self.ends[first as usize..].partition_point(|&end| end <= upto) } else { 0 }
     }
 
-    /// Visits `id`, and what is older under its key, if in force at `time`. All is [in order](InForce::is_fifo).
+    /// Visits `id`, and what is older under its key, if in force at `time`. All is [in
+    /// order](InForce::is_fifo).
     #[inline]
     pub(crate) fn each_from(&self, mut id: u32, time: Time, mut visit: impl FnMut(u32)) {
         while self.ends[id as usize] > time {
@@ -198,7 +208,8 @@ impl InForce {
         self.ends.len() - 1
     }
 
-    /// Forgets, between turns, all rows but those in force after `upto`. Returns the old ids of the new ones, which rise; the first is none's.
+    /// Forgets, between turns, all rows but those in force after `upto`. Returns the old ids of the
+    /// new ones, which rise; the first is none's.
     pub(crate) fn keep_after(&mut self, upto: Time) -> Vec<u32> {
         let kept = self.ids_after(upto.min(END - 1));
         let n = kept.len();
@@ -274,7 +285,8 @@ impl InForce {
     }
 }
 
-/// Entry `i` is from now on what `kept[i]` was; `kept` rises. Room is kept for about as many as there were.
+/// Entry `i` is from now on what `kept[i]` was; `kept` rises. Room is kept for about as many as
+/// there were.
 pub(crate) fn keep_only<T: Copy>(column: &mut Vec<T>, kept: &[u32]) {
     for (new, &old) in kept.iter().enumerate() {
         column[new] = column[old as usize];

@@ -5,18 +5,21 @@
 //!     out      [105, 110) A1 A2    [106, 111) B1 B2
 //! ```
 //!
-//! Law: a left event [l, m) and a right event [r, s) with equal keys give the row of both in [max(l, r), min(m, s)), unless that is empty:
-//! lifetimes that touch give nothing. Multiplicities multiply. NULL keys match nothing. When both ends are known as the pair begins the pair is an
+//! Law: a left event [l, m) and a right event [r, s) with equal keys give the row of both in
+//! [max(l, r), min(m, s)), unless that is empty: lifetimes that touch give nothing. Multiplicities
+//! multiply. NULL keys match nothing. When both ends are known as the pair begins the pair is an
 //! interval; otherwise a start edge, and an end edge at the first end.
 //!
-//! State: the events in force of both sides, by key; pairs whose end is not known. An event is forgotten some time after it has ended: each
-//! pass over all of them is paid for by as many that came in. Source: Trill 2.2 of its semantics (join).
+//! State: the events in force of both sides, by key; pairs whose end is not known. An event is
+//! forgotten some time after it has ended: each pass over all of them is paid for by as many that
+//! came in. Source: Trill 2.2 of its semantics (join).
 //!
-//! Rows of a side that come before the next of the other are a run. A run is put in force, and looks for what is in force on the other side,
-//! in loops over columns: slots, times, ends. Where events end in the order in which they came, the loop that looks whether there is any
-//! pair has no branch that depends on the data, and only rows that have one go on to a second loop. Payload columns are gathered once a
-//! turn, by row numbers. Cost: the slot of the key (its hash and a probe of the table), some thirty instructions a row, and some thirty a
-//! pair beside gathering it.
+//! Rows of a side that come before the next of the other are a run. A run is put in force, and
+//! looks for what is in force on the other side, in loops over columns: slots, times, ends. Where
+//! events end in the order in which they came, the loop that looks whether there is any pair has no
+//! branch that depends on the data, and only rows that have one go on to a second loop. Payload
+//! columns are gathered once a turn, by row numbers. Cost: the slot of the key (its hash and a
+//! probe of the table), some thirty instructions a row, and some thirty a pair beside gathering it.
 
 use std::ops::Range;
 
@@ -76,7 +79,8 @@ impl Emit {
 }
 
 impl Join {
-    /// A join of left events whose columns `left_key` equal the right's `right_key`; both are of `key_types`. No columns: everything matches.
+    /// A join of left events whose columns `left_key` equal the right's `right_key`; both are of
+    /// `key_types`. No columns: everything matches.
     pub fn new(left_key: Vec<usize>, right_key: Vec<usize>, key_types: &[DataType]) -> Join {
         Join {
             keys: [left_key, right_key],
@@ -161,7 +165,8 @@ impl Join {
         }
     }
 
-    /// Of the pairs put out from place `begun` on, those with an event whose end is not known are open.
+    /// Of the pairs put out from place `begun` on, those with an event whose end is not known are
+    /// open.
     fn open_pairs(&mut self, emit: &mut Emit, begun: usize) {
         for at in begun..emit.times.len() {
             let ids = [emit.ids[0][at], emit.ids[1][at]];

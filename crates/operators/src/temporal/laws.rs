@@ -1,4 +1,5 @@
-//! Random streams of events through every verb that remembers, against models that say for each event what becomes of it.
+//! Random streams of events through every verb that remembers, against models that say for each
+//! event what becomes of it.
 
 use anabranch_arrangement::NullKeys;
 use anabranch_batch::{Columns, Time};
@@ -127,7 +128,8 @@ fn stitched_events_have_no_neighbours() {
                 expected.swap_remove(next);
             }
         }
-        // Which of two events goes on is one of those that make the multiset of bounds; lengths may be told apart only by it.
+        // Which of two events goes on is one of those that make the multiset of bounds; lengths may
+        // be told apart only by it.
         let bounds = |events: &[Event]| {
             let starts = sorted(events.iter().map(|event| (event.0, 0, event.2)).collect());
             let ends = sorted(events.iter().map(|event| (event.1, 0, event.2)).collect());
@@ -196,7 +198,8 @@ fn the_first_later_event_clips() {
     });
 }
 
-/// Both streams as they are, and with events of one duration each, which end in the order in which they come.
+/// Both streams as they are, and with events of one duration each, which end in the order in which
+/// they come.
 fn also_of_one_duration(left: &[Event], right: &[Event], random: &mut Random) -> [[Vec<Event>; 2]; 2] {
     let (ticks, others) = (1 + random.below(12), 1 + random.below(12));
     let last = |events: &[Event], ticks| each(events, |(start, _, value)| vec![(start, start + ticks, value)]);
@@ -316,7 +319,8 @@ fn matches_are_those_of_the_expression() {
                 simultaneous: Simultaneous::Instant,
                 instances_max: 1000,
             };
-            // A group of its own value never sees both values: so groups are tried on one value at a time.
+            // A group of its own value never sees both values: so groups are tried on one value at
+            // a time.
             let mut expected = Vec::new();
             let keys: Vec<Option<i64>> = if group.is_empty() { vec![None] } else { (0..4).map(Some).collect() };
             for key in keys {
@@ -353,12 +357,14 @@ fn sorted(mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-/// Runs a long stream of start edges, end edges ten ticks later, and intervals through a verb: its state must not grow.
+/// Runs a long stream of start edges, end edges ten ticks later, and intervals through a verb: its
+/// state must not grow.
 fn check_bounded(tactic: impl Timed) {
     check_bounded_inputs(tactic, 1);
 }
 
-/// As [`check_bounded`], through each of the first `n_inputs` inputs; their values differ at a time, and are the same some ticks apart.
+/// As [`check_bounded`], through each of the first `n_inputs` inputs; their values differ at a
+/// time, and are the same some ticks apart.
 fn check_bounded_inputs(mut tactic: impl Timed, n_inputs: usize) {
     let mut greatest = [0; 2];
     for time in 0..40_000 {

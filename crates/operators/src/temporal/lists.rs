@@ -1,7 +1,9 @@
 //! Rows by key, in lists from which any may be taken out.
 //!
-//! Law: a row is found under its key's slot from [`Lists::insert`] to [`Lists::remove`], the latest first; both cost O(1). Rows stay in the batches they came in; when those keep alive
-//! much more than is in the lists, the rows in them are copied out ([`Lists::settle`]), so memory is in proportion to what is kept.
+//! Law: a row is found under its key's slot from [`Lists::insert`] to [`Lists::remove`], the latest
+//! first; both cost O(1). Rows stay in the batches they came in; when those keep alive much more
+//! than is in the lists, the rows in them are copied out ([`Lists::settle`]), so memory is in
+//! proportion to what is kept.
 
 use anabranch_batch::{Columns, Time, gather};
 use arrow::array::{Array, ArrayRef};
@@ -76,7 +78,8 @@ impl Lists {
         self.held[batch as usize].holds += 1;
     }
 
-    /// Takes a hold of a batch back. What nobody holds any more can still be gathered until the next [`Lists::settle`].
+    /// Takes a hold of a batch back. What nobody holds any more can still be gathered until the
+    /// next [`Lists::settle`].
     #[inline]
     pub(crate) fn release(&mut self, batch: u32) {
         let held = &mut self.held[batch as usize];
@@ -86,7 +89,8 @@ impl Lists {
         }
     }
 
-    /// The turn is over: lets go of the batches that nobody holds any more, and of those that hold little.
+    /// The turn is over: lets go of the batches that nobody holds any more, and of those that hold
+    /// little.
     pub(crate) fn settle(&mut self) {
         for batch in std::mem::take(&mut self.releasing) {
             let held = &mut self.held[batch as usize];

@@ -1,7 +1,8 @@
 //! Pairs of a join of which one event has no known end.
 //!
-//! Law: a pair that [`OpenPairs::open`] names ends once: when its known end has come, or when an event of it is ended, whichever comes first. State: the pairs
-//! in force, and those that are over until everything that names them has come.
+//! Law: a pair that [`OpenPairs::open`] names ends once: when its known end has come, or when an
+//! event of it is ended, whichever comes first. State: the pairs in force, and those that are over
+//! until everything that names them has come.
 
 use std::collections::HashMap;
 
@@ -43,7 +44,8 @@ pub(crate) struct Ended {
 }
 
 impl OpenPairs {
-    /// A pair of events that end at `ends` is in force from `start` on; one of the ends is not known.
+    /// A pair of events that end at `ends` is in force from `start` on; one of the ends is not
+    /// known.
     pub(crate) fn open(&mut self, ids: [u32; 2], start: Time, ends: [Time; 2]) {
         let mut pair = Pair { start, ids, is_over: false, names: 0 };
         let number = self.free.pop().unwrap_or(self.pairs.len() as u32);

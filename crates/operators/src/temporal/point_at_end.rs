@@ -5,8 +5,8 @@
 //!     out   [5, 6) a                 [9, 10) b
 //! ```
 //!
-//! Law: an event [s, e) becomes [e, e + 1); an event that never ends yields nothing. State: none; punctuation passes.
-//! Source: Trill, `PointAtEnd`.
+//! Law: an event [s, e) becomes [e, e + 1); an event that never ends yields nothing. State: none;
+//! punctuation passes. Source: Trill, `PointAtEnd`.
 
 use anabranch_batch::Batch;
 

@@ -7,11 +7,14 @@
 //!                                        out   a [5, 10)
 //! ```
 //!
-//! Law: a start moves down to the grid of `progress` (the period, unless results are wanted earlier), an end up to the end of the last window that
-//! the event touches: the least `offset + size + k * period` that is not before the end and not before `start + size`, rounded as Trill does
-//! (section 1.5 of its algebra). Start edges stay open; an end edge moves to its quantised end and names the quantised start.
+//! Law: a start moves down to the grid of `progress` (the period, unless results are wanted
+//! earlier), an end up to the end of the last window that the event touches: the least `offset +
+//! size + k * period` that is not before the end and not before `start + size`, rounded as Trill
+//! does (section 1.5 of its algebra). Start edges stay open; an end edge moves to its quantised end
+//! and names the quantised start.
 //!
-//! State: none. The frontier is held at the last point of the progress grid. Source: Trill `QuantizeLifetime`, `ProgressiveQuantizeLifetime`.
+//! State: none. The frontier is held at the last point of the progress grid. Source: Trill
+//! `QuantizeLifetime`, `ProgressiveQuantizeLifetime`.
 
 use anabranch_batch::{Batch, END, Time, Times, Until};
 

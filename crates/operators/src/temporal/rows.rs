@@ -1,8 +1,9 @@
 //! Rows that verbs remember: by number ([`RowStore`]), or by their contents ([`RowSet`]).
 //!
-//! Law of [`RowSet`]: two rows get the same number exactly when they are equal, as long as the number is held; a number is held while more holds than
-//! releases have been counted on it. So an end edge finds its start edge by two integers: number of the row, time of the start.
-//! Cost: a hash of all columns and one probe a row; each distinct row held is stored once.
+//! Law of [`RowSet`]: two rows get the same number exactly when they are equal, as long as the
+//! number is held; a number is held while more holds than releases have been counted on it. So an
+//! end edge finds its start edge by two integers: number of the row, time of the start. Cost: a
+//! hash of all columns and one probe a row; each distinct row held is stored once.
 
 use anabranch_batch::hash;
 use arrow::array::ArrayRef;

@@ -1,17 +1,22 @@
-//! Sessions: every event lasts until its session ends, a session being events of a group with small gaps between them.
+//! Sessions: every event lasts until its session ends, a session being events of a group with small
+//! gaps between them.
 //!
 //! ```text
 //!     timeout 5:   1 a, 6 b, 10 c   ->   [1, 6) a    [6, 15) b    [10, 15) c
 //! ```
 //!
-//! Law: an event at t becomes [t, e) where e is the end of its session: the time of the session's last event plus the timeout, or the
-//! session's latest end if that is earlier. An event starts a session when the gap to the last event of its group is the timeout or
-//! more, or when it is not before the session's latest end. With a maximum m, the latest end of a session that a gap has opened at t is
-//! t + m if m divides t, else floor(t) + 2m; of one opened because the maximum cut the one before, floor(t) + m, floors on the grid of
-//! m. So cuts lie on multiples of m, and a first session may last up to 2m - 1. Ends of the input's events do not matter: only starts count.
+//! Law: an event at t becomes [t, e) where e is the end of its session: the time of the session's
+//! last event plus the timeout, or the session's latest end if that is earlier. An event starts a
+//! session when the gap to the last event of its group is the timeout or more, or when it is not
+//! before the session's latest end. With a maximum m, the latest end of a session that a gap has
+//! opened at t is t + m if m divides t, else floor(t) + 2m; of one opened because the maximum cut
+//! the one before, floor(t) + m, floors on the grid of m. So cuts lie on multiples of m, and a
+//! first session may last up to 2m - 1. Ends of the input's events do not matter: only starts
+//! count.
 //!
-//! State: a group, and its events, while its session is open (and the group until a gap has passed, because of cuts). Events come out at once as start edges, or as intervals when their session
-//! is over by then; a session's end edges come out when time reaches its end, and the state is freed.
+//! State: a group, and its events, while its session is open (and the group until a gap has passed,
+//! because of cuts). Events come out at once as start edges, or as intervals when their session is
+//! over by then; a session's end edges come out when time reaches its end, and the state is freed.
 //! Source: Trill, `SessionTimeoutWindow`.
 
 use anabranch_batch::{Batch, END, Time, hash};
@@ -57,7 +62,8 @@ struct Open {
     latest_end: Time,
     /// When it ends if no further event comes.
     end: Time,
-    /// Whether there is a session. If there is none, the last one is remembered until a gap has come.
+    /// Whether there is a session. If there is none, the last one is remembered until a gap has
+    /// come.
     is_open: bool,
     /// Remembered events: time, and row in the store.
     events: Vec<(Time, u32)>,
@@ -70,7 +76,8 @@ struct Open {
 }
 
 impl Session {
-    /// Sessions by the columns `group`, of types `group_types`, with gaps less than `timeout`; and at most `maximum` long.
+    /// Sessions by the columns `group`, of types `group_types`, with gaps less than `timeout`; and
+    /// at most `maximum` long.
     ///
     /// # Panics
     /// If the timeout or the maximum is not positive.
@@ -132,7 +139,8 @@ impl Session {
         }
     }
 
-    /// Puts out sessions that are over when time reaches `upto`, and forgets groups of which nothing matters any more.
+    /// Puts out sessions that are over when time reaches `upto`, and forgets groups of which
+    /// nothing matters any more.
     fn wake(&mut self, upto: Time, emit: &mut Emit, released: &mut Vec<u32>) {
         while let Some(Reverse((_, slot))) = self.timers.peek().copied().filter(|Reverse((time, _))| *time <= upto) {
             self.timers.pop();
@@ -163,7 +171,8 @@ impl Open {
         self.end = time.saturating_add(bounds.timeout).min(self.latest_end);
     }
 
-    /// When something happens if no further event comes: the session ends, or what it was is of no more interest.
+    /// When something happens if no further event comes: the session ends, or what it was is of no
+    /// more interest.
     fn next_time(&self, bounds: Bounds) -> Time {
         let last = self.last.expect("a group has had an event");
         if self.is_open { self.end } else { last.saturating_add(bounds.timeout) }

@@ -5,8 +5,9 @@
 //!                out   a [8, 12)    b [9, ∞)     b ends at 14 (began at 9)
 //! ```
 //!
-//! Law: start and end move by the same ticks; an event that would begin at or after the end of time is gone, one that would begin before the
-//! beginning begins there. State: none. A shift back holds the frontier back. Source: Trill `ShiftEventLifetime`.
+//! Law: start and end move by the same ticks; an event that would begin at or after the end of time
+//! is gone, one that would begin before the beginning begins there. State: none. A shift back holds
+//! the frontier back. Source: Trill `ShiftEventLifetime`.
 
 use anabranch_batch::{Batch, END, Until};
 

@@ -1,4 +1,5 @@
-//! Keys as slots, for verbs with one or two inputs; a key keeps its slot while something under it is in force.
+//! Keys as slots, for verbs with one or two inputs; a key keeps its slot while something under it
+//! is in force.
 
 use anabranch_batch::{Batch, hash};
 use arrow::array::ArrayRef;

@@ -1,14 +1,17 @@
-//! Events that touch become one: where an event ends and one with an equal row starts, the first goes on.
+//! Events that touch become one: where an event ends and one with an equal row starts, the first
+//! goes on.
 //!
 //! ```text
 //!     in    [1, 2) a    [2, 3) a    [3, 5) a    [6, 7) a
 //!     out   [1, 5) a                            [6, 7) a
 //! ```
 //!
-//! Law: of the events of one row that end at t, as many go on as events of that row start at t, the longest first. A multiset, so
-//! two equal events that overlap stay two. As a collection over time nothing changes.
+//! Law: of the events of one row that end at t, as many go on as events of that row start at t, the
+//! longest first. A multiset, so two equal events that overlap stay two. As a collection over time
+//! nothing changes.
 //!
-//! State: the events in force. An end edge comes out when time has passed it. Source: Trill, `Stitch`, the inverse of `Chop`.
+//! State: the events in force. An end edge comes out when time has passed it. Source: Trill,
+//! `Stitch`, the inverse of `Chop`.
 
 use anabranch_batch::{Batch, END, Time};
 use arrow::datatypes::DataType;
@@ -93,7 +96,8 @@ impl Stitch {
     }
 }
 
-/// Removes, of the pieces whose last part began at `part`, the one that has been in force for longest.
+/// Removes, of the pieces whose last part began at `part`, the one that has been in force for
+/// longest.
 fn remove_oldest(open: &mut Vec<Piece>, part: Time) -> Option<Piece> {
     let matching = open.iter().enumerate().filter(|(_, piece)| piece.part == part);
     let (index, _) = matching.min_by_key(|(_, piece)| piece.begun)?;

@@ -1,5 +1,5 @@
-//! Events of one integer column for the tests of this module, and a check that cuts, order, and the mix of edges and
-//! intervals change nothing.
+//! Events of one integer column for the tests of this module, and a check that cuts, order, and the
+//! mix of edges and intervals change nothing.
 
 use anabranch_batch::{Batch, Diffs, Time, Times, Until};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
@@ -74,8 +74,8 @@ pub(crate) fn as_edges(events: &[Event]) -> Vec<Event> {
     events.iter().flat_map(edges).collect()
 }
 
-/// What comes out when time stops at each of `stops`, each time after the events before it, in reverse order of arrival if asked.
-/// Checks that output lies within the promised bounds.
+/// What comes out when time stops at each of `stops`, each time after the events before it, in
+/// reverse order of arrival if asked. Checks that output lies within the promised bounds.
 pub(crate) fn run<T: Timed>(
     mut tactic: T,
     hold: Hold,
@@ -114,7 +114,8 @@ pub(crate) fn applied(apply: impl Fn(Batch, &mut Output), input: Batch) -> Vec<E
     out.rows.iter().flat_map(rows).collect()
 }
 
-/// Checks that `expected` come of `input`, however it is cut, ordered between frontiers, and written.
+/// Checks that `expected` come of `input`, however it is cut, ordered between frontiers, and
+/// written.
 pub(crate) fn check<T: Timed>(make: impl Fn() -> T, input: &[Event], expected: &[Event]) {
     check_inputs(Hold::Same, make, &[input], expected);
 }

@@ -1,6 +1,7 @@
 //! Arithmetic on times that stays inside of time, and the kinds of events.
 //!
-//! Law: results are exact, or saturate: nothing wraps. Legal times of events lie strictly between `i64::MIN` and [`END`].
+//! Law: results are exact, or saturate: nothing wraps. Legal times of events lie strictly between
+//! `i64::MIN` and [`END`].
 
 use anabranch_batch::{Batch, END, Time, Times, Until};
 
@@ -70,7 +71,8 @@ pub fn ceil(time: Time, period: i64, offset: i64) -> Time {
     if past == 0 { time } else { time.saturating_add(period - past) }
 }
 
-/// A function of time that is constant on the windows of a grid; remembers the last window, so that times in order cost a comparison each.
+/// A function of time that is constant on the windows of a grid; remembers the last window, so that
+/// times in order cost a comparison each.
 pub struct Grid {
     period: i64,
     offset: i64,
@@ -115,7 +117,8 @@ pub fn map_times(times: &Times, mut map: impl FnMut(Time) -> Time) -> Times {
     }
 }
 
-/// The rows that begin something, and have a lifetime: end edges and nothings left out. No work when lifetimes are not a column.
+/// The rows that begin something, and have a lifetime: end edges and nothings left out. No work
+/// when lifetimes are not a column.
 pub fn starts_only(batch: Batch) -> Batch {
     match batch.until() {
         Until::Forever => batch,

@@ -1,8 +1,10 @@
-//! The rows of a turn of one side of a verb with two inputs, and the order in which both sides' rows are taken.
+//! The rows of a turn of one side of a verb with two inputs, and the order in which both sides'
+//! rows are taken.
 //!
-//! Law: rows are in order of time, and at one time ends come before starts. A [`Step`] is a run of starts of one side before which nothing of
-//! the other is left, or one end edge; so a loop over a run need not look at the other side's times. Batches are walked as they came; only
-//! with end edges among them are they put together and sorted.
+//! Law: rows are in order of time, and at one time ends come before starts. A [`Step`] is a run of
+//! starts of one side before which nothing of the other is left, or one end edge; so a loop over a
+//! run need not look at the other side's times. Batches are walked as they came; only with end
+//! edges among them are they put together and sorted.
 
 use std::ops::Range;
 
@@ -38,8 +40,9 @@ pub(crate) enum Step {
 }
 
 impl Turn {
-    /// The rows of `batches`, which are in order of time across batches; appends when each ends (the least time for those that end something)
-    /// to `ends` and the slots of their keys to `key_slots`.
+    /// The rows of `batches`, which are in order of time across batches; appends when each ends
+    /// (the least time for those that end something) to `ends` and the slots of their keys to
+    /// `key_slots`.
     pub(crate) fn new(
         batches: Vec<Batch>,
         key: &[usize],
@@ -112,7 +115,8 @@ impl Turn {
     }
 }
 
-/// The next step of two turns, and whose it is: in order of time, ends before starts, the first side first.
+/// The next step of two turns, and whose it is: in order of time, ends before starts, the first
+/// side first.
 pub(crate) fn next_step(turns: &mut [Turn; 2]) -> Option<(usize, Step)> {
     let [first, second] = turns;
     match (first.peek(), second.peek()) {

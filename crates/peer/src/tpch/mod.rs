@@ -1,11 +1,15 @@
-//! The peer's side: the same queries, written against `differential-dataflow` as one who knows it well would.
+//! The peer's side: the same queries, written against `differential-dataflow` as one who knows it
+//! well would.
 //!
-//! Law: the contents of its answer are those of ours, up to the order and the limit, which it leaves to its reader (in its favour: it keeps
-//! no first rows). `--check` compares. Rows are typed tuples of the columns that the query reads, made before the clock starts; sums live in the diffs, so a group costs
-//! one accumulation; arrangements are made once a key; filters go first. What the dataflows rely on beyond what SQL may (keys are unique, every
-//! order has a customer) is in their favour too.
+//! Law: the contents of its answer are those of ours, up to the order and the limit, which it
+//! leaves to its reader (in its favour: it keeps no first rows). `--check` compares. Rows are typed
+//! tuples of the columns that the query reads, made before the clock starts; sums live in the
+//! diffs, so a group costs one accumulation; arrangements are made once a key; filters go first.
+//! What the dataflows rely on beyond what SQL may (keys are unique, every order has a customer) is
+//! in their favour too.
 //!
-//! Source: *TPC-H on differential dataflow* (McSherry 2017); its 22 dataflows were the model, its mistakes were not taken over.
+//! Source: *TPC-H on differential dataflow* (McSherry 2017); its 22 dataflows were the model, its
+//! mistakes were not taken over.
 
 mod queries;
 mod rows;
@@ -148,7 +152,8 @@ impl<'s> Site<'s> {
         collection
     }
 
-    /// Watches the answer's frontier; when checking also keeps its contents, as `write` writes a row with its diff.
+    /// Watches the answer's frontier; when checking also keeps its contents, as `write` writes a
+    /// row with its diff.
     fn answer<D: ExchangeData, R: Semigroup + 'static>(
         &mut self,
         rows: Rows<'s, D, R>,

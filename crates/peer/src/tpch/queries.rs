@@ -1,4 +1,5 @@
-//! The dataflows, one function a query. Money is in hundredths; products of prices and rates in units of 1e-4 and 1e-6.
+//! The dataflows, one function a query. Money is in hundredths; products of prices and rates in
+//! units of 1e-4 and 1e-6.
 
 use differential_dataflow::operators::{CountTotal, ThresholdTotal};
 
@@ -31,7 +32,8 @@ pub(super) fn build(query: usize, site: &mut Site<'_>) {
     }
 }
 
-/// The contents as rows of the answer: what a query keeps in the diffs of its answer becomes a cell.
+/// The contents as rows of the answer: what a query keeps in the diffs of its answer becomes a
+/// cell.
 pub(super) fn finished(query: usize, contents: Contents) -> Contents {
     if query != 15 {
         return contents;

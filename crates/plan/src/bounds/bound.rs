@@ -96,7 +96,8 @@ pub struct Promises {
     pub mark: Option<Bound>,
     /// Whether rows are never taken back.
     pub is_append_only: bool,
-    /// Whether the relation has a watermark that bounds nothing, since UPDATE and DELETE are allowed.
+    /// Whether the relation has a watermark that bounds nothing, since UPDATE and DELETE are
+    /// allowed.
     pub is_changeable: bool,
 }
 

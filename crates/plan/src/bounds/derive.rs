@@ -120,8 +120,8 @@ fn joined(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
     output.iter().map(|column| all.get(*column).cloned().flatten()).collect()
 }
 
-/// For a join that lets rows through whose value a watermark has reached (`EMIT ON WINDOW CLOSE`): the value, and its bound. Rows with values below
-/// are out, and change no more.
+/// For a join that lets rows through whose value a watermark has reached (`EMIT ON WINDOW CLOSE`):
+/// the value, and its bound. Rows with values below are out, and change no more.
 pub fn closing(plan: &Plan, promised: &dyn Promised) -> Option<(Expr, Bound)> {
     let Node::Join { left, right, kind: JoinKind::Inner, left_key, residual: Some(residual), .. } = &plan.node else {
         return None;

@@ -1,7 +1,8 @@
 //! Conditions of a join that tie a column of one side to the other side.
 //!
-//! A condition `u >= v` with `u` of one side, `v` of the other, says of `u` what `v`'s bound says of `v`: a change of `v`'s side meets rows with
-//! `u` at or above the bound only. An equality says so both ways.
+//! A condition `u >= v` with `u` of one side, `v` of the other, says of `u` what `v`'s bound says
+//! of `v`: a change of `v`'s side meets rows with `u` at or above the bound only. An equality says
+//! so both ways.
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema};

@@ -1,10 +1,13 @@
-//! What may still change, and so what state may go: bounds of columns, as expressions over watermarks.
+//! What may still change, and so what state may go: bounds of columns, as expressions over
+//! watermarks.
 //!
-//! Law: a column has a *bound* if every change (insertion or retraction) of the collection after a commit has a value of the column
-//! at or above the bound, or NULL. The bound is an expression over the watermarks after that commit, and rises with them. A commit's own rows
-//! are judged by the watermarks before it: a commit is applied whole before anything is freed by its watermarks.
+//! Law: a column has a *bound* if every change (insertion or retraction) of the collection after a
+//! commit has a value of the column at or above the bound, or NULL. The bound is an expression over
+//! the watermarks after that commit, and rises with them. A commit's own rows are judged by the
+//! watermarks before it: a commit is applied whole before anything is freed by its watermarks.
 //!
-//! State that only changes below a bound could touch is *freed*: contents that are left may be wrong, differences may not.
+//! State that only changes below a bound could touch is *freed*: contents that are left may be
+//! wrong, differences may not.
 //!
 //! ```text
 //!   Scan bid                         ts >= watermark                          append only, WATERMARK FOR ts
@@ -12,11 +15,13 @@
 //!   Aggregate by window_start        groups below leave                       state bounded by window_start
 //! ```
 //!
-//! Cost: one pass over the plan. Source: watermark columns and state cleaning of RisingWave and Flink, `LATENESS` of Feldera; the rules for
-//! sides of joins were checked against recomputation (decision 0044).
+//! Cost: one pass over the plan. Source: watermark columns and state cleaning of RisingWave and
+//! Flink, `LATENESS` of Feldera; the rules for sides of joins were checked against recomputation
+//! (decision 0044).
 //!
-//! Reading order: `bound` (the expressions, and what relations promise), `monotone` (columns computed from others), `matching` (conditions of joins),
-//! `derive` (bounds of a plan's columns), `leaving` (what leaves the state of a node).
+//! Reading order: `bound` (the expressions, and what relations promise), `monotone` (columns
+//! computed from others), `matching` (conditions of joins), `derive` (bounds of a plan's columns),
+//! `leaving` (what leaves the state of a node).
 
 mod bound;
 mod derive;

@@ -1,7 +1,8 @@
 //! Bounds of computed values: of expressions that rise with the columns they read.
 //!
-//! Law: if `f` never falls as its columns rise, and each of them is at or above its bound, then `f(columns)` is at or above `f(bounds)`.
-//! Not in the list, since they fall somewhere: `%`, parts of a date, months added to a time, days of a zone with summer time, a difference of two columns.
+//! Law: if `f` never falls as its columns rise, and each of them is at or above its bound, then
+//! `f(columns)` is at or above `f(bounds)`. Not in the list, since they fall somewhere: `%`, parts
+//! of a date, months added to a time, days of a zone with summer time, a difference of two columns.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
@@ -99,7 +100,8 @@ pub(super) fn shifted<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr
     Some((inner, ticks.checked_mul(sign)?.checked_add(more)?))
 }
 
-/// A bound in ticks of one type as one in ticks of another, if a cast between the two keeps the order.
+/// A bound in ticks of one type as one in ticks of another, if a cast between the two keeps the
+/// order.
 fn scaled(bound: Bound, from: &DataType, to: &DataType) -> Option<Bound> {
     let (from, to) = match (from, to) {
         (from, to) if from == to => return Some(bound),

@@ -1,17 +1,21 @@
-//! Conditions behind the index: a join reads all rows of a relation from an index that exists, and drops those it does not want.
+//! Conditions behind the index: a join reads all rows of a relation from an index that exists, and
+//! drops those it does not want.
 //!
 //! ```text
 //! Join a = b, Stage where d > 5 (Scan r)     and r is indexed by b
 //! =   Join a = b where right.d > 5, Scan r
 //! ```
 //!
-//! Law: the plan keeps its meaning: a condition over one input of an inner join may be tested before or after it, and one over the side that an outer
-//! join may leave out belongs to its ON. Only conditions that cannot fail move, and only over joins that test nothing else that can.
+//! Law: the plan keeps its meaning: a condition over one input of an inner join may be tested
+//! before or after it, and one over the side that an outer join may leave out belongs to its ON.
+//! Only conditions that cannot fail move, and only over joins that test nothing else that can.
 //!
-//! Cost: rows that the condition drops are looked up first; so only conditions that keep a good part of the relation, by guess, move. What is spared is
-//! an arrangement of that part of the relation for every condition that some query has.
+//! Cost: rows that the condition drops are looked up first; so only conditions that keep a good
+//! part of the relation, by guess, move. What is spared is an arrangement of that part of the
+//! relation for every condition that some query has.
 //!
-//! Source: "Shared arrangements" (VLDB 2020), section 6.1: queries over relations that are indexed beforehand.
+//! Source: "Shared arrangements" (VLDB 2020), section 6.1: queries over relations that are indexed
+//! beforehand.
 
 use std::sync::Arc;
 
@@ -25,7 +29,8 @@ use super::selectivity::{cannot_fail, selectivity};
 use super::with_inputs;
 use crate::ir::{JoinKind, Node, Plan};
 
-/// The share of a relation's rows, by guess, from which on its index serves instead of an arrangement of these rows alone.
+/// The share of a relation's rows, by guess, from which on its index serves instead of an
+/// arrangement of these rows alone.
 const SHARE_MIN: f64 = 0.2;
 
 /// Whether a relation is indexed by these columns (positions in its schema), in some order.

@@ -5,11 +5,14 @@
 //! = (count(o) * n by c, where n > 0) over (count(o), count(customers) as n by c over (customers ∪ orders))
 //! ```
 //!
-//! Every pair of the join has the key of its group, so a group's pairs are all pairs of its left and its right rows: calls over right columns need the right rows of the
-//! group, taken as often as there are left rows (which changes a count, and not a least or greatest value). Neither side is remembered row by
-//! row. Right rows whose key is NULL match nothing and are left out; right rows without a left row wait in the group's state and are not shown.
+//! Every pair of the join has the key of its group, so a group's pairs are all pairs of its left
+//! and its right rows: calls over right columns need the right rows of the group, taken as often as
+//! there are left rows (which changes a count, and not a least or greatest value). Neither side is
+//! remembered row by row. Right rows whose key is NULL match nothing and are left out; right rows
+//! without a left row wait in the group's state and are not shown.
 //!
-//! Source: Yan and Larson, *Eager Aggregation and Lazy Aggregation*, VLDB 1995 (group-by push-down on both sides).
+//! Source: Yan and Larson, *Eager Aggregation and Lazy Aggregation*, VLDB 1995 (group-by push-down
+//! on both sides).
 
 use std::sync::Arc;
 
@@ -41,7 +44,8 @@ pub(super) fn apart(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
         return None;
     };
     let n_left = width(left);
-    // The groups are the join's key, each column once: a left column that is equal to two right ones is a condition on these.
+    // The groups are the join's key, each column once: a left column that is equal to two right
+    // ones is a condition on these.
     let groups: Vec<usize> = keys.iter().map(|key| output[*key]).collect();
     let distinct = groups.iter().enumerate().all(|(n, group)| !groups[..n].contains(group));
     let is_key = distinct && groups.len() == left_key.len() && left_key.iter().all(|key| groups.contains(key));

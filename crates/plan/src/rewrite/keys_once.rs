@@ -5,10 +5,12 @@
 //! =   Join anti c = o, customers, Distinct (Stage [o], Scan orders)
 //! ```
 //!
-//! Law: the plan keeps its meaning: such a join asks whether there is a row with the key, not how many there are.
+//! Law: the plan keeps its meaning: such a join asks whether there is a row with the key, not how
+//! many there are.
 //!
-//! Cost: a count a key. What is spared is to arrange all rows, and to look each of them up on the other side: of many rows with one key only the first and
-//! the last change anything. Rows that are unique by the key, or arranged by it already, are left as they are.
+//! Cost: a count a key. What is spared is to arrange all rows, and to look each of them up on the
+//! other side: of many rows with one key only the first and the last change anything. Rows that are
+//! unique by the key, or arranged by it already, are left as they are.
 //!
 //! Source: TPC-H on differential dataflow, query 22.
 

@@ -5,18 +5,22 @@
 //! row error appears. (A row error may disappear with the row that it was computed for.) The random
 //! plans of the law tests run as they are, and after each rewrite.
 //!
-//! There are no statistics when a view is made, and a view lives longer than they would be true: decisions rest on the plan alone (which
-//! inputs are filtered, what is unique), with guesses of [`selectivity`] in place of counts. What costs is what must be remembered: the
-//! rows of every input of a join, and of every intermediate result. A join's order therefore starts at what is filtered most.
+//! There are no statistics when a view is made, and a view lives longer than they would be true:
+//! decisions rest on the plan alone (which inputs are filtered, what is unique), with guesses of
+//! [`selectivity`] in place of counts. What costs is what must be remembered: the rows of every
+//! input of a join, and of every intermediate result. A join's order therefore starts at what is
+//! filtered most.
 //!
-//! Reading order: [`region`] (inner joins as a set), [`order`], [`restrict`] (aggregates over the keys that are asked for only), [`reuse`] (a relation
-//! joined with its own aggregate), [`grouped_join`] (an outer join under a grouping by its key), [`slices`] (aggregates of windows that overlap),
-//! [`selectivity`], [`build`].
-//! The table [`REWRITES`] gives their order; [`behind_index`] and [`keys_once`] use what [`Facts`] say
-//! about indexes.
+//! Reading order: [`region`] (inner joins as a set), [`order`], [`restrict`] (aggregates over the
+//! keys that are asked for only), [`reuse`] (a relation joined with its own aggregate),
+//! [`grouped_join`] (an outer join under a grouping by its key), [`slices`] (aggregates of windows
+//! that overlap), [`selectivity`], [`build`]. The table [`REWRITES`] gives their order;
+//! [`behind_index`] and [`keys_once`] use what [`Facts`] say about indexes.
 //!
-//! Sources: Neumann and Kemper, *Unnesting Arbitrary Queries* (BTW 2015); Seshadri et al., *Cost-Based Optimization for Magic* (SIGMOD 1996) for
-//! `restrict`; Yan and Larson, *Eager Aggregation and Lazy Aggregation* (VLDB 1995) for `grouped_join` and `reuse`; TPC-H on differential dataflow for which plans are wanted.
+//! Sources: Neumann and Kemper, *Unnesting Arbitrary Queries* (BTW 2015); Seshadri et al.,
+//! *Cost-Based Optimization for Magic* (SIGMOD 1996) for `restrict`; Yan and Larson, *Eager
+//! Aggregation and Lazy Aggregation* (VLDB 1995) for `grouped_join` and `reuse`; TPC-H on
+//! differential dataflow for which plans are wanted.
 
 mod behind_index;
 mod build;
@@ -93,7 +97,8 @@ pub const REWRITES: &[Rewrite] = &[
     },
 ];
 
-/// The plan, rewritten where the rewrite is expected to pay. Planning calls this once for each query.
+/// The plan, rewritten where the rewrite is expected to pay. Planning calls this once for each
+/// query.
 pub fn optimise(plan: &Arc<Plan>, facts: &Facts<'_>) -> Arc<Plan> {
     REWRITES.iter().fold(Arc::clone(plan), |plan, rewrite| (rewrite.apply)(&plan, facts))
 }
@@ -112,7 +117,8 @@ pub fn optimised_in_steps(plan: &Arc<Plan>, facts: &Facts<'_>) -> Vec<(&'static 
     steps
 }
 
-/// The plan with `better` applied at every node, as often as it finds something, from the root down.
+/// The plan with `better` applied at every node, as often as it finds something, from the root
+/// down.
 fn top_down(plan: &Arc<Plan>, better: &dyn Fn(&Arc<Plan>) -> Option<Arc<Plan>>) -> Arc<Plan> {
     let mut plan = Arc::clone(plan);
     while let Some(next) = better(&plan) {

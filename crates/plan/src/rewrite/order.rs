@@ -1,9 +1,11 @@
 //! The order of joins: from what is filtered most, along equalities, to what it is joined with.
 //!
-//! The first leaf is the one of which least is left; each next one is connected to what is joined already, and of several the one of which least
-//! is left. A leaf that is connected only through columns that two joined leaves share already would be paired with all rows of
-//! its kind (customers and suppliers of a nation): it waits for another connection. Before a leaf is joined, it takes along what it alone is connected to, where that is filtered as
-//! much as anything joined so far (suppliers of one nation). Without any filter the order of the text stays.
+//! The first leaf is the one of which least is left; each next one is connected to what is joined
+//! already, and of several the one of which least is left. A leaf that is connected only through
+//! columns that two joined leaves share already would be paired with all rows of its kind
+//! (customers and suppliers of a nation): it waits for another connection. Before a leaf is joined,
+//! it takes along what it alone is connected to, where that is filtered as much as anything joined
+//! so far (suppliers of one nation). Without any filter the order of the text stays.
 //!
 //! Cost: quadratic in the number of leaves and columns, once a query.
 

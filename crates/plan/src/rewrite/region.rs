@@ -1,8 +1,9 @@
 //! Inner joins as a set: what they join, which columns are equal, what else holds.
 //!
-//! A region is what inner joins by key, choices of columns and conditions among them make up; its *leaves* are the plans below. Columns of
-//! leaves are numbered through ([`Region::columns`]). A semi join whose right side has each key at most once is an inner join that shows no
-//! columns of that side, and belongs to the region too.
+//! A region is what inner joins by key, choices of columns and conditions among them make up; its
+//! *leaves* are the plans below. Columns of leaves are numbered through ([`Region::columns`]). A
+//! semi join whose right side has each key at most once is an inner join that shows no columns of
+//! that side, and belongs to the region too.
 
 use std::sync::Arc;
 
@@ -46,7 +47,8 @@ pub(super) fn named(column: &Column) -> ColumnId {
 }
 
 impl Region {
-    /// The region whose topmost join is `plan` (or is below a choice of columns that `plan` is), if there is one.
+    /// The region whose topmost join is `plan` (or is below a choice of columns that `plan` is), if
+    /// there is one.
     pub(super) fn of(plan: &Arc<Plan>) -> Option<Region> {
         let mut region = Region {
             leaves: vec![],
@@ -60,7 +62,8 @@ impl Region {
         Some(region)
     }
 
-    /// Adds what a plan consists of; returns the number of each of its columns. `None` if it is not part of a region.
+    /// Adds what a plan consists of; returns the number of each of its columns. `None` if it is not
+    /// part of a region.
     fn add(&mut self, plan: &Arc<Plan>) -> Option<Vec<ColumnId>> {
         match &plan.node {
             Node::Join { left, right, kind, left_key, right_key, nulls: Nulls::Differ, residual, output }

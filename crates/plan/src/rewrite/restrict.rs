@@ -5,9 +5,11 @@
 //! = parts of one kind ⋈ line items ⋈ (average by part of the line items of parts of one kind)
 //! ```
 //!
-//! A leaf of a region that groups by a column which must equal a column of a filtered leaf is given only the rows with such a key: its input is joined with the
-//! filtered leaf's distinct keys. Groups that are left out would have met nothing. It pays when the filter leaves little: the input is then remembered once, by
-//! key, as it often is for another join already, instead of a state for every group; and only groups that are asked for are kept current.
+//! A leaf of a region that groups by a column which must equal a column of a filtered leaf is given
+//! only the rows with such a key: its input is joined with the filtered leaf's distinct keys.
+//! Groups that are left out would have met nothing. It pays when the filter leaves little: the
+//! input is then remembered once, by key, as it often is for another join already, instead of a
+//! state for every group; and only groups that are asked for are kept current.
 //!
 //! Source: Seshadri et al., *Cost-Based Optimization for Magic*, SIGMOD 1996.
 

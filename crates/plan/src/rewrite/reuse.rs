@@ -5,10 +5,13 @@
 //! = sum by order of the sum over (orders ⋈ (orders whose line items' sum of quantity is large, with that sum))
 //! ```
 //!
-//! The rows of a group are not needed one by one when all that is done with them is a sum (or a least or greatest value) that the aggregate has already: the
-//! relation need not be remembered at all. Holds when the relation is used for the calls and the equality only, and every call is such a one.
+//! The rows of a group are not needed one by one when all that is done with them is a sum (or a
+//! least or greatest value) that the aggregate has already: the relation need not be remembered at
+//! all. Holds when the relation is used for the calls and the equality only, and every call is such
+//! a one.
 //!
-//! Source: Yan and Larson, *Eager Aggregation and Lazy Aggregation*, VLDB 1995, for aggregates in two steps.
+//! Source: Yan and Larson, *Eager Aggregation and Lazy Aggregation*, VLDB 1995, for aggregates in
+//! two steps.
 
 use std::sync::Arc;
 
@@ -99,7 +102,8 @@ impl Pair<'_> {
         self.region.columns.iter().position(|column| *column == (leaf, at))
     }
 
-    /// The aggregate over the region without the relation; the other leaf shows the `results` of its calls besides.
+    /// The aggregate over the region without the relation; the other leaf shows the `results` of
+    /// its calls besides.
     fn rebuilt(
         &self,
         plan: &Plan,
@@ -121,7 +125,8 @@ impl Pair<'_> {
         let result_column = |n: usize| region.columns.len() + n;
 
         let edges = region.edges.iter().map(|(a, b)| (other(*a), other(*b))).filter(|(a, b)| a != b).collect();
-        // The relation stays in its place without any column or use, and is taken out of the numbers.
+        // The relation stays in its place without any column or use, and is taken out of the
+        // numbers.
         let moved_leaf = |leaf: usize| if leaf > self.relation { leaf - 1 } else { leaf };
         let mut output: Vec<ColumnId> = keys.iter().map(|key| other(region.output[*key])).collect();
         output.extend((0..results.len()).map(result_column));

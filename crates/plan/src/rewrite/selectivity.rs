@@ -86,7 +86,8 @@ pub fn cannot_fail(expr: &Expr, schema: &DFSchema) -> bool {
             | Expr::Between(_)
             | Expr::Like(_)
             | Expr::InList(_) => true,
-            // Numeric without a scale holds every whole number and decimal. Texts may be no numbers.
+            // Numeric without a scale holds every whole number and decimal. Texts may be no
+            // numbers.
             Expr::ScalarFunction(call) if call.func.name() == TO_NUMERIC => {
                 call.args.iter().all(|arg| arg.get_type(schema).is_ok_and(|from| is_exact(&from)))
             }

@@ -1,7 +1,7 @@
 //! HTTP beside the protocol: `/healthz`, `/readyz`, `/metrics`, `POST /query`, `GET /subscribe`.
 //!
-//! Where there are users, all but the two probes want a name and a password (HTTP's Basic). Calls of
-//! the engine run on threads of their own: the one thread that answers requests never waits.
+//! Where there are users, all but the two probes want a name and a password (HTTP's Basic). Calls
+//! of the engine run on threads of their own: the one thread that answers requests never waits.
 
 mod json;
 mod subscribe;
@@ -124,7 +124,8 @@ async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respo
     text.map_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response(), |text| (form, text).into_response())
 }
 
-/// Runs the statements of the body: SQL, or an object `{"sql": ..}`. The answer is that of the last.
+/// Runs the statements of the body: SQL, or an object `{"sql": ..}`. The answer is that of the
+/// last.
 async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
     let Some(sql) = statement(&body) else {
         let hint = "Send SQL as text, or {\"sql\": \"SELECT ..\"}.\n";

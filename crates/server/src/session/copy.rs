@@ -1,6 +1,7 @@
 //! COPY: rows in messages of their own, both ways.
 //!
-//! The same in both protocols. What a client still sends after an error is passed over by the loop of messages.
+//! The same in both protocols. What a client still sends after an error is passed over by the loop
+//! of messages.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! One client, from its first byte to its last, on a thread of its own.
 //!
 //! Law: answers come in the order of messages. An error in the extended protocol skips what follows
-//! up to Sync; an error in a simple query skips the rest of its statements. What ends the connection
-//! is said before, if the client can still be told.
+//! up to Sync; an error in a simple query skips the rest of its statements. What ends the
+//! connection is said before, if the client can still be told.
 //!
-//! Reading order: [`startup`] (who is it), this file (which message means what), [`client`], [`simple`],
-//! [`extended`], [`answers`] (rows and changes), [`copy`].
+//! Reading order: [`startup`] (who is it), this file (which message means what), [`client`],
+//! [`simple`], [`extended`], [`answers`] (rows and changes), [`copy`].
 
 mod answers;
 mod client;

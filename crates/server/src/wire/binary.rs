@@ -138,8 +138,8 @@ pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Resul
     })
 }
 
-/// An array: dimensions, whether there are NULLs, the type of elements, lengths and the place of the
-/// first element, elements.
+/// An array: dimensions, whether there are NULLs, the type of elements, lengths and the place of
+/// the first element, elements.
 fn array(elements: &ArrayRef, of: u32, first: i32, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut lengths: Vec<usize> = vec![elements.len()];
     let mut level = elements.clone();

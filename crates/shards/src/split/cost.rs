@@ -1,7 +1,9 @@
-//! What trees of splitters cost: the formulas of SCSQ (Zeitler's thesis, Uppsala 2011, papers IV and V), as functions of numbers.
+//! What trees of splitters cost: the formulas of SCSQ (Zeitler's thesis, Uppsala 2011, papers IV
+//! and V), as functions of numbers.
 //!
-//! Costs are in units of processing and emitting one row. They are of nodes that hand each branch its own bytes, one core a node; within one process a
-//! broadcast row is not copied for each branch, and a flat split is as good as any tree.
+//! Costs are in units of processing and emitting one row. They are of nodes that hand each branch
+//! its own bytes, one core a node; within one process a broadcast row is not copied for each
+//! branch, and a flat split is as good as any tree.
 
 /// The rows of a split.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +32,8 @@ pub struct Cost {
     pub cpu: f64,
 }
 
-/// Fan-outs of the levels of the exponential tree: 2, 4, 8 .., the last one cut. It needs no knowledge of the rows.
+/// Fan-outs of the levels of the exponential tree: 2, 4, 8 .., the last one cut. It needs no
+/// knowledge of the rows.
 pub fn exptree(width: u32) -> Vec<u32> {
     levels(width, |level, _| 2u32.saturating_pow(level as u32 + 1))
 }
@@ -43,12 +46,14 @@ pub fn maxtree(width: u32, shares: Shares) -> Vec<u32> {
     let Shares { broadcast, routed, consume } = shares;
     levels(width, |level, leaves| match level {
         0 => 2,
-        // (Floor, where the paper prints a ceiling: that would cost more than the root. Quotients of decimals may lie a little below whole numbers.)
+        // (Floor, where the paper prints a ceiling: that would cost more than the root. Quotients
+        // of decimals may lie a little below whole numbers.)
         _ => 2 + (routed / broadcast * (1.0 + consume) * (1.0 - 1.0 / f64::from(leaves)) + 1e-9).floor() as u32,
     })
 }
 
-/// Fan-outs of levels until there are enough leaves; `next` is given the level and the leaves so far.
+/// Fan-outs of levels until there are enough leaves; `next` is given the level and the leaves so
+/// far.
 fn levels(width: u32, next: impl Fn(usize, u32) -> u32) -> Vec<u32> {
     let width = width.max(1);
     let (mut fan_outs, mut leaves) = (Vec::new(), 1u32);
@@ -60,7 +65,8 @@ fn levels(width: u32, next: impl Fn(usize, u32) -> u32) -> Vec<u32> {
     fan_outs
 }
 
-/// Rate and CPU of a tree of these fan-outs; one level is the flat split. (Equations 1, 6, 7, 8 of paper IV.)
+/// Rate and CPU of a tree of these fan-outs; one level is the flat split. (Equations 1, 6, 7, 8 of
+/// paper IV.)
 pub fn tree(fan_outs: &[u32], shares: Shares) -> Cost {
     let unit = shares.consume + 1.0;
     let (mut greatest, mut cpu, mut nodes) = (0.0f64, 0.0, 1.0);
@@ -79,12 +85,14 @@ pub fn node(nodes: f64, fan_out: u32, shares: Shares) -> f64 {
     consume * (broadcast + routed / nodes) + routed / nodes + f64::from(fan_out) * broadcast
 }
 
-/// Splitters behind a window router, for a wanted rate and that of one splitter of one branch, in the same unit. (Equation 6 of paper V.)
+/// Splitters behind a window router, for a wanted rate and that of one splitter of one branch, in
+/// the same unit. (Equation 6 of paper V.)
 pub fn parasplit_splitters(wanted: f64, of_one: f64, broadcast: f64, branches: u32) -> u32 {
     (wanted / of_one * (1.0 - broadcast + broadcast * f64::from(branches)) - 1e-9).ceil().max(1.0) as u32
 }
 
-/// The part of the CPU time that splits, of all that a parallel split takes: `router`, each of the `splitters`, each of the `branches`. (Equation 7.)
+/// The part of the CPU time that splits, of all that a parallel split takes: `router`, each of the
+/// `splitters`, each of the `branches`. (Equation 7.)
 pub fn parasplit_efficiency(router: f64, splitters: (u32, f64), branches: (u32, f64)) -> f64 {
     let split = f64::from(splitters.0) * splitters.1;
     split / (router + split + f64::from(branches.0) * branches.1)

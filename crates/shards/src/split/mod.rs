@@ -1,7 +1,8 @@
 //! Splitting: a stream as many *branches*, each worked on by itself, then merged.
 //!
-//! Branches are data, not channels: a row that is split carries the number of its branch as a column, `branch`, and branch `j` lies in shard `j mod N`. A
-//! thousand branches in two shards are two channels. What splitting costs is in [`cost`].
+//! Branches are data, not channels: a row that is split carries the number of its branch as a
+//! column, `branch`, and branch `j` lies in shard `j mod N`. A thousand branches in two shards are
+//! two channels. What splitting costs is in [`cost`].
 //!
 //! ```text
 //!     splitstream   split(width, route, broadcast, plan)    each row to one branch, to all, or to none
@@ -9,8 +10,10 @@
 //!     mergestream   merge, merge_by, merge_tree             one stream again
 //! ```
 //!
-//! Law: every plan yields the same branches. A row that is broadcast reaches every branch, and its route is not evaluated; of the others a row reaches the
-//! branch of its route, or none if that is NULL. A route outside of the width is an error of the row. Source: SCSQ (Zeitler's thesis, Uppsala 2011).
+//! Law: every plan yields the same branches. A row that is broadcast reaches every branch, and its
+//! route is not evaluated; of the others a row reaches the branch of its route, or none if that is
+//! NULL. A route outside of the width is an error of the row. Source: SCSQ (Zeitler's thesis,
+//! Uppsala 2011).
 
 pub mod cost;
 
@@ -57,7 +60,8 @@ pub struct Branches {
 }
 
 impl Shards {
-    /// Splits into branches `0 .. width`: rows for which `broadcast` is true go to each, others to that of `route`, a whole number.
+    /// Splits into branches `0 .. width`: rows for which `broadcast` is true go to each, others to
+    /// that of `route`, a whole number.
     pub fn split(&self, width: u32, route: Expr, broadcast: Option<Expr>, plan: SplitPlan) -> Branches {
         let fan_outs = match plan {
             SplitPlan::Exp => cost::exptree(width),
@@ -102,7 +106,8 @@ impl Shards {
     }
 }
 
-/// Rows with their route, NULL for all branches, and the node they begin at. Rows for no branch are left out.
+/// Rows with their route, NULL for all branches, and the node they begin at. Rows for no branch are
+/// left out.
 fn routed(rows: Frame, names: &[String], route: Expr, broadcast: Option<Expr>) -> Frame {
     let route = cast(route, DataType::Int64);
     let is_routed = col(ROUTE).is_not_null();
@@ -147,7 +152,8 @@ impl Branches {
         self.rows.rekey([])
     }
 
-    /// Rows of all branches that are equal in `on`, as one: in any branch, then put together in the shard of `on`.
+    /// Rows of all branches that are equal in `on`, as one: in any branch, then put together in the
+    /// shard of `on`.
     pub fn merge_by<'a>(
         &self,
         on: impl IntoIterator<Item = &'a str>,
@@ -157,8 +163,8 @@ impl Branches {
         self.rows.rekey(on).redistribute(Move::FLAT).query(|rows| rows.agg(combine))
     }
 
-    /// As [`merge_by`](Branches::merge_by), by a tree of nodes that take in `fan_in` branches each; the aggregates have the names of the columns that they
-    /// put together.
+    /// As [`merge_by`](Branches::merge_by), by a tree of nodes that take in `fan_in` branches each;
+    /// the aggregates have the names of the columns that they put together.
     pub fn merge_tree<'a>(
         &self,
         on: impl IntoIterator<Item = &'a str>,
@@ -181,7 +187,8 @@ impl Branches {
         rows.rekey(on)
     }
 
-    /// The tree that was chosen, what it would cost with a core for each node (modelled), and the steps.
+    /// The tree that was chosen, what it would cost with a core for each node (modelled), and the
+    /// steps.
     ///
     /// # Errors
     /// The first error of building the program.

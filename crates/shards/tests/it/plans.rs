@@ -1,4 +1,5 @@
-//! The plans of Quill, figures 1 and 4, and a long one: equal contents at every time, whatever the shards (statements A9, A10, A14).
+//! The plans of Quill, figures 1 and 4, and a long one: equal contents at every time, whatever the
+//! shards (statements A9, A10, A14).
 
 use anabranch_engine::frame::{Aggregate, Frame, How, col, count, count_rows, lit, max, min, sum};
 use anabranch_shards::{Layout, Move, Shards};
@@ -65,7 +66,8 @@ fn plans_of_figure_1_equal_the_plain_query() {
     }
 }
 
-/// The three plans of figure 4: both hashed; the right side everywhere; the right side in each process, hashed there.
+/// The three plans of figure 4: both hashed; the right side everywhere; the right side in each
+/// process, hashed there.
 fn figure_4(layout: Layout, join: fn(Frame, Frame) -> Frame) -> [Shards; 3] {
     let (l, r) = (source("l", layout).rekey(["k"]), source("r", layout).rekey(["k"]));
     [
@@ -97,7 +99,8 @@ fn a_full_join_with_a_replicated_side_is_refused() {
     hybrid.check().unwrap_err();
 }
 
-/// Clicks of users that are no robots, by advertisement: a robot clicks more than twice in ten ticks.
+/// Clicks of users that are no robots, by advertisement: a robot clicks more than twice in ten
+/// ticks.
 fn clicks(layout: Layout) -> Shards {
     let users = source("l", layout).rekey(["k"]).redistribute(Move::FLAT);
     let robots = users.query(|q| q.alter_duration(10).agg([count_rows().alias("c")]).filter(col("c").gt(lit(2i64))));

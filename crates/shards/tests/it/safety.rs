@@ -11,7 +11,8 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use crate::support::{rows, run, same_as_one_shard, source, updates};
 
-/// Asserts that a program is refused with this message, and that it does depend on the number of shards.
+/// Asserts that a program is refused with this message, and that it does depend on the number of
+/// shards.
 fn refused(build: impl Fn(Layout) -> Shards, message: &str) {
     assert_eq!(build(Layout::flat(3)).check().unwrap_err().message, message);
     let mut rng = Rng::new(7);

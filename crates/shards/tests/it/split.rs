@@ -61,7 +61,8 @@ fn every_plan_yields_the_branches_that_routes_say() {
     });
 }
 
-/// Counts of each branch, which hold rows of many shards, then their sum over all branches, at once and by trees.
+/// Counts of each branch, which hold rows of many shards, then their sum over all branches, at once
+/// and by trees.
 #[test]
 fn queries_of_branches_and_trees_of_sums_are_those_of_one_shard() {
     cases("branches", 20, |rng| {
@@ -88,7 +89,8 @@ fn queries_of_branches_and_trees_of_sums_are_those_of_one_shard() {
             assert_eq!(found, expected, "{width} {plan:?} {layout:?}\n{}", program.explain().unwrap());
             whole.push(found);
         }
-        // (Columns of merge_by are in another order than those of trees, whose key has the branch too.)
+        // (Columns of merge_by are in another order than those of trees, whose key has the branch
+        // too.)
         if width > 1 {
             let count = |rows: &BTreeMap<(i64, Vec<String>), i64>| rows.values().sum::<i64>();
             assert_eq!(count(&whole[1]), count(&whole[2]));

@@ -20,7 +20,8 @@ pub fn layouts() -> Vec<Layout> {
     vec![Layout::flat(2), Layout::flat(3), Layout::flat(4), Layout::grid(2, 2), Layout::grid(3, 2), Layout::grid(2, 1)]
 }
 
-/// Rows of all kinds: points, intervals, and start edges whose ends come later, in pairs that belong to one shard.
+/// Rows of all kinds: points, intervals, and start edges whose ends come later, in pairs that
+/// belong to one shard.
 pub fn rows(rng: &mut Rng, count: usize) -> Vec<Vec<Event>> {
     let mut rows = Vec::new();
     for _ in 0..count {

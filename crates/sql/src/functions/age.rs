@@ -1,7 +1,8 @@
 //! `age(a, b)`: the time from b to a in years, months, days and the rest, as PostgreSQL counts it.
 //!
-//! The fields of the two are subtracted one by one; a field that comes out negative borrows from the next greater one,
-//! days from the length of the earlier moment's month. Cost: one pass, a few divisions a row.
+//! The fields of the two are subtracted one by one; a field that comes out negative borrows from
+//! the next greater one, days from the length of the earlier moment's month. Cost: one pass, a few
+//! divisions a row.
 
 use std::sync::Arc;
 
@@ -71,7 +72,8 @@ fn age(a: i64, b: i64) -> IntervalMonthDayNano {
     IntervalMonthDayNano::new(months as i32, days as i32, micros * 1000)
 }
 
-/// Year, month, day, and microseconds of the day. The calendar is counted from March, in cycles of 400 years.
+/// Year, month, day, and microseconds of the day. The calendar is counted from March, in cycles of
+/// 400 years.
 fn fields(micros: i64) -> (i64, i64, i64, i64) {
     let days = micros.div_euclid(MICROS_A_DAY) + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,4 +1,5 @@
-//! `all_elements(list)`: the elements of a list of lists in one list, which is what `unnest` yields of an array of several dimensions.
+//! `all_elements(list)`: the elements of a list of lists in one list, which is what `unnest` yields
+//! of an array of several dimensions.
 
 use std::sync::Arc;
 
@@ -65,8 +66,8 @@ impl ScalarUDFImpl for AllElements {
     }
 }
 
-/// Each list with the elements of its lists in their place. The values stay where they are: a list of lists that lie behind each other is one
-/// list of all that lies there.
+/// Each list with the elements of its lists in their place. The values stay where they are: a list
+/// of lists that lie behind each other is one list of all that lies there.
 fn without_a_level(outer: &ListArray) -> DfResult<ListArray> {
     let inner = outer.values().as_list::<i32>();
     let ends = inner.offsets();

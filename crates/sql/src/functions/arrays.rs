@@ -1,7 +1,9 @@
-//! Functions and operators of arrays, with PostgreSQL's rules for NULL, for empty arrays and for subscripts.
+//! Functions and operators of arrays, with PostgreSQL's rules for NULL, for empty arrays and for
+//! subscripts.
 //!
-//! An array begins at 1; an empty one has no dimensions, so its length is NULL. NULL among elements is unequal to all in
-//! `@>`, `<@` and `&&`; equal to itself, and the greatest, in comparisons and where elements are looked for.
+//! An array begins at 1; an empty one has no dimensions, so its length is NULL. NULL among elements
+//! is unequal to all in `@>`, `<@` and `&&`; equal to itself, and the greatest, in comparisons and
+//! where elements are looked for.
 
 mod change;
 mod look;

@@ -1,6 +1,7 @@
 //! `repeat`: DataFusion's, with PostgreSQL's bound on the length of a text.
 //!
-//! Law: a text that would be longer than a gigabyte is an error, before anything is allocated. Cost: one look at the lengths.
+//! Law: a text that would be longer than a gigabyte is an error, before anything is allocated.
+//! Cost: one look at the lengths.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Functions of bytes: reading and writing them as text, and what PostgreSQL has for both `text` and `bytea`.
+//! Functions of bytes: reading and writing them as text, and what PostgreSQL has for both `text`
+//! and `bytea`.
 
 use std::sync::Arc;
 
@@ -96,8 +97,8 @@ const BIT_COUNT: &[Way] = &[Way { takes: &[Bytes], required: 1, answer: Answer::
 
 type Answered = Result<Out, String>;
 
-/// Bytes as PostgreSQL reads them: `\x` and pairs of hexadecimal digits, or a text with `\\` for a backslash and `\ooo` for
-/// other bytes.
+/// Bytes as PostgreSQL reads them: `\x` and pairs of hexadecimal digits, or a text with `\\` for a
+/// backslash and `\ooo` for other bytes.
 ///
 /// # Errors
 /// If the text is neither.

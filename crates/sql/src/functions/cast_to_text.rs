@@ -1,4 +1,5 @@
-//! `value_to_text(x)`: what `CAST(x AS text)` means of values that Arrow writes otherwise than PostgreSQL, also within lists.
+//! `value_to_text(x)`: what `CAST(x AS text)` means of values that Arrow writes otherwise than
+//! PostgreSQL, also within lists.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::functions::conversions::Conversion;
 use crate::functions::output::{is_null, printer};
 use crate::resolve::type_names::is_text;
 
-/// A cast to text, or to a list of texts, of what Arrow writes otherwise; and lists that are written by `array_to_string`.
+/// A cast to text, or to a list of texts, of what Arrow writes otherwise; and lists that are
+/// written by `array_to_string`.
 pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
         Expr::Cast(cast) if cast.expr.get_type(schema).is_ok_and(|from| is_ours(&from, cast.field.data_type())) => {
@@ -31,7 +33,8 @@ pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
     }
 }
 
-/// Arguments of functions that write values of any type: as PostgreSQL shows them, booleans as letters.
+/// Arguments of functions that write values of any type: as PostgreSQL shows them, booleans as
+/// letters.
 pub(crate) fn write_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
     if !matches!(call.func.name(), "concat" | "concat_ws" | "format" | "array_to_string") {

@@ -9,7 +9,8 @@ use arrow::error::ArrowError;
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-/// `one_row(value, count)`: the value, or an error where the count is above one. What a scalar subquery promises.
+/// `one_row(value, count)`: the value, or an error where the count is above one. What a scalar
+/// subquery promises.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OneRow {
     signature: Signature,
@@ -44,7 +45,8 @@ impl ScalarUDFImpl for OneRow {
     }
 }
 
-/// `float_divide(a, b)`: the quotient, or an error where `b` is zero, as SQL has it. IEEE's infinity is no answer.
+/// `float_divide(a, b)`: the quotient, or an error where `b` is zero, as SQL has it. IEEE's
+/// infinity is no answer.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FloatDivide {
     signature: Signature,

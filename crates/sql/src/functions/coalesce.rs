@@ -1,6 +1,7 @@
 //! `coalesce`: DataFusion's, with the types of PostgreSQL.
 //!
-//! A literal takes the type of the values beside it, so that `coalesce(t, '1970-01-01')` is a timestamp; DataFusion would find no common type, or make all of them text.
+//! A literal takes the type of the values beside it, so that `coalesce(t, '1970-01-01')` is a
+//! timestamp; DataFusion would find no common type, or make all of them text.
 
 use std::sync::Arc;
 

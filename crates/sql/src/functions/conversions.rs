@@ -1,4 +1,5 @@
-//! Conversions that PostgreSQL makes differently: text to bytes, numbers to rounder ones, timestamps to intervals.
+//! Conversions that PostgreSQL makes differently: text to bytes, numbers to rounder ones,
+//! timestamps to intervals.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -141,8 +142,9 @@ impl ScalarUDFImpl for Rint {
     }
 }
 
-/// `round(numeric, places)`, of a type that is settled when it is planned. DataFusion's has another one when the places turn out to be a
-/// constant, which is after what it is compared with has been given its type.
+/// `round(numeric, places)`, of a type that is settled when it is planned. DataFusion's has another
+/// one when the places turn out to be a constant, which is after what it is compared with has been
+/// given its type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RoundTo {
     to: DataType,

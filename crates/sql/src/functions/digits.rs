@@ -1,7 +1,9 @@
 //! `float_to_numeric(x)`: what a cast of a float to `numeric` means.
 //!
-//! Law: the decimal of as many digits as the float is sure of, 15 for `double precision` and 6 for `real`, rounded half away from zero to the scale, as in PostgreSQL;
-//! Arrow would take the binary fraction to its last bit, so that `0.285::numeric(10,2)` is 0.28. Cost: each value is written and read again.
+//! Law: the decimal of as many digits as the float is sure of, 15 for `double precision` and 6 for
+//! `real`, rounded half away from zero to the scale, as in PostgreSQL; Arrow would take the binary
+//! fraction to its last bit, so that `0.285::numeric(10,2)` is 0.28. Cost: each value is written
+//! and read again.
 
 use std::sync::Arc;
 

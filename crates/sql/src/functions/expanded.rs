@@ -1,5 +1,5 @@
-//! `expanded(list)`: a list of the records (element, place), which `information_schema._pg_expandarray`
-//! yields row by row.
+//! `expanded(list)`: a list of the records (element, place), which
+//! `information_schema._pg_expandarray` yields row by row.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
-//! `extract(part FROM moment)` for the parts that have fractions: seconds, milliseconds, microseconds, and the seconds since the epoch.
+//! `extract(part FROM moment)` for the parts that have fractions: seconds, milliseconds,
+//! microseconds, and the seconds since the epoch.
 //!
-//! PostgreSQL's are numerics with as many digits as a microsecond has; DataFusion would cut them off. An interval's years are 365.25 days, its
-//! months 30. The other parts are whole, and DataFusion's. Cost: one pass, a division a row.
+//! PostgreSQL's are numerics with as many digits as a microsecond has; DataFusion would cut them
+//! off. An interval's years are 365.25 days, its months 30. The other parts are whole, and
+//! DataFusion's. Cost: one pass, a division a row.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What casts to `uuid` mean: the text in the form of the type, or an error. (Those to documents are in `json`.)
+//! What casts to `uuid` mean: the text in the form of the type, or an error. (Those to documents
+//! are in `json`.)
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Aggregates of intervals, from sums of whole numbers: `sum(i)` is the interval of the sums of months, days and
-//! microseconds; `avg(i)` is that by the number of intervals. So intervals come and go exactly like integers.
+//! Aggregates of intervals, from sums of whole numbers: `sum(i)` is the interval of the sums of
+//! months, days and microseconds; `avg(i)` is that by the number of intervals. So intervals come
+//! and go exactly like integers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The functions that SQL may call, and the operators that PostgreSQL types otherwise than DataFusion.
+//! The functions that SQL may call, and the operators that PostgreSQL types otherwise than
+//! DataFusion.
 
 pub(crate) mod age;
 pub(crate) mod all_elements;
@@ -174,7 +175,8 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     FUNCTIONS.scalar[name].call(args)
 }
 
-/// Operators on dates and times, parts of moments, and the types of `row_number()` and the ranks, as in PostgreSQL.
+/// Operators on dates and times, parts of moments, and the types of `row_number()` and the ranks,
+/// as in PostgreSQL.
 #[derive(Debug)]
 struct PostgresPlanner;
 
@@ -246,7 +248,8 @@ impl ExprPlanner for PostgresPlanner {
         }
     }
 
-    /// DataFusion tells the results of two calls apart by a name in which casts do not appear, so that `sum(a)` and `sum(a::numeric)` would be one column.
+    /// DataFusion tells the results of two calls apart by a name in which casts do not appear, so
+    /// that `sum(a)` and `sum(a::numeric)` would be one column.
     fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> DfResult<PlannerResult<RawAggregateExpr>> {
         name_casts(&mut raw.args)?;
         Ok(PlannerResult::Original(raw))
@@ -286,7 +289,8 @@ impl ExprPlanner for PostgresPlanner {
 const IGNORING_FRAMES: [&str; 8] =
     ["row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"];
 
-/// A range without offsets reaches whole groups of peers: as groups it needs no arithmetic on the order's type.
+/// A range without offsets reaches whole groups of peers: as groups it needs no arithmetic on the
+/// order's type.
 fn in_groups(frame: WindowFrame) -> WindowFrame {
     let is_plain = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => true,
@@ -313,7 +317,8 @@ fn name_casts(args: &mut [Expr]) -> DfResult<()> {
     Ok(())
 }
 
-/// A literal in quotes has the type that PostgreSQL finds for it, where DataFusion would refuse the operator.
+/// A literal in quotes has the type that PostgreSQL finds for it, where DataFusion would refuse the
+/// operator.
 fn read_operands(
     mut expr: RawBinaryExpr,
     mut left: DataType,
@@ -362,8 +367,8 @@ fn operator(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
-/// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the difference of two
-/// timestamps is an interval.
+/// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the
+/// difference of two timestamps is an interval.
 fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
     let days = |e: &Expr| cast(e.clone(), DataType::Int32);
     match (&expr.op, left, right) {

@@ -1,7 +1,8 @@
 //! Casts to and from plain `numeric`, which Arrow would take for bytes.
 //!
-//! Law: every cast of a resolved plan between [`TYPE`] and another type is one of these; a value that does not fit is an error in PostgreSQL's words. A
-//! float becomes the decimal of as many digits as it is sure of.
+//! Law: every cast of a resolved plan between [`TYPE`] and another type is one of these; a value
+//! that does not fit is an error in PostgreSQL's words. A float becomes the decimal of as many
+//! digits as it is sure of.
 
 use std::sync::Arc;
 

@@ -1,13 +1,16 @@
 //! `numeric` without a scale, computed: [`anabranch_batch::numeric`] as functions of the planner.
 //!
-//! DataFusion knows no arithmetic on such columns (of [`TYPE`]), so each operator and function on them is a function of ours. Which type a result has:
+//! DataFusion knows no arithmetic on such columns (of [`TYPE`]), so each operator and function on
+//! them is a function of ours. Which type a result has:
 //!
 //! - quotients are plain `numeric`, with PostgreSQL's digits;
-//! - sums, differences and products of decimals are decimals where their type has room for all digits, or for so many before the point
-//!   (`WHOLE_DIGITS_MIN`) that values do not reach; else they are plain;
+//! - sums, differences and products of decimals are decimals where their type has room for all
+//!   digits, or for so many before the point (`WHOLE_DIGITS_MIN`) that values do not reach; else
+//!   they are plain;
 //! - what is computed with a plain `numeric` is plain, but for floats beside it, which make floats.
 //!
-//! Cost: a number is decoded, computed and encoded a row; up to 38 digits nothing is allocated for it.
+//! Cost: a number is decoded, computed and encoded a row; up to 38 digits nothing is allocated for
+//! it.
 
 use std::sync::Arc;
 
@@ -29,7 +32,8 @@ use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::common_types::{float_of_numbers, plain_of_numbers};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
-/// Digits before the point for which a decimal that may need more digits than there are keeps its type.
+/// Digits before the point for which a decimal that may need more digits than there are keeps its
+/// type.
 const WHOLE_DIGITS_MIN: i16 = 20;
 
 /// Digits of the widest decimal.
@@ -185,7 +189,8 @@ pub(crate) fn joined_text(left: &Expr, right: &Expr, types: (&DataType, &DataTyp
     })
 }
 
-/// Two numbers that are compared, of which one is plain: both plain, or both floats if the other is a float.
+/// Two numbers that are compared, of which one is plain: both plain, or both floats if the other is
+/// a float.
 pub(crate) fn plain_comparison(left: &Expr, right: &Expr, types: (&DataType, &DataType)) -> Option<(Expr, Expr)> {
     let pair = [types.0.clone(), types.1.clone()];
     if types.0 == types.1 || !pair.contains(&TYPE) {
@@ -344,7 +349,8 @@ impl ScalarUDFImpl for Choosing {
     }
 }
 
-/// Plain `numeric`, if it is the type of all; a literal in quotes is read as what stands beside it, later.
+/// Plain `numeric`, if it is the type of all; a literal in quotes is read as what stands beside it,
+/// later.
 pub(crate) fn plain_among(arg_types: &[DataType]) -> Option<DataType> {
     let firm = |is: &DataType| if is_text(is) { DataType::Null } else { is.clone() };
     plain_of_numbers(&arg_types.iter().map(firm).collect::<Vec<_>>())
@@ -355,7 +361,8 @@ fn as_floats(arg_types: &[DataType]) -> Vec<DataType> {
     arg_types.iter().map(|is| if *is == TYPE { DataType::Float64 } else { is.clone() }).collect()
 }
 
-/// The types that a function takes these as. Plain numerics stay: they are made floats in the resolved plan.
+/// The types that a function takes these as. Plain numerics stay: they are made floats in the
+/// resolved plan.
 fn coerced(function: &ScalarUDF, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
     let fields: Vec<FieldRef> =
         as_floats(arg_types).into_iter().map(|is| Arc::new(Field::new("", is, true)) as FieldRef).collect();
@@ -585,7 +592,8 @@ impl ScalarUDFImpl for OfNumbers {
     }
 }
 
-/// `numeric_floor(x)` and `numeric_ceiling(x)`: the nearest decimal of a scale that is not greater, or not less.
+/// `numeric_floor(x)` and `numeric_ceiling(x)`: the nearest decimal of a scale that is not greater,
+/// or not less.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AtScale {
     scale: i8,
@@ -593,8 +601,9 @@ struct AtScale {
     signature: Signature,
 }
 
-/// The greatest decimal of a scale that is not above a plain numeric: what decimals of that scale are compared with instead of it. Beyond what decimals of
-/// 38 digits reach it is the greatest or least of them.
+/// The greatest decimal of a scale that is not above a plain numeric: what decimals of that scale
+/// are compared with instead of it. Beyond what decimals of 38 digits reach it is the greatest or
+/// least of them.
 pub fn floor_at(value: Expr, scale: i8) -> Expr {
     at_scale(value, scale, true)
 }

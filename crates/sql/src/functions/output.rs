@@ -1,6 +1,8 @@
-//! Values as text, the way PostgreSQL prints them: for whoever shows answers, and for casts to text (`cast_to_text`).
+//! Values as text, the way PostgreSQL prints them: for whoever shows answers, and for casts to text
+//! (`cast_to_text`).
 //!
-//! One dispatch a column: [`printer`] gives a closure that appends row i's text. NULL appends nothing and says so.
+//! One dispatch a column: [`printer`] gives a closure that appends row i's text. NULL appends
+//! nothing and says so.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -46,7 +48,8 @@ pub fn is_vector(element: &Field) -> bool {
     matches!(element.name().as_str(), "int2vector" | "oidvector")
 }
 
-/// The schema of an answer as users see it: plain numerics are text, and the field's metadata say so.
+/// The schema of an answer as users see it: plain numerics are text, and the field's metadata say
+/// so.
 pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     let shown_field = |field: &FieldRef| match shown_type(field.data_type()) {
         Some(shown) => {

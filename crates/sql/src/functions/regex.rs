@@ -1,5 +1,5 @@
-//! The functions of regular expressions: `regexp_match`, `regexp_replace` and their like, `substring(text FROM pattern)`, and the
-//! operators `~`, `~*`, `!~`, `!~*`.
+//! The functions of regular expressions: `regexp_match`, `regexp_replace` and their like,
+//! `substring(text FROM pattern)`, and the operators `~`, `~*`, `!~`, `!~*`.
 
 use std::sync::Arc;
 

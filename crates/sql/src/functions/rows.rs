@@ -1,7 +1,8 @@
 //! Functions that are computed row by row of plain values, described as data.
 //!
-//! Law: NULL in, NULL out, unless a function says otherwise. Arguments have the types that are declared; others are refused
-//! when the query is planned. Cost: one call and one allocation a row, so functions on hot paths stay DataFusion's.
+//! Law: NULL in, NULL out, unless a function says otherwise. Arguments have the types that are
+//! declared; others are refused when the query is planned. Cost: one call and one allocation a row,
+//! so functions on hot paths stay DataFusion's.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};

@@ -28,8 +28,8 @@ pub(super) fn substring(args: &[Value], patterns: &mut Patterns) -> Result<Out, 
     Ok(part.map_or(Out::Null, |(start, end)| Out::Text(characters[start..end].iter().collect())))
 }
 
-/// `%` and `_` are any text and any character; `| * + ? { } ( ) [ ]` are what they are in regular expressions. Two escaped
-/// quotes mark the part that `substring` gives.
+/// `%` and `_` are any text and any character; `| * + ? { } ( ) [ ]` are what they are in regular
+/// expressions. Two escaped quotes mark the part that `substring` gives.
 fn regex(pattern: &str, escape: &str) -> Result<String, String> {
     let mut letters = escape.chars();
     let escape = letters.next();

@@ -1,4 +1,5 @@
-//! Text functions of PostgreSQL that DataFusion lacks: the digest of `md5`, `quote_ident`, `quote_literal`, `quote_nullable`, `format`, `pg_typeof`.
+//! Text functions of PostgreSQL that DataFusion lacks: the digest of `md5`, `quote_ident`,
+//! `quote_literal`, `quote_nullable`, `format`, `pg_typeof`.
 
 use std::sync::Arc;
 
@@ -63,7 +64,8 @@ impl ScalarUDFImpl for TextFunction {
     }
 }
 
-/// In double quotes, unless it is a plain lower-case name. Reserved words are quoted by PostgreSQL, and here too.
+/// In double quotes, unless it is a plain lower-case name. Reserved words are quoted by PostgreSQL,
+/// and here too.
 fn quote_ident(name: &str) -> String {
     use datafusion_expr::sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS};
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit();
@@ -85,7 +87,8 @@ fn quote_literal(text: &str) -> String {
     }
 }
 
-/// `format('%s is %I', a, b)`: `%s` as it is, `%I` as a name, `%L` as a literal, `%%` a per cent sign; `%1$s` names the argument, `%-10s` has a width.
+/// `format('%s is %I', a, b)`: `%s` as it is, `%I` as a name, `%L` as a literal, `%%` a per cent
+/// sign; `%1$s` names the argument, `%-10s` has a width.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Format {
     signature: Signature,
@@ -132,7 +135,8 @@ impl ScalarUDFImpl for Format {
 /// The greatest width of a value in `format`.
 const WIDTH_MAX: u32 = 0x0fff_ffff;
 
-/// The pattern filled in; `value` gives an argument by position from 1, or `None` where there is none.
+/// The pattern filled in; `value` gives an argument by position from 1, or `None` where there is
+/// none.
 fn formatted<'t>(pattern: &str, value: impl Fn(usize) -> Option<Option<&'t str>>) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len());
     let mut last = 0;

@@ -1,4 +1,5 @@
-//! Functions of text that DataFusion computes otherwise than PostgreSQL, and what text functions refuse.
+//! Functions of text that DataFusion computes otherwise than PostgreSQL, and what text functions
+//! refuse.
 
 use std::sync::Arc;
 
@@ -125,7 +126,8 @@ const OF_TEXT: [&str; 15] = [
     "quote_ident",
 ];
 
-/// Calls as PostgreSQL types them: no bytes for texts, four bytes for small constants, other escapes of LIKE by ours.
+/// Calls as PostgreSQL types them: no bytes for texts, four bytes for small constants, other
+/// escapes of LIKE by ours.
 pub(crate) fn settle_calls(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
         Expr::ScalarFunction(call) if OF_TEXT.contains(&call.func.name()) => {

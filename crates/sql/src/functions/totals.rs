@@ -1,8 +1,9 @@
-//! `sum`, `avg` and other aggregates of numbers: DataFusion's, with the types of PostgreSQL's numerics. Only their types matter: operators compute them.
+//! `sum`, `avg` and other aggregates of numbers: DataFusion's, with the types of PostgreSQL's
+//! numerics. Only their types matter: operators compute them.
 //!
 //! - The mean of numerics is plain `numeric`: its digits depend on the sum.
-//! - The sum of decimals is a decimal of ten digits more, where there is room for them, or for so many before the point
-//!   that sums do not reach; else it is plain, as that of plain ones.
+//! - The sum of decimals is a decimal of ten digits more, where there is room for them, or for so
+//!   many before the point that sums do not reach; else it is plain, as that of plain ones.
 //! - Intervals are summed and averaged too.
 //! - Deviations and medians of plain numerics are those of their nearest doubles.
 
@@ -64,7 +65,8 @@ impl AggregateUDFImpl for Total {
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
         match arg_types {
-            // (Deviations of plain numerics have floats as arguments in the resolved plan: `numerics::settle_arguments`.)
+            // (Deviations of plain numerics have floats as arguments in the resolved plan:
+            // `numerics::settle_arguments`.)
             [TYPE] => return Ok(arg_types.to_vec()),
             [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             _ => {}

@@ -1,4 +1,5 @@
-//! Aggregates that users have written: names and types for the planner, and the function that plans carry.
+//! Aggregates that users have written: names and types for the planner, and the function that plans
+//! carry.
 //!
 //! Law: the planner never computes one; operators do, by what [`Foreign`] holds.
 
@@ -15,7 +16,8 @@ use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Vo
 /// The type of an aggregate's results over arguments of these types, or why there is none.
 pub type OutputType = dyn Fn(&[DataType]) -> Result<DataType, String> + Send + Sync;
 
-/// An aggregate of a user's, as the planner knows it. Equal are those whose functions are the same object.
+/// An aggregate of a user's, as the planner knows it. Equal are those whose functions are the same
+/// object.
 pub struct UserAggregateFunction {
     name: String,
     signature: Signature,

@@ -1,8 +1,12 @@
-//! Whole numbers as PostgreSQL computes with them: what leaves its type is an error, and bits shift within the type of their number.
+//! Whole numbers as PostgreSQL computes with them: what leaves its type is an error, and bits shift
+//! within the type of their number.
 //!
-//! - `a + b`, `a - b` and `a * b` without columns: DataFusion folds constants wrapping round, wherever they come from.
-//! - `a << b` and `a >> b` have the type of `a`; DataFusion would make both operands `bigint`, and refuse or clear what is shifted too far.
-//! - `date + days` and `date - days` within the dates that PostgreSQL has; DataFusion would wrap round.
+//! - `a + b`, `a - b` and `a * b` without columns: DataFusion folds constants wrapping round,
+//!   wherever they come from.
+//! - `a << b` and `a >> b` have the type of `a`; DataFusion would make both operands `bigint`, and
+//!   refuse or clear what is shifted too far.
+//! - `date + days` and `date - days` within the dates that PostgreSQL has; DataFusion would wrap
+//!   round.
 
 use std::sync::Arc;
 
@@ -95,7 +99,8 @@ fn checked(result: Result<ArrayRef, ArrowError>, is: &DataType) -> DfResult<Arra
     }
 }
 
-/// The processor's shifts: by as many bits as remain of the count modulo those of the number, which has 32 at least.
+/// The processor's shifts: by as many bits as remain of the count modulo those of the number, which
+/// has 32 at least.
 fn shift(verb: Verb, values: &ArrayRef, counts: &ArrayRef) -> DfResult<ArrayRef> {
     let counts = cast(counts, &DataType::Int64)?;
     let is_left = verb == Verb::ShiftLeft;
@@ -125,7 +130,8 @@ fn shifted<T: ArrowPrimitiveType>(
     Ok(Arc::new(shifted))
 }
 
-/// The first date of PostgreSQL, 4714-11-24 BC, and the day after its last, 5874897-12-31, in days since 1970.
+/// The first date of PostgreSQL, 4714-11-24 BC, and the day after its last, 5874897-12-31, in days
+/// since 1970.
 const DATES: std::ops::Range<i64> = -2_440_588..2_145_042_906;
 
 fn move_dates(dates: &ArrayRef, days: &ArrayRef, moved: impl Fn(i64, i64) -> Option<i64>) -> DfResult<ArrayRef> {
@@ -199,9 +205,10 @@ fn checked_sum(expr: Expr, schema: &DFSchema, simplifier: &ExprSimplifier) -> Df
     Ok(checked_operands(Expr::BinaryExpr(BinaryExpr { left: left.into(), op, right: right.into() }), schema))
 }
 
-/// An operand that loses its columns when it is simplified (`coalesce(1, k)`) has none here: the rule would fold the sum
-/// around it in the same run, after this check. Operands of operands were checked before, so the simplifier folds nothing
-/// that can wrap round. Sums keep their columns, and need no look: a chain of sums costs its length.
+/// An operand that loses its columns when it is simplified (`coalesce(1, k)`) has none here: the
+/// rule would fold the sum around it in the same run, after this check. Operands of operands were
+/// checked before, so the simplifier folds nothing that can wrap round. Sums keep their columns,
+/// and need no look: a chain of sums costs its length.
 fn without_columns(operand: Expr, simplifier: &ExprSimplifier) -> DfResult<Expr> {
     let is_sum = matches!(&operand, Expr::BinaryExpr(b) if matches!(b.op, Operator::Plus | Operator::Minus));
     let is_plain = is_sum || matches!(operand, Expr::Column(_) | Expr::Literal(..));
@@ -224,7 +231,8 @@ fn checked_operands(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     if l != r || !l.is_signed_integer() || expr.any_column_refs() || expr.contains_outer() || expr.is_volatile() {
         return Transformed::no(expr);
     }
-    // Folded at once: a call around a call has a name as long as both, and planning asks for names often.
+    // Folded at once: a call around a call has a name as long as both, and planning asks for names
+    // often.
     let folded = of_literals(verb, left, right);
     Transformed::yes(folded.unwrap_or_else(|| Whole::call(verb, left.as_ref().clone(), right.as_ref().clone())))
 }

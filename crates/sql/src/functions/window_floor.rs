@@ -1,7 +1,10 @@
-//! `window_floor(size, time)`: the last multiple of a size at or before a time, counted from the epoch. Where windows begin.
+//! `window_floor(size, time)`: the last multiple of a size at or before a time, counted from the
+//! epoch. Where windows begin.
 //!
-//! Law: exact for every time that has a window; an error where the window would begin before all times. Dates are the timestamps of their
-//! midnights. Times may be whole numbers; then so is the size. Cost: one comparison a row while times lie in the window of the row before, else one remainder.
+//! Law: exact for every time that has a window; an error where the window would begin before all
+//! times. Dates are the timestamps of their midnights. Times may be whole numbers; then so is the
+//! size. Cost: one comparison a row while times lie in the window of the row before, else one
+//! remainder.
 
 use std::cell::Cell;
 use std::sync::Arc;

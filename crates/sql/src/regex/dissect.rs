@@ -1,7 +1,7 @@
 //! Where the groups of a pattern lie in its match.
 //!
-//! The order in which divisions of a match are tried is PostgreSQL's (`regexec.c` says: longest or shortest first, from the
-//! left), so the first that works is the one PostgreSQL reports.
+//! The order in which divisions of a match are tried is PostgreSQL's (`regexec.c` says: longest or
+//! shortest first, from the left), so the first that works is the one PostgreSQL reports.
 
 use super::program::{Fragment, Program, Text, Wanted};
 use super::syntax::{Node, Preference, Tree, variants};
@@ -17,7 +17,8 @@ pub(super) struct Dissection<'a> {
 }
 
 impl Dissection<'_> {
-    /// Whether the part matches exactly these characters; its groups are told then. The automaton of the part is known to match.
+    /// Whether the part matches exactly these characters; its groups are told then. The automaton
+    /// of the part is known to match.
     pub(super) fn matches(&mut self, tree: &Tree, start: usize, end: usize) -> bool {
         if self.text.is_spent() {
             return false;
@@ -146,7 +147,8 @@ impl Dissection<'_> {
         true
     }
 
-    /// Whether the characters are those of a group, some times. A group without a text fails even if wanted no times.
+    /// Whether the characters are those of a group, some times. A group without a text fails even
+    /// if wanted no times.
     fn is_repeated_often(&self, index: usize, min: usize, max: Option<usize>, start: usize, end: usize) -> bool {
         let Some((from, to)) = self.groups[index] else { return false };
         let length = to - from;

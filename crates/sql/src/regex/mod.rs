@@ -1,11 +1,13 @@
 //! Regular expressions as PostgreSQL has them.
 //!
-//! Why not a library: PostgreSQL finds the longest (or, where the first quantifier says so, the shortest) of the matches that
-//! begin leftmost, and divides it among groups by rules of its own (its manual, section 9.7.3.5). Libraries report the first
-//! match in the order of alternatives: `'ab' ~ 'a|ab'` is the same for both, `substring('ab' from 'a|ab')` is not.
+//! Why not a library: PostgreSQL finds the longest (or, where the first quantifier says so, the
+//! shortest) of the matches that begin leftmost, and divides it among groups by rules of its own
+//! (its manual, section 9.7.3.5). Libraries report the first match in the order of alternatives:
+//! `'ab' ~ 'a|ab'` is the same for both, `substring('ab' from 'a|ab')` is not.
 //!
-//! Reading order: [`syntax`], [`parse`], [`program`] (which characters match), [`dissect`] (which groups matched what).
-//! Cost: a test reads each character once, with all states of the pattern at once.
+//! Reading order: [`syntax`], [`parse`], [`program`] (which characters match), [`dissect`] (which
+//! groups matched what). Cost: a test reads each character once, with all states of the pattern at
+//! once.
 
 mod dissect;
 mod parse;

@@ -1,7 +1,7 @@
 //! From the text of a pattern to its tree.
 //!
-//! The grammar is that of PostgreSQL's "advanced" regular expressions (its manual, section 9.7.3). Law: a pattern has the
-//! tree that PostgreSQL gives it, or is an error.
+//! The grammar is that of PostgreSQL's "advanced" regular expressions (its manual, section 9.7.3).
+//! Law: a pattern has the tree that PostgreSQL gives it, or is an error.
 
 use super::Flags;
 use super::syntax::{Class, DEPTH_MAX, Guard, Item, Named, Node, Preference, Side, Tree};
@@ -479,8 +479,8 @@ fn code_point(code: u32) -> Result<char> {
     }
 }
 
-/// A part repeated. Of a captured group only the last round is kept, so all others are one part without captures, as in PostgreSQL: this
-/// decides where the last round begins.
+/// A part repeated. Of a captured group only the last round is kept, so all others are one part
+/// without captures, as in PostgreSQL: this decides where the last round begins.
 fn repeat(atom: Tree, min: u32, max: Option<u32>, prefers: Option<Preference>) -> Tree {
     let prefers = prefers.or(atom.prefers);
     if max == Some(0) {

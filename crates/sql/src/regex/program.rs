@@ -1,7 +1,7 @@
 //! Nondeterministic automata of patterns, and their runs.
 //!
-//! Each part of a tree has a fragment with one entry and one exit, so any part can be run alone. A run follows all ways at
-//! once: its cost is (characters read) x (states), whatever the pattern.
+//! Each part of a tree has a fragment with one entry and one exit, so any part can be run alone. A
+//! run follows all ways at once: its cost is (characters read) x (states), whatever the pattern.
 
 use super::syntax::{Class, Guard, Node, Side, Tree, is_word};
 
@@ -228,7 +228,8 @@ impl Program {
         ends
     }
 
-    /// Adds a state and all that it leads to without a character. The exit leads nowhere: what follows is another part's.
+    /// Adds a state and all that it leads to without a character. The exit leads nowhere: what
+    /// follows is another part's.
     fn enter(&self, active: &mut Active, state: StateId, exit: StateId, text: &Text, at: usize) {
         active.ways.push(state);
         while let Some(state) = active.ways.pop() {

@@ -25,8 +25,8 @@ pub trait Catalog: Sync {
         vec![]
     }
 
-    /// Where the values of each column of a table come from. May be shorter than the columns; what is
-    /// missing is given.
+    /// Where the values of each column of a table come from. May be shorter than the columns; what
+    /// is missing is given.
     fn made(&self, table: &str) -> Vec<Made> {
         let _ = table;
         vec![]

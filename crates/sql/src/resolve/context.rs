@@ -117,7 +117,8 @@ impl<'a> Context<'a> {
             self.parameters.fill_plan(plan)
         };
         match plan(rewrite(query, self.catalog, false, self.chosen)?) {
-            // Two computed columns are spelt alike by DataFusion: it is asked again with names for all.
+            // Two computed columns are spelt alike by DataFusion: it is asked again with names for
+            // all.
             Err(error) if error.to_string().contains("unique expression names") => {
                 plan(rewrite(query, self.catalog, true, self.chosen)?)
             }

@@ -1,7 +1,8 @@
 //! Documents (`json`, `jsonb`) among texts.
 //!
-//! Rows carry documents as text. In a plan the field of such a column is marked, by the key that Arrow has for types
-//! beside its own: a cast to text takes the mark away. The mark decides what operators mean, and what a client is told.
+//! Rows carry documents as text. In a plan the field of such a column is marked, by the key that
+//! Arrow has for types beside its own: a cast to text takes the mark away. The mark decides what
+//! operators mean, and what a client is told.
 
 use std::collections::HashMap;
 use std::sync::Arc;

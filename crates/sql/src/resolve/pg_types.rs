@@ -1,5 +1,5 @@
-//! Types under the numbers that PostgreSQL gives them in `pg_type`: what its protocol and its catalog
-//! tell.
+//! Types under the numbers that PostgreSQL gives them in `pg_type`: what its protocol and its
+//! catalog tell.
 
 use std::sync::Arc;
 

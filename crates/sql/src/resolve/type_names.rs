@@ -13,8 +13,8 @@ pub(crate) const DECIMAL_DIGITS_MAX: u8 = 38;
 /// The one zone of `timestamptz` values.
 pub(crate) const UTC: &str = "UTC";
 
-/// The type that a column of a plan has in place of `data_type`: the planner's functions yield more types than
-/// batches carry.
+/// The type that a column of a plan has in place of `data_type`: the planner's functions yield more
+/// types than batches carry.
 pub(crate) fn canonical(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Null => DataType::Utf8View,

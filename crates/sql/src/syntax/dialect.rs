@@ -1,8 +1,9 @@
-//! PostgreSQL's dialect, but for three things: the names of arguments (`f(name => value)`) are words, `EMIT ON WINDOW CLOSE` is no alias,
-//! and operators bind as in `precedence`.
+//! PostgreSQL's dialect, but for three things: the names of arguments (`f(name => value)`) are
+//! words, `EMIT ON WINDOW CLOSE` is no alias, and operators bind as in `precedence`.
 //!
-//! The parser's own takes any expression for a name, and so reads every argument twice: first for a name, then as a value. Calls in each other took
-//! twice the time with every level, seconds at twenty. Cost: parsing is linear in the text.
+//! The parser's own takes any expression for a name, and so reads every argument twice: first for a
+//! name, then as a value. Calls in each other took twice the time with every level, seconds at
+//! twenty. Cost: parsing is linear in the text.
 
 use std::any::TypeId;
 

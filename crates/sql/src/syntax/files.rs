@@ -1,6 +1,7 @@
 //! Files in FROM: `FROM 'rows.parquet'`, `FROM read_csv('rows.csv', delim => ';')`.
 //!
-//! A file stands where a table may. Whoever runs the statement makes a table of it, and gives the table's name here.
+//! A file stands where a table may. Whoever runs the statement makes a table of it, and gives the
+//! table's name here.
 
 use datafusion_expr::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableFactor, Value,
@@ -42,10 +43,12 @@ const OPTIONS: [(&str, &str); 6] = [
     ("filename", "path"),
 ];
 
-/// The statement with tables in place of files; `None` if it reads none. `table` makes a table of a file and says its name.
+/// The statement with tables in place of files; `None` if it reads none. `table` makes a table of a
+/// file and says its name.
 ///
 /// # Errors
-/// Those of `table`; `Unsupported` where a file stands in a statement that reads it again later, or changes rows by it.
+/// Those of `table`; `Unsupported` where a file stands in a statement that reads it again later, or
+/// changes rows by it.
 pub fn with_tables<E: From<SqlError>>(
     statement: &Statement,
     table: &mut dyn FnMut(&ReadFile) -> std::result::Result<String, E>,

@@ -1,11 +1,13 @@
 //! Which operator binds first, as PostgreSQL's grammar has it.
 //!
-//! The parser's own table differs in the signs, which bind less than `^` there, in the other prefix operators, which bind more than
-//! `+` there, in the regular expressions, which stand with the comparisons there, and in `ISNULL`, which is an alias there.
+//! The parser's own table differs in the signs, which bind less than `^` there, in the other prefix
+//! operators, which bind more than `+` there, in the regular expressions, which stand with the
+//! comparisons there, and in `ISNULL`, which is an alias there.
 //!
 //! Law: a text is read with the parentheses that PostgreSQL puts.
 //!
-//! Source: the table of operator precedence in PostgreSQL's `gram.y`. Levels that are not named here are the parser's own.
+//! Source: the table of operator precedence in PostgreSQL's `gram.y`. Levels that are not named
+//! here are the parser's own.
 
 use datafusion_expr::sqlparser::ast::{Expr, UnaryOperator};
 use datafusion_expr::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};

@@ -663,8 +663,8 @@ pub enum Scope {
     Transaction,
 }
 
-/// `SUBSCRIBE [TO] name | (query) [ENVELOPE UPSERT (KEY (..))] [WITH (SNAPSHOT [= bool], PROGRESS [=
-/// bool])] [AS OF t] [UP TO t]`.
+/// `SUBSCRIBE [TO] name | (query) [ENVELOPE UPSERT (KEY (..))] [WITH (SNAPSHOT [= bool], PROGRESS
+/// [= bool])] [AS OF t] [UP TO t]`.
 #[derive(Clone, Debug)]
 pub struct Subscribe {
     /// `SELECT * FROM name` when a name was given.
@@ -678,7 +678,8 @@ pub struct Subscribe {
     pub as_of: Option<Box<ast::Expr>>,
     /// Stop before this time.
     pub up_to: Option<i64>,
-    /// `ENVELOPE UPSERT (KEY (..))`: changes are told as new rows by these columns; empty tells rows with diffs.
+    /// `ENVELOPE UPSERT (KEY (..))`: changes are told as new rows by these columns; empty tells
+    /// rows with diffs.
     pub upsert_key: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! Definitions of tables: their text, and what ALTER TABLE makes of them.
 //!
-//! Law: the text of a definition parses to the same definition. A change of a definition is one of two
-//! kinds: the rows stay as they are, or each row is written anew, from the columns that the row had.
-//! Cost: of the definition's size.
+//! Law: the text of a definition parses to the same definition. A change of a definition is one of
+//! two kinds: the rows stay as they are, or each row is written anew, from the columns that the row
+//! had. Cost: of the definition's size.
 
 use std::ops::ControlFlow;
 
@@ -17,8 +17,8 @@ use crate::syntax::statement::{AlterAction, Check, CreateTable, Made, NewColumn,
 use crate::syntax::walk::{Changing, Look, Looking, change, look};
 
 impl Rules {
-    /// Adds a CHECK of a table with these columns. Without a name it is named as PostgreSQL does: after the one column
-    /// that it names, if it names one.
+    /// Adds a CHECK of a table with these columns. Without a name it is named as PostgreSQL does:
+    /// after the one column that it names, if it names one.
     pub(crate) fn add_check(&mut self, table: &str, columns: &[&str], name: Option<String>, expr: Expr) {
         let name = name.unwrap_or_else(|| {
             let table = table.rsplit_once('.').map_or(table, |(_, own)| own);
@@ -464,7 +464,8 @@ pub fn quoted_path(name: &str) -> String {
     }
 }
 
-/// The query of a table's rows as the columns of its altered form: what INSERT takes, with the columns that it fills.
+/// The query of a table's rows as the columns of its altered form: what INSERT takes, with the
+/// columns that it fills.
 pub fn rewritten(altered: &Altered, before: &str) -> Result<(Vec<String>, Box<ast::Query>)> {
     let (mut columns, mut items) = (Vec::new(), Vec::new());
     for (field, filled) in altered.table.columns.iter().zip(&altered.from) {

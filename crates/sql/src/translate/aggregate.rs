@@ -1,7 +1,7 @@
 //! Grouping and aggregates.
 //!
-//! Keys, arguments and filters become plain columns of a stage below. `GROUPING SETS` become a union of aggregates, one
-//! for each set. A grouping without aggregates is a distinct.
+//! Keys, arguments and filters become plain columns of a stage below. `GROUPING SETS` become a
+//! union of aggregates, one for each set. A grouping without aggregates is a distinct.
 
 use std::sync::Arc;
 
@@ -357,7 +357,8 @@ pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> 
     Ok(super::stage::take(plan, &positions))
 }
 
-/// The distinct expressions, columns of the input first and in its order: then a choice of columns is often no choice.
+/// The distinct expressions, columns of the input first and in its order: then a choice of columns
+/// is often no choice.
 fn in_input_order(exprs: Vec<Expr>, input: &DFSchema) -> Vec<Column> {
     let mut distinct: Vec<Expr> = Vec::new();
     for expr in exprs {
@@ -387,8 +388,9 @@ fn expanded(sets: &GroupingSet) -> Vec<Vec<Expr>> {
     }
 }
 
-/// The union of one aggregate for each set; keys outside of a set are NULL, and a number tells the sets apart: a bit for
-/// each key (the last key's is the lowest) that is set where the key is left out, and above these a counter of equal sets.
+/// The union of one aggregate for each set; keys outside of a set are NULL, and a number tells the
+/// sets apart: a bit for each key (the last key's is the lowest) that is set where the key is left
+/// out, and above these a counter of equal sets.
 fn grouping_sets(
     input: Arc<Plan>,
     sets: &[Vec<Expr>],

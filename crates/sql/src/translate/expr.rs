@@ -12,14 +12,16 @@ use crate::passes::plan::decorrelate::mentions_outer;
 use crate::passes::plan::recursion::LoopNode;
 use crate::resolve::type_names::canonical;
 
-/// What stands for a column: an expression, the type that has, and the type the column had for the planner.
+/// What stands for a column: an expression, the type that has, and the type the column had for the
+/// planner.
 pub(crate) struct Stand {
     pub(crate) expr: Expr,
     pub(crate) is: DataType,
     pub(crate) was: DataType,
 }
 
-/// Writes an expression over `from` (DataFusion's schema of a node) as one over `to` (ours, the same columns in order).
+/// Writes an expression over `from` (DataFusion's schema of a node) as one over `to` (ours, the
+/// same columns in order).
 ///
 /// # Errors
 /// `Unsupported` for subqueries that could not be made joins.

@@ -1,7 +1,8 @@
 //! Functions over frames: one node for all calls of a window.
 //!
-//! ROWS and GROUPS count rows and groups of peers; RANGE without offsets reaches whole groups. RANGE with an offset compares the
-//! order's key with a column computed below: the key less or plus the offset, of a type in which neither leaves its range.
+//! ROWS and GROUPS count rows and groups of peers; RANGE without offsets reaches whole groups.
+//! RANGE with an offset compares the order's key with a column computed below: the key less or plus
+//! the offset, of a type in which neither leaves its range.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ use crate::error::{Result, SqlError};
 /// Digits of a decimal in which keys are compared with bounds.
 const KEY_DIGITS: u8 = 38;
 
-/// The plan's columns, perhaps some that are computed, then one column for each call: they share partitions and order.
-/// The calls' columns are the last.
+/// The plan's columns, perhaps some that are computed, then one column for each call: they share
+/// partitions and order. The calls' columns are the last.
 pub(super) fn over_frames(
     plan: Arc<Plan>,
     calls: &[(&WindowFunction, &DataType)],
@@ -204,7 +205,8 @@ fn has_offsets(call: &WindowFunction) -> bool {
     frame.units == WindowFrameUnits::Range && (is_offset(&frame.start_bound) || is_offset(&frame.end_bound))
 }
 
-/// The key of a RANGE frame with offsets, of a type in which the key less or plus an offset stays in range.
+/// The key of a RANGE frame with offsets, of a type in which the key less or plus an offset stays
+/// in range.
 fn bounded_key(key: Expr, schema: &DFSchema) -> Result<Expr> {
     let data_type = key.get_type(schema)?;
     Ok(match data_type {

@@ -1,7 +1,8 @@
 //! Joins of every kind.
 //!
-//! Keys become plain columns: computed ones are projected below the join. Right semi, anti and mark joins are turned
-//! round. What of the condition is not an equality stays as the residual, over [`Plan::join_schema`].
+//! Keys become plain columns: computed ones are projected below the join. Right semi, anti and mark
+//! joins are turned round. What of the condition is not an equality stays as the residual, over
+//! [`Plan::join_schema`].
 
 use std::sync::Arc;
 

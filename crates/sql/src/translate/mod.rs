@@ -1,11 +1,13 @@
 //! DataFusion's optimised plan to ours.
 //!
-//! A translated node has exactly the columns of its origin, in order; columns are resolved by position, so qualifiers
-//! and aliases end here and equal parts of different queries become equal plans. Column types become the ones that
-//! batches carry (`types::canonical`); an expression that was typed on another type sees it through a cast.
+//! A translated node has exactly the columns of its origin, in order; columns are resolved by
+//! position, so qualifiers and aliases end here and equal parts of different queries become equal
+//! plans. Column types become the ones that batches carry (`types::canonical`); an expression that
+//! was typed on another type sees it through a cast.
 //!
-//! Reading order: this file (the walk, order and limit), `schema`, `expr`, `stage` (fusion), then one file for each
-//! family of nodes: `join`, `asof`, `aggregate`, `window` (with `ranks` and `frames`), `recognize`, `recursion`, `rows`.
+//! Reading order: this file (the walk, order and limit), `schema`, `expr`, `stage` (fusion), then
+//! one file for each family of nodes: `join`, `asof`, `aggregate`, `window` (with `ranks` and
+//! `frames`), `recognize`, `recursion`, `rows`.
 
 mod aggregate;
 mod asof;
@@ -148,7 +150,8 @@ impl Translator {
         stage::filter(plan, filters)
     }
 
-    /// A node with the order its rows come in; columns needed for the order only are appended, invisible.
+    /// A node with the order its rows come in; columns needed for the order only are appended,
+    /// invisible.
     fn ordered(&self, plan: &LogicalPlan) -> Result<Ordered> {
         match plan {
             LogicalPlan::Sort(sort) => self.sorted(sort),

@@ -1,5 +1,5 @@
-//! Window functions that follow from row numbers: they become joins of the numbered rows with groups of them or with
-//! themselves, so they are kept current by operators that exist.
+//! Window functions that follow from row numbers: they become joins of the numbered rows with
+//! groups of them or with themselves, so they are kept current by operators that exist.
 //!
 //! ```text
 //! rank()        the least number among the rows with equal order
@@ -9,8 +9,9 @@
 //! first_value   x of the row numbered 1
 //! ```
 //!
-//! Rows that the order does not tell apart are numbered by their remaining columns, as everywhere. Cost: a change moves the
-//! numbers behind it, so it is linear in the partition, as for `row_number()` without a bound.
+//! Rows that the order does not tell apart are numbered by their remaining columns, as everywhere.
+//! Cost: a change moves the numbers behind it, so it is linear in the partition, as for
+//! `row_number()` without a bound.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `MATCH_RECOGNIZE`: the partition, the order and the arguments of cells become plain columns; conditions are taken out of their query.
+//! `MATCH_RECOGNIZE`: the partition, the order and the arguments of cells become plain columns;
+//! conditions are taken out of their query.
 
 use std::sync::Arc;
 

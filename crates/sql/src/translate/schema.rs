@@ -7,10 +7,12 @@ use arrow::datatypes::{DataType, Field, Fields};
 use datafusion_common::{DFSchema, DFSchemaRef, TableReference};
 use datafusion_expr::Expr;
 
-/// A computed column's name is cut at this many characters; columns are addressed by position, names are for people.
+/// A computed column's name is cut at this many characters; columns are addressed by position,
+/// names are for people.
 const NAME_CHARS_MAX: usize = 60;
 
-/// A name is cut only if it is so much longer: one that was cut and numbered stays what it is when it comes to another schema.
+/// A name is cut only if it is so much longer: one that was cut and numbered stays what it is when
+/// it comes to another schema.
 const NAME_CHARS_SPARE: usize = 8;
 
 /// A column to be: name, type, nullability.
@@ -63,7 +65,8 @@ pub(crate) fn either_null(first: &DFSchema, second: &DFSchema) -> DFSchemaRef {
     schema(columns)
 }
 
-/// The schema with its first columns renamed. Names that repeat are kept, and told apart by a numbered qualifier.
+/// The schema with its first columns renamed. Names that repeat are kept, and told apart by a
+/// numbered qualifier.
 pub(crate) fn rename(schema: &DFSchema, names: &[String]) -> DFSchemaRef {
     let name_of = |n: usize| names.get(n).unwrap_or_else(|| schema.field(n).name()).clone();
     let all: Vec<String> = (0..schema.fields().len()).map(name_of).collect();

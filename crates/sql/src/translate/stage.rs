@@ -1,7 +1,8 @@
 //! Stages: filters and projections, fused with what lies below.
 //!
-//! A stage over a stage is one stage, unless that would compute something twice. A stage that only chooses columns
-//! becomes the choice of its input where that can choose (scans, joins), and disappears where it chooses all.
+//! A stage over a stage is one stage, unless that would compute something twice. A stage that only
+//! chooses columns becomes the choice of its input where that can choose (scans, joins), and
+//! disappears where it chooses all.
 
 use std::sync::Arc;
 
@@ -168,7 +169,8 @@ fn bounded(input: Arc<Plan>, filter: Vec<Expr>) -> (Arc<Plan>, Vec<Expr>) {
     (plan, rest)
 }
 
-/// Reads `number <= k`, `number < k`, `number = k` and their mirror images: the greatest number, and whether only it passes.
+/// Reads `number <= k`, `number < k`, `number = k` and their mirror images: the greatest number,
+/// and whether only it passes.
 fn upper_bound(part: &Expr, schema: &DFSchema, number_at: usize) -> Option<(usize, bool)> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else {
         return None;

@@ -1,7 +1,9 @@
-//! Window functions: `row_number()` as a top-k, aggregates over whole partitions as a join with the grouped rows.
+//! Window functions: `row_number()` as a top-k, aggregates over whole partitions as a join with the
+//! grouped rows.
 //!
-//! A filter on the row number above becomes the top-k's limit (in `stage`), so that only the first rows of each group are
-//! kept in order. What follows from row numbers is in `ranks`; what looks at frames is in `frames`.
+//! A filter on the row number above becomes the top-k's limit (in `stage`), so that only the first
+//! rows of each group are kept in order. What follows from row numbers is in `ranks`; what looks at
+//! frames is in `frames`.
 
 use std::sync::Arc;
 
@@ -86,7 +88,8 @@ pub(super) fn order_of(call: &WindowFunction, columns: &[usize]) -> Vec<SortKey>
     keys.map(|(key, at)| SortKey { column: *at, descending: !key.asc, nulls_first: key.nulls_first }).collect()
 }
 
-/// Appends the row's number within its partition. A filter on the number becomes a limit in `stage`.
+/// Appends the row's number within its partition. A filter on the number becomes a limit in
+/// `stage`.
 pub(super) fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
     let width = plan.schema.fields().len();
     let params = &call.params;
@@ -180,8 +183,9 @@ fn is_of_partition(call: &WindowFunction) -> bool {
         && (is_unordered(&call.params) || !lists)
 }
 
-/// Whether each row's frame is its whole partition. Without an order the rows of a partition are peers, so a frame by values that reaches
-/// the current row reaches them all; a frame by positions is no set of rows that the data decides.
+/// Whether each row's frame is its whole partition. Without an order the rows of a partition are
+/// peers, so a frame by values that reaches the current row reaches them all; a frame by positions
+/// is no set of rows that the data decides.
 fn is_whole(params: &WindowFunctionParams) -> bool {
     use WindowFrameBound::{CurrentRow, Following, Preceding};
     let frame = &params.window_frame;

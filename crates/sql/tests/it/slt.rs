@@ -1,4 +1,5 @@
-//! Every statement of `tests/slt` that shall succeed can be planned. (What it yields is checked there.)
+//! Every statement of `tests/slt` that shall succeed can be planned. (What it yields is checked
+//! there.)
 
 use std::path::Path;
 use std::sync::Arc;
@@ -87,7 +88,8 @@ fn what_shall_succeed_can_be_planned() {
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        // The relations of `system.slt`, and schemas and altered tables, are the engine's, which this test has not.
+        // The relations of `system.slt`, and schemas and altered tables, are the engine's, which
+        // this test has not.
         .filter(|path| path.extension().is_some_and(|e| e == "slt"))
         .filter(|path| !path.ends_with("system.slt") && !path.ends_with("definitions.slt"))
         .collect();

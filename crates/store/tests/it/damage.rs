@@ -131,7 +131,8 @@ fn garbage_gives_errors_and_never_panics() {
     });
 }
 
-/// Gives some frames right checksums again, so that what is behind the checksums is reached as well.
+/// Gives some frames right checksums again, so that what is behind the checksums is reached as
+/// well.
 fn reseal(bytes: &mut [u8], rng: &mut Rng) {
     let mut at = 40;
     while rng.chance(70) && at + 40 <= bytes.len() {

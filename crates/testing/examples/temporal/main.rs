@@ -1,4 +1,5 @@
-//! Eight questions about time, asked of the flights that left New York in 2013 and of the weather there.
+//! Eight questions about time, asked of the flights that left New York in 2013 and of the weather
+//! there.
 //!
 //! ```text
 //!     cargo run --release -p anabranch-testing --example temporal            all of them

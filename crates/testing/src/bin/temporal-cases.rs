@@ -1,6 +1,7 @@
 //! Runs cases of the temporal algebra: `temporal-cases PATH..`, files or folders.
 //!
-//! Prints a line for each case that fails, then `N passed, N failed`. Exit code 1 when one has failed. `WORKERS=n` uses worker threads.
+//! Prints a line for each case that fails, then `N passed, N failed`. Exit code 1 when one has
+//! failed. `WORKERS=n` uses worker threads.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,17 +1,19 @@
-//! Loads TPC-H into a session, keeps the 22 queries as materialized views, and writes what they contain to a folder.
+//! Loads TPC-H into a session, keeps the 22 queries as materialized views, and writes what they
+//! contain to a folder.
 //!
-//! `tests/compare/tpch.py` runs it and compares with DuckDB's answers over the same rows and the same changes:
+//! `tests/compare/tpch.py` runs it and compares with DuckDB's answers over the same rows and the
+//! same changes:
 //!
 //! ```text
 //! tpch-check --out DIR [--scale 0.01] [--batch 1000] [--workers 0] [--mode together|alone|late] [--queries 1,2,..]
 //! tpch-check --out DIR --scale 0.01 --mode tables        only the rows, for the peer
 //! ```
 //!
-//! together: all views and the shared indexes are made first, then rows stream in. alone: a session a query. late: the
-//! rows come first, then one view after the other is made, read and dropped.
+//! together: all views and the shared indexes are made first, then rows stream in. alone: a session
+//! a query. late: the rows come first, then one view after the other is made, read and dropped.
 //!
-//! Writes `tables/NAME.parquet` (mode tables), `PHASE/qNN.parquet` and `manifest.json` (phases, their statements, the
-//! query texts).
+//! Writes `tables/NAME.parquet` (mode tables), `PHASE/qNN.parquet` and `manifest.json` (phases,
+//! their statements, the query texts).
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Random expressions of a wanted type over a plan's rows.
 //!
-//! Types are exact, as after SQL's coercion, because what is generated here is not coerced again. What may fail
-//! (division, text as a number) fails on some rows only; whole numbers rarely overflow.
+//! Types are exact, as after SQL's coercion, because what is generated here is not coerced again.
+//! What may fail (division, text as a number) fails on some rows only; whole numbers rarely
+//! overflow.
 
 use anabranch_plan::Plan;
 use arrow::datatypes::DataType;

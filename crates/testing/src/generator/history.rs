@@ -1,7 +1,8 @@
 //! What happens to relations: updates at times, and their contents at each time.
 //!
-//! Law: at every time every row is there zero times or more often. Within a time anything goes: changes that cancel,
-//! a removal before the insertion it undoes, the same row inserted again and again.
+//! Law: at every time every row is there zero times or more often. Within a time anything goes:
+//! changes that cancel, a removal before the insertion it undoes, the same row inserted again and
+//! again.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +99,8 @@ impl History {
     }
 }
 
-/// Random relations named `r0`, `r1`, .., whose first two columns are of the same types in all, so that they join.
+/// Random relations named `r0`, `r1`, .., whose first two columns are of the same types in all, so
+/// that they join.
 pub fn relations(rng: &mut Rng, count: usize) -> Vec<Relation> {
     let all = column_types();
     let common = [rng.pick(&all).clone(), rng.pick(&all).clone()];
@@ -128,7 +130,8 @@ fn changes(rng: &mut Rng, relation: &Relation, contents: &Contents, size: Size) 
     changes
 }
 
-/// A change that keeps every count at zero or above: insertion, removal, replacement, or something that cancels.
+/// A change that keeps every count at zero or above: insertion, removal, replacement, or something
+/// that cancels.
 fn change(rng: &mut Rng, relation: &Relation, contents: &Contents, pool: Pool) -> Vec<(Row, i64)> {
     let new = row(rng, &relation.types, pool);
     let Some((old, count)) = pick_row(rng, contents) else {

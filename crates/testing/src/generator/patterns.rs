@@ -18,7 +18,8 @@ use crate::rng::Rng;
 const VARIABLES: [&str; 3] = ["a", "b", "c"];
 
 impl Plans<'_> {
-    /// Matches of a random pattern, without sums: theirs may be out of range. (Of few parts: the model tries all ways to read the rows.)
+    /// Matches of a random pattern, without sums: theirs may be out of range. (Of few parts: the
+    /// model tries all ways to read the rows.)
     pub fn recognize(&mut self, rng: &mut Rng, input: &Arc<Plan>) -> Arc<Plan> {
         let simple: Vec<usize> = (0..width(input)).filter(|&column| is_simple(&types(input)[column])).collect();
         if simple.is_empty() {

@@ -1,7 +1,7 @@
 //! Random plans.
 //!
-//! [`Plans`] makes one step of a chosen family on top of given inputs, or whole plans of random steps. All that it
-//! makes is well typed and fits the model and the engine alike.
+//! [`Plans`] makes one step of a chosen family on top of given inputs, or whole plans of random
+//! steps. All that it makes is well typed and fits the model and the engine alike.
 
 use std::sync::Arc;
 
@@ -143,7 +143,8 @@ impl<'a> Plans<'a> {
         self.builder.join_output(left, &right, on, output)
     }
 
-    /// An as-of join on whatever times and keys the sides have in common; without a time, all rows of the left side.
+    /// An as-of join on whatever times and keys the sides have in common; without a time, all rows
+    /// of the left side.
     pub fn asof(&mut self, rng: &mut Rng, left: &Arc<Plan>, right: &Arc<Plan>) -> Arc<Plan> {
         let times = |plan: &Plan| types(plan).into_iter().enumerate().filter(|(_, data_type)| is_instant(data_type));
         let (of_left, of_right): (Vec<_>, Vec<_>) = (times(left).collect(), times(right).collect());

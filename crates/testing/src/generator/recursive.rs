@@ -1,7 +1,8 @@
 //! Random loops.
 //!
-//! A loop of any operators has a limit, since negation and arithmetic may go on for ever. A *monotone*
-//! loop has none: it joins, filters and unites sets of values that are there, so it ends.
+//! A loop of any operators has a limit, since negation and arithmetic may go on for ever. A
+//! *monotone* loop has none: it joins, filters and unites sets of values that are there, so it
+//! ends.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

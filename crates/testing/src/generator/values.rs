@@ -10,9 +10,11 @@ use crate::row::Row;
 /// How values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// A handful of values a type; floats are quarters, so that sums of them are exact in any order.
+    /// A handful of values a type; floats are quarters, so that sums of them are exact in any
+    /// order.
     Small,
-    /// As `Small`, with -0.0, NaN and infinities among the floats. Not for plans that compute with floats.
+    /// As `Small`, with -0.0, NaN and infinities among the floats. Not for plans that compute with
+    /// floats.
     Special,
     /// Hundreds of values a type.
     Wide,

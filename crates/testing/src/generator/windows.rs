@@ -14,7 +14,8 @@ use crate::build::{col, types, width};
 use crate::rng::Rng;
 
 impl Plans<'_> {
-    /// Random functions over random frames of some rows, half of the time with bounds by values of whole numbers.
+    /// Random functions over random frames of some rows, half of the time with bounds by values of
+    /// whole numbers.
     pub fn window(&mut self, rng: &mut Rng, input: &Arc<Plan>) -> Arc<Plan> {
         let simple: Vec<usize> = (0..width(input)).filter(|&column| is_simple(&types(input)[column])).collect();
         if simple.is_empty() {

@@ -28,8 +28,8 @@ struct Written<'a> {
     until: i64,
 }
 
-/// Cuts a history as the setting says: neighbouring times share a portion, within it updates come in random order, in
-/// batches of random sizes, the relations interleaved.
+/// Cuts a history as the setting says: neighbouring times share a portion, within it updates come
+/// in random order, in batches of random sizes, the relations interleaved.
 pub fn portions(rng: &mut Rng, history: &History, setting: &Setting) -> Vec<Portion> {
     let written = written(rng, history, setting);
     let mut portions = Vec::new();
@@ -44,7 +44,8 @@ pub fn portions(rng: &mut Rng, history: &History, setting: &Setting) -> Vec<Port
     portions
 }
 
-/// The updates; if the setting wants lifetimes, some removals become the end of an insertion's lifetime.
+/// The updates; if the setting wants lifetimes, some removals become the end of an insertion's
+/// lifetime.
 fn written<'a>(rng: &mut Rng, history: &'a History, setting: &Setting) -> Vec<Written<'a>> {
     let mut gone = BTreeSet::new();
     let mut all = Vec::new();
@@ -96,8 +97,8 @@ struct Line {
     present: bool,
 }
 
-/// The updates as a batch, in one of the forms that mean the same: constant or written-out times and diffs, a larger
-/// diff or repeated rows, and rows that are absent among those that are there.
+/// The updates as a batch, in one of the forms that mean the same: constant or written-out times
+/// and diffs, a larger diff or repeated rows, and rows that are absent among those that are there.
 fn batch(rng: &mut Rng, relation: &Relation, updates: &[Written]) -> Batch {
     let mut lines: Vec<Line> = Vec::new();
     for Written { update, until } in updates {

@@ -1,14 +1,15 @@
 //! The five laws, applied to a plan.
 //!
-//! Law under test: the accumulated output of a plan at every time is what the [naive model](crate::model) computes
-//! from the inputs' contents at that time, whatever (1) the cut into batches, (2) the arrival order between two
-//! frontiers, (3) the number of workers, (4) the merge and compaction schedule, and also whatever the time at which
-//! the plan was installed, and whether it reads inputs directly or through arrangements. (The fifth law, checkpoints,
-//! joins when there are checkpoints.)
+//! Law under test: the accumulated output of a plan at every time is what the [naive
+//! model](crate::model) computes from the inputs' contents at that time, whatever (1) the cut into
+//! batches, (2) the arrival order between two frontiers, (3) the number of workers, (4) the merge
+//! and compaction schedule, and also whatever the time at which the plan was installed, and whether
+//! it reads inputs directly or through arrangements. (The fifth law, checkpoints, joins when there
+//! are checkpoints.)
 //!
-//! [`hold`] draws some [`Setting`]s, runs the plan under each in a real [`Cluster`](anabranch_engine::cluster), and
-//! compares the subscribed changes, accumulated at every time, and the exported arrangement, read as of times on the
-//! way, with the model.
+//! [`hold`] draws some [`Setting`]s, runs the plan under each in a real
+//! [`Cluster`](anabranch_engine::cluster), and compares the subscribed changes, accumulated at
+//! every time, and the exported arrangement, read as of times on the way, with the model.
 //!
 //! Reading order: [`setting`], [`run`], [`feed`]; [`programs`] (many plans at once, sharing).
 
@@ -27,7 +28,8 @@ use crate::rng::Rng;
 
 pub use self::setting::Setting;
 
-/// Relative difference up to which floats are the same: engine and model may add in different orders.
+/// Relative difference up to which floats are the same: engine and model may add in different
+/// orders.
 const TOLERANCE: f64 = 1e-9;
 
 /// Tries at making a failing history smaller.
@@ -61,8 +63,8 @@ fn expected(plan: &Plan, history: &History) -> Vec<(i64, Answer)> {
     history.times.iter().map(|&time| (time, evaluate(plan, &history.contents_at(time)))).collect()
 }
 
-/// Leaves rows out of the history, with all their updates, as long as there still is a difference. Stops after
-/// [`SHRINK_RUNS`] runs: they cost about a hundredth of a second each.
+/// Leaves rows out of the history, with all their updates, as long as there still is a difference.
+/// Stops after [`SHRINK_RUNS`] runs: they cost about a hundredth of a second each.
 fn shrink(plan: &Arc<Plan>, history: &History, setting: &Setting, difference: String) -> (History, String) {
     let (mut smallest, mut difference) = (history.clone(), difference);
     let mut left = SHRINK_RUNS;

@@ -1,10 +1,12 @@
 //! Queries that come and go over a changing history, sharing what they have in common.
 //!
-//! Law under test: whatever else is installed, was installed and has gone, an installed plan's arrangement holds, at every time, what
-//! the model computes; and when all queries are gone, so is all that they shared.
+//! Law under test: whatever else is installed, was installed and has gone, an installed plan's
+//! arrangement holds, at every time, what the model computes; and when all queries are gone, so is
+//! all that they shared.
 //!
-//! A program installs and drops plans at random between the portions of a history, each with its own keys, its own extent of sharing,
-//! as of now or of a time that is past and not forgotten. The plans are put together from each other, so most have parts in common.
+//! A program installs and drops plans at random between the portions of a history, each with its
+//! own keys, its own extent of sharing, as of now or of a time that is past and not forgotten. The
+//! plans are put together from each other, so most have parts in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +31,8 @@ use crate::row::Row;
 /// Runs a random program of `plans` over a history.
 ///
 /// # Panics
-/// If an installed plan's arrangement is not what the model computes, or something stays when all are gone.
+/// If an installed plan's arrangement is not what the model computes, or something stays when all
+/// are gone.
 pub fn run(rng: &mut Rng, plans: &[Arc<Plan>], history: &History) {
     super::collide_hashes_if_asked();
     let workers = rng.below(4);
@@ -246,8 +249,8 @@ impl<'a> Program<'a> {
     }
 }
 
-/// What an installed plan holds at a time, and whether it has row errors; nothing is known of those without an arrangement once changes
-/// of errors were summed away.
+/// What an installed plan holds at a time, and whether it has row errors; nothing is known of those
+/// without an arrangement once changes of errors were summed away.
 fn contents(cluster: &mut Cluster, live: &mut Live, at: i64) -> (Vec<(Row, i64, i64)>, Option<bool>) {
     let interrupt = Interrupt::new();
     match &mut live.sink {

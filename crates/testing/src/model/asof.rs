@@ -22,7 +22,8 @@ pub fn asof(asof: &Asof, right_plan: &Plan, left: Answer, right: Answer) -> Answ
     answer
 }
 
-/// The right row that a left row is joined with. Contents are in order of their columns, so the first of several is the one.
+/// The right row that a left row is joined with. Contents are in order of their columns, so the
+/// first of several is the one.
 fn nearest<'a>(asof: &Asof, left: &Row, right: &'a Contents) -> Option<&'a Row> {
     let key = left.project(&asof.left_key);
     let at = instant(left.value(asof.left_time))?;

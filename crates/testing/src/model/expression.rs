@@ -1,7 +1,8 @@
 //! Expressions over one row.
 //!
-//! DataFusion's evaluator defines what a scalar expression means, except that integers do not wrap around: overflow is
-//! a row error, as in PostgreSQL. Here it sees batches of exactly one row, so no row can influence another.
+//! DataFusion's evaluator defines what a scalar expression means, except that integers do not wrap
+//! around: overflow is a row error, as in PostgreSQL. Here it sees batches of exactly one row, so
+//! no row can influence another.
 
 use std::sync::Arc;
 

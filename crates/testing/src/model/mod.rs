@@ -1,13 +1,15 @@
 //! The naive model: what a plan means, said in the plainest code.
 //!
-//! [`evaluate`] computes a plan's whole answer from its inputs' whole contents at one time. It keeps no state, shares
-//! no code with the engine (apart from DataFusion's evaluator of expressions, used a row at a time) and takes no
-//! shortcut: joins are nested loops, aggregates collect their groups' rows, orders sort. It is the oracle of the laws:
-//! where engine and model differ, one of them is wrong about `docs/semantics.md`.
+//! [`evaluate`] computes a plan's whole answer from its inputs' whole contents at one time. It
+//! keeps no state, shares no code with the engine (apart from DataFusion's evaluator of
+//! expressions, used a row at a time) and takes no shortcut: joins are nested loops, aggregates
+//! collect their groups' rows, orders sort. It is the oracle of the laws: where engine and model
+//! differ, one of them is wrong about `docs/semantics.md`.
 //!
 //! Relies on inputs without negative multiplicities. Costs whatever it costs.
 //!
-//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`recognize`], [`recursive`].
+//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`recognize`],
+//! [`recursive`].
 
 pub mod aggregate;
 mod answer;

@@ -32,7 +32,8 @@ fn if_first(first: bool) -> Ordering {
     if first { Ordering::Less } else { Ordering::Greater }
 }
 
-/// The rows of each group from `offset`, at most `limit`; ties are broken by all columns, ascending.
+/// The rows of each group from `offset`, at most `limit`; ties are broken by all columns,
+/// ascending.
 pub fn top(input: Answer, top: &TopK) -> Answer {
     let mut groups: BTreeMap<Row, Vec<&Row>> = BTreeMap::new();
     for (row, count) in input.rows.iter() {

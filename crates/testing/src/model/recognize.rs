@@ -69,7 +69,8 @@ impl<'a> Partition<'a> {
         Ok(found)
     }
 
-    /// Reads a part and then the rest, in the preferred way; `labels` are those of the match so far.
+    /// Reads a part and then the rest, in the preferred way; `labels` are those of the match so
+    /// far.
     fn read(
         &self,
         pattern: &Pattern,

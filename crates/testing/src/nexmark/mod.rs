@@ -80,8 +80,8 @@ impl Stream {
         }
     }
 
-    /// The rows of the events `from..upto`, in order of time. (The side relation has all of its rows
-    /// in each.)
+    /// The rows of the events `from..upto`, in order of time. (The side relation has all of its
+    /// rows in each.)
     ///
     /// # Panics
     /// Never: generated columns fit their schema.

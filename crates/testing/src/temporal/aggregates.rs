@@ -1,4 +1,5 @@
-//! Aggregates written as a user would write them: the built-in sum over again, for comparison, and some that nothing built in does.
+//! Aggregates written as a user would write them: the built-in sum over again, for comparison, and
+//! some that nothing built in does.
 
 use std::sync::Arc;
 
@@ -6,7 +7,8 @@ use anabranch_engine::frame::{Invertible, Rows, UserAggregate};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
-/// The sum of 64-bit integers, as the built-in `sum`: exact, NULL over nothing but NULLs, an error when it does not fit.
+/// The sum of 64-bit integers, as the built-in `sum`: exact, NULL over nothing but NULLs, an error
+/// when it does not fit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UserSum;
 
@@ -80,7 +82,8 @@ fn add(states: &mut [Total], rows: &Rows<'_>, sign: i64) {
     }
 }
 
-/// The value of the row that began last, the greatest of those that began together: rows cannot be taken out again.
+/// The value of the row that began last, the greatest of those that began together: rows cannot be
+/// taken out again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Latest;
 

@@ -306,7 +306,8 @@ fn difference(actual: &BTreeMap<(i64, String), i64>, expected: &BTreeMap<(i64, S
     format!("got [{}], expected [{}]", only(actual, expected), only(expected, actual))
 }
 
-/// A payload as text that is equal for equal values: numbers by value, fields in order of their names.
+/// A payload as text that is equal for equal values: numbers by value, fields in order of their
+/// names.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.10}")),

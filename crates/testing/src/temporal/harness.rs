@@ -17,8 +17,10 @@
 //! # Ok::<(), anabranch_engine::Error>(())
 //! ```
 //!
-//! Law: the changelog is that of the collection, consolidated and in order of time, then of the row, what leaves first. It is checked on the way that it does not depend on how rows are fed: once one at a
-//! time as said, once all those between two advances together with a worker beside, and the two must agree. The inputs end after the last step.
+//! Law: the changelog is that of the collection, consolidated and in order of time, then of the
+//! row, what leaves first. It is checked on the way that it does not depend on how rows are fed:
+//! once one at a time as said, once all those between two advances together with a worker beside,
+//! and the two must agree. The inputs end after the last step.
 
 use anabranch_engine::frame::{Event, Frame, Run};
 use anabranch_engine::{Error, Options, Session};

@@ -1,7 +1,9 @@
-//! The laws of verbs on events: what comes out, edges paired, is what a model computes from the lifetimes that went in.
+//! The laws of verbs on events: what comes out, edges paired, is what a model computes from the
+//! lifetimes that went in.
 //!
-//! A model is a plain function from lifetimes to lifetimes that looks at everything at once. The engine gets the same lifetimes as intervals and as start and end
-//! edges, in any order between two advances, cut anywhere, advanced anywhere, with no worker thread, one or two.
+//! A model is a plain function from lifetimes to lifetimes that looks at everything at once. The
+//! engine gets the same lifetimes as intervals and as start and end edges, in any order between two
+//! advances, cut anywhere, advanced anywhere, with no worker thread, one or two.
 
 use anabranch_engine::frame::{Event, Events, FOREVER, Frame};
 use anabranch_engine::{Options, Session};
@@ -32,7 +34,8 @@ pub fn input(name: &str) -> Frame {
     Events::input(name, Schema::new(fields.to_vec())).frame()
 }
 
-/// Some lifetimes near `base`: many at the same time, points, intervals, open ones; touching and nested.
+/// Some lifetimes near `base`: many at the same time, points, intervals, open ones; touching and
+/// nested.
 pub fn lives(rng: &mut Rng, base: i64) -> Vec<Life> {
     let count = rng.below(30);
     let open = rng.chance(50);
@@ -154,7 +157,8 @@ fn run(rng: &mut Rng, frame: &Frame, names: &[&str], inputs: &[Vec<Life>], worke
         .collect()
 }
 
-/// Snapshot aggregation: time cut at every start and end of a group's rows, and `of` the rows in force in each piece.
+/// Snapshot aggregation: time cut at every start and end of a group's rows, and `of` the rows in
+/// force in each piece.
 pub fn snapshots(lives: &[Life], group: impl Fn(&Life) -> Option<i64>, of: impl Fn(&[&Life]) -> String) -> Vec<Out> {
     let mut keys: Vec<Option<i64>> = lives.iter().map(&group).collect();
     keys.sort();

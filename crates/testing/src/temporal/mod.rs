@@ -15,12 +15,15 @@
 //!                   exact_split: intervals are compared as they are, not what they add up to; sequence: rows and punctuations in order
 //! ```
 //!
-//! A payload is a value, an object or a list; it becomes one column for each leaf. Expressions are lists, an operator and its arguments:
-//! `["val"]` the payload, `["f", name]` a field, `["at", i, e]` an element, `["left", e]` and `["right", e]` the sides of a join, `["key"]`, `["agg", i]`,
-//! `["reg"]`, `["vs"]`, `["ve"]`, arithmetic, comparisons, `["if", c, a, b]`, `["concat", ..]`, `["prefix", e, n]`, `["obj", {..}]`, `["list", ..]`.
+//! A payload is a value, an object or a list; it becomes one column for each leaf. Expressions are
+//! lists, an operator and its arguments: `["val"]` the payload, `["f", name]` a field, `["at", i,
+//! e]` an element, `["left", e]` and `["right", e]` the sides of a join, `["key"]`, `["agg", i]`,
+//! `["reg"]`, `["vs"]`, `["ve"]`, arithmetic, comparisons, `["if", c, a, b]`, `["concat", ..]`,
+//! `["prefix", e, n]`, `["obj", {..}]`, `["list", ..]`.
 //!
-//! Each operator is mapped onto one verb of the fluent API; nothing is computed here. What must hold: the deltas of what came out are the case's deltas; with
-//! `exact_split` the intervals are its intervals.
+//! Each operator is mapped onto one verb of the fluent API; nothing is computed here. What must
+//! hold: the deltas of what came out are the case's deltas; with `exact_split` the intervals are
+//! its intervals.
 
 pub mod aggregates;
 mod case;

@@ -315,7 +315,8 @@ pub(super) fn body(built: Result<Query, String>, any: &Frame, outcome: &mut Opti
     frame
 }
 
-/// A query applied to groups, from the frame of it and what became of the body: `None` where the groups themselves are wrong.
+/// A query applied to groups, from the frame of it and what became of the body: `None` where the
+/// groups themselves are wrong.
 pub(super) fn applied(frame: Frame, outcome: Option<Result<Query, String>>) -> Result<Query, String> {
     match (frame.schema(), outcome) {
         (_, Some(Err(message))) => Err(message),

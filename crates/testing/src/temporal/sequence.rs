@@ -40,8 +40,8 @@ pub(super) fn compare(
     differ(&actual, &expected)
 }
 
-/// Compares what a query put out: rows in order, and among them at least the expected punctuations. (The frontier also follows rows, so there
-/// are more of them.)
+/// Compares what a query put out: rows in order, and among them at least the expected punctuations.
+/// (The frontier also follows rows, so there are more of them.)
 pub(super) fn compare_output(
     expected: &Value,
     output: Vec<frame::Item>,

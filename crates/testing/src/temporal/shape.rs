@@ -119,7 +119,8 @@ impl Shape<Expr> {
     }
 }
 
-/// The types of the leaves of some payloads. What is nowhere more than null has the form of the other payloads' (`like`), or is a number.
+/// The types of the leaves of some payloads. What is nowhere more than null has the form of the
+/// other payloads' (`like`), or is a number.
 pub(super) fn shape_of(payloads: &[&Value], like: &[&Value]) -> Shape<DataType> {
     let parts = |of: &dyn Fn(&Value) -> Value| -> Shape<DataType> {
         let of_all = |payloads: &[&Value]| payloads.iter().map(|payload| of(payload)).collect::<Vec<Value>>();

@@ -1,5 +1,5 @@
-//! What happens to the data after it is loaded: statements that any SQL database understands, so that the peer which
-//! gives the expected answers makes the same changes itself.
+//! What happens to the data after it is loaded: statements that any SQL database understands, so
+//! that the peer which gives the expected answers makes the same changes itself.
 
 /// A named group of statements, after which all answers are compared.
 #[derive(Clone, Copy, Debug)]

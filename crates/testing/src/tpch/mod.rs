@@ -1,7 +1,7 @@
 //! TPC-H: the tables as SQL, their rows in process, the queries, and changes to make to the data.
 //!
-//! Rows come from the `tpchgen` crate and are the same in every run. Reading order: this page (tables and rows),
-//! [`queries`], [`changes`].
+//! Rows come from the `tpchgen` crate and are the same in every run. Reading order: this page
+//! (tables and rows), [`queries`], [`changes`].
 
 pub mod changes;
 pub mod queries;
@@ -119,8 +119,8 @@ impl Table {
         if self.fixed { self.rows as f64 } else { self.rows as f64 * scale }
     }
 
-    /// The rows at a scale, in order of the primary key, cut into batches. (Batches of line items hold whole orders
-    /// and may be a little larger.)
+    /// The rows at a scale, in order of the primary key, cut into batches. (Batches of line items
+    /// hold whole orders and may be a little larger.)
     ///
     /// # Panics
     /// If the table is none of [`TABLES`].
@@ -148,7 +148,8 @@ fn boxed(batches: impl Iterator<Item = Result<RecordBatch, arrow::error::ArrowEr
     Box::new(batches.map(|batch| batch.expect("generated rows fit their schema")))
 }
 
-/// The rows of some tables, interleaved: the next batch comes from a table drawn by the number of rows it has left.
+/// The rows of some tables, interleaved: the next batch comes from a table drawn by the number of
+/// rows it has left.
 pub struct Interleaved {
     rng: Rng,
     /// Table, rows left (about), batches.

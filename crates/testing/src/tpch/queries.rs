@@ -1,8 +1,9 @@
 //! The 22 queries with the specification's validation parameters, as bodies of views.
 //!
-//! Texts are those of `tpchgen::q_and_a`. Ours: the parameters; LIMIT, which the texts leave out, together with an
-//! order that leaves no ties at the limit; query 15's view as a common table expression; and `interval '90' day (3)`
-//! without the precision, which PostgreSQL does not know either.
+//! Texts are those of `tpchgen::q_and_a`. Ours: the parameters; LIMIT, which the texts leave out,
+//! together with an order that leaves no ties at the limit; query 15's view as a common table
+//! expression; and `interval '90' day (3)` without the precision, which PostgreSQL does not know
+//! either.
 
 /// The text of query `number`, ready to follow `CREATE MATERIALIZED VIEW .. AS`.
 ///

@@ -1,11 +1,13 @@
-//! Compares the crate graph with the layout of the design: arrows point down only, and heavy libraries stay where they belong.
+//! Compares the crate graph with the layout of the design: arrows point down only, and heavy
+//! libraries stay where they belong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Every crate of ours (without the prefix `anabranch-`) and what it may use, lowest floor first. A rim crate may use every floor.
+/// Every crate of ours (without the prefix `anabranch-`) and what it may use, lowest floor first. A
+/// rim crate may use every floor.
 const ARROWS: &[(&str, &[&str])] = &[
     ("batch", &[]),
     ("arrangement", &["batch"]),
@@ -81,7 +83,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("pyo3", &["python"]),
 ];
 
-/// The crates of the workspace, each with the dependencies of one kind, as they stand in its manifest.
+/// The crates of the workspace, each with the dependencies of one kind, as they stand in its
+/// manifest.
 fn dependencies(of_tests: bool) -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])

@@ -1,4 +1,5 @@
-//! What is wrong about queries over events, and about rows: a clear error that names the thing, and a session that lives.
+//! What is wrong about queries over events, and about rows: a clear error that names the thing, and
+//! a session that lives.
 
 use anabranch_engine::frame::{Asof, Disorder, Event, Events, FOREVER, Frame, How, Pattern, col, count_rows, lit, sum};
 use anabranch_engine::{Options, Session};

@@ -1,7 +1,8 @@
 //! No circles among the files of a crate: a file is understood after those that it names.
 //!
-//! A file points to each file of its crate that it names by a path: in `use`, or within the code. A re-export
-//! is an arrow of the file that re-exports. A declaration `mod x;` is none, and tests are left out.
+//! A file points to each file of its crate that it names by a path: in `use`, or within the code. A
+//! re-export is an arrow of the file that re-exports. A declaration `mod x;` is none, and tests are
+//! left out.
 //!
 //! Law: at most three files name each other in a circle. Such files are read as one.
 
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// Files that may name each other in a circle.
 const CIRCLE_FILES_MAX: usize = 3;
 
-/// Crates with larger circles, and the files of the largest. The table is to shrink; docs/STATUS.md names the circles.
+/// Crates with larger circles, and the files of the largest. The table is to shrink; docs/STATUS.md
+/// names the circles.
 const LARGER: &[(&str, usize)] = &[("cli", 7), ("engine", 18)];
 
 /// A module's path within its crate; the root is empty.

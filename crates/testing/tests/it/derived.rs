@@ -1,8 +1,12 @@
-//! Every rule by which properties of streams are derived, held against what comes out of random plans over inputs that promise something.
+//! Every rule by which properties of streams are derived, held against what comes out of random
+//! plans over inputs that promise something.
 //!
-//! A frame is grown of random verbs over inputs whose rows keep random promises. What its plan claims (constant duration, constant hop, interval-free, a unique key, columns that it is
-//! sorted by, bounded) is checked on the events that come out, before edges are paired where that matters. A list says which claims of which verbs must have been met, so
-//! that no rule goes untested. That rows come out in order (`sorted`) is seen where they leave a verb: see [`promises`](super::promises).
+//! A frame is grown of random verbs over inputs whose rows keep random promises. What its plan
+//! claims (constant duration, constant hop, interval-free, a unique key, columns that it is sorted
+//! by, bounded) is checked on the events that come out, before edges are paired where that matters.
+//! A list says which claims of which verbs must have been met, so that no rule goes untested. That
+//! rows come out in order (`sorted`) is seen where they leave a verb: see
+//! [`promises`](super::promises).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -104,7 +108,8 @@ fn grown(rng: &mut Rng, frame: &Frame, other: &Frame) -> Frame {
 /// Claims that have been held against at least two events, by the verb at the plan's root.
 type Met = RefCell<BTreeMap<(String, &'static str), usize>>;
 
-/// Rules that must have been tested. (What `select` and `filter` make, and the last step of a join, is a stage: its claims are also those of the verb below.)
+/// Rules that must have been tested. (What `select` and `filter` make, and the last step of a join,
+/// is a stage: its claims are also those of the verb below.)
 const RULES: &[(&str, &[&str])] = &[
     ("Events", &["duration", "hop", "unique", "sorted by", "bounded"]),
     ("Stage", &["duration", "hop", "interval-free", "unique", "sorted by", "bounded"]),
@@ -137,7 +142,8 @@ fn what_is_derived_holds_of_random_plans() {
         for _ in 0..*rng.pick(&[0, 1, 1, 1, 2, 3]) {
             let other = if rng.chance(30) { grown(rng, &right, &right) } else { right.clone() };
             let next = grown(rng, &frame, &other);
-            // (A verb that does not fit, such as `chop` of what has no columns by that name, is left out.)
+            // (A verb that does not fit, such as `chop` of what has no columns by that name, is
+            // left out.)
             frame = if next.explain().is_ok() { next } else { frame };
         }
         // (All rules are tried, so that all wrong ones are named.)

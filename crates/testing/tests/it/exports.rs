@@ -1,4 +1,5 @@
-//! Arrangements of one collection by several keys: each is read by itself, and whoever reads one hears of all that comes.
+//! Arrangements of one collection by several keys: each is read by itself, and whoever reads one
+//! hears of all that comes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,8 +23,9 @@ const COMMITS: i64 = 300;
 /// Far more than it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A join that reads the second of two arrangements is told of each commit, in whatever order the two are complete on a worker.
-/// (Row errors lay beside the first one, and became complete after the second without a word.)
+/// A join that reads the second of two arrangements is told of each commit, in whatever order the
+/// two are complete on a worker. (Row errors lay beside the first one, and became complete after
+/// the second without a word.)
 #[test]
 fn whoever_reads_the_second_arrangement_of_a_collection_hears_of_each_commit() {
     let relation = Relation::new("r", &[DataType::Int64, DataType::Int64]);

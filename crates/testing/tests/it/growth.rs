@@ -4,8 +4,8 @@
 use anabranch_engine::{Options, Session};
 use nix::time::{ClockId, clock_gettime};
 
-/// The most that four times the rows may cost, beside once the rows. The least of three measurements
-/// counts, since other programs disturb them.
+/// The most that four times the rows may cost, beside once the rows. The least of three
+/// measurements counts, since other programs disturb them.
 const GROWTH_MAX: f64 = 8.0;
 
 /// CPU time of this thread so far, in seconds: a session without workers runs on it.

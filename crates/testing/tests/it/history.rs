@@ -1,4 +1,5 @@
-//! One query over history, a replay of it, and what is pushed by hand; early answers; rows that wait to be batched.
+//! One query over history, a replay of it, and what is pushed by hand; early answers; rows that
+//! wait to be batched.
 
 use std::sync::Arc;
 use std::time::Duration;

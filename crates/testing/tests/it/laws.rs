@@ -1,5 +1,5 @@
-//! The laws for every family of operators and for random plans. A test is a line; what it means is in
-//! `anabranch_testing::laws`.
+//! The laws for every family of operators and for random plans. A test is a line; what it means is
+//! in `anabranch_testing::laws`.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -337,7 +337,8 @@ fn related_plans(rng: &mut Rng, plans: &mut Plans) -> Vec<Arc<Plan>> {
     all
 }
 
-/// Collisions cost time, never an answer: the other tests again in processes whose hashes have three bits, and none.
+/// Collisions cost time, never an answer: the other tests again in processes whose hashes have
+/// three bits, and none.
 #[test]
 fn colliding_hashes_change_no_answer() {
     if std::env::var(HASH_MASK).is_ok() {

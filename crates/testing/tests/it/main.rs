@@ -1,4 +1,5 @@
-//! What no single crate can test: the layout of the crates, the five laws over the whole engine, and SQL from text to rows.
+//! What no single crate can test: the layout of the crates, the five laws over the whole engine,
+//! and SQL from text to rows.
 
 mod arrows;
 mod bad_events;
@@ -25,4 +26,5 @@ mod temporal;
 mod tour;
 mod tpch;
 mod user_aggregates;
+mod widths;
 mod windows;

@@ -1,5 +1,5 @@
-//! What promises of inputs are good for, and what becomes of those that are broken: order is kept where it is claimed, joins that go by it are joins, and a
-//! row that breaks a promise is refused.
+//! What promises of inputs are good for, and what becomes of those that are broken: order is kept
+//! where it is claimed, joins that go by it are joins, and a row that breaks a promise is refused.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,7 +19,8 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::{DFSchema, ScalarValue};
 
-/// Where a plan says that rows come in order, they leave the verb in order of time, if they came so.
+/// Where a plan says that rows come in order, they leave the verb in order of time, if they came
+/// so.
 #[test]
 fn order_is_kept() {
     let windows = |size, period| Windows { size, period, offset: 1 };

@@ -61,7 +61,8 @@ fn said(frame: &Frame) -> Known {
     known
 }
 
-/// A rule that derives what does not hold fails here: every event that comes out is held against what the plan says.
+/// A rule that derives what does not hold fails here: every event that comes out is held against
+/// what the plan says.
 #[test]
 fn what_is_known_of_streams_holds() {
     let nothing = || known(None, None);
@@ -200,7 +201,8 @@ fn declared_properties_are_derived() {
 /// The lifetime that a row is given.
 type Lifetime = Box<dyn Fn(&Life) -> (i64, i64)>;
 
-/// Over windows that do not overlap, and over rows that never end, least and greatest are one value.
+/// Over windows that do not overlap, and over rows that never end, least and greatest are one
+/// value.
 #[test]
 fn extremes_of_what_is_not_taken_out_are_right() {
     let of = |lives: &[&Life]| {

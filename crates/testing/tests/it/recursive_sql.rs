@@ -1,7 +1,8 @@
-//! `tests/slt/recursive.slt` answered by the naive model: what the planner makes of recursive queries means what
-//! PostgreSQL says, whatever the engine makes of the plans.
+//! `tests/slt/recursive.slt` answered by the naive model: what the planner makes of recursive
+//! queries means what PostgreSQL says, whatever the engine makes of the plans.
 //!
-//! Views are planned where they are named, so each answer is computed from the tables' contents alone.
+//! Views are planned where they are named, so each answer is computed from the tables' contents
+//! alone.
 
 use std::collections::BTreeMap;
 use std::path::Path;

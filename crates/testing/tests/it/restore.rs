@@ -1,9 +1,10 @@
 //! Law "restore": where a database was closed, or its machine stopped, changes no answer.
 //!
-//! Random histories of statements run over a disk that stops at a random operation, loses what was not synced and tears
-//! sectors, returns errors, or fills up. The model is a list of states: what the tables held after each statement that
-//! may have taken effect. After each opening the tables are one of these states, and not one from before the last
-//! statement that was answered; each view is what its query gives when it is asked anew.
+//! Random histories of statements run over a disk that stops at a random operation, loses what was
+//! not synced and tears sectors, returns errors, or fills up. The model is a list of states: what
+//! the tables held after each statement that may have taken effect. After each opening the tables
+//! are one of these states, and not one from before the last statement that was answered; each view
+//! is what its query gives when it is asked anew.
 //!
 //! `SEED=n` replays a case, `ROUNDS=n` runs n times as many.
 

@@ -1,6 +1,7 @@
 //! Rewritten plans mean what they meant: the model answers both, at every time of random histories.
 //!
-//! Expressions that fail are left out: a rewrite may lose the error of a row that is not needed any more.
+//! Expressions that fail are left out: a rewrite may lose the error of a row that is not needed any
+//! more.
 
 use std::sync::Arc;
 

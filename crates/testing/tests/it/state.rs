@@ -1,7 +1,8 @@
-//! State that leaves: views over append-only tables with watermarks, held against the same views over tables without.
+//! State that leaves: views over append-only tables with watermarks, held against the same views
+//! over tables without.
 //!
-//! Law: freeing changes no answer. A view over timely rows has the same rows whether the state behind it is freed or not; one that emits on window close
-//! has those of closed windows.
+//! Law: freeing changes no answer. A view over timely rows has the same rows whether the state
+//! behind it is freed or not; one that emits on window close has those of closed windows.
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_engine::{Options, Rows, Session, Sharing};
@@ -12,7 +13,8 @@ use arrow::util::display::array_value_to_string;
 /// How far the watermarks are behind.
 const DELAY: i64 = 5;
 
-/// A query over `bid (k, x, t)` and `ask (k, x, t)`, and the relations whose windows it reads, if its rows have a `window_end`.
+/// A query over `bid (k, x, t)` and `ask (k, x, t)`, and the relations whose windows it reads, if
+/// its rows have a `window_end`.
 struct Form {
     sql: &'static str,
     windows_of: &'static [&'static str],
@@ -133,7 +135,8 @@ struct View {
     is_closing: bool,
 }
 
-/// Two sessions that get the same rows: one whose state is freed, one that keeps all and is given timely rows only.
+/// Two sessions that get the same rows: one whose state is freed, one that keeps all and is given
+/// timely rows only.
 struct Pair {
     freed: Session,
     kept: Session,
@@ -272,7 +275,8 @@ fn explain_names_what_bounds_a_join() {
     assert_eq!(remark("ask AS a ON b.k = a.k AND b.t >= a.t"), one);
 }
 
-/// Memory of a process of its own, so that others do not disturb it. `ENDLESS_ROWS` asks for more rows (100 million take some minutes a form).
+/// Memory of a process of its own, so that others do not disturb it. `ENDLESS_ROWS` asks for more
+/// rows (100 million take some minutes a form).
 fn endless(form: &str) -> (bool, String) {
     let rows = std::env::var("ENDLESS_ROWS").unwrap_or_else(|_| "1000000".to_owned());
     let run = std::process::Command::new(env!("CARGO_BIN_EXE_state-endless")).args([rows.as_str(), form]).output();

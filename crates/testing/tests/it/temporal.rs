@@ -1,4 +1,5 @@
-//! The cases of the temporal algebra, and the laws of its verbs against models that look at everything at once.
+//! The cases of the temporal algebra, and the laws of its verbs against models that look at
+//! everything at once.
 
 use std::path::PathBuf;
 
@@ -436,7 +437,8 @@ fn rows_are_hidden_by_some() {
             Box::new(move |left, right| {
                 let mut all = Vec::new();
                 for l in left {
-                    // Equal rows are treated alike: what hides one of them, while that one is in force, hides all.
+                    // Equal rows are treated alike: what hides one of them, while that one is in
+                    // force, hides all.
                     let equal = left.iter().filter(|other| (other.k, other.x) == (l.k, l.x));
                     let hides = |r: &&Life| (!keyed || r.k == l.k) && l.x < r.x;
                     let hidden: Vec<Life> = equal

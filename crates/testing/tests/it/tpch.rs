@@ -1,13 +1,16 @@
-//! TPC-H in small: what the 22 views have become, change by change, is what the same questions asked afresh answer.
+//! TPC-H in small: what the 22 views have become, change by change, is what the same questions
+//! asked afresh answer.
 //!
-//! Both sides are ours here, so this needs no other database; `tests/compare/tpch.py` compares with DuckDB.
+//! Both sides are ours here, so this needs no other database; `tests/compare/tpch.py` compares with
+//! DuckDB.
 
 use anabranch_engine::{Options, Rows, Session};
 use anabranch_testing::row::{Contents, Row};
 use anabranch_testing::tpch::changes::PHASES;
 use anabranch_testing::tpch::{INDEXES, Interleaved, TABLES, Table, queries};
 
-/// The smallest at which the generator keeps the primary keys (with ten suppliers it gives a part one of them twice).
+/// The smallest at which the generator keeps the primary keys (with ten suppliers it gives a part
+/// one of them twice).
 const SCALE: f64 = 0.01;
 
 fn contents(rows: &Rows) -> Contents {

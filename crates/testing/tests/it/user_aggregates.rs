@@ -116,7 +116,8 @@ fn a_users_aggregate_can_be_filtered() {
     });
 }
 
-/// What comes out, or the error, of `n` rows a key for two keys, windowed as said; then of a second frame in the same session.
+/// What comes out, or the error, of `n` rows a key for two keys, windowed as said; then of a second
+/// frame in the same session.
 fn outcome(window: impl Fn(Frame) -> Frame, fault: Fault) -> Result<Vec<String>, String> {
     let frame = window(input("in")).group_by([col("k")]).agg([custom_invertible(Faulty(fault), [col("x")])]);
     let mut session = Session::new(Options::default()).expect("a session starts");

@@ -1,7 +1,7 @@
 //! Functions that tell of the catalog, of the server, and of what a user may do.
 //!
-//! A function is made for one planning and holds the catalog's [`Snapshot`] of then. Arguments may be
-//! of any type: numbers come as literals in quotes, too.
+//! A function is made for one planning and holds the catalog's [`Snapshot`] of then. Arguments may
+//! be of any type: numbers come as literals in quotes, too.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

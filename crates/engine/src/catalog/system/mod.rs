@@ -1,18 +1,19 @@
 //! PostgreSQL's system relations, as far as its clients ask for them: `pg_catalog` and
 //! `information_schema`.
 //!
-//! Law: each relation of the list has PostgreSQL 15's columns and types (`reg..` types are the text of
-//! the name). What is told is of the catalog at the time of planning: a query over a system relation
-//! reads rows that are part of its plan, so that joins, conditions and sorts work as on any relation.
-//! A view and a subscription would not follow them, and are refused.
+//! Law: each relation of the list has PostgreSQL 15's columns and types (`reg..` types are the text
+//! of the name). What is told is of the catalog at the time of planning: a query over a system
+//! relation reads rows that are part of its plan, so that joins, conditions and sorts work as on
+//! any relation. A view and a subscription would not follow them, and are refused.
 //!
-//! Cost: a query that names a system relation builds its rows, O(columns of the catalog). Others pay
+//! Cost: a query that names a system relation builds its rows, O(columns of the catalog). Others
+//! pay nothing.
+//!
+//! Left out: the system relations do not list themselves in `pg_class`, and `pg_proc` lists
 //! nothing.
 //!
-//! Left out: the system relations do not list themselves in `pg_class`, and `pg_proc` lists nothing.
-//!
-//! Reading order: [`schema`] (columns), [`lists`] (what never changes), [`snapshot`] (what is told of), [`rows`] and [`information`]
-//! (rows), [`functions`].
+//! Reading order: [`schema`] (columns), [`lists`] (what never changes), [`snapshot`] (what is told
+//! of), [`rows`] and [`information`] (rows), [`functions`].
 
 mod functions;
 mod information;

@@ -79,7 +79,8 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// Values by column. A column that is left out is NULL, or zero, false or empty where NULL cannot be.
+/// Values by column. A column that is left out is NULL, or zero, false or empty where NULL cannot
+/// be.
 pub(super) type Row = Vec<(&'static str, Cell)>;
 
 impl SystemRelation {

@@ -1,4 +1,5 @@
-//! What system relations and functions tell of: the catalog at one time, under PostgreSQL's numbers.
+//! What system relations and functions tell of: the catalog at one time, under PostgreSQL's
+//! numbers.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,13 @@
 //! A database as a script: statements that make its objects, and its rows as INSERT.
 //!
-//! Law: the script, run in an empty database, makes an equal one: the same objects in the same order, the same rows as
-//! often as they were there. Rows of a relation with a watermark are in the order of its times, so none of them is late.
-//! Rows come before views over them, but for relations that keep none (`retain = 'none'`), whose rows come last.
+//! Law: the script, run in an empty database, makes an equal one: the same objects in the same
+//! order, the same rows as often as they were there. Rows of a relation with a watermark are in the
+//! order of its times, so none of them is late. Rows come before views over them, but for relations
+//! that keep none (`retain = 'none'`), whose rows come last.
 //!
-//! Left out: history (`AS OF`), commit times, and how far a source has read. A source is written as its statement, and
-//! reads again when the script runs; or as a table with the rows that it has given. The files are not changed.
+//! Left out: history (`AS OF`), commit times, and how far a source has read. A source is written as
+//! its statement, and reads again when the script runs; or as a table with the rows that it has
+//! given. The files are not changed.
 //!
 //! Memory: a batch of rows; a whole relation, if it has a watermark or rows of it were taken away.
 
@@ -51,8 +53,8 @@ pub enum SourceRows {
 /// Writes the database in a folder as a script.
 ///
 /// # Errors
-/// As [`Session::open_folder`](crate::Session::open_folder); `Unavailable` when the script cannot be written; `Data` when a
-/// row is there a negative number of times, which no script can make.
+/// As [`Session::open_folder`](crate::Session::open_folder); `Unavailable` when the script cannot
+/// be written; `Data` when a row is there a negative number of times, which no script can make.
 pub fn dump(folder: &Path, options: DumpOptions, out: &mut dyn Write) -> Result<(), Error> {
     let disk = LocalDisk::existing(folder).map_err(|error| folder_error(folder.to_path_buf(), &error))?;
     dump_on(&disk, options, out)
@@ -285,7 +287,8 @@ fn write_batch(input: &Input, batch: &Batch, insert: &mut Insert, out: &mut dyn 
     Ok(())
 }
 
-/// Whether values of the type are literals as they are printed. (A minus is an operator, which is fine.)
+/// Whether values of the type are literals as they are printed. (A minus is an operator, which is
+/// fine.)
 fn is_bare(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == DataType::Boolean
 }

@@ -1,7 +1,8 @@
 //! Facts: small values that are recorded beside rows, and their forms on disk.
 //!
-//! Law: a fact is written by one function of the engine and read by one; a value that cannot be read is an error that
-//! names the fact. Texts are used where a person may look, since a fact is small and rare.
+//! Law: a fact is written by one function of the engine and read by one; a value that cannot be
+//! read is an error that names the fact. Texts are used where a person may look, since a fact is
+//! small and rare.
 
 use std::collections::HashMap;
 
@@ -22,7 +23,8 @@ pub(crate) const COUNTERS: &str = "counters";
 /// The setting of that name, in microseconds; a fact of the database.
 pub(crate) const RETAIN_HISTORY: &str = "retain_history";
 
-/// The columns of a relation: names, NOT NULL and limits, then an empty batch, whose form tells the types.
+/// The columns of a relation: names, NOT NULL and limits, then an empty batch, whose form tells the
+/// types.
 pub(crate) fn columns_value(schema: &Schema) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_number(&mut bytes, schema.fields().len());

@@ -11,7 +11,8 @@ use crate::session::sealed::{Promise, Receipt, Recorder, Sealed};
 /// Keeps what is sealed in a store.
 pub(super) struct Keeper {
     store: Store,
-    /// The last commit whose answer waits. What was written with `durability = relaxed` is shown before it lasts.
+    /// The last commit whose answer waits. What was written with `durability = relaxed` is shown
+    /// before it lasts.
     awaited: Option<Ticket>,
 }
 

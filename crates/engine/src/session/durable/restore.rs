@@ -1,11 +1,11 @@
 //! Opening: objects are made again, rows come in as one commit, views are installed over them.
 //!
-//! Law: the session then holds what all recorded commits made, at the time of the last of them. Ids are those that were
-//! recorded. Rows of a relation that keeps none (`retain = 'none'`) come last, since views see only rows that come after
-//! they were made.
+//! Law: the session then holds what all recorded commits made, at the time of the last of them. Ids
+//! are those that were recorded. Rows of a relation that keeps none (`retain = 'none'`) come last,
+//! since views see only rows that come after they were made.
 //!
-//! A source goes on where its last recorded commit left it, once its connector is registered. A source that cannot go
-//! on has failed and says why; its rows are there all the same.
+//! A source goes on where its last recorded commit left it, once its connector is registered. A
+//! source that cannot go on has failed and says why; its rows are there all the same.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ struct Recorded {
 }
 
 impl Session {
-    /// Opens the database in a folder, a new one if the folder is empty or not there. Connectors are registered
-    /// afterwards, and sources then go on where they were.
+    /// Opens the database in a folder, a new one if the folder is empty or not there. Connectors
+    /// are registered afterwards, and sources then go on where they were.
     ///
     /// ```no_run
     /// use anabranch_engine::{Options, Session};
@@ -42,8 +42,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// `Unavailable` when the folder is open elsewhere or cannot be read, `Data` when a file is damaged, `Invalid` when
-    /// the folder holds something else or another version wrote it.
+    /// `Unavailable` when the folder is open elsewhere or cannot be read, `Data` when a file is
+    /// damaged, `Invalid` when the folder holds something else or another version wrote it.
     pub fn open_folder(folder: &Path, options: Options) -> Result<Session, Error> {
         let disk = LocalDisk::create(folder).map_err(|error| folder_error(folder.to_path_buf(), &error))?;
         Session::open_on(Arc::new(disk), StoreOptions::default(), options)
@@ -139,7 +139,8 @@ impl Session {
         .map(|_| ())
     }
 
-    /// Pushes the rows of relations that keep them, or of those that do not, and says how many updates these are.
+    /// Pushes the rows of relations that keep them, or of those that do not, and says how many
+    /// updates these are.
     fn push_rows(&mut self, contents: &Contents, inputs: &[Recorded], which: Keeps, time: i64) -> Result<usize, Error> {
         let mut n_updates = 0;
         for input in inputs {

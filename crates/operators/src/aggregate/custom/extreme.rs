@@ -1,6 +1,8 @@
-//! Least and greatest value of events that are never taken out: one value a group, instead of all values in order.
+//! Least and greatest value of events that are never taken out: one value a group, instead of all
+//! values in order.
 //!
-//! Law: over events that never end, or that do not overlap, the result is that of `min` and `max`. For integers and times.
+//! Law: over events that never end, or that do not overlap, the result is that of `min` and `max`.
+//! For integers and times.
 
 use std::sync::Arc;
 

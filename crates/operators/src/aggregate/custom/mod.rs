@@ -1,7 +1,9 @@
 //! Aggregates of the user's own.
 //!
-//! [`UserAggregate`] is Trill's aggregate (Trill 5.2.1: initial, accumulate, deaccumulate, difference, compute) over columns: a call is about many rows of many
-//! groups, so that the loop over rows is the user's, compiled as tightly as a built-in one, and the engine's dynamic call is made once a batch.
+//! [`UserAggregate`] is Trill's aggregate (Trill 5.2.1: initial, accumulate, deaccumulate,
+//! difference, compute) over columns: a call is about many rows of many groups, so that the loop
+//! over rows is the user's, compiled as tightly as a built-in one, and the engine's dynamic call is
+//! made once a batch.
 //!
 //! ```text
 //!     rows        state of row   column             states before      after accumulate
@@ -10,13 +12,18 @@
 //!     2           1              x: 6
 //! ```
 //!
-//! Law, for the one who writes one: the state is a function of the multiset of rows that were accumulated and not taken out again, whatever their order and
-//! the cut into calls; `deaccumulate` undoes `accumulate`, and `difference(a, b)` is what is left of `a` without the rows of `b`, which `a` has seen. A result that does
-//! not exist is an error of `compute`: it concerns that group at that time, and is retracted with it. An error of the other functions (or a panic)
-//! leaves states of which nothing is known: from there on every result of the aggregate is that error. The run goes on, and so does the session.
+//! Law, for the one who writes one: the state is a function of the multiset of rows that were
+//! accumulated and not taken out again, whatever their order and the cut into calls; `deaccumulate`
+//! undoes `accumulate`, and `difference(a, b)` is what is left of `a` without the rows of `b`,
+//! which `a` has seen. A result that does not exist is an error of `compute`: it concerns that
+//! group at that time, and is retracted with it. An error of the other functions (or a panic)
+//! leaves states of which nothing is known: from there on every result of the aggregate is that
+//! error. The run goes on, and so does the session.
 //!
-//! Cost: over tumbling windows nothing is taken out, and every aggregate costs its `accumulate`. Over other lifetimes an [`Invertible`] one costs two
-//! operations a row and one a group and time; one that is not costs a walk over all rows of a group in force whenever a row comes or goes, and these rows are kept.
+//! Cost: over tumbling windows nothing is taken out, and every aggregate costs its `accumulate`.
+//! Over other lifetimes an [`Invertible`] one costs two operations a row and one a group and time;
+//! one that is not costs a walk over all rows of a group in force whenever a row comes or goes, and
+//! these rows are kept.
 
 mod extreme;
 mod store;

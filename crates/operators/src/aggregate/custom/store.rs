@@ -1,7 +1,8 @@
 //! The states of a user's aggregate, behind one type.
 //!
-//! Law: a user's code runs guarded: what it returns as an error, or panics with, becomes an error of results and nothing else. Cost: a dynamic call a batch; the loops over
-//! states are compiled with the aggregate.
+//! Law: a user's code runs guarded: what it returns as an error, or panics with, becomes an error
+//! of results and nothing else. Cost: a dynamic call a batch; the loops over states are compiled
+//! with the aggregate.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -26,7 +27,8 @@ pub(super) trait Erased: Send + Sync {
     fn states(&self, output_type: &DataType) -> Box<dyn States>;
 }
 
-/// The states of one call at one worker: of slots, and of pieces, whose results are asked for together.
+/// The states of one call at one worker: of slots, and of pieces, whose results are asked for
+/// together.
 ///
 /// No function fails; once one of the aggregate's has, all results are that error.
 pub(crate) trait States {
@@ -48,12 +50,15 @@ pub(crate) trait States {
     fn enter(&mut self, slots: &[u32]);
     /// What entered last never leaves.
     fn stay(&mut self);
-    /// What entered first goes out of the states of these slots, the same as when it entered. Invertible only.
+    /// What entered first goes out of the states of these slots, the same as when it entered.
+    /// Invertible only.
     fn leave(&mut self, slots: &[u32]);
-    /// Adds and takes out rows, whose states are positions in `slot_of_segment`; the segments of a slot follow each other. Two pieces each: before and after.
-    /// Where a group `is_empty` after a segment, it begins anew. Invertible only.
+    /// Adds and takes out rows, whose states are positions in `slot_of_segment`; the segments of a
+    /// slot follow each other. Two pieces each: before and after. Where a group `is_empty` after a
+    /// segment, it begins anew. Invertible only.
     fn step(&mut self, added: &Rows<'_>, removed: &Rows<'_>, slot_of_segment: &[u32], is_empty: &[bool]);
-    /// Makes `n` states of rows, whose states are their numbers; a piece of each number in `pieces`.
+    /// Makes `n` states of rows, whose states are their numbers; a piece of each number in
+    /// `pieces`.
     fn pieces_of(&mut self, rows: &Rows<'_>, n: usize, pieces: &[u32]);
     /// The results of the `n` pieces, which are gone.
     fn results(&mut self, n: usize) -> Results;

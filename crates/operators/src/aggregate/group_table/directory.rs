@@ -1,14 +1,18 @@
 //! Slots of integers that lie close together: an array, where others need a hash table.
 //!
-//! Law: a dictionary from hashes to slots. The hashes are those of exact keys, so they follow each other as the integers do.
+//! Law: a dictionary from hashes to slots. The hashes are those of exact keys, so they follow each
+//! other as the integers do.
 //!
-//! Cost: a load for a hash, from memory beside that of its neighbours; four bytes for each hash between the least and the greatest, and four a slot. So it is for
-//! hashes of which those are few for each group ([`ENTERED_PART`], [`KEPT_PART`]): a hash table has some twenty to forty bytes a group.
+//! Cost: a load for a hash, from memory beside that of its neighbours; four bytes for each hash
+//! between the least and the greatest, and four a slot. So it is for hashes of which those are few
+//! for each group ([`ENTERED_PART`], [`KEPT_PART`]): a hash table has some twenty to forty bytes a
+//! group.
 
 /// No group has this hash.
 const NOBODY: u32 = u32::MAX;
 
-/// A directory is begun when the hashes between the least and the greatest are so many for each group, at most,
+/// A directory is begun when the hashes between the least and the greatest are so many for each
+/// group, at most,
 const ENTERED_PART: usize = 5;
 /// and given up when they are more than so many.
 const KEPT_PART: usize = 10;
@@ -21,7 +25,8 @@ pub(super) struct Directory {
     /// The slot of each hash from there on.
     slots: Vec<u32>,
     n_groups: usize,
-    /// For each slot where it is in the [`super::Touched`] under construction, if what is there is the slot.
+    /// For each slot where it is in the [`super::Touched`] under construction, if what is there is
+    /// the slot.
     pub indexes: Vec<u32>,
 }
 
@@ -38,7 +43,8 @@ impl Directory {
         Some(Directory { first: least, slots, n_groups: groups.len(), indexes: vec![NOBODY; n_slots] })
     }
 
-    /// Makes room for some hashes. Returns whether that is worth it, for what it has and those; else nothing changes.
+    /// Makes room for some hashes. Returns whether that is worth it, for what it has and those;
+    /// else nothing changes.
     pub fn make_room(&mut self, hashes: impl ExactSizeIterator<Item = u64>) -> bool {
         let n_hashes = hashes.len();
         let Some((least, greatest)) = span(hashes) else { return true };

@@ -1,6 +1,7 @@
 //! Rows of a few groups, found by comparing keys.
 //!
-//! Law: as [`GroupTable::touch`], if it finds all rows; else nothing is changed. Cost: see [`anabranch_batch::few`]; no hash is made.
+//! Law: as [`GroupTable::touch`], if it finds all rows; else nothing is changed. Cost: see
+//! [`anabranch_batch::few`]; no hash is made.
 
 use anabranch_batch::few;
 use arrow::array::ArrayRef;
@@ -11,7 +12,8 @@ use super::{GroupTable, Touched};
 const FEW_GROUPS_ROWS_MIN: usize = 512;
 
 impl GroupTable {
-    /// The slots of so many rows, if there are few groups, and all rows are of them: found by comparing keys, without a hash.
+    /// The slots of so many rows, if there are few groups, and all rows are of them: found by
+    /// comparing keys, without a hash.
     pub(crate) fn touch_few(&self, key_columns: &[ArrayRef], rows: usize) -> Option<Touched> {
         if !self.has_few() || rows < FEW_GROUPS_ROWS_MIN {
             return None;

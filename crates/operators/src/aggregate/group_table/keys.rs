@@ -1,9 +1,10 @@
 //! The keys of a group table: columns addressed by slot.
 //!
-//! Law: between [`KeyStore::append`] and [`KeyStore::release`] a slot's key is what was appended for it. Keys lie in segments
-//! in order of arrival; a segment is merged into the one before it when that is less than twice as long, so there are
-//! O(log keys) segments and a key is copied O(log keys) times. Keys of released slots stay as garbage until they outnumber
-//! the others, then all is rewritten.
+//! Law: between [`KeyStore::append`] and [`KeyStore::release`] a slot's key is what was appended
+//! for it. Keys lie in segments in order of arrival; a segment is merged into the one before it
+//! when that is less than twice as long, so there are O(log keys) segments and a key is copied
+//! O(log keys) times. Keys of released slots stay as garbage until they outnumber the others, then
+//! all is rewritten.
 
 use anabranch_batch::{Columns, equal, gather};
 use arrow::array::{Array, ArrayRef};

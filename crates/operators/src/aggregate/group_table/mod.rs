@@ -1,17 +1,22 @@
 //! Keys to dense slots: which group does each row of a batch belong to?
 //!
-//! Law: two rows get the same slot exactly when their keys are equal (NULL equals NULL), as long as the slot is not released.
-//! Slots are small numbers, reused after [`GroupTable::release`], so that state lies in plain vectors indexed by slot.
+//! Law: two rows get the same slot exactly when their keys are equal (NULL equals NULL), as long as
+//! the slot is not released. Slots are small numbers, reused after [`GroupTable::release`], so that
+//! state lies in plain vectors indexed by slot.
 //!
-//! A whole batch is looked up by hash alone at first. Then keys are verified, column by column: rows against the first
-//! row of their slot in the batch, and that row against the stored key. Rows that fail (their hash collides) take a slow, exact
-//! path: a collision costs time, never an answer. Keys whose hash is exact (one integer-like column) are not stored at all;
-//! NULL, whose hash might be some integer's, has a slot of its own then. Many such keys that lie close together have a [`Directory`] instead of
-//! a hash table. Rows of a few groups with short keys ([`anabranch_batch::few`]) are found by comparing keys.
+//! A whole batch is looked up by hash alone at first. Then keys are verified, column by column:
+//! rows against the first row of their slot in the batch, and that row against the stored key. Rows
+//! that fail (their hash collides) take a slow, exact path: a collision costs time, never an
+//! answer. Keys whose hash is exact (one integer-like column) are not stored at all; NULL, whose
+//! hash might be some integer's, has a slot of its own then. Many such keys that lie close together
+//! have a [`Directory`] instead of a hash table. Rows of a few groups with short keys
+//! ([`anabranch_batch::few`]) are found by comparing keys.
 //!
-//! Cost: one hash table probe a row, none for a row with the hash of the row before (rows often come sorted by what they are grouped by);
-//! or, with a few thousand groups, mostly a look at two hashes beside each other that rows of the batch had; verification reads the key
-//! columns once. 16 bytes a group, and its key unless exact. Source of directories: what DuckDB calls perfect hash aggregates.
+//! Cost: one hash table probe a row, none for a row with the hash of the row before (rows often
+//! come sorted by what they are grouped by); or, with a few thousand groups, mostly a look at two
+//! hashes beside each other that rows of the batch had; verification reads the key columns once. 16
+//! bytes a group, and its key unless exact. Source of directories: what DuckDB calls perfect hash
+//! aggregates.
 
 use anabranch_batch::hash::spread;
 use anabranch_batch::{Columns, equal, gather, hash};
@@ -48,7 +53,8 @@ pub struct GroupTable {
     key_types: Vec<DataType>,
     /// Whether equal hashes mean equal keys.
     exact: bool,
-    /// Hash and slot of every live group, except that of NULL when exact; empty if there is a directory.
+    /// Hash and slot of every live group, except that of NULL when exact; empty if there is a
+    /// directory.
     table: HashTable<Entry>,
     /// The same, of exact keys that lie close together.
     directory: Option<Directory>,
@@ -68,8 +74,8 @@ pub struct GroupTable {
 struct Entry {
     hash: u64,
     slot: u32,
-    /// Where the slot is in the [`Touched`] under construction, if what is there is the slot. It is here because the row that
-    /// looks for it has just fetched this cache line.
+    /// Where the slot is in the [`Touched`] under construction, if what is there is the slot. It is
+    /// here because the row that looks for it has just fetched this cache line.
     index: u32,
 }
 
@@ -85,7 +91,8 @@ pub struct Touched {
 }
 
 impl GroupTable {
-    /// A table without groups, for keys of these types. Zero columns are legal: all rows are one group.
+    /// A table without groups, for keys of these types. Zero columns are legal: all rows are one
+    /// group.
     pub fn new(key_types: &[DataType]) -> GroupTable {
         let empty: Vec<ArrayRef> = key_types.iter().map(new_empty_array).collect();
         GroupTable {
@@ -101,7 +108,8 @@ impl GroupTable {
         }
     }
 
-    /// The slots of all rows; keys seen for the first time get one. `hashes` are those of `key_columns`, one a row.
+    /// The slots of all rows; keys seen for the first time get one. `hashes` are those of
+    /// `key_columns`, one a row.
     pub fn touch(&mut self, key_columns: &[ArrayRef], hashes: &[u64]) -> Touched {
         let mut touched = Touched { of_row: Vec::with_capacity(hashes.len()), ..Touched::default() };
         let mut new = New::default();
@@ -121,7 +129,8 @@ impl GroupTable {
         self.verify(key_columns, hashes, touched, new)
     }
 
-    /// Touches rows as long as there are few groups. Most rows then have the hash of one of the last rows, of which it is known where their slot is.
+    /// Touches rows as long as there are few groups. Most rows then have the hash of one of the
+    /// last rows, of which it is known where their slot is.
     fn touch_recent(&mut self, hashes: &[u64], touched: &mut Touched, new: &mut New) {
         let Some(mut recent) = Recent::new(self.table.len(), hashes.len()) else { return };
         let mut of_row = std::mem::take(&mut touched.of_row);
@@ -170,8 +179,8 @@ impl GroupTable {
         self.free.push(slot);
     }
 
-    /// Gives memory back when most slots are free: renumbers the slots, and returns for each new slot the old one.
-    /// Whoever has state by slot must follow.
+    /// Gives memory back when most slots are free: renumbers the slots, and returns for each new
+    /// slot the old one. Whoever has state by slot must follow.
     pub fn shrink(&mut self) -> Option<Vec<u32>> {
         let n_slots = self.n_slots as usize;
         if n_slots < SHRINK_MIN || self.free.len() < n_slots / 4 * 3 {
@@ -331,7 +340,8 @@ impl GroupTable {
         hashed.chain(self.directory.iter().flat_map(Directory::groups)).collect()
     }
 
-    /// Fetches the table's cache lines for the next rows, if it is large: a tight loop waits for all of them at once.
+    /// Fetches the table's cache lines for the next rows, if it is large: a tight loop waits for
+    /// all of them at once.
     #[inline]
     fn warm(&self, hashes: &[u64], row: usize) {
         if row.is_multiple_of(WARM_ROWS) && self.table.len() >= WARM_GROUPS_MIN {
@@ -342,7 +352,8 @@ impl GroupTable {
         }
     }
 
-    /// Enters a row with some slot whose key has this hash; returns where that is among those touched.
+    /// Enters a row with some slot whose key has this hash; returns where that is among those
+    /// touched.
     #[inline]
     fn touch_hash(&mut self, hash: u64, row: u32, touched: &mut Touched, new: &mut New) -> u32 {
         if let Some(entry) = self.table.find_mut(spread(hash), |entry| entry.hash == hash) {
@@ -370,7 +381,8 @@ impl GroupTable {
         })
     }
 
-    /// Checks that what was found by hash has the right key, and finds the right slot where it has not.
+    /// Checks that what was found by hash has the right key, and finds the right slot where it has
+    /// not.
     fn verify(&mut self, columns: &[ArrayRef], hashes: &[u64], touched: Touched, mut new: New) -> Touched {
         let mut failed = self.rows_unlike_first(columns, &touched);
         failed.extend(self.rows_unlike_stored(columns, &touched, &new));

@@ -1,6 +1,7 @@
 //! Where the last rows of a batch were found.
 //!
-//! Law: what it knows of a hash is where [`super::GroupTable`] put the last row that had it, in this batch.
+//! Law: what it knows of a hash is where [`super::GroupTable`] put the last row that had it, in
+//! this batch.
 //!
 //! Cost: a look at two hashes beside each other; clearing it, once a batch.
 
@@ -9,13 +10,15 @@ use anabranch_batch::hash::spread;
 /// Groups of a table of which it is remembered, within a batch, where rows found them.
 const RECENT_GROUPS_MAX: usize = 1 << 12;
 
-/// Rows that a batch has, at least, for each set of such memories: fewer do not pay for clearing them.
+/// Rows that a batch has, at least, for each set of such memories: fewer do not pay for clearing
+/// them.
 const RECENT_ROWS_MIN: usize = 4;
 
 /// Where rows of a batch found the slots of their hashes: sets of two, the later first.
 #[derive(Debug)]
 pub(super) struct Recent {
-    /// Hashes and indexes into [`super::Touched::slot`]; [`u32::MAX`] for nothing. A power of two of them.
+    /// Hashes and indexes into [`super::Touched::slot`]; [`u32::MAX`] for nothing. A power of two
+    /// of them.
     sets: Vec<[(u64, u32); 2]>,
 }
 
@@ -27,7 +30,8 @@ impl Recent {
         is_worth_it.then(|| Recent { sets: vec![[(0, u32::MAX); 2]; n_sets] })
     }
 
-    /// Where the first of `hashes` were found, up to the first that is not known: into `indexes`. Returns how many.
+    /// Where the first of `hashes` were found, up to the first that is not known: into `indexes`.
+    /// Returns how many.
     pub fn find_while_known(&self, hashes: &[u64], indexes: &mut [u32]) -> usize {
         let mask = self.sets.len() - 1;
         for (at, (&hash, index)) in hashes.iter().zip(indexes).enumerate() {

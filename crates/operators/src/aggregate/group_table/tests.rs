@@ -98,7 +98,8 @@ fn shrinking_keeps_the_groups_that_are_left() {
     assert_eq!(table.len(), 20_000);
 }
 
-/// Integers come and go, close together and far apart, up and down, with NULL among them: with a directory and without one slots are those of a dictionary.
+/// Integers come and go, close together and far apart, up and down, with NULL among them: with a
+/// directory and without one slots are those of a dictionary.
 #[test]
 fn integers_share_a_slot_with_a_directory_and_without() {
     let mut table = GroupTable::new(&[DataType::Int64]);

@@ -1,8 +1,9 @@
 //! LIKE with `%` alone: fixed pieces of text that must come one after the other.
 //!
-//! Law: a text matches when it is the pieces in their order with anything between them, before the first unless the pattern begins with it,
-//! and behind the last unless the pattern ends with it. Taking each piece where it is found first loses no match.
-//! Cost: one search a piece ([`memchr::memmem`], vectorised), set up once a query.
+//! Law: a text matches when it is the pieces in their order with anything between them, before the
+//! first unless the pattern begins with it, and behind the last unless the pattern ends with it.
+//! Taking each piece where it is found first loses no match. Cost: one search a piece
+//! ([`memchr::memmem`], vectorised), set up once a query.
 
 use memchr::memmem::Finder;
 
@@ -47,8 +48,9 @@ impl Like {
     }
 }
 
-/// Whether `text` has `piece` at byte `at`. (To compare with nothing is left out: the C library's comparison of no bytes reads both sides
-/// under an empty mask, which the processor is slow at where the address of nothing is no address: a third of TPC-H's query 13.)
+/// Whether `text` has `piece` at byte `at`. (To compare with nothing is left out: the C library's
+/// comparison of no bytes reads both sides under an empty mask, which the processor is slow at
+/// where the address of nothing is no address: a third of TPC-H's query 13.)
 #[inline]
 fn has_at(text: &[u8], at: usize, piece: &[u8]) -> bool {
     piece.is_empty() || text[at..].starts_with(piece)

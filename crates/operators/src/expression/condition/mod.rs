@@ -1,10 +1,13 @@
-//! Conditions on columns as they are: ranges, one column against another, sets of texts, LIKE. What most filters are made of.
+//! Conditions on columns as they are: ranges, one column against another, sets of texts, LIKE. What
+//! most filters are made of.
 //!
-//! Law: a row passes when every test is true of it; a test of NULL is not true, negated or not (SQL's WHERE). No test can fail, so
-//! their order shows in nothing but the cost.
+//! Law: a row passes when every test is true of it; a test of NULL is not true, negated or not
+//! (SQL's WHERE). No test can fail, so their order shows in nothing but the cost.
 //!
-//! Cost: rows are looked at in blocks of 64, whose verdict is one word. A test looks at those rows of a block that are left: at all of them,
-//! column at a time, while they are many (a third of a nanosecond a row of 4 bytes), else at each; blocks of which nothing is left are passed over. Nothing is copied.
+//! Cost: rows are looked at in blocks of 64, whose verdict is one word. A test looks at those rows
+//! of a block that are left: at all of them, column at a time, while they are many (a third of a
+//! nanosecond a row of 4 bytes), else at each; blocks of which nothing is left are passed over.
+//! Nothing is copied.
 //!
 //! Source: selection vectors (MonetDB/X100, CIDR 2005), as bits.
 
@@ -43,7 +46,8 @@ pub struct Test {
 /// What is asked of a cell.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Is it `least ..= greatest`? Of integers, dates and times, and of decimals without their point.
+    /// Is it `least ..= greatest`? Of integers, dates and times, and of decimals without their
+    /// point.
     Range {
         /// The first that is in it.
         least: i128,
@@ -119,7 +123,8 @@ impl Condition {
         BooleanBuffer::new(words.into(), 0, rows)
     }
 
-    /// Which rows of a block, the only one, pass. Tests after the last row has failed are not even prepared.
+    /// Which rows of a block, the only one, pass. Tests after the last row has failed are not even
+    /// prepared.
     fn verdict_of_few(&self, columns: &Columns, rows: usize) -> u64 {
         let mut left = u64::MAX.unbounded_shr((BLOCK_ROWS - rows) as u32);
         for test in &self.tests {
@@ -370,7 +375,8 @@ fn pair_bits<T>(lefts: &[T], rights: &[T], left: u64, answer: impl Fn(&T, &T) ->
     packed(&bytes)
 }
 
-/// A bit for each byte, all of which are 0 or 1. (The product moves the bytes' bits side by side into the highest byte.)
+/// A bit for each byte, all of which are 0 or 1. (The product moves the bytes' bits side by side
+/// into the highest byte.)
 #[inline]
 fn packed(bytes: &[u8; BLOCK_ROWS]) -> u64 {
     let eights = bytes.as_chunks::<8>().0.iter().enumerate();

@@ -1,4 +1,5 @@
-//! As-of join: each left row with the one right row of its key whose time is nearest, before it, after it, or on either side.
+//! As-of join: each left row with the one right row of its key whose time is nearest, before it,
+//! after it, or on either side.
 //!
 //! ```text
 //! backward:  left   (A, 5) @1 +1               (A, 5, A, 3) @1 +1
@@ -7,19 +8,24 @@
 //!            right  (A, 4) @3 -1               (A, 5, A, 4) @3 -1, (A, 5, A, 3) @3 +1
 //! ```
 //!
-//! Law: at every time, a left row is joined with the right row that has an equal key and, among those on the asked side and within the tolerance, the
-//! nearest time; of several such rows with the first by their remaining columns (ascending, NULLs last), once, whatever its multiplicity. Rows
-//! with a NULL in time, or in a key whose NULLs do not match, have no match. A left row without a match is left out, or kept with NULLs.
+//! Law: at every time, a left row is joined with the right row that has an equal key and, among
+//! those on the asked side and within the tolerance, the nearest time; of several such rows with
+//! the first by their remaining columns (ascending, NULLs last), once, whatever its multiplicity.
+//! Rows with a NULL in time, or in a key whose NULLs do not match, have no match. A left row
+//! without a match is left out, or kept with NULLs.
 //!
-//! Method: both sides are kept by key, in order of time. A left row looks its match up. A right row that comes or goes concerns the left rows from it to the
-//! next right row that stays: they are walked until one is met whose matches lie beyond the change. *Forward* is *backward* with time turned round. *Nearest* looks
-//! on both sides and begins its walk at the right row before. The sweep carries the match at each time
-//! from one left row to the next, so it passes a right row once, however many left rows follow.
+//! Method: both sides are kept by key, in order of time. A left row looks its match up. A right row
+//! that comes or goes concerns the left rows from it to the next right row that stays: they are
+//! walked until one is met whose matches lie beyond the change. *Forward* is *backward* with time
+//! turned round. *Nearest* looks on both sides and begins its walk at the right row before. The
+//! sweep carries the match at each time from one left row to the next, so it passes a right row
+//! once, however many left rows follow.
 //!
-//! State: all rows of both sides that may match (of the right side twice for *nearest*); freed as rows are retracted. Where watermarks bound the times
-//! of both sides, left rows below both leave. Cost: O(log rows) for a
-//! left row; for a right row that, and as much for each left row whose match it changes.
-//! Source: the as-of joins of kdb+, pandas and DuckDB; keeping them current under changes of both sides is ours.
+//! State: all rows of both sides that may match (of the right side twice for *nearest*); freed as
+//! rows are retracted. Where watermarks bound the times of both sides, left rows below both leave.
+//! Cost: O(log rows) for a left row; for a right row that, and as much for each left row whose
+//! match it changes. Source: the as-of joins of kdb+, pandas and DuckDB; keeping them current under
+//! changes of both sides is ours.
 
 mod emission;
 mod search;
@@ -151,8 +157,8 @@ impl Timed for Asof {
         emission.finish(&left, &behind, &ahead, &self.spec, out);
     }
 
-    /// Left rows leave that no change of either side will concern. (Right rows stay, since a left row
-    /// to come may look any of them up.)
+    /// Left rows leave that no change of either side will concern. (Right rows stay, since a left
+    /// row to come may look any of them up.)
     fn free(&mut self, passed: &[Passed]) {
         if let Some(first) = passed.iter().find(|passed| passed.input == 0) {
             self.left.set_floor(Floor { column: first.column, below: first.below });

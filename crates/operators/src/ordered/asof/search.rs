@@ -1,11 +1,11 @@
 //! The search of an as-of join: which left rows of a key change their match, and from what to what.
 //!
-//! Instants are turned here (see [`AsofSpec::turned`]): left rows are walked onward, matches lie behind
-//! them (with *nearest* also ahead).
+//! Instants are turned here (see [`AsofSpec::turned`]): left rows are walked onward, matches lie
+//! behind them (with *nearest* also ahead).
 //!
-//! Law: a sweep over a key passes each right row at most once in each direction. A right row that is
-//! there at all times ends the passing, so a sweep passes rows that changed, and one more for each
-//! left row. Cost of a key: O((changed rows + left rows whose match may change) log rows).
+//! Law: a sweep over a key passes each right row at most once in each direction. A right row that
+//! is there at all times ends the passing, so a sweep passes rows that changed, and one more for
+//! each left row. Cost of a key: O((changed rows + left rows whose match may change) log rows).
 
 use anabranch_arrangement::Keys;
 use anabranch_batch::order::prefix_of_whole;
@@ -48,8 +48,8 @@ impl<'a> Search<'a> {
         (self.left.walk.sources(), self.behind.sources(), ahead)
     }
 
-    /// Emits what changes under a key: `left` and `right` are the instants of its rows that change (with the key's number), `times` the time before the
-    /// changes, then the times of the changes.
+    /// Emits what changes under a key: `left` and `right` are the instants of its rows that change
+    /// (with the key's number), `times` the time before the changes, then the times of the changes.
     pub(super) fn walk_key(
         &mut self,
         keys: &Keys,
@@ -116,11 +116,12 @@ impl<'a> Search<'a> {
         instants.map(|instant| self.behind.stable_before(self.spec, keys, key, times, instant)).collect()
     }
 
-    /// Whether left rows at this instant and after are out of the reach of the right rows up to `last`.
+    /// Whether left rows at this instant and after are out of the reach of the right rows up to
+    /// `last`.
     fn is_beyond(&self, at: i64, last: i64) -> bool {
         let is_far = at > last && self.spec.tolerance.is_some_and(|tolerance| at.abs_diff(last) > tolerance);
-        // What lies behind a left row lies behind those after it: without a difference here, none follows
-        // before the next right row that changes.
+        // What lies behind a left row lies behind those after it: without a difference here, none
+        // follows before the next right row that changes.
         let has_seen_last = self.ahead.is_none() && (self.spec.exact || at > last);
         let is_settled = || has_seen_last && self.found.iter().all(|found| *found == self.found[0]);
         is_far || is_settled() || self.found.iter().all(|found| found.is_some_and(|found| found.instant > last))

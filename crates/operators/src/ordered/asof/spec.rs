@@ -45,7 +45,8 @@ pub struct AsofSpec {
 }
 
 impl AsofSpec {
-    /// An instant as the search sees it: with *forward*, time runs backward. The same function leads back.
+    /// An instant as the search sees it: with *forward*, time runs backward. The same function
+    /// leads back.
     pub(super) fn turned(&self, instant: i64) -> i64 {
         if self.strategy == Strategy::Forward { !instant } else { instant }
     }

@@ -1,7 +1,8 @@
 //! Sweeps over the right rows of a key, for left rows that come in order.
 //!
-//! [`Behind`] carries the match of each time from one left row to the next, so it looks only at what
-//! lies between them. [`Ahead`] holds the right rows that it has passed and that are still ahead.
+//! [`Behind`] carries the match of each time from one left row to the next, so it looks only at
+//! what lies between them. [`Ahead`] holds the right rows that it has passed and that are still
+//! ahead.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,8 @@ impl Side {
         Side { instants: walk.column(time).iter().map(Instants::of).collect(), walk }
     }
 
-    /// The next row that is there at one of the times: its place, its instant, and its multiplicity at each.
+    /// The next row that is there at one of the times: its place, its instant, and its multiplicity
+    /// at each.
     pub(super) fn next(&mut self, times: &[Time], spec: &AsofSpec) -> Option<(Place, i64, &[Diff])> {
         let (place, counts) = self.walk.next(times)?;
         Some((place, spec.turned(self.instants[place.0 as usize].at(place.1 as usize)), counts))
@@ -71,8 +73,8 @@ impl Behind {
         self.side.walk.seek(keys, key, prefix_of_whole(spec.turned(from), spec.backward()));
     }
 
-    /// The last instant before this one with a right row that is there at all times, or the least of
-    /// all. Instants are asked for in order.
+    /// The last instant before this one with a right row that is there at all times, or the least
+    /// of all. Instants are asked for in order.
     pub(super) fn stable_before(
         &mut self,
         spec: &AsofSpec,
@@ -147,7 +149,8 @@ pub(super) struct Ahead {
     /// The multiplicities of those, one for each time and row.
     counts: VecDeque<Diff>,
     dropped: usize,
-    /// For each time, the number of the first passed row that is there then, or of the first that is to be looked at.
+    /// For each time, the number of the first passed row that is there then, or of the first that
+    /// is to be looked at.
     nearest: Vec<usize>,
     /// Whether the walk has begun, and has not come to its end.
     state: WalkState,

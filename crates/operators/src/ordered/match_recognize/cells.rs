@@ -43,7 +43,8 @@ impl Match<'_> {
     }
 }
 
-/// The cell of each match. `column(c)` is a column of all rows. The numbers of matches for which it fails come with it.
+/// The cell of each match. `column(c)` is a column of all rows. The numbers of matches for which it
+/// fails come with it.
 pub(super) fn column(
     cell: &Cell,
     matches: &[Match<'_>],

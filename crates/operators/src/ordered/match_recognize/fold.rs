@@ -11,8 +11,8 @@ use arrow::datatypes::{
 
 use super::spec::Fold;
 
-/// The aggregate of each group of rows of `column` (`None` counts rows). Where a sum does not fit its type the entry is NULL, and its number is among the
-/// failures.
+/// The aggregate of each group of rows of `column` (`None` counts rows). Where a sum does not fit
+/// its type the entry is NULL, and its number is among the failures.
 pub(super) fn fold(function: Fold, column: Option<&ArrayRef>, groups: &[Vec<u32>]) -> (ArrayRef, Vec<usize>) {
     let column = match (function, column) {
         (Fold::Count, None) => {

@@ -1,11 +1,13 @@
 //! Patterns, and the programs that search for them.
 //!
-//! Law: a program tries the ways to read rows in order of preference: of alternatives the first one first; of a repetition one more time first, or, if
-//! it is reluctant, no more. A part that is repeated without limit is never read as no rows, so every loop takes a row.
+//! Law: a program tries the ways to read rows in order of preference: of alternatives the first one
+//! first; of a repetition one more time first, or, if it is reluctant, no more. A part that is
+//! repeated without limit is never read as no rows, so every loop takes a row.
 //!
 //! Cost: O(occurrences of variables), repetitions written out.
 
-/// A regular expression over variables, which are numbers. The order of alternatives says which is preferred.
+/// A regular expression over variables, which are numbers. The order of alternatives says which is
+/// preferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowPattern {
     /// A row taken for a variable.

@@ -1,7 +1,8 @@
 //! The search for one match: a program run with backtracking.
 //!
-//! Law: finds the preferred match that begins at a row, if there is one. Where conditions do not depend on the match so far, a fork that has led nowhere from a row
-//! is not tried again from that row, not even for a match that begins later.
+//! Law: finds the preferred match that begins at a row, if there is one. Where conditions do not
+//! depend on the match so far, a fork that has led nowhere from a row is not tried again from that
+//! row, not even for a match that begins later.
 
 use std::collections::HashSet;
 
@@ -35,8 +36,9 @@ impl<'a> Search<'a> {
         self.failed.iter_mut().for_each(HashSet::clear);
     }
 
-    /// Looks for a match of the rows from `start`, all of them before `end`. `meets(row, labels)` says whether a row may be taken for the last label.
-    /// Afterwards `labels` are those of the match.
+    /// Looks for a match of the rows from `start`, all of them before `end`. `meets(row, labels)`
+    /// says whether a row may be taken for the last label. Afterwards `labels` are those of the
+    /// match.
     ///
     /// # Errors
     /// Those of `meets`; a message when it goes back too often.

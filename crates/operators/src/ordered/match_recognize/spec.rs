@@ -24,7 +24,8 @@ pub struct RecognizeSpec {
     pub output: Vec<Cell>,
     /// Where the search goes on after a match.
     pub skip: Skip,
-    /// The first and the last row of a match are less than so many units of the first order column apart.
+    /// The first and the last row of a match are less than so many units of the first order column
+    /// apart.
     pub within: Option<u64>,
     /// Types of all input columns.
     pub input_types: Vec<DataType>,
@@ -133,7 +134,8 @@ pub enum Skip {
 }
 
 impl CellValue {
-    /// Whether it is known from the row that is looked at as a candidate for `variable`, without the match so far; then how far from that row its value is.
+    /// Whether it is known from the row that is looked at as a candidate for `variable`, without
+    /// the match so far; then how far from that row its value is.
     pub(super) fn offset_from_row(&self, variable: usize) -> Option<i64> {
         match self {
             CellValue::Column { at: At { end: End::Last, variable: of, skipped: 0, offset }, .. }

@@ -168,7 +168,8 @@ impl Recognize {
         Ok(())
     }
 
-    /// Asks whether the last row of a match so far meets the condition of the variable that it is taken for.
+    /// Asks whether the last row of a match so far meets the condition of the variable that it is
+    /// taken for.
     fn ask(&self, variable: usize, so_far: Match<'_>, rows: &Rows, nulls: &[ArrayRef]) -> Result<bool, String> {
         let condition = self.spec.variables[variable].condition.as_ref().expect("what has no condition is met");
         let mut columns = nulls.to_vec();

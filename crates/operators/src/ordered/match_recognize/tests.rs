@@ -26,7 +26,8 @@ fn cell(end: End, variable: Option<usize>, offset: i64) -> Cell {
     Cell { value, data_type: DataType::Int64 }
 }
 
-/// Key, time, value: a value and then smaller and smaller ones; `before` is what a value is compared with.
+/// Key, time, value: a value and then smaller and smaller ones; `before` is what a value is
+/// compared with.
 fn falls(before: Cell) -> Recognize {
     let pattern = RowPattern::Sequence(vec![
         RowPattern::Variable(0),

@@ -5,13 +5,16 @@
 //!              out   (3) +1, (7) +1 at 1    (7) -1, (5) +1 at 2    (3) -1, (7) +1 at 3
 //! ```
 //!
-//! Law: at every time the output is, for each group, its rows `offset .. offset + limit` in the order; a row with multiplicity n
-//! counts n times; ties are broken by the remaining columns, ascending, NULLs last, so that the answer is a function of the contents.
-//! With row numbers, each row's number in its group (from 1, rows before `offset` counted) is a last column.
+//! Law: at every time the output is, for each group, its rows `offset .. offset + limit` in the
+//! order; a row with multiplicity n counts n times; ties are broken by the remaining columns,
+//! ascending, NULLs last, so that the answer is a function of the contents. With row numbers, each
+//! row's number in its group (from 1, rows before `offset` counted) is a last column.
 //!
-//! State: all rows, sorted within their group, until no change of the group will come. Cost: for each touched group and time a walk over its first `offset + limit`
-//! values, before and after (all of them without a limit); only differences are put out. Where the first rows are wanted, without numbers, most insertions
-//! need no walk: [`shown`] knows what they change, and the rows wait unsorted until somebody asks for them.
+//! State: all rows, sorted within their group, until no change of the group will come. Cost: for
+//! each touched group and time a walk over its first `offset + limit` values, before and after (all
+//! of them without a limit); only differences are put out. Where the first rows are wanted, without
+//! numbers, most insertions need no walk: [`shown`] knows what they change, and the rows wait
+//! unsorted until somebody asks for them.
 
 mod shown;
 
@@ -83,7 +86,8 @@ impl TopK {
         }
     }
 
-    /// The touched groups, and for each the times asked for: just before its first change, then at each change.
+    /// The touched groups, and for each the times asked for: just before its first change, then at
+    /// each change.
     fn queries(&self, batch: &Batch) -> (Keys, Vec<Vec<Time>>) {
         let hashes = &batch.key().expect("the batch is keyed").hashes;
         let columns: Vec<ArrayRef> = self.group.iter().map(|&column| batch.column(column).clone()).collect();
@@ -92,7 +96,8 @@ impl TopK {
         (keys, times)
     }
 
-    /// Puts out what changes in these groups at these times, of which the first of each is just before a change.
+    /// Puts out what changes in these groups at these times, of which the first of each is just
+    /// before a change.
     fn walk(&self, keys: &Keys, times: &[Vec<Time>], out: &mut Output) -> Ends {
         let mut walk = self.trace.walk();
         let mut changes = Changes::default();

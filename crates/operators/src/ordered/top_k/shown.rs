@@ -1,12 +1,16 @@
-//! What is known of a group without asking for its rows: how many there are, how many of them are shown, and where the last one shown stands.
+//! What is known of a group without asking for its rows: how many there are, how many of them are
+//! shown, and where the last one shown stands.
 //!
-//! Law: an insertion is decided here when that much says all. A group that shows all its rows and has room for more shows the new ones as well; a group
-//! that is full does not show a row that stands behind the last one shown. Everything else is left to the rows in order ([`crate::ordered::trace`]):
-//! retractions, rows that push others out, and groups in which some row's multiplicity is negative (which are those that show fewer rows than they
-//! have room for, and not as many as their multiplicities add up to).
+//! Law: an insertion is decided here when that much says all. A group that shows all its rows and
+//! has room for more shows the new ones as well; a group that is full does not show a row that
+//! stands behind the last one shown. Everything else is left to the rows in order
+//! ([`crate::ordered::trace`]): retractions, rows that push others out, and groups in which some
+//! row's multiplicity is negative (which are those that show fewer rows than they have room for,
+//! and not as many as their multiplicities add up to).
 //!
-//! State: 24 bytes a group beside the group table. Cost: one visit of a slot for each touched group and time, like a sum.
-//! Source: the early stop of "TPC-H on differential dataflow" (McSherry 2017), taken one step further, as in `aggregate::extreme`.
+//! State: 24 bytes a group beside the group table. Cost: one visit of a slot for each touched group
+//! and time, like a sum. Source: the early stop of "TPC-H on differential dataflow" (McSherry
+//! 2017), taken one step further, as in `aggregate::extreme`.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -72,7 +76,8 @@ pub(super) struct Decided {
 /// Groups to ask for, in the order of their keys.
 pub(super) struct Asked {
     pub keys: Keys,
-    /// For each key the times asked for: just before the first change in question, then at each change.
+    /// For each key the times asked for: just before the first change in question, then at each
+    /// change.
     pub times: Vec<Vec<Time>>,
     /// The slot of each key.
     slots: Vec<u32>,
@@ -177,7 +182,8 @@ impl Shown {
         Some(asked)
     }
 
-    /// Takes up how many rows each group that was asked for shows in the end, and, of those that show some, the last one (rows of `columns`, in turn).
+    /// Takes up how many rows each group that was asked for shows in the end, and, of those that
+    /// show some, the last one (rows of `columns`, in turn).
     pub fn learn(&mut self, asked: &Asked, shown: &[Diff], columns: &[ArrayRef]) {
         let n_last = shown.iter().filter(|shown| **shown > 0).count();
         let words = if n_last > 0 { self.prefixes(|column| columns[column].clone(), n_last) } else { Vec::new() };

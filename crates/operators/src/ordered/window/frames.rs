@@ -118,7 +118,8 @@ impl Frames<'_> {
         Results { values, failed: failed.filter_map(|(row, of)| Some((row, message(of?)))).collect() }
     }
 
-    /// The elements of all frames, as they come and go from row to row: number of the version, argument, filter, place in the order.
+    /// The elements of all frames, as they come and go from row to row: number of the version,
+    /// argument, filter, place in the order.
     fn changes(&self, call: &Call, frame: &Frame) -> Batch {
         let (mut elements, mut numbers) = (Vec::new(), Vec::new());
         let (mut times, mut diffs): (Vec<Time>, Vec<i64>) = (Vec::new(), Vec::new());

@@ -6,16 +6,18 @@
 //!     out   (k, 1, 5, 5) +1  (k, 3, 2, 7) +1 @1            (k, 2, 1, 6) +1, (k, 3, 2, 7) -1, (k, 3, 2, 8) +1 @2
 //! ```
 //!
-//! Law: at every time, the rows of each partition are put in order (ties by the remaining columns; a row with multiplicity n
-//! comes n times), and each yields one row: its columns, then the results of the functions over its [`Frame`]. A row of which
-//! a result does not exist (out of range) is an error, retracted when the result exists again.
+//! Law: at every time, the rows of each partition are put in order (ties by the remaining columns;
+//! a row with multiplicity n comes n times), and each yields one row: its columns, then the results
+//! of the functions over its [`Frame`]. A row of which a result does not exist (out of range) is an
+//! error, retracted when the result exists again.
 //!
-//! Frames move with their row and never back, so the rows whose frames hold a given row lie beside each other. An aggregate
-//! over frames is thus an aggregate over changes whose time is the number of a row: an element comes at the first row whose
-//! frame holds it, and goes behind the last. All of [`crate::aggregate`] computes so.
+//! Frames move with their row and never back, so the rows whose frames hold a given row lie beside
+//! each other. An aggregate over frames is thus an aggregate over changes whose time is the number
+//! of a row: an element comes at the first row whose frame holds it, and goes behind the last. All
+//! of [`crate::aggregate`] computes so.
 //!
-//! State: all rows, sorted within their partition. Freed when rows are removed. Cost: a change costs its partition, whatever
-//! the width of the frames; what stays the same is not put out.
+//! State: all rows, sorted within their partition. Freed when rows are removed. Cost: a change
+//! costs its partition, whatever the width of the frames; what stays the same is not put out.
 //!
 //! Reading order: `spans` (where frames begin and end), `frames` (functions over them), `tactic`.
 

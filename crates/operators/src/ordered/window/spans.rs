@@ -48,7 +48,8 @@ impl Peers {
     }
 }
 
-/// For each row of a version, from where to where its frame reaches, exclusions not seen. Neither end ever moves back.
+/// For each row of a version, from where to where its frame reaches, exclusions not seen. Neither
+/// end ever moves back.
 pub(super) fn spans(
     version: &Version,
     frame: &Frame,
@@ -61,7 +62,8 @@ pub(super) fn spans(
     let mut last = version.from..version.from;
     let rows = version.from..version.to;
     rows.map(|row| {
-        // (A computed key may move back where its arithmetic is not monotone, as over changes of summer time.)
+        // (A computed key may move back where its arithmetic is not monotone, as over changes of
+        // summer time.)
         let start = start.start(row).max(last.start);
         last = start..end.end(row).max(last.end).max(start);
         last.clone()
@@ -147,10 +149,12 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// What is left of a span without the rows that `row` excludes: at most three pieces, ascending, none of them empty.
+/// What is left of a span without the rows that `row` excludes: at most three pieces, ascending,
+/// none of them empty.
 ///
-/// Seen from a row, the span is its frame; seen from an element, the rows whose frames reach it. Exclusion is mutual: a row
-/// excludes an element if the element, in the row's place, excludes the row.
+/// Seen from a row, the span is its frame; seen from an element, the rows whose frames reach it.
+/// Exclusion is mutual: a row excludes an element if the element, in the row's place, excludes the
+/// row.
 pub(super) fn pieces(
     span: &Range<usize>,
     row: usize,

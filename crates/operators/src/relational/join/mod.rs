@@ -1,8 +1,11 @@
-//! Inner join: pairs of rows with equal keys, found by probing one side's arrangement with the other side's changes.
+//! Inner join: pairs of rows with equal keys, found by probing one side's arrangement with the
+//! other side's changes.
 //!
-//! Law: the output accumulates, at every time, to the pairs of rows of the two collections at that time whose keys are equal and
-//! which pass the stage. An update of the output takes place at the later of its two parts' times, and its diff is the product of theirs.
-//! Each pair of updates is met exactly once: a run of one side is joined with those updates of the other that were acknowledged before it.
+//! Law: the output accumulates, at every time, to the pairs of rows of the two collections at that
+//! time whose keys are equal and which pass the stage. An update of the output takes place at the
+//! later of its two parts' times, and its diff is the product of theirs. Each pair of updates is
+//! met exactly once: a run of one side is joined with those updates of the other that were
+//! acknowledged before it.
 //!
 //! Changelog in and out (row @time diff), key in front:
 //!
@@ -12,11 +15,12 @@
 //!     left  (1, a) @8 -1
 //! ```
 //!
-//! State: the two arrangements, shared with whoever else reads them, nothing of its own. Rows that no change will meet are given up by a floor.
-//! A side that will not change any more
-//! lets go of the other's arrangement. Cost: a probe of the other side in proportion to the smaller of the two, and one gather of the columns that are needed
-//! above, after the keys have met. Work is cut by fuel; the frontier waits for it.
-//! Source: shared arrangements (VLDB 2020), section 5.3; which updates were acknowledged is told by time alone, since times are totally ordered.
+//! State: the two arrangements, shared with whoever else reads them, nothing of its own. Rows that
+//! no change will meet are given up by a floor. A side that will not change any more lets go of the
+//! other's arrangement. Cost: a probe of the other side in proportion to the smaller of the two,
+//! and one gather of the columns that are needed above, after the keys have met. Work is cut by
+//! fuel; the frontier waits for it. Source: shared arrangements (VLDB 2020), section 5.3; which
+//! updates were acknowledged is told by time alone, since times are totally ordered.
 
 mod pairs;
 
@@ -49,13 +53,15 @@ pub struct JoinSpec {
     pub gather_left: Vec<usize>,
     /// Columns of the right rows that the stage needs.
     pub gather_right: Vec<usize>,
-    /// Residual predicate and projection, over the gathered left columns followed by the gathered right ones.
+    /// Residual predicate and projection, over the gathered left columns followed by the gathered
+    /// right ones.
     pub stage: Stage,
     /// Output times are at least this.
     pub as_of: Time,
 }
 
-/// Of two sides, the one with so many times fewer rows is looked up in the other, even if it was there first.
+/// Of two sides, the one with so many times fewer rows is looked up in the other, even if it was
+/// there first.
 pub(crate) const SMALL_PART: usize = 8;
 
 /// Probes and pairs that one scheduling of the operator may cost: some ten milliseconds.
@@ -127,7 +133,8 @@ struct JoinState {
     todo: VecDeque<Work>,
 }
 
-/// The joins of a run with what `reader` has before a time: the run's keys are looked up there, or, if there is far less, what there is is looked up in the run.
+/// The joins of a run with what `reader` has before a time: the run's keys are looked up there, or,
+/// if there is far less, what there is is looked up in the run.
 fn begin(spec: &JoinSpec, side: Side, run: &Arc<Run>, reader: &Reader, before: Time) -> VecDeque<RunPairs> {
     let others = reader.runs_for(run.len());
     let is_small = others.iter().map(|other| other.len()).sum::<usize>() < run.len() / SMALL_PART;
@@ -167,7 +174,8 @@ impl JoinState {
         let before = self.acknowledged[side.other() as usize];
         for Sealed { run, upper, .. } in runs {
             let acknowledged = &mut self.acknowledged[side as usize];
-            // What comes first is the whole history, whose times compaction may have moved up to `as_of`.
+            // What comes first is the whole history, whose times compaction may have moved up to
+            // `as_of`.
             *acknowledged = upper.max(self.spec.as_of + 1).max(*acknowledged);
             if before > Time::MIN {
                 let parts = run.sorted_parts().into_iter();
@@ -198,7 +206,8 @@ impl JoinState {
     /// Acknowledges the frontiers and lets go of history that no work to come will ask for.
     fn follow(&mut self, frontiers: [Time; 2]) {
         for side in [Side::Left, Side::Right] {
-            // History comes in one piece, at `as_of`, with times up to it: until the frontier is past it nothing has come.
+            // History comes in one piece, at `as_of`, with times up to it: until the frontier is
+            // past it nothing has come.
             let (acknowledged, frontier) = (&mut self.acknowledged[side as usize], frontiers[side as usize]);
             if frontier > self.spec.as_of {
                 *acknowledged = frontier.max(*acknowledged);

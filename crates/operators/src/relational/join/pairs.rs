@@ -104,8 +104,8 @@ impl RunPairs {
         }
     }
 
-    /// Pairs of the run's rows with the matches, gathered in batches, until the fuel is used up: a key with many rows on both sides has more
-    /// pairs than one turn makes. True when all are made.
+    /// Pairs of the run's rows with the matches, gathered in batches, until the fuel is used up: a
+    /// key with many rows on both sides has more pairs than one turn makes. True when all are made.
     fn cross(&self, crossing: &mut Crossing, stage: &Stage, fuel: &mut isize, out: &mut Output) -> bool {
         let matches = &crossing.matches;
         let capacity = matches.len().min(BATCH_ROWS);
@@ -194,7 +194,8 @@ impl RowsByKey {
         RowsByKey { starts, rows }
     }
 
-    /// The same where every row has a key and they come in order, as those of a run that is sorted by them.
+    /// The same where every row has a key and they come in order, as those of a run that is sorted
+    /// by them.
     fn in_order(of_row: &[Vec<u32>], n_keys: usize) -> Option<RowsByKey> {
         let mut starts = vec![0u32; n_keys + 1];
         let mut rows = Vec::with_capacity(of_row.iter().map(Vec::len).sum());

@@ -54,7 +54,8 @@ impl Matching {
         let [left, right] = &self.runs;
         if self.interval.is_none() && !(left.is_empty() && right.is_empty()) {
             let changes = |runs: &[Sealed]| changes(runs, self.done, upto);
-            // (What changes on the right concerns rows that were on the left before: of a history there are none.)
+            // (What changes on the right concerns rows that were on the left before: of a history
+            // there are none.)
             let is_first = self.readers.left.runs().iter().all(|run| run.is_from(self.done));
             let right = if is_first { None } else { changes(right) };
             let changed = Changed { left: changes(left), right };

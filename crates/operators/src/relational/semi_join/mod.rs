@@ -1,8 +1,8 @@
 //! Semi, anti and mark join: left rows, by whether the right side has a match for them.
 //!
-//! Law: a left row *matches* at a time when the right side then holds, with positive multiplicity in sum, rows with an equal key
-//! that pass the residual predicate. Semi yields the left rows that match, anti those that do not, mark all of them with a
-//! boolean; each with its multiplicity.
+//! Law: a left row *matches* at a time when the right side then holds, with positive multiplicity
+//! in sum, rows with an equal key that pass the residual predicate. Semi yields the left rows that
+//! match, anti those that do not, mark all of them with a boolean; each with its multiplicity.
 //!
 //! Changelog in and out, semi join (row @time diff), key in front:
 //!
@@ -14,13 +14,18 @@
 //!     right (1, y) @9 -1
 //! ```
 //!
-//! Method: per left row (without a residual: per key) the times at which the answer flips are a short list of transitions, +1 and -1;
-//! the output is the join of the left row's updates with that list. Nothing but the two input arrangements is kept. New left rows need all transitions of their
-//! key; old left rows only meet the new ones, so a key that flips nothing costs no visit to its left rows. With a residual, pairs are
-//! formed for touched keys only, and the predicate is evaluated over many pairs at once. A turn takes on a part of the changes; the frontier waits for all.
+//! Method: per left row (without a residual: per key) the times at which the answer flips are a
+//! short list of transitions, +1 and -1; the output is the join of the left row's updates with that
+//! list. Nothing but the two input arrangements is kept. New left rows need all transitions of
+//! their key; old left rows only meet the new ones, so a key that flips nothing costs no visit to
+//! its left rows. With a residual, pairs are formed for touched keys only, and the predicate is
+//! evaluated over many pairs at once. A turn takes on a part of the changes; the frontier waits for
+//! all.
 //!
-//! State: the two shared arrangements; rows that no change will concern are given up by a floor. Cost: as the join, plus a sort of the matches of each row. Outer joins are an inner join and the anti join's
-//! rows padded with NULLs. Source: TPC-H on differential dataflow (queries 4, 16, 21, 22); the transitions are ours.
+//! State: the two shared arrangements; rows that no change will concern are given up by a floor.
+//! Cost: as the join, plus a sort of the matches of each row. Outer joins are an inner join and the
+//! anti join's rows padded with NULLs. Source: TPC-H on differential dataflow (queries 4, 16, 21,
+//! 22); the transitions are ours.
 
 mod matching;
 mod spec;

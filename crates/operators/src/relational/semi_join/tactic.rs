@@ -1,4 +1,5 @@
-//! The tactic of semi, anti and mark joins: one interval of complete times after the other, each in portions.
+//! The tactic of semi, anti and mark joins: one interval of complete times after the other, each in
+//! portions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -100,7 +101,8 @@ impl SemiJoin {
         Interval { done, upto, new_left, right_keys, n_right_done: 0, left_runs, right_runs }
     }
 
-    /// Puts out some more of the changes of the result in an interval; all of them are out once it [is over](Interval::is_over).
+    /// Puts out some more of the changes of the result in an interval; all of them are out once it
+    /// [is over](Interval::is_over).
     pub(super) fn work(&self, interval: &mut Interval, out: &mut Output) {
         let Interval { done, upto, ref left_runs, ref right_runs, .. } = *interval;
         let mut n_rows = 0;
@@ -130,7 +132,8 @@ impl SemiJoin {
         Keys::from_columns(&columns, &hashes, self.spec.nulls)
     }
 
-    /// Left rows from before `done` under the keys, of which only those are kept that may flip in the interval.
+    /// Left rows from before `done` under the keys, of which only those are kept that may flip in
+    /// the interval.
     fn old_left_rows(
         &self,
         keys: Keys,
@@ -147,7 +150,8 @@ impl SemiJoin {
         let columns = if picks.is_empty() {
             Columns::from(vec![])
         } else {
-            // Columns nobody asks for are stood in for by a needed one (or the first), so that positions stay.
+            // Columns nobody asks for are stood in for by a needed one (or the first), so that
+            // positions stay.
             let gathered = gather_rows(&matches.chunks, &needed, &picks);
             let mut columns: Vec<ArrayRef> = Vec::with_capacity(all.len());
             for column in all {
@@ -350,7 +354,8 @@ fn match_ranges(matches: &Matches) -> Vec<std::ops::Range<usize>> {
     ranges
 }
 
-/// The pairs as rows for the predicate, at the later of the two times and with the product of the diffs.
+/// The pairs as rows for the predicate, at the later of the two times and with the product of the
+/// diffs.
 fn pair_batch(residual: &Residual, rows: &Batch, matches: &Matches, left: &[u32], right: &[u32]) -> Batch {
     let left_columns: Vec<ArrayRef> = residual.gather_left.iter().map(|column| rows.column(*column).clone()).collect();
     let left_columns = gather::take(&left_columns, left);

@@ -6,19 +6,25 @@
 //!     out   [110, 1100) 0                            [150, 1120) 14
 //! ```
 //!
-//! Law: events count by their start alone. An event at t takes every instance of its group that began less than the maximum duration ago along
-//! every arc whose condition holds for the event and the instance's register; an instance that goes nowhere is dead (to skip events, write a
-//! part of the pattern that matches them). Then it may begin instances. An instance in a final state yields its register as an event from t
-//! to its beginning plus the maximum duration, and goes on if it can. Where instances may not overlap, one begins only when none is in progress.
+//! Law: events count by their start alone. An event at t takes every instance of its group that
+//! began less than the maximum duration ago along every arc whose condition holds for the event and
+//! the instance's register; an instance that goes nowhere is dead (to skip events, write a part of
+//! the pattern that matches them). Then it may begin instances. An instance in a final state yields
+//! its register as an event from t to its beginning plus the maximum duration, and goes on if it
+//! can. Where instances may not overlap, one begins only when none is in progress.
 //!
-//! Events at the same time: an *event* element accepts nothing at an instant with several events of a group, so that results do not depend on
-//! an order that does not exist. An *instant* element looks at all events of the instant: some, all or none meet its condition; its register is folded
-//! over those that do, and must not depend on their order. Under [`Simultaneous::Arrival`] each event is an instant of its own, in
-//! order of arrival: a promise of the user's that this order means something.
+//! Events at the same time: an *event* element accepts nothing at an instant with several events of
+//! a group, so that results do not depend on an order that does not exist. An *instant* element
+//! looks at all events of the instant: some, all or none meet its condition; its register is folded
+//! over those that do, and must not depend on their order. Under [`Simultaneous::Arrival`] each
+//! event is an instant of its own, in order of arrival: a promise of the user's that this order
+//! means something.
 //!
-//! State: instances, freed when they die or their maximum duration is over. Matches are put out when time has passed their last event. Conditions that
-//! do not read the register are evaluated over whole batches; the others, and the transfers, over the candidates of the k-th instant of all groups at once.
-//! Source: Trill, `Detect` (augmented finite automata), without its quirk that the maximum counts from the last transition.
+//! State: instances, freed when they die or their maximum duration is over. Matches are put out
+//! when time has passed their last event. Conditions that do not read the register are evaluated
+//! over whole batches; the others, and the transfers, over the candidates of the k-th instant of
+//! all groups at once. Source: Trill, `Detect` (augmented finite automata), without its quirk that
+//! the maximum counts from the last transition.
 //!
 //! Reading order: [`pattern`], [`tactic`].
 
@@ -56,7 +62,8 @@ pub struct DetectSpec {
     pub overlap: Overlap,
     /// What several events at one time mean.
     pub simultaneous: Simultaneous,
-    /// Most instances that a group may have in progress; more are a row error, and the group begins anew.
+    /// Most instances that a group may have in progress; more are a row error, and the group begins
+    /// anew.
     pub instances_max: usize,
 }
 

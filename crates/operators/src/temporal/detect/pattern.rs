@@ -1,11 +1,12 @@
 //! Regular expressions over events, and the automata they compile to.
 //!
-//! Law: an automaton accepts a sequence of elements exactly when the expression does. Automata have no empty arcs: a state is one occurrence of an element in
-//! the expression, and is entered by an event (or instant) that the element accepts. So an event takes an instance along at most one arc
+//! Law: an automaton accepts a sequence of elements exactly when the expression does. Automata have
+//! no empty arcs: a state is one occurrence of an element in the expression, and is entered by an
+//! event (or instant) that the element accepts. So an event takes an instance along at most one arc
 //! to each occurrence, and a match that can be read in two ways through empty choices counts once.
 //!
-//! Cost: O(n²) for n occurrences, once a query. Source: Glushkov, "The abstract theory of automata" (1961); Trill's `Detect` builds arcs with
-//! epsilons instead.
+//! Cost: O(n²) for n occurrences, once a query. Source: Glushkov, "The abstract theory of automata"
+//! (1961); Trill's `Detect` builds arcs with epsilons instead.
 
 /// A regular expression. Elements are numbers, of conditions listed elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +24,8 @@ pub enum Pattern {
 /// Most occurrences that an expression may have, repetitions written out.
 pub const OCCURRENCES_MAX: usize = 10_000;
 
-/// An automaton without empty arcs. State `i` is entered by its element; instances begin outside of all states.
+/// An automaton without empty arcs. State `i` is entered by its element; instances begin outside of
+/// all states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Automaton {
     /// By state: the element that enters it.
@@ -88,7 +90,8 @@ impl Automaton {
     /// The automaton of an expression. The empty match is never one.
     ///
     /// # Panics
-    /// If the expression has more than [`OCCURRENCES_MAX`] occurrences, or repeats at most fewer times than at least.
+    /// If the expression has more than [`OCCURRENCES_MAX`] occurrences, or repeats at most fewer
+    /// times than at least.
     pub fn new(pattern: &Pattern) -> Automaton {
         assert!(pattern.n_occurrences() <= OCCURRENCES_MAX, "a pattern has at most {OCCURRENCES_MAX} occurrences");
         let mut automaton = Automaton::default();
@@ -129,8 +132,8 @@ impl Automaton {
         }
     }
 
-    /// The part once for each necessary time; optional times nest, so that each is entered only after the one before. The last
-    /// time loops when there is no most.
+    /// The part once for each necessary time; optional times nest, so that each is entered only
+    /// after the one before. The last time loops when there is no most.
     fn add_repeated(&mut self, part: &Pattern, min: usize, max: Option<usize>) -> Part {
         assert!(max.is_none_or(|max| max >= min), "a repetition ends no earlier than it begins");
         let times: Vec<Part> = (0..max.unwrap_or(min.max(1))).map(|_| self.add(part)).collect();

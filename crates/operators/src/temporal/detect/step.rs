@@ -69,7 +69,8 @@ impl Mask {
 }
 
 impl<'a> Step<'a> {
-    /// Adds the arcs to `states` that an instance may follow at instant `instant`, as far as that can be said without its register.
+    /// Adds the arcs to `states` that an instance may follow at instant `instant`, as far as that
+    /// can be said without its register.
     pub(super) fn propose(
         &self,
         instant: u32,
@@ -166,8 +167,8 @@ impl<'a> Step<'a> {
         Taken { candidates, registers: gather::take(&registers, &kept) }
     }
 
-    /// Puts for each `(row, index)` the expressions over event and register in the place of register `index`; where that fails, `alive` is
-    /// false from then on.
+    /// Puts for each `(row, index)` the expressions over event and register in the place of
+    /// register `index`; where that fails, `alive` is false from then on.
     fn fold(
         &self,
         expressions: &[ExpressionRef],
@@ -198,7 +199,8 @@ impl<'a> Step<'a> {
         gather::interleave(&sources, &picks)
     }
 
-    /// The events of a candidate's instant that meet the element's condition, as far as the register is folded over them.
+    /// The events of a candidate's instant that meet the element's condition, as far as the
+    /// register is folded over them.
     fn rows_met(&self, candidate: &Candidate, element: usize, out: &mut Output) -> Vec<u32> {
         let rows = self.rows_of(candidate.instant);
         match (self.spec.elements[element].takes, &self.masks[element]) {
@@ -245,7 +247,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Evaluates over all rows, or over parts of them when some row fails; such a row is an error, and in no part.
+/// Evaluates over all rows, or over parts of them when some row fails; such a row is an error, and
+/// in no part.
 fn evaluate_parts<'i>(
     expressions: &[ExpressionRef],
     batch: &Batch,

@@ -278,7 +278,8 @@ impl Detect {
         }
     }
 
-    /// Frees a group without instances; makes sure that another is looked at when its oldest instance ends.
+    /// Frees a group without instances; makes sure that another is looked at when its oldest
+    /// instance ends.
     fn settle(&mut self, slot: u32) {
         let group = &mut self.groups[slot as usize];
         if group.has_timer {

@@ -1,6 +1,8 @@
-//! Late rows: an error, dropped, or moved to the current time; and what that means for the end edges of late start edges.
+//! Late rows: an error, dropped, or moved to the current time; and what that means for the end
+//! edges of late start edges.
 //!
-//! An end edge is the end of what has become of its event by the time it is let through: its start edge may come, late, while it waits.
+//! An end edge is the end of what has become of its event by the time it is let through: its start
+//! edge may come, late, while it waits.
 
 use std::sync::Arc;
 
@@ -76,7 +78,8 @@ impl Ingress {
         self.moved.entry((id, start)).or_default().push_back(moved);
     }
 
-    /// Where the event of an end edge begins now that began at `start`: nowhere if that was dropped.
+    /// Where the event of an end edge begins now that began at `start`: nowhere if that was
+    /// dropped.
     pub(super) fn moved_start(&mut self, row: usize, start: Time, arriving: &mut Arriving) -> Option<Time> {
         if self.moved.is_empty() {
             return Some(start);
@@ -105,7 +108,8 @@ impl Ingress {
         Entry { contents: Some(id), ..entry }
     }
 
-    /// A row that has waited; an end edge as the end of what has become of its event, `None` if that was dropped.
+    /// A row that has waited; an end edge as the end of what has become of its event, `None` if
+    /// that was dropped.
     pub(super) fn settled(&mut self, entry: Entry, arriving: &mut Arriving) -> Option<Entry> {
         let Some(id) = entry.contents else { return Some(entry) };
         let start = self.moved_start_of(id, entry.until);

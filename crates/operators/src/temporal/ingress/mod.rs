@@ -7,23 +7,28 @@
 //!     reorder latency 10:     in   c@30  b@25  a@20  d@41         out   a@20  b@25  c@30                 (d waits)
 //! ```
 //!
-//! Law: what is let through is in order of sync time within a partition, and never before a punctuation of the partition or a low watermark that was
-//! given. Without partitions there is one. Nothing is left out or changed silently: it is counted, and reported if asked for.
+//! Law: what is let through is in order of sync time within a partition, and never before a
+//! punctuation of the partition or a low watermark that was given. Without partitions there is one.
+//! Nothing is left out or changed silently: it is counted, and reported if asked for.
 //!
-//! *Current time* of a partition is the greatest time that was let through or promised. A row is late when its time is before that. With a reorder
-//! latency L, rows wait until a row L ticks later has come, so rows late by no more than L are put in order. What becomes of late rows is
-//! the [`Disorder`] policy's: an error; dropped, with the end edge of a dropped start edge; or moved to the current time, where a late interval that is
-//! over by then is dropped, and the end edge of a moved start edge is told of the new start, in order of arrival. An end edge that would then
-//! end no later than its event begins ends it one tick after.
+//! *Current time* of a partition is the greatest time that was let through or promised. A row is
+//! late when its time is before that. With a reorder latency L, rows wait until a row L ticks later
+//! has come, so rows late by no more than L are put in order. What becomes of late rows is the
+//! [`Disorder`] policy's: an error; dropped, with the end edge of a dropped start edge; or moved to
+//! the current time, where a late interval that is over by then is dropped, and the end edge of a
+//! moved start edge is told of the new start, in order of arrival. An end edge that would then end
+//! no later than its event begins ends it one tick after.
 //!
-//! Punctuation of a period p: before a row is let through at t, at the last multiple of p at or before t, if that is p or more after the
-//! last punctuation (of any kind, rounded down to p). Low watermarks of a period, for all partitions: when the greatest time seen anywhere, less a
-//! lag, has passed p ticks since the last one (rounded down). A partition that says nothing is moved on by low watermarks, as is one not seen yet.
+//! Punctuation of a period p: before a row is let through at t, at the last multiple of p at or
+//! before t, if that is p or more after the last punctuation (of any kind, rounded down to p). Low
+//! watermarks of a period, for all partitions: when the greatest time seen anywhere, less a lag,
+//! has passed p ticks since the last one (rounded down). A partition that says nothing is moved on
+//! by low watermarks, as is one not seen yet.
 //!
-//! State: rows that wait for their latency; a row and a time for every start edge that was dropped or moved, until its end edge comes (none
-//! when the input says that it has no end edges); two times a partition until it
-//! has been silent from one low watermark to the next.
-//! Cost: a pass over the times when all is in order and nothing else is asked for; batches go through uncopied then.
+//! State: rows that wait for their latency; a row and a time for every start edge that was dropped
+//! or moved, until its end edge comes (none when the input says that it has no end edges); two
+//! times a partition until it has been silent from one low watermark to the next. Cost: a pass over
+//! the times when all is in order and nothing else is asked for; batches go through uncopied then.
 //! Source: Trill's ingress (disorder, punctuation, low watermark and completion policies).
 
 mod late;
@@ -123,7 +128,8 @@ impl Default for Policy {
 pub enum Item {
     /// Events, each partition's in order of time.
     Rows(Batch),
-    /// No row of a partition (one row of its columns; none without partitions) will come before the time.
+    /// No row of a partition (one row of its columns; none without partitions) will come before the
+    /// time.
     Punctuation(Columns, Time),
     /// No row at all will come before the time.
     LowWatermark(Time),

@@ -30,7 +30,8 @@ pub struct Ingress {
     high: Time,
     /// The last low watermark.
     low: Option<Time>,
-    /// Where periods count from before anything was promised: 0, or the first row if that is earlier.
+    /// Where periods count from before anything was promised: 0, or the first row if that is
+    /// earlier.
     origin: Option<Time>,
     pub(super) waiting: Waiting,
     /// Rows of late start edges.
@@ -68,7 +69,8 @@ impl Ingress {
     /// An input of rows of these types.
     ///
     /// # Panics
-    /// If a period is not positive, a latency or lag is negative, or a partition column does not exist.
+    /// If a period is not positive, a latency or lag is negative, or a partition column does not
+    /// exist.
     pub fn new(policy: Policy, types: &[DataType]) -> Ingress {
         assert!(policy.reorder_latency >= 0, "a latency is not negative");
         assert!(policy.punctuation_period.is_none_or(|period| period > 0), "a period is positive");
@@ -112,7 +114,8 @@ impl Ingress {
         result
     }
 
-    /// Promises that no row of a partition (one row of its columns) will come before `time`; rows that wait up to then are let through.
+    /// Promises that no row of a partition (one row of its columns) will come before `time`; rows
+    /// that wait up to then are let through.
     pub fn punctuate(&mut self, key: &[ArrayRef], time: Time) {
         let mut arriving = Arriving::empty();
         let slot = self.slots(key, 1)[0];
@@ -129,7 +132,8 @@ impl Ingress {
         self.settle(arriving);
     }
 
-    /// Promises that no row of any partition will come before `time`; rows that wait up to then are let through.
+    /// Promises that no row of any partition will come before `time`; rows that wait up to then are
+    /// let through.
     pub fn low_watermark(&mut self, time: Time) {
         let mut arriving = Arriving::empty();
         self.pass_low_watermark(time, &mut arriving);
@@ -160,7 +164,8 @@ impl Ingress {
         std::mem::take(&mut self.items)
     }
 
-    /// Rows dropped and moved since the last call, at their own times, with a column that says by how many ticks they were moved (NULL: dropped).
+    /// Rows dropped and moved since the last call, at their own times, with a column that says by
+    /// how many ticks they were moved (NULL: dropped).
     pub fn take_report(&mut self) -> Option<Batch> {
         Batch::concat(&std::mem::take(&mut self.report))
     }
@@ -362,7 +367,8 @@ impl Ingress {
         arriving.is_passed = true;
     }
 
-    /// Forgets the clocks of partitions that the low watermark has passed, and that have been silent since the one before.
+    /// Forgets the clocks of partitions that the low watermark has passed, and that have been
+    /// silent since the one before.
     fn forget_passed(&mut self) {
         let Some(low) = self.low.filter(|_| !self.policy.partition.is_empty()) else { return };
         let is_passed = |partition: &mut Partition| {

@@ -20,7 +20,8 @@ fn row(time: Time, until: Time, value: i64) -> String {
     if until == END { format!("{value}@{time}") } else { format!("{value}@{time}..{until}") }
 }
 
-/// Pushes rows one by one, or all at once, and checks what comes of it and how many were dropped and adjusted.
+/// Pushes rows one by one, or all at once, and checks what comes of it and how many were dropped
+/// and adjusted.
 fn check_rows(policy: &Policy, input: &[Event], expected: &[&str], counts: (u64, u64)) {
     for chunk in [1, 2, input.len()] {
         let mut ingress = Ingress::new(policy.clone(), &types());

@@ -1,7 +1,8 @@
 //! Rows that wait for their latency.
 //!
-//! Law: an entry keeps its number from [`Waiting::enter`] to [`Waiting::leave`]. Cost: a row is copied only if it still waits when its batch has been
-//! worked off ([`Waiting::keep`]), all such rows of a batch at once.
+//! Law: an entry keeps its number from [`Waiting::enter`] to [`Waiting::leave`]. Cost: a row is
+//! copied only if it still waits when its batch has been worked off ([`Waiting::keep`]), all such
+//! rows of a batch at once.
 
 use anabranch_batch::{Columns, Time};
 
@@ -21,7 +22,8 @@ pub(super) struct Entry {
     pub(super) place: Place,
     pub(super) time: Time,
     pub(super) until: Time,
-    /// Of an end edge: the number of its contents, held, by which its start edge is found if that came late meanwhile.
+    /// Of an end edge: the number of its contents, held, by which its start edge is found if that
+    /// came late meanwhile.
     pub(super) contents: Option<u32>,
 }
 

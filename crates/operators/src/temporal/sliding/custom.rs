@@ -1,7 +1,9 @@
 //! Users' aggregates over events that last equally long.
 //!
-//! Law: pieces of users' aggregates are kept in the order of the other results' pieces, before what ends the piece changes a state. Cost: a handful of calls a cut,
-//! whatever its rows and groups. Over tumbling windows nothing is taken out, so every aggregate will do; otherwise they are invertible.
+//! Law: pieces of users' aggregates are kept in the order of the other results' pieces, before what
+//! ends the piece changes a state. Cost: a handful of calls a cut, whatever its rows and groups.
+//! Over tumbling windows nothing is taken out, so every aggregate will do; otherwise they are
+//! invertible.
 
 use std::ops::Range;
 
@@ -61,7 +63,8 @@ impl Sliding {
         }
     }
 
-    /// Pieces that were put out and go by what is fresh, which is in `slots`. Nothing is fresh from now on.
+    /// Pieces that were put out and go by what is fresh, which is in `slots`. Nothing is fresh from
+    /// now on.
     pub(super) fn custom_take(&mut self, slots: &[u32]) {
         for custom in &mut self.custom {
             let put_out = &self.pieces.slots[custom.n_pieces..];

@@ -1,4 +1,5 @@
-//! What begins at a cut: sums by slot, small and apart from the groups, because every row writes here.
+//! What begins at a cut: sums by slot, small and apart from the groups, because every row writes
+//! here.
 
 use anabranch_batch::Times;
 use arrow::array::{Array, ArrayRef, Int64Array};

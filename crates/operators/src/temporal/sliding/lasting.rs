@@ -1,7 +1,7 @@
 //! Events of a known duration, and those that lie too near the ends of time to have it.
 //!
-//! Law: windows and durations stop at the ends of 64-bit time, so an event there may be shorter or longer than the plan says. Such an event is a row error;
-//! all others are as the plan says.
+//! Law: windows and durations stop at the ends of 64-bit time, so an event there may be shorter or
+//! longer than the plan says. Such an event is a row error; all others are as the plan says.
 
 use anabranch_batch::{Batch, END, Time, Until};
 

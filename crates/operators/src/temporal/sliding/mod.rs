@@ -1,17 +1,22 @@
-//! Snapshot aggregates of events that all last equally long: counts, exact sums and means, without a queue of ends.
+//! Snapshot aggregates of events that all last equally long: counts, exact sums and means, without
+//! a queue of ends.
 //!
 //! ```text
 //!     count, 5 ticks each, from 0, 1, 4:     [0, 1) 1    [1, 4) 2    [4, 5) 3    [5, 6) 2    [6, 9) 1
 //! ```
 //!
-//! Law: what comes out is what [`Aggregate::snapshots`](crate::aggregate::Aggregate::snapshots) puts out over the same events, edges paired. It relies on a property of the
-//! stream: every event lasts `duration` ticks. Then events end in the order in which they began, so ends wait in a queue and not in a heap, and of the
-//! events of one group and time only the sums wait (one entry for each group and hop of a hopping window). When starts also lie on a grid no finer than the
-//! duration (tumbling windows), nothing overlaps: each piece is known as a whole at its start, and nothing waits at all. Where nothing overlaps or nothing ever ends, the least and the
-//! greatest value are one value a group.
+//! Law: what comes out is what [`Aggregate::snapshots`](crate::aggregate::Aggregate::snapshots)
+//! puts out over the same events, edges paired. It relies on a property of the stream: every event
+//! lasts `duration` ticks. Then events end in the order in which they began, so ends wait in a
+//! queue and not in a heap, and of the events of one group and time only the sums wait (one entry
+//! for each group and hop of a hopping window). When starts also lie on a grid no finer than the
+//! duration (tumbling windows), nothing overlaps: each piece is known as a whole at its start, and
+//! nothing waits at all. Where nothing overlaps or nothing ever ends, the least and the greatest
+//! value are one value a group.
 //!
-//! State: a slot a group in force, and an entry for each group and time in force. Cost: a hash probe and two additions an event; without keys, a sum over a
-//! slice for each time. Source: Trill 5.2.1 (snapshot windows over constant-duration streams), 4.3 (properties choose operators).
+//! State: a slot a group in force, and an entry for each group and time in force. Cost: a hash
+//! probe and two additions an event; without keys, a sum over a slice for each time. Source: Trill
+//! 5.2.1 (snapshot windows over constant-duration streams), 4.3 (properties choose operators).
 
 mod custom;
 mod fresh;

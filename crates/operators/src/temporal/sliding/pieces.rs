@@ -27,7 +27,8 @@ impl Pieces {
         Pieces { values: vec![Vec::new(); n_calls], means: vec![Vec::new(); n_calls], ..Pieces::default() }
     }
 
-    /// Puts out the pieces, and errors in place of those without a result. `custom` are the results of users' aggregates.
+    /// Puts out the pieces, and errors in place of those without a result. `custom` are the results
+    /// of users' aggregates.
     pub(super) fn give(self, tactic: &Sliding, custom: Vec<Results>, out: &mut Output) {
         let sum = self.failed.iter().map(|&(time, until)| (time, until, "bigint out of range in sum".to_owned()));
         let failed = first_errors(&custom);

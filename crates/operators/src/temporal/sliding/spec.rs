@@ -36,8 +36,8 @@ impl SlidingSpec {
         format!("{expiry}{one}")
     }
 
-    /// The aggregate over events that last `duration` ticks ([`END`]: for ever) and start on a grid of `hop` ticks, if that is known; `None` when a call is not one
-    /// of those this tactic does.
+    /// The aggregate over events that last `duration` ticks ([`END`]: for ever) and start on a grid
+    /// of `hop` ticks, if that is known; `None` when a call is not one of those this tactic does.
     pub fn new(aggregate: &AggregateSpec, duration: i64, hop: Option<i64>) -> Option<SlidingSpec> {
         let apart = hop.is_some_and(|hop| hop >= duration);
         let is_extreme = |call: &Call| matches!(call.function, Function::Min | Function::Max);

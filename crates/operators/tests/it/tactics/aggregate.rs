@@ -263,7 +263,8 @@ fn memory_is_given_back_when_many_groups_vanish() {
     assert_eq!(collected.rows[2], (row(["1", "1", "1", "NULL"]), 5, 1));
 }
 
-/// A group remembers that one of its values may have a negative multiplicity: a winner among those that come in may be owed to an earlier retraction.
+/// A group remembers that one of its values may have a negative multiplicity: a winner among those
+/// that come in may be owed to an earlier retraction.
 #[test]
 fn a_value_owed_to_a_retraction_does_not_win() {
     let row = |small: i32| Row {
@@ -292,7 +293,8 @@ fn a_value_owed_to_a_retraction_does_not_win() {
     });
 }
 
-/// More rows at one time than a turn takes on: calls that take a time's values in one piece, beside those that take portions.
+/// More rows at one time than a turn takes on: calls that take a time's values in one piece, beside
+/// those that take portions.
 #[test]
 fn more_rows_of_one_time_than_a_turn_takes_on() {
     use anabranch_batch::{Batch, Diffs, Times};
@@ -340,8 +342,8 @@ fn more_rows_of_one_time_than_a_turn_takes_on() {
     assert_eq!(found, expected);
 }
 
-/// Rows of a few groups with short keys come in batches that are large enough to be compared with the groups' keys; some batches have a key that is long, NULL,
-/// or new, and some groups go.
+/// Rows of a few groups with short keys come in batches that are large enough to be compared with
+/// the groups' keys; some batches have a key that is long, NULL, or new, and some groups go.
 #[test]
 fn rows_of_a_few_groups_are_found_in_large_batches() {
     with_seeds(|random| {
@@ -436,7 +438,8 @@ fn groups_that_have_passed_leave_and_come_back_empty() {
         assert_eq!(tactic.n_groups(), 100);
         tactic.free(&[Passed { input: 0, column: 0, below: 90 }]);
         assert_eq!(tactic.n_groups(), 10);
-        // Groups that stay go on: each row that changes goes and comes. A slot that is used again begins with nothing.
+        // Groups that stay go on: each row that changes goes and comes. A slot that is used again
+        // begins with nothing.
         assert_eq!(step(&mut tactic, 900..1_000, 2), 20);
         assert_eq!(step(&mut tactic, 2_000..2_900, 3), 90);
         tactic.free(&[Passed { input: 0, column: 0, below: 1_000 }]);

@@ -1,5 +1,5 @@
-//! The law of every tactic: what has come out accumulates, at every time, to what a model computes from what went in, whatever
-//! the cut into batches and the order of arrival.
+//! The law of every tactic: what has come out accumulates, at every time, to what a model computes
+//! from what went in, whatever the cut into batches and the order of arrival.
 
 mod aggregate;
 mod aggregate_model;
@@ -216,14 +216,16 @@ fn bag_at(updates: &[(Vec<String>, Time, Diff)], at: Time) -> Bag {
     bag
 }
 
-/// Pushes all updates (of each input), shuffled and cut at random, and advances at random, to the end.
+/// Pushes all updates (of each input), shuffled and cut at random, and advances at random, to the
+/// end.
 pub fn run(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random) -> Collected {
     let collected = run_with(tactic, inputs, random, false);
     collected.assert_minimal();
     collected
 }
 
-/// As [`run`]. If it `folds`, the tactic is asked to take in what there is of a time that is not complete.
+/// As [`run`]. If it `folds`, the tactic is asked to take in what there is of a time that is not
+/// complete.
 pub fn run_with(tactic: &mut dyn Timed, inputs: &[Vec<Update>], random: &mut Random, folds: bool) -> Collected {
     let mut collected = Collected::default();
     let mut frontier = 0;

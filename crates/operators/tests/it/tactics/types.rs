@@ -1,4 +1,5 @@
-//! Aggregates of every type they are defined for: one group, a few values in, one value taken out again.
+//! Aggregates of every type they are defined for: one group, a few values in, one value taken out
+//! again.
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};

@@ -1,8 +1,8 @@
 //! Documents as trees, and what operators of `json` and `jsonb` do to them.
 //!
-//! Law: answers are those of PostgreSQL 15. A tree borrows nothing; a value's text is a part of the document's, so what is
-//! taken out of a `json` is written as it was, and what is taken out of a `jsonb` is in normal form. Cost: one pass over
-//! the document a call.
+//! Law: answers are those of PostgreSQL 15. A tree borrows nothing; a value's text is a part of the
+//! document's, so what is taken out of a `json` is written as it was, and what is taken out of a
+//! `jsonb` is in normal form. Cost: one pass over the document a call.
 
 use anabranch_batch::json::normal;
 

@@ -1,7 +1,8 @@
-//! Functions of documents, described as data: what they take, what they give, and how a row is computed.
+//! Functions of documents, described as data: what they take, what they give, and how a row is
+//! computed.
 //!
-//! Law: NULL in, NULL out, unless a function says otherwise. Whether an argument is a document is told by its field:
-//! documents are texts whose fields are [marked](crate::resolve::documents).
+//! Law: NULL in, NULL out, unless a function says otherwise. Whether an argument is a document is
+//! told by its field: documents are texts whose fields are [marked](crate::resolve::documents).
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! Functions and operators of `json` and `jsonb`, as in PostgreSQL 15, chapter 9.16.
 //!
-//! Reading order: [`document`] (trees of documents), [`frame`] (functions as data), this table, [`operators`].
+//! Reading order: [`document`] (trees of documents), [`frame`] (functions as data), this table,
+//! [`operators`].
 //!
-//! Left out: `jsonpath`, records (`json_populate_record`, `row_to_json`), and functions of two types in one call.
+//! Left out: `jsonpath`, records (`json_populate_record`, `row_to_json`), and functions of two
+//! types in one call.
 
 mod document;
 mod frame;

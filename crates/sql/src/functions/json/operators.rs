@@ -57,7 +57,8 @@ pub(crate) fn plan(
         Op::StringConcat if left_form.or(right_form) == Some(Form::Jsonb) && joins(expr, left_form, right_form) => {
             both("__jsonb_concat")
         }
-        // (The text of the other side, which is a cast or a column of text, is joined with the document's.)
+        // (The text of the other side, which is a cast or a column of text, is joined with the
+        // document's.)
         Op::StringConcat => None,
         Op::Eq | Op::NotEq if left_form.or(right_form) == Some(Form::Jsonb) => {
             let side = |side: &Expr, form: Option<Form>| match form {

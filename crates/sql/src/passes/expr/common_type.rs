@@ -1,10 +1,14 @@
-//! Values that must be of one type, as in PostgreSQL: what is compared, computed with, or chosen from.
+//! Values that must be of one type, as in PostgreSQL: what is compared, computed with, or chosen
+//! from.
 //!
 //! - A literal has the type of what it stands beside (`quoted_literals`).
-//! - A date among timestamps is one; DataFusion would make nanoseconds of all, in which there is room from 1677 to 2262 only.
-//! - An exact number beside a float is a float: `double precision` where they are compared or computed with, the wider of the floats where one of them is chosen.
-//!   DataFusion would make decimals of 15 places of both, in which 1e-20 is 0 and for which 1e30 is too large.
-//! - Numbers in the branches of a CASE have one type before anything is computed of it; DataFusion would take the first one's for it.
+//! - A date among timestamps is one; DataFusion would make nanoseconds of all, in which there is
+//!   room from 1677 to 2262 only.
+//! - An exact number beside a float is a float: `double precision` where they are compared or
+//!   computed with, the wider of the floats where one of them is chosen. DataFusion would make
+//!   decimals of 15 places of both, in which 1e-20 is 0 and for which 1e30 is too large.
+//! - Numbers in the branches of a CASE have one type before anything is computed of it; DataFusion
+//!   would take the first one's for it.
 
 use std::sync::Arc;
 
@@ -62,7 +66,8 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
-/// Drops the branches of `CASE x WHEN NULL`, which are never taken: one may have said a type (`rewrite::case`).
+/// Drops the branches of `CASE x WHEN NULL`, which are never taken: one may have said a type
+/// (`rewrite::case`).
 fn drop_never(expr: &mut Expr) -> bool {
     let is_null = |when: &Expr| matches!(when, Expr::Literal(literal, _) if literal.is_null());
     match expr {
@@ -75,7 +80,8 @@ fn drop_never(expr: &mut Expr) -> bool {
     }
 }
 
-/// `nullif(x, y)` of two types as `CASE WHEN x = y THEN NULL ELSE x END`, with *x* as it is compared.
+/// `nullif(x, y)` of two types as `CASE WHEN x = y THEN NULL ELSE x END`, with *x* as it is
+/// compared.
 fn nullif_of_other_types(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
     let Expr::ScalarFunction(call) = expr else { return Ok(None) };
     let ("nullif", [x, y]) = (call.func.name(), call.args.as_slice()) else { return Ok(None) };
@@ -100,7 +106,8 @@ fn pair(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> DfResult<
     Ok(settle_types(test, schema)?.transform_data(|test| compare_dates(test, schema))?.data)
 }
 
-/// `x IN (a, 1, 2, NULL)` as `x = a OR x IN (1, 2) OR x = NULL`: each value that is no constant is compared by itself. (DataFusion takes some of them for constants, and lists for sets.)
+/// `x IN (a, 1, 2, NULL)` as `x = a OR x IN (1, 2) OR x = NULL`: each value that is no constant is
+/// compared by itself. (DataFusion takes some of them for constants, and lists for sets.)
 fn split_list(expr: &Expr, schema: &DFSchema) -> DfResult<Option<Expr>> {
     let Expr::InList(InList { expr: value, list, negated }) = expr else { return Ok(None) };
     let is_constant = |element: &&Expr| match element {

@@ -133,7 +133,8 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::BinaryView)
 }
 
-/// Refuses comparisons of text with numbers (literals take the type of the other side), and conditions that are not boolean.
+/// Refuses comparisons of text with numbers (literals take the type of the other side), and
+/// conditions that are not boolean.
 pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
@@ -176,7 +177,8 @@ pub(super) fn read_bytea(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
     Ok(Transformed::yes(datafusion_expr::cast(read, cast.field.data_type().clone())))
 }
 
-/// Refuses sums, differences, products, quotients and negations of constants that lie outside their type.
+/// Refuses sums, differences, products, quotients and negations of constants that lie outside their
+/// type.
 pub(super) fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     if !matches!(expr, Expr::BinaryExpr(_) | Expr::Negative(_)) {
         return Ok(());

@@ -1,6 +1,8 @@
-//! Literals in quotes beside values of other types: they have those types, as in PostgreSQL; DataFusion would make text of all, or refuse.
+//! Literals in quotes beside values of other types: they have those types, as in PostgreSQL;
+//! DataFusion would make text of all, or refuse.
 //!
-//! Beside decimals a literal is a decimal of its own digits: `n < '2.254'` is not rounded to the column's scale.
+//! Beside decimals a literal is a decimal of its own digits: `n < '2.254'` is not rounded to the
+//! column's scale.
 
 use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::{DataType, TimeUnit};
@@ -11,7 +13,8 @@ use crate::functions::decimal_text::decimal;
 use crate::resolve::common_types::float_among;
 use crate::resolve::type_names::is_text;
 
-/// Reads the literals among values that must be of one type; `types` are those of the values. Returns whether there were some.
+/// Reads the literals among values that must be of one type; `types` are those of the values.
+/// Returns whether there were some.
 pub(crate) fn read_literals(values: &mut [&mut Expr], types: &mut [DataType]) -> bool {
     let is_open = |(value, is): (&&mut Expr, &DataType)| is.is_null() || is_literal_text(value);
     let beside: Vec<DataType> =

@@ -1,14 +1,17 @@
 //! Rules of DataFusion that are held back where they would change the answer.
 //!
-//! - Joins whose keys are equal when both are NULL stay apart from comparisons, for which NULL is never equal. DataFusion keeps one
-//!   setting a join, and two of its rules overlook it: `extract_equijoin_predicate` adds `a = b` to the keys of a join that already takes NULLs for equal, and
-//!   `eliminate_cross_join` puts the keys of several joins together under the setting of one. The comparison stays a condition of the join.
-//! - `x NOT IN (query)` whose `x` turns out to be a constant is put as `NOT EXISTS` before `decorrelate_predicate_subquery` sees it, which
-//!   would compare in the ON of an antijoin: there NULL is no match, so that all rows would be kept.
-//! - A condition without columns (`1 = 2`, from the ON of a join) stays above an aggregate of all rows: `push_down_filter` would put
-//!   it below, where the aggregate has its one row all the same.
-//! - Sums of whole numbers without columns are made to fail beyond their type before `simplify_expressions` folds them, which would
-//!   wrap round.
+//! - Joins whose keys are equal when both are NULL stay apart from comparisons, for which NULL is
+//!   never equal. DataFusion keeps one setting a join, and two of its rules overlook it:
+//!   `extract_equijoin_predicate` adds `a = b` to the keys of a join that already takes NULLs for
+//!   equal, and `eliminate_cross_join` puts the keys of several joins together under the setting of
+//!   one. The comparison stays a condition of the join.
+//! - `x NOT IN (query)` whose `x` turns out to be a constant is put as `NOT EXISTS` before
+//!   `decorrelate_predicate_subquery` sees it, which would compare in the ON of an antijoin: there
+//!   NULL is no match, so that all rows would be kept.
+//! - A condition without columns (`1 = 2`, from the ON of a join) stays above an aggregate of all
+//!   rows: `push_down_filter` would put it below, where the aggregate has its one row all the same.
+//! - Sums of whole numbers without columns are made to fail beyond their type before
+//!   `simplify_expressions` folds them, which would wrap round.
 
 use std::sync::Arc;
 

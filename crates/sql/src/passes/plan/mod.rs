@@ -4,8 +4,8 @@
 //! Extension nodes for what DataFusion lacks are planned while names are resolved:
 //! `set_operations`, `asof`, `recognize`, `recursion`.
 //!
-//! A plan with a subquery that the steps leave, or refuse, is unnested by the general method of `unnest` first, and then
-//! takes the same steps.
+//! A plan with a subquery that the steps leave, or refuse, is unnested by the general method of
+//! `unnest` first, and then takes the same steps.
 //!
 //! Law: the plan means what PostgreSQL says that the query means, or planning fails.
 

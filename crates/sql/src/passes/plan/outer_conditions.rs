@@ -1,12 +1,13 @@
-//! Conditions over outer columns inside derived tables move out of them, to where DataFusion looks for such conditions.
+//! Conditions over outer columns inside derived tables move out of them, to where DataFusion looks
+//! for such conditions.
 //!
 //! ```text
 //! EXISTS (SELECT 1 FROM (SELECT u.i AS a FROM u WHERE u.k = t.k) x WHERE x.a = 3)
 //! =   EXISTS (SELECT 1 FROM (SELECT u.i AS a, u.k AS c FROM u) x WHERE x.a = 3 AND x.c = t.k)
 //! ```
 //!
-//! Law: the plan means what it did. Only filters and select lists are passed here, on which a condition has the same rows above and below;
-//! joins and windows are in `outer_joins`.
+//! Law: the plan means what it did. Only filters and select lists are passed here, on which a
+//! condition has the same rows above and below; joins and windows are in `outer_joins`.
 
 use std::sync::Arc;
 
@@ -46,7 +47,8 @@ pub(crate) fn out_of_derived(plan: LogicalPlan, around: &mut Surroundings) -> Df
     }
 }
 
-/// One filter where one would stand above the other: DataFusion would forget the outer columns of the lower one.
+/// One filter where one would stand above the other: DataFusion would forget the outer columns of
+/// the lower one.
 fn one_filter(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let LogicalPlan::Filter(upper) = &plan else { return Ok(plan) };
     let LogicalPlan::Filter(lower) = upper.input.as_ref() else { return Ok(plan) };

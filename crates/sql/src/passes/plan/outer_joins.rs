@@ -1,21 +1,25 @@
 //! Outer columns in and below the joins of a subquery.
 //!
-//! DataFusion pulls conditions over outer columns up to the root of a subquery, through joins of all kinds. Over an inner join, and over
-//! the side that an outer join keeps, a condition has the same rows above and below the join. On the side that the join may leave out it
-//! belongs to the join's own condition, and there a value of the outer columns decides which rows are padded. Such a join is done for
-//! every value there is, the *domain*, and the condition above it picks the rows of the value at hand:
+//! DataFusion pulls conditions over outer columns up to the root of a subquery, through joins of
+//! all kinds. Over an inner join, and over the side that an outer join keeps, a condition has the
+//! same rows above and below the join. On the side that the join may leave out it belongs to the
+//! join's own condition, and there a value of the outer columns decides which rows are padded. Such
+//! a join is done for every value there is, the *domain*, and the condition above it picks the rows
+//! of the value at hand:
 //!
 //! ```text
 //! EXISTS (SELECT .. FROM x LEFT JOIN y ON y.b = l.a)                          for each row of l
 //! = EXISTS (SELECT .. FROM (x CROSS JOIN (SELECT DISTINCT a FROM l) d) LEFT JOIN y ON y.b = d.a WHERE d.a IS NOT DISTINCT FROM l.a)
 //! ```
 //!
-//! Rows of a window are all rows that its query has for one outer row: where they are chosen by equality, the window is partitioned by what is
-//! compared; else by the domain.
+//! Rows of a window are all rows that its query has for one outer row: where they are chosen by
+//! equality, the window is partitioned by what is compared; else by the domain.
 //!
-//! Law: the plan means what it did, or planning fails. Cost: the kept side once for each value of the domain.
+//! Law: the plan means what it did, or planning fails. Cost: the kept side once for each value of
+//! the domain.
 //!
-//! Source: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015, section 3: the rules for outer joins.
+//! Source: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015, section 3: the rules for
+//! outer joins.
 
 use std::sync::Arc;
 
@@ -110,7 +114,8 @@ pub(crate) fn raise(join: Join, around: &mut Surroundings) -> DfResult<LogicalPl
     filtered(rows, above)
 }
 
-/// The windows with their conditions over outer columns above them: in a window are the rows for one value of the outer columns.
+/// The windows with their conditions over outer columns above them: in a window are the rows for
+/// one value of the outer columns.
 pub(crate) fn partition(window: Window, around: &mut Surroundings) -> DfResult<LogicalPlan> {
     let Window { input, window_expr, schema } = window;
     let n_before = input.schema().fields().len();

@@ -235,7 +235,8 @@ impl RecursionPlanner {
         }
         for (field, is) in schema.fields().iter().zip(&of_plan) {
             let declared = field.data_type();
-            // As in an assignment: literals are bigint, and decimals have the scale that they are computed with.
+            // As in an assignment: literals are bigint, and decimals have the scale that they are
+            // computed with.
             let is_assigned = is_exact(declared) && is_exact(is) && declared.is_integer() <= is.is_integer();
             if union_type(declared, &carried(is)).as_ref() != Some(declared) && !is_assigned && !is.is_null() {
                 let (declared, is) = (sql_name(declared), sql_name(is));
@@ -282,8 +283,9 @@ fn columns_of(name: &str, first: &LogicalPlan, given: &[&SqlExpr]) -> DfResult<V
     Ok(names)
 }
 
-/// Checks the types of a step against those of the variable. Whether the variable's types changed: a step computes
-/// decimals of another scale, which a numeric without a scale holds, and wider integers, since literals are `bigint`.
+/// Checks the types of a step against those of the variable. Whether the variable's types changed:
+/// a step computes decimals of another scale, which a numeric without a scale holds, and wider
+/// integers, since literals are `bigint`.
 fn widened(name: &str, types: &mut [DataType], of_step: &[DataType]) -> DfResult<bool> {
     let mut is_widened = false;
     for (n, (is, step)) in types.iter_mut().zip(of_step).enumerate() {

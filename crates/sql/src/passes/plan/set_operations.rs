@@ -1,4 +1,5 @@
-//! `EXCEPT` and `INTERSECT` inside DataFusion's plans: an extension node that its optimiser passes by.
+//! `EXCEPT` and `INTERSECT` inside DataFusion's plans: an extension node that its optimiser passes
+//! by.
 //!
 //! The node's inputs have the same number of columns, of the same types, without qualifiers.
 
@@ -155,7 +156,8 @@ fn set_operation(
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }
 
-/// The types of a plan's columns once its expressions have the conversions that they need. (Before, a CASE has the type of its first branch.)
+/// The types of a plan's columns once its expressions have the conversions that they need. (Before,
+/// a CASE has the type of its first branch.)
 pub(crate) fn settled_types(plan: &LogicalPlan, chosen: Chosen) -> DfResult<Vec<DataType>> {
     let settled = settle(match_unions(plan.clone())?, SETTLED, chosen)?;
     Ok(types_of(&TypeCoercion::new().analyze(settled, &ConfigOptions::default())?))

@@ -1,17 +1,23 @@
-//! Tests of subqueries, in the forms that DataFusion decorrelates rightly; refused where it has none.
+//! Tests of subqueries, in the forms that DataFusion decorrelates rightly; refused where it has
+//! none.
 //!
-//! - `EXISTS` of an aggregate without groups is true: that is one row. With HAVING it is the condition over that row.
+//! - `EXISTS` of an aggregate without groups is true: that is one row. With HAVING it is the
+//!   condition over that row.
 //! - A correlated `EXISTS` shows no columns; its ORDER BY, DISTINCT and LIMIT do not matter.
-//! - A correlated `x NOT IN (query)` is `NOT EXISTS (.. WHERE (x = y) IS NOT FALSE)`: no row is equal, and none might be.
+//! - A correlated `x NOT IN (query)` is `NOT EXISTS (.. WHERE (x = y) IS NOT FALSE)`: no row is
+//!   equal, and none might be.
 //! - Subqueries to the left of `IN`, `ANY` and `ALL` become columns of the rows tested.
-//! - Subqueries in the ON of a join become filters: over an inner join, or on the side that an outer join may leave out.
-//! - Conditions over outer columns move out of derived tables, in `hoist`, and above joins and windows, in `outer_joins`.
+//! - Subqueries in the ON of a join become filters: over an inner join, or on the side that an
+//!   outer join may leave out.
+//! - Conditions over outer columns move out of derived tables, in `hoist`, and above joins and
+//!   windows, in `outer_joins`.
 //! - Columns that a subquery is correlated by get names of their own where others are named alike.
 //!
 //! Law: a rewritten plan means what the plan did, or planning fails.
 //!
-//! Source: DataFusion pulls correlated conditions up into the join condition, by the names of their columns; what it may not pull
-//! them through is in Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
+//! Source: DataFusion pulls correlated conditions up into the join condition, by the names of their
+//! columns; what it may not pull them through is in Neumann and Kemper, *Unnesting Arbitrary
+//! Queries*, BTW 2015.
 
 use std::sync::Arc;
 
@@ -199,8 +205,8 @@ pub(crate) fn constants_absent(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     }
 }
 
-/// `x NOT IN (query)` as a condition of its own, as an EXISTS where DataFusion's antijoin would not do: where the query has outer
-/// columns, or `x` no columns.
+/// `x NOT IN (query)` as a condition of its own, as an EXISTS where DataFusion's antijoin would not
+/// do: where the query has outer columns, or `x` no columns.
 fn absent(part: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let Expr::InSubquery(InSubquery { expr, subquery, negated: true }) = part else {
         return Ok(part);
@@ -234,7 +240,8 @@ fn absent(part: Expr, schema: &DFSchema) -> DfResult<Expr> {
         return Err(refused_limit().into());
     }
     let equal = tested.data.eq(value).is_not_false();
-    // One filter: of two, one above the other, DataFusion would forget the columns of the lower one.
+    // One filter: of two, one above the other, DataFusion would forget the columns of the lower
+    // one.
     let rows = match rows {
         LogicalPlan::Filter(filter) => Filter::try_new(filter.predicate.clone().and(equal), filter.input.clone())?,
         other => Filter::try_new(equal, Arc::new(other.clone()))?,
@@ -326,7 +333,8 @@ fn is_total(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Aggregate(Aggregate { group_expr, .. }) if group_expr.is_empty())
 }
 
-/// Refuses correlated rows below an aggregate without groups, which has a row for none, and below a limit.
+/// Refuses correlated rows below an aggregate without groups, which has a row for none, and below a
+/// limit.
 fn check_rows(plan: &LogicalPlan) -> DfResult<()> {
     if plan.exists(|node| Ok(is_total(node) && mentions_outer(node)))? {
         return Err(SqlError::unsupported(
@@ -359,7 +367,8 @@ fn refused_levels() -> SqlError {
     )
 }
 
-/// The subquery with names of their own for the columns it is correlated by, where others are named alike.
+/// The subquery with names of their own for the columns it is correlated by, where others are named
+/// alike.
 fn named(subquery: Subquery, rows: Option<&LogicalPlan>, names: &mut Names) -> DfResult<Subquery> {
     let plan = Arc::unwrap_or_clone(subquery.subquery);
     let plan = out_of_derived(plan, &mut Surroundings { rows, name: &mut || names.next().name })?;
@@ -367,7 +376,8 @@ fn named(subquery: Subquery, rows: Option<&LogicalPlan>, names: &mut Names) -> D
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
 
-/// The subquery whose value, where it is computed, has a name of its own: DataFusion gives casts the name of what they cast.
+/// The subquery whose value, where it is computed, has a name of its own: DataFusion gives casts
+/// the name of what they cast.
 fn name_value(subquery: Subquery, names: &mut Names) -> DfResult<Subquery> {
     let LogicalPlan::Projection(Projection { expr, input, .. }) = subquery.subquery.as_ref() else {
         return Ok(subquery);

@@ -1,7 +1,8 @@
 //! General unnesting: a plan without subqueries, from one with any.
 //!
-//! The *domain* of a subquery is the set of values that its outer columns have. The subquery's rows are computed for each
-//! value of the domain, by one plan that carries the value in columns of its own, and are joined back to the outer rows:
+//! The *domain* of a subquery is the set of values that its outer columns have. The subquery's rows
+//! are computed for each value of the domain, by one plan that carries the value in columns of its
+//! own, and are joined back to the outer rows:
 //!
 //! ```text
 //! dep(L, R)  =  L join push(D, R) on L.A is not distinct from D.A      D = select distinct A from L
@@ -14,13 +15,15 @@
 //! push(D, union)                    =  into each branch
 //! ```
 //!
-//! A scalar subquery becomes a column of a left join. EXISTS, IN, ANY and ALL become aggregates for each value of the
-//! domain: for `x op ANY (q)` the domain has `x` too, and the aggregate tells whether a comparison is true, and whether one
-//! is NULL. A subquery within a subquery is unnested over the rows that it stands on; outer columns of further out stay
-//! until their own rows are reached.
+//! A scalar subquery becomes a column of a left join. EXISTS, IN, ANY and ALL become aggregates for
+//! each value of the domain: for `x op ANY (q)` the domain has `x` too, and the aggregate tells
+//! whether a comparison is true, and whether one is NULL. A subquery within a subquery is unnested
+//! over the rows that it stands on; outer columns of further out stay until their own rows are
+//! reached.
 //!
-//! Law: the plan means what it did, or planning fails. Cost: the rows of a subquery once for each value of the domain,
-//! so the planner comes here only with plans that its other steps leave a subquery in.
+//! Law: the plan means what it did, or planning fails. Cost: the rows of a subquery once for each
+//! value of the domain, so the planner comes here only with plans that its other steps leave a
+//! subquery in.
 //!
 //! Source: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015, sections 3 and 4.
 
@@ -181,8 +184,8 @@ impl Replaced<'_> {
         self.outer.iter().position(|outer| outer == column).map(|at| &self.keys[at])
     }
 
-    /// An expression over the rows at hand; within its subqueries the keys are outer columns. `own` has the columns of the
-    /// rows that the expression stood on, which hide others of their names.
+    /// An expression over the rows at hand; within its subqueries the keys are outer columns. `own`
+    /// has the columns of the rows that the expression stood on, which hide others of their names.
     fn in_expr(&self, expr: Expr, own: &DFSchema) -> DfResult<Expr> {
         let replaced = expr.transform_up(|part| match part {
             Expr::OuterReferenceColumn(field, column) => match self.key(&column) {
@@ -249,7 +252,8 @@ impl Unnesting {
         format!("__{what}_{}", self.n_names)
     }
 
-    /// The rows of a plan for each value of a domain, and the columns that carry the value. Without a domain: the rows.
+    /// The rows of a plan for each value of a domain, and the columns that carry the value. Without
+    /// a domain: the rows.
     fn push(&mut self, plan: LogicalPlan, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
         let Some(domain) = domain else { return Ok((self.push_inside(plan, None)?.0, vec![])) };
         let free = free_of(&plan)?;
@@ -599,7 +603,8 @@ impl Unnesting {
         let shown_schema: DFSchemaRef = Arc::new(own.clone());
         let left_schema = left.schema().clone();
         let (left, keys) = self.push(left, domain)?;
-        // Outer columns of the right side are columns of the left, or of the domain that the left carries.
+        // Outer columns of the right side are columns of the left, or of the domain that the left
+        // carries.
         let right = match domain {
             Some(domain) => {
                 let replaced = Replaced { outer: &domain.outer, keys: &keys, schema: left.schema() };
@@ -716,8 +721,9 @@ impl Unnesting {
         Ok((joined, value))
     }
 
-    /// Rows joined with a subquery's answers. `tests` gives, for a row of the subquery with its value, what is asked of it:
-    /// nothing asks whether there is a row; the value itself is taken; of several tests it is told whether any row passes.
+    /// Rows joined with a subquery's answers. `tests` gives, for a row of the subquery with its
+    /// value, what is asked of it: nothing asks whether there is a row; the value itself is taken;
+    /// of several tests it is told whether any row passes.
     fn joined(
         &mut self,
         rows: LogicalPlan,

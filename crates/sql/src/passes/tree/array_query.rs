@@ -69,7 +69,8 @@ fn with_values(mut order: OrderBy, value: &Expr) -> OrderBy {
     order
 }
 
-/// The rows in the order of the query: a number for each, or the value itself where equal rows are one.
+/// The rows in the order of the query: a number for each, or the value itself where equal rows are
+/// one.
 fn of_rows(mut query: Query) -> Result<Box<Query>> {
     let Some(order) = query.order_by.clone() else {
         return around("SELECT array_agg(__c) FROM (SELECT 1) AS __array(__c)", query);

@@ -10,7 +10,8 @@ use crate::resolve::catalog::Catalog;
 use crate::syntax::parse::{fold, object_name};
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from};
 
-/// The queries named by WITH that are in reach, innermost last, with their columns where these are known.
+/// The queries named by WITH that are in reach, innermost last, with their columns where these are
+/// known.
 pub(super) type Known = Vec<(String, Option<Vec<String>>)>;
 
 /// Adds the queries of a WITH clause.

@@ -1,7 +1,8 @@
 //! `DISTINCT ON (1)` and `DISTINCT ON (name)`: keys that stand for items of the select list.
 //!
-//! A whole number is the position of an item, and a bare name that of an item before it is a column's, as in ORDER BY. DataFusion takes
-//! the number for a constant, of which there is one group.
+//! A whole number is the position of an item, and a bare name that of an item before it is a
+//! column's, as in ORDER BY. DataFusion takes the number for a constant, of which there is one
+//! group.
 
 use datafusion_expr::sqlparser::ast::{Distinct, Expr, Select, SelectItem, Value};
 
@@ -62,7 +63,8 @@ fn item_at(select: &Select, digits: &str) -> Result<Expr> {
     };
     let item = position.checked_sub(1).and_then(|at| select.projection.get(at));
     match item {
-        // A constant makes one group, as any other constant does; as a key it would be a position again.
+        // A constant makes one group, as any other constant does; as a key it would be a position
+        // again.
         Some(SelectItem::UnnamedExpr(Expr::Value(_)) | SelectItem::ExprWithAlias { expr: Expr::Value(_), .. }) => {
             Ok(Expr::value(Value::Boolean(true)))
         }

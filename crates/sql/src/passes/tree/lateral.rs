@@ -4,8 +4,8 @@
 //! SELECT a.k, t.x FROM a, unnest(a.list) AS t(x)      SELECT a.k, a.x FROM (SELECT a.*, unnest(a.list) AS x FROM a) AS a
 //! ```
 //!
-//! A row without elements vanishes on both sides. The table must stand directly before the call; its columns and the
-//! elements must have different names.
+//! A row without elements vanishes on both sides. The table must stand directly before the call;
+//! its columns and the elements must have different names.
 
 use datafusion_expr::sqlparser::ast::{
     self, Expr, Ident, Join, JoinConstraint, JoinOperator, OrderBy, Select, SelectItem,

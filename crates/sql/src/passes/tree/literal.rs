@@ -92,7 +92,8 @@ fn is_form(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB)
 }
 
-/// `'{{1,2},{3,4}}'::int[]` is an `int[][]`: in PostgreSQL the value says how many dimensions there are, here the type does.
+/// `'{{1,2},{3,4}}'::int[]` is an `int[][]`: in PostgreSQL the value says how many dimensions there
+/// are, here the type does.
 fn add_dimensions(value: &ast::Value, data_type: &mut DataType) {
     let ast::Value::SingleQuotedString(text) = value else { return };
     let n_braces = text.chars().filter(|c| !c.is_whitespace()).take_while(|c| *c == '{').count();
@@ -147,7 +148,8 @@ fn mod_to_operator(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// `x::varchar(3)` is the first three characters of the text; `x::char(3)` without spaces at its end.
+/// `x::varchar(3)` is the first three characters of the text; `x::char(3)` without spaces at its
+/// end.
 fn cut_to_length(expr: &Expr) -> Option<Expr> {
     let Expr::Cast { kind, expr: inner, data_type, array: false, format } = expr else {
         return None;

@@ -1,18 +1,21 @@
 //! Columns shared by `USING` and `NATURAL`, and wildcards beside other columns.
 //!
-//! A shared column comes first in `*`, once. What it is depends on the join: the left side's column, in a right join the right side's, in a
-//! full one whichever is there. So a FROM with such joins is written with ON, its shared columns with what they are, and `*` as the
-//! columns that SQL lists:
+//! A shared column comes first in `*`, once. What it is depends on the join: the left side's
+//! column, in a right join the right side's, in a full one whichever is there. So a FROM with such
+//! joins is written with ON, its shared columns with what they are, and `*` as the columns that SQL
+//! lists:
 //!
 //! ```text
 //! SELECT k, * FROM a FULL JOIN b USING (k)
 //! SELECT coalesce(a.k, b.k) AS k, coalesce(a.k, b.k) AS k, a.x, b.y FROM a FULL JOIN b ON a.k = b.k
 //! ```
 //!
-//! A join in parentheses with a name of its own becomes a derived table. `SELECT *, a` lists all columns too, since DataFusion wants
-//! columns that repeat to have names of their own; what the user sees is restored at the plan's root.
+//! A join in parentheses with a name of its own becomes a derived table. `SELECT *, a` lists all
+//! columns too, since DataFusion wants columns that repeat to have names of their own; what the
+//! user sees is restored at the plan's root.
 //!
-//! Columns of tables are looked up in the catalog; where they decide and are not known, the query is refused.
+//! Columns of tables are looked up in the catalog; where they decide and are not known, the query
+//! is refused.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +37,8 @@ use crate::syntax::walk::{Changing, change, change_outside_queries};
 /// Writes out the shared columns of a select and of the order above it.
 ///
 /// # Errors
-/// `Unsupported` where the columns of a side are not known; `Invalid` for a shared column that a side does not have, or has twice.
+/// `Unsupported` where the columns of a side are not known; `Invalid` for a shared column that a
+/// side does not have, or has twice.
 pub(super) fn write_out(
     select: &mut Select,
     order_by: Option<&mut OrderBy>,
@@ -130,7 +134,8 @@ enum Item {
 }
 
 impl Listing {
-    /// What `*` lists over these tables. Conditions by name are written with ON, and named joins in parentheses as derived tables.
+    /// What `*` lists over these tables. Conditions by name are written with ON, and named joins in
+    /// parentheses as derived tables.
     ///
     /// # Errors
     /// As [`write_out`].
@@ -427,7 +432,8 @@ fn name_of_repeated(n: usize) -> String {
     format!("__repeated_{n}")
 }
 
-/// Gives the columns of a query in FROM names of their own where several have the same, which only `*` can list.
+/// Gives the columns of a query in FROM names of their own where several have the same, which only
+/// `*` can list.
 ///
 /// # Errors
 /// As [`write_out`].
@@ -504,12 +510,14 @@ fn output(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// Replaces shared columns in a select, and in its subqueries where no table of theirs has such a column.
+/// Replaces shared columns in a select, and in its subqueries where no table of theirs has such a
+/// column.
 struct Replacing<'a> {
     list: &'a Listing,
     known: &'a Known,
     catalog: &'a dyn Catalog,
-    /// Names that the subqueries around know, of their tables and of their items; `None` where these cannot be told.
+    /// Names that the subqueries around know, of their tables and of their items; `None` where
+    /// these cannot be told.
     inner: Vec<Option<BTreeSet<String>>>,
 }
 

@@ -28,8 +28,9 @@ pub(crate) fn set_output_names(names: &mut [String], query: &Query, catalog: &dy
     }
 }
 
-/// The names of a query's columns as PostgreSQL gives them, where the text decides: `None` for items whose names (or
-/// number) come from relations. The second list counts from the end, for items after a wildcard.
+/// The names of a query's columns as PostgreSQL gives them, where the text decides: `None` for
+/// items whose names (or number) come from relations. The second list counts from the end, for
+/// items after a wildcard.
 fn names_around_wildcards(query: &Query) -> (Vec<Option<String>>, Vec<Option<String>>) {
     let Some(items) = select_items(&query.body) else {
         return (vec![], vec![]);
@@ -94,8 +95,8 @@ fn column_name(expr: &Expr) -> Option<String> {
     matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)).then(|| expr_name(expr))?
 }
 
-/// Gives repeated items of the top select list names of their own: DataFusion wants them distinct. With `all`, every
-/// unnamed computation gets one.
+/// Gives repeated items of the top select list names of their own: DataFusion wants them distinct.
+/// With `all`, every unnamed computation gets one.
 pub(super) fn name_repeated(query: &mut Query, all: bool) {
     name_repeated_in(&mut query.body, all);
 }
@@ -131,7 +132,8 @@ fn name_repeated_in(body: &mut SetExpr, all: bool) {
     }
 }
 
-/// Names the items of a derived table that DataFusion would not tell apart, or not name as PostgreSQL does.
+/// Names the items of a derived table that DataFusion would not tell apart, or not name as
+/// PostgreSQL does.
 pub(super) fn name_derived(query: &mut Query, alias: Option<&ast::TableAlias>) {
     match alias.map_or(0, |alias| alias.columns.len()) {
         0 => name_calls(query),
@@ -140,7 +142,8 @@ pub(super) fn name_derived(query: &mut Query, alias: Option<&ast::TableAlias>) {
     name_right_branches(&mut query.body);
 }
 
-/// Gives repeated items names of their own in the later branches of a set operation, whose names are never seen.
+/// Gives repeated items names of their own in the later branches of a set operation, whose names
+/// are never seen.
 fn name_right_branches(body: &mut SetExpr) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_right_branches(left);
@@ -148,7 +151,8 @@ fn name_right_branches(body: &mut SetExpr) {
     }
 }
 
-/// Names the unnamed calls in a select list after their functions, unless an `ORDER BY` might refer to them.
+/// Names the unnamed calls in a select list after their functions, unless an `ORDER BY` might refer
+/// to them.
 fn name_calls(query: &mut Query) {
     if query.order_by.is_some() {
         return;
@@ -169,8 +173,8 @@ fn name_calls(query: &mut Query) {
     }
 }
 
-/// Gives the items of a select list names of their own, where they are as many: those of a list of columns, `s(a, b)`, that take
-/// their place.
+/// Gives the items of a select list names of their own, where they are as many: those of a list of
+/// columns, `s(a, b)`, that take their place.
 pub(super) fn name_items(query: &mut Query, n_names: usize) {
     if query.order_by.is_none() {
         name_items_in(&mut query.body, n_names);
@@ -198,8 +202,9 @@ fn name_items_in(body: &mut SetExpr, n_names: usize) {
     }
 }
 
-/// Names of tables in the query that are also names of columns in it. DataFusion reads `dept.id` as a part of the
-/// column `dept` where there is one, PostgreSQL as the column `id` of the table `dept`: these tables get other names.
+/// Names of tables in the query that are also names of columns in it. DataFusion reads `dept.id` as
+/// a part of the column `dept` where there is one, PostgreSQL as the column `id` of the table
+/// `dept`: these tables get other names.
 pub(super) fn hidden_tables(query: &Query, catalog: &dyn Catalog) -> BTreeSet<String> {
     let mut seen = Seen { catalog, tables: BTreeSet::new(), columns: BTreeSet::new() };
     look(query, &mut seen);

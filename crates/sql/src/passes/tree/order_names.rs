@@ -1,7 +1,8 @@
-//! `ORDER BY count` and `ORDER BY "?column?"`: items of the select list by the names that PostgreSQL gives them.
+//! `ORDER BY count` and `ORDER BY "?column?"`: items of the select list by the names that
+//! PostgreSQL gives them.
 //!
-//! A bare name in ORDER BY is an output column before it is a column of a table. DataFusion knows the names that the user
-//! wrote; an item without one has its text for a name there.
+//! A bare name in ORDER BY is an output column before it is a column of a table. DataFusion knows
+//! the names that the user wrote; an item without one has its text for a name there.
 
 use datafusion_expr::sqlparser::ast::{Expr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value};
 
@@ -13,7 +14,8 @@ use crate::syntax::parse::fold;
 pub(super) fn write_out(select: &mut Select, order_by: Option<&mut OrderBy>) {
     for_each_name(order_by, |name| {
         let mut named = select.projection.iter().filter(|item| item_name(item).as_deref() == Some(name));
-        // Two items of one name are ambiguous, which DataFusion says; a name that the user gave, DataFusion finds.
+        // Two items of one name are ambiguous, which DataFusion says; a name that the user gave,
+        // DataFusion finds.
         match (named.next(), named.next()) {
             (Some(SelectItem::UnnamedExpr(item)), None) if !is_column(item) => Some(item.clone()),
             _ => None,
@@ -21,7 +23,8 @@ pub(super) fn write_out(select: &mut Select, order_by: Option<&mut OrderBy>) {
     });
 }
 
-/// Puts positions in the place of names above a set operation, whose columns are named by the first query.
+/// Puts positions in the place of names above a set operation, whose columns are named by the first
+/// query.
 ///
 /// # Errors
 /// None.

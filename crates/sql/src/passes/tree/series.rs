@@ -1,4 +1,5 @@
-//! Functions that yield several rows: `generate_series`, `unnest` and `string_to_table`, in FROM and in the select list.
+//! Functions that yield several rows: `generate_series`, `unnest` and `string_to_table`, in FROM
+//! and in the select list.
 //!
 //! ```text
 //! FROM generate_series(1, 3) AS g(n)         FROM (SELECT unnest(generate_series(1, 3)) AS n) AS g
@@ -107,7 +108,8 @@ fn value(factor: &TableFactor) -> Option<Series> {
     Some(Series { table, columns: vec![column], items })
 }
 
-/// `unnest` yields the elements of all dimensions: `unnest(list)` is `unnest(__all_elements(list))`.
+/// `unnest` yields the elements of all dimensions: `unnest(list)` is
+/// `unnest(__all_elements(list))`.
 pub(super) fn all_dimensions(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
     let FunctionArguments::List(arguments) = &mut function.args else { return Ok(()) };

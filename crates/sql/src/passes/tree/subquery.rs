@@ -148,8 +148,8 @@ pub(super) fn exactly_one_row(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Names the value of a scalar subquery: DataFusion joins its column to those of the outer query, where an aggregate of
-/// the same text (`sum(v) / (SELECT sum(v) ..)`) would have the same name.
+/// Names the value of a scalar subquery: DataFusion joins its column to those of the outer query,
+/// where an aggregate of the same text (`sum(v) / (SELECT sum(v) ..)`) would have the same name.
 fn name_value(query: &mut Query) {
     if let SetExpr::Select(select) = query.body.as_mut()
         && let [item @ SelectItem::UnnamedExpr(_)] = select.projection.as_mut_slice()

@@ -1,9 +1,9 @@
 //! Names of PostgreSQL's system schemas.
 //!
 //! The catalog has system relations under plain names (`pg_class`), and those of the other schema
-//! under both (`information_schema.tables`). Functions, operators and types of `pg_catalog` are those
-//! without a schema. A `reg..` type is a number that is written as a name: a cast of a text looks the
-//! number up, any other cast looks the name up.
+//! under both (`information_schema.tables`). Functions, operators and types of `pg_catalog` are
+//! those without a schema. A `reg..` type is a number that is written as a name: a cast of a text
+//! looks the number up, any other cast looks the name up.
 
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,

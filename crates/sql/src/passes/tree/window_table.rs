@@ -66,7 +66,8 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-/// Gives calls without an alias the names of their tables, so that `bid.price` is a column of `HOP(bid, ..)`.
+/// Gives calls without an alias the names of their tables, so that `bid.price` is a column of
+/// `HOP(bid, ..)`.
 ///
 /// # Errors
 /// None.
@@ -93,7 +94,8 @@ pub(super) fn name_after_tables(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// What a factor's columns are called by: its alias, its own name, or the table that a call is about.
+/// What a factor's columns are called by: its alias, its own name, or the table that a call is
+/// about.
 fn shown_name(factor: &TableFactor) -> Option<String> {
     match factor {
         TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {

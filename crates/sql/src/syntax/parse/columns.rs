@@ -9,7 +9,8 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::types::{arrow_type, text_limit, time_precision};
 use crate::syntax::statement::{Made, Numbering, NumberingForm, Rules, Watermark};
 
-/// Puts the options of `IDENTITY (..)` in the order in which `sqlparser` wants them: PostgreSQL takes any.
+/// Puts the options of `IDENTITY (..)` in the order in which `sqlparser` wants them: PostgreSQL
+/// takes any.
 pub(super) fn order_options(tokens: &mut [TokenWithSpan]) {
     let word = |token: &TokenWithSpan| match &token.token {
         Token::Word(word) => word.value.to_uppercase(),

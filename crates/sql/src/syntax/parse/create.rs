@@ -202,7 +202,8 @@ impl Input<'_> {
         Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns }))
     }
 
-    /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve nobody, so the columns are asked for.
+    /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve nobody, so the
+    /// columns are asked for.
     fn create_default_index(&mut self) -> Result<Statement> {
         Err(SqlError::unsupported(
             "CREATE DEFAULT INDEX",

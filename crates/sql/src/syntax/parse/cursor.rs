@@ -7,7 +7,8 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::statement::{Declare, Direction, Fetch, Scroll, Statement};
 
 impl Input<'_> {
-    /// `DECLARE name [BINARY] [INSENSITIVE] [[NO] SCROLL] CURSOR [{WITH | WITHOUT} HOLD] FOR statement`.
+    /// `DECLARE name [BINARY] [INSENSITIVE] [[NO] SCROLL] CURSOR [{WITH | WITHOUT} HOLD] FOR
+    /// statement`.
     pub(super) fn declare(&mut self) -> Result<Statement> {
         self.expect("DECLARE")?;
         let name = self.identifier()?;

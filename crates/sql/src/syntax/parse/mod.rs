@@ -5,9 +5,9 @@
 //! `sqlparser` for everything below: names, column definitions, expressions, queries. Statements
 //! that cannot work here are refused by name, with what to write instead.
 //!
-//! Reading order: this file, `asof`, `recognize`, `recursion`, `session`, `create`, `columns`, `alter`, `change` (INSERT,
-//! UPDATE, DELETE), `copy`, `transaction`, `ask` (SELECT, SUBSCRIBE, SHOW ..), `prepare`, `cursor`, `settings`,
-//! `refuse`.
+//! Reading order: this file, `asof`, `recognize`, `recursion`, `session`, `create`, `columns`,
+//! `alter`, `change` (INSERT, UPDATE, DELETE), `copy`, `transaction`, `ask` (SELECT, SUBSCRIBE,
+//! SHOW ..), `prepare`, `cursor`, `settings`, `refuse`.
 
 mod alter;
 mod ask;
@@ -160,7 +160,8 @@ fn parse_tokens(
     Ok((statement, input.schemas))
 }
 
-/// Takes `OVERRIDING {SYSTEM | USER} VALUE` of an INSERT out of the tokens, which `sqlparser` does not know.
+/// Takes `OVERRIDING {SYSTEM | USER} VALUE` of an INSERT out of the tokens, which `sqlparser` does
+/// not know.
 fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Overriding {
     let word = |at: usize| match &tokens[at].token {
         Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),

@@ -7,7 +7,8 @@ use crate::error::{Result, SqlError};
 use crate::syntax::statement::{Scope, Statement};
 
 impl Input<'_> {
-    /// `SET [SESSION | LOCAL] {name {TO | =} {value, .. | DEFAULT} | TIME ZONE value | NAMES value | TRANSACTION modes}`.
+    /// `SET [SESSION | LOCAL] {name {TO | =} {value, .. | DEFAULT} | TIME ZONE value | NAMES
+    /// value | TRANSACTION modes}`.
     pub(super) fn set(&mut self) -> Result<Statement> {
         self.expect("SET")?;
         if self.eat("SESSION CHARACTERISTICS AS TRANSACTION") {

@@ -5,7 +5,8 @@ use crate::error::{Result, SqlError};
 use crate::syntax::statement::{Access, Statement, TransactionStatement};
 
 impl Input<'_> {
-    /// `BEGIN | START TRANSACTION | COMMIT | END | ROLLBACK | ABORT ..`; `first` is the word that comes next.
+    /// `BEGIN | START TRANSACTION | COMMIT | END | ROLLBACK | ABORT ..`; `first` is the word that
+    /// comes next.
     pub(super) fn transaction(&mut self, first: &str) -> Result<Statement> {
         self.parser.advance_token();
         if first == "START" {

@@ -139,8 +139,8 @@ impl Carry {
         }
     }
 
-    /// Whether an aggregate of all these rows stands beside the rows themselves, as a window function does. An
-    /// aggregate alone would have a row in each round without any.
+    /// Whether an aggregate of all these rows stands beside the rows themselves, as a window
+    /// function does. An aggregate alone would have a row in each round without any.
     fn has_same_rows_beside(&self, input: &Arc<Plan>) -> bool {
         self.beside.as_ref().is_some_and(|beside| has_same_rows(beside, input))
     }

@@ -11,7 +11,8 @@
 //! that found them ([`carry`]), and `b` is evaluated for each number apart. A row of a `UNION` has
 //! the least of its numbers, since a later round that finds the row drops it.
 //!
-//! Law: the rows and their multiplicities are those of PostgreSQL's rounds; a loop ends if these do.
+//! Law: the rows and their multiplicities are those of PostgreSQL's rounds; a loop ends if these
+//! do.
 
 mod carry;
 

@@ -1,4 +1,5 @@
-//! A flight is in the air from its departure for as long as it took: a lifetime computed from columns. Snapshots count what is in force.
+//! A flight is in the air from its departure for as long as it took: a lifetime computed from
+//! columns. Snapshots count what is in force.
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use super::{MINUTE, ask_flights, clock};
 pub fn ask(data: &Path) -> Result<Vec<String>, Error> {
     let snapshots = ask_flights(data, |flights| {
         let flown = flights.filter(col("air_time").is_not_null().and(col("dep_delay").gt(lit(-60))));
-        // (A flight that leaves early begins at its schedule all the same: events do not move back.)
+        // (A flight that leaves early begins at its schedule all the same: events do not move
+        // back.)
         let delay = datafusion_expr::cast(col("dep_delay"), arrow::datatypes::DataType::Int64) * lit(MINUTE);
         let late = datafusion_expr::when(col("dep_delay").gt(lit(0)), delay).otherwise(lit(0i64));
         let late = late.unwrap_or_else(|_| lit(0i64));

@@ -1,4 +1,5 @@
-//! An observation of the weather is in force for an hour; a departure meets the one of its airport at its time.
+//! An observation of the weather is in force for an hour; a departure meets the one of its airport
+//! at its time.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The mean delay of every carrier while the file is read: after a tenth of it, two tenths .. and exactly in the end. With an aggregate of one's own.
+//! The mean delay of every carrier while the file is read: after a tenth of it, two tenths .. and
+//! exactly in the end. With an aggregate of one's own.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The questions, each on a page of its own; their answers are checked by the tests.
 //!
-//! Times are microseconds. Flights come in order of their scheduled departure, on the wall clock of New York.
+//! Times are microseconds. Flights come in order of their scheduled departure, on the wall clock of
+//! New York.
 
 mod airborne;
 mod delays_by_hour;

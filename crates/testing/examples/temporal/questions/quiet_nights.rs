@@ -1,4 +1,5 @@
-//! Departures of an airport less than two hours apart are one session: a day's traffic. Between sessions it is quiet.
+//! Departures of an airport less than two hours apart are one session: a day's traffic. Between
+//! sessions it is quiet.
 
 use std::path::Path;
 
@@ -9,9 +10,11 @@ use super::{HOUR, ask_flights, clock};
 
 pub fn ask(data: &Path) -> Result<Vec<String>, Error> {
     let sessions = ask_flights(data, |flights| {
-        // Every departure lasts until its session ends; of those in force together, one event for each stretch.
+        // Every departure lasts until its session ends; of those in force together, one event for
+        // each stretch.
         let busy = flights.group_apply([col("origin")], |airport| airport.session(2 * HOUR, None));
-        // Rows alike but for their number touch where one more comes: stitched, they are the session.
+        // Rows alike but for their number touch where one more comes: stitched, they are the
+        // session.
         let alive = busy.group_by([col("origin")]).agg([count_rows().alias("n")]);
         alive.select([col("origin")]).stitch()
     })?;

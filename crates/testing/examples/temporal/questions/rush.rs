@@ -1,4 +1,5 @@
-//! Windows of an hour at every quarter, by airport, and the greatest of each day: an aggregate of an aggregate.
+//! Windows of an hour at every quarter, by airport, and the greatest of each day: an aggregate of
+//! an aggregate.
 
 use std::path::Path;
 

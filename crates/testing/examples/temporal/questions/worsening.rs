@@ -1,4 +1,5 @@
-//! Three departures of an aircraft within a day, each at least half an hour later than the one before: a pattern with a register.
+//! Three departures of an aircraft within a day, each at least half an hour later than the one
+//! before: a pattern with a register.
 
 use std::path::Path;
 

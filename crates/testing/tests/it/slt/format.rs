@@ -1,7 +1,8 @@
 //! Cells as `psql` prints them, which is how they stand in the files.
 //!
-//! Three departures, shared with `tools/slt_expect.py`: numerics lose trailing zeros after the point (the scale of a computed numeric
-//! is not part of its value), zero has no sign, and an empty text is `(empty)`.
+//! Three departures, shared with `tools/slt_expect.py`: numerics lose trailing zeros after the
+//! point (the scale of a computed numeric is not part of its value), zero has no sign, and an empty
+//! text is `(empty)`.
 
 use anabranch_sql::output::{is_null, is_plain_numeric, printer};
 use arrow::array::{ArrayRef, AsArray, RecordBatch};

@@ -1,7 +1,9 @@
-//! Runs `tests/slt/*.slt` (sqllogictest records) through a session, without threads and with one and two workers.
+//! Runs `tests/slt/*.slt` (sqllogictest records) through a session, without threads and with one
+//! and two workers.
 //!
-//! Expectations come from PostgreSQL (`tools/slt_expect.py`), except where a record says `skipif postgresql`. Every record of a
-//! file is tried, so one run shows all that fails. `SLT_SHOW=n` prints more failures than the usual twelve a file.
+//! Expectations come from PostgreSQL (`tools/slt_expect.py`), except where a record says `skipif
+//! postgresql`. Every record of a file is tried, so one run shows all that fails. `SLT_SHOW=n`
+//! prints more failures than the usual twelve a file.
 
 pub mod format;
 mod session;
@@ -44,7 +46,8 @@ fn check(name: &str, workers: usize, sharing: Sharing) {
     );
 }
 
-/// One test a file and number of workers, named after the file; and one that finds files without tests.
+/// One test a file and number of workers, named after the file; and one that finds files without
+/// tests.
 macro_rules! files {
     ($($name:ident),* $(,)?) => {
         $(mod $name {

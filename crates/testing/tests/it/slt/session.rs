@@ -1,5 +1,5 @@
-//! A session behind sqllogictest's `DB`: it lives on a thread of its own, because a session belongs to one thread and a runner
-//! wants to move its connection.
+//! A session behind sqllogictest's `DB`: it lives on a thread of its own, because a session belongs
+//! to one thread and a runner wants to move its connection.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;

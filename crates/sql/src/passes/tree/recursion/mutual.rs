@@ -4,7 +4,8 @@
 //! a AS (SELECT * FROM __mutually_recursive('__variable_a', 'none', 0, '__variable_a', (SELECT CAST(NULL AS t) AS c), (query), ..))
 //! ```
 //!
-//! Queries that are the same in every round are loops of their own, which come to nothing but their query.
+//! Queries that are the same in every round are loops of their own, which come to nothing but their
+//! query.
 
 use datafusion_expr::sqlparser::ast::{Cte, Expr, Query, SelectItem, SetExpr, TableAliasColumnDef, Value};
 
@@ -42,8 +43,8 @@ pub(super) fn settle(marker: &Cte, bindings: &[Cte], query: &Query) -> Result<Ve
     alone.chain(read.map(|(_, cte)| as_loop(cte, args.clone()))).collect()
 }
 
-/// The named queries that are the same in every round, and the others. A query that reads no others but such ones is,
-/// unless one before it reads it: that one sees it from the second round on only.
+/// The named queries that are the same in every round, and the others. A query that reads no others
+/// but such ones is, unless one before it reads it: that one sees it from the second round on only.
 fn apart<'a>(bindings: &'a [Cte], names: &[String]) -> Result<(Vec<&'a Cte>, Vec<&'a Cte>)> {
     let reads = bindings.iter().map(|cte| read_by(&cte.query, names)).collect::<Result<Vec<_>>>()?;
     let mut outside: Vec<usize> = Vec::new();
