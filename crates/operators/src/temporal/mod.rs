@@ -24,9 +24,9 @@
 //!
 //! Reading order: [`ticks`] (arithmetic); the verbs without state, [`bounds`], [`shift`],
 //! [`duration`], [`lifetime`], [`hopping`], [`quantize`]; the verbs with state, which remember
-//! [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`], [`changes`], [`session`], [`clip`],
-//! [`detect`]; with [`lists`] of rows [`append_join`], [`asof`]; and, with [`in_force`] instead,
-//! [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
+//! [`rows`]: [`extend`], [`clip_duration`], [`chop`], [`stitch`], [`changes`], [`session`],
+//! [`clip`], [`detect`]; with [`lists`] of rows [`append_join`], [`asof`]; and, with [`in_force`]
+//! instead, [`join`], [`absent`]; and [`ingress`], which brings rows in order before all of them.
 
 pub mod absent;
 mod agenda;
