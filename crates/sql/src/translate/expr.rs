@@ -3,13 +3,12 @@
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, ScalarValue};
-use datafusion_expr::logical_plan::{LogicalPlan, Subquery};
+use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use crate::error::{NAME_IT, Result, SqlError, no_parameter};
-use crate::passes::plan::decorrelate::mentions_outer;
-use crate::passes::plan::recursion::LoopNode;
+use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
 use crate::resolve::type_names::canonical;
 
 /// What stands for a column: an expression, the type that has, and the type the column had for the
@@ -83,25 +82,6 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
         Expr::SetComparison(test) => Some(&test.subquery),
         _ => None,
     }
-}
-
-/// Whether a recursive query in the plan refers to columns of a query around.
-pub(super) fn recurs_over_outer(plan: &LogicalPlan) -> bool {
-    let recurs = |node: &LogicalPlan| match node {
-        LogicalPlan::Extension(extension) => {
-            extension.node.as_any().is::<LoopNode>() && extension.node.inputs().into_iter().any(mentions_outer)
-        }
-        _ => false,
-    };
-    plan.exists(|node| Ok(recurs(node))).unwrap_or(false)
-}
-
-/// The error for such a query: a loop is one for all rows outside.
-pub(super) fn recursion_over_outer() -> SqlError {
-    SqlError::unsupported(
-        "a recursive query that refers to columns of an outer query",
-        "Begin with all outer rows, carry their key as a column, and join: WITH RECURSIVE r(key, x) AS (SELECT id, id FROM t UNION SELECT r.key, .. FROM r ..) SELECT .. FROM t JOIN r ON r.key = t.id.",
-    )
 }
 
 const CORRELATE: &str = "Correlate by equality (inner.x = outer.x) and without LIMIT; or join with a grouped query; or number the rows with row_number() and filter.";

@@ -34,7 +34,7 @@ use datafusion_expr::{Expr, cast};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::plan::asof::AsofNode;
 use crate::passes::plan::recognize::RecognizeNode;
-use crate::passes::plan::recursion::LoopNode;
+use crate::passes::plan::recursion::{LoopNode, recurs_over_outer, recursion_over_outer};
 use crate::passes::plan::set_operations::SetNode;
 use crate::planned::{Finish, Planned};
 use expr::{conjuncts, resolve};
@@ -284,7 +284,7 @@ pub(crate) fn conform(plan: Arc<Plan>, wanted: &Schema) -> Result<Arc<Plan>> {
 /// The error for a node that no operator runs.
 fn leftover(plan: &LogicalPlan) -> SqlError {
     match plan {
-        LogicalPlan::Subquery(lateral) if expr::recurs_over_outer(&lateral.subquery) => expr::recursion_over_outer(),
+        LogicalPlan::Subquery(lateral) if recurs_over_outer(&lateral.subquery) => recursion_over_outer(),
         LogicalPlan::Subquery(_) => SqlError::unsupported(
             "this LATERAL subquery",
             "For the first rows of each group, number them with row_number() OVER (PARTITION BY .. ORDER BY ..) and filter.",

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_batch::numeric;
 use anabranch_plan::RoundLimit;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, DFSchemaRef, Result as DfResult};
 use datafusion_expr::logical_plan::{Extension, LogicalPlan};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
@@ -23,6 +24,7 @@ use datafusion_expr::{Expr, UserDefinedLogicalNodeCore};
 use crate::error::{ErrorKind, SqlError};
 use crate::passes::pass::Chosen;
 use crate::passes::plan::conform::{conform, types_of};
+use crate::passes::plan::decorrelate::mentions_outer;
 use crate::passes::plan::set_operations::{settled_types, unique_names};
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::{canonical, is_number, sql_name};
@@ -355,4 +357,23 @@ fn text(expr: &SqlExpr) -> DfResult<String> {
 
 fn broken() -> SqlError {
     SqlError::internal("a recursive query has lost its parts")
+}
+
+/// Whether a recursive query in the plan refers to columns of a query around.
+pub(crate) fn recurs_over_outer(plan: &LogicalPlan) -> bool {
+    let recurs = |node: &LogicalPlan| match node {
+        LogicalPlan::Extension(extension) => {
+            extension.node.as_any().is::<LoopNode>() && extension.node.inputs().into_iter().any(mentions_outer)
+        }
+        _ => false,
+    };
+    plan.exists(|node| Ok(recurs(node))).unwrap_or(false)
+}
+
+/// The error for such a query: a loop is one for all rows outside.
+pub(crate) fn recursion_over_outer() -> SqlError {
+    SqlError::unsupported(
+        "a recursive query that refers to columns of an outer query",
+        "Begin with all outer rows, carry their key as a column, and join: WITH RECURSIVE r(key, x) AS (SELECT id, id FROM t UNION SELECT r.key, .. FROM r ..) SELECT .. FROM t JOIN r ON r.key = t.id.",
+    )
 }

@@ -46,6 +46,7 @@ use datafusion_expr::{
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::FUNCTIONS;
 use crate::passes::plan::decorrelate::only_present;
+use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
 
 /// The column that is true for rows of a subquery, and NULL for a value of the domain without any.
 const PRESENT: &str = "__present";
@@ -291,6 +292,7 @@ impl Unnesting {
             }
             LogicalPlan::Union(union) => self.union(union, domain),
             LogicalPlan::Unnest(unnest) => self.unnest_lists(unnest, domain),
+            other if recurs_over_outer(&other) => Err(recursion_over_outer().into()),
             other if domain.is_some() => Err(refused(&format!("{} in a subquery", kind(&other)))),
             other => self.elsewhere(other),
         }

@@ -98,6 +98,7 @@ files!(
     dates,
     ddl,
     decimals,
+    definitions,
     dml,
     errors,
     everyday,
@@ -126,6 +127,7 @@ files!(
     tour,
     transactions,
     types,
+    unnesting,
     untyped,
     windows,
 );
