@@ -63,7 +63,7 @@ pub(super) fn spell(expr: &mut Expr) -> Result<()> {
 }
 
 /// The columns of a row value: `(a, b)` or `ROW(a, b)`.
-fn row(expr: &Expr) -> Option<Vec<Expr>> {
+pub(super) fn row(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Tuple(columns) => Some(columns.clone()),
         Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {

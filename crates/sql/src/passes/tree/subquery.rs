@@ -18,6 +18,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 use datafusion_expr::sqlparser::parser::Parser;
 
+use super::rows::row;
 use crate::error::{Result, SqlError};
 use crate::functions::FUNCTIONS;
 use crate::syntax::dialect::Postgres;
@@ -444,8 +445,27 @@ fn more_than(n: u64, mut query: Query, negated: bool) -> Result<Expr> {
 
 /// `x IN (query)` in three values.
 pub(super) fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
-    let answer = any_as_count(value, &BinaryOperator::Eq, query)?;
+    let answer = match row(value) {
+        Some(columns) => row_as_count(&columns, query)?,
+        None => any_as_count(value, &BinaryOperator::Eq, query)?,
+    };
     Ok(if negated { not(answer) } else { answer })
+}
+
+/// `(a, b) IN (query)` in three values: true for a match, null where NULLs leave a match open, else
+/// false.
+fn row_as_count(columns: &[Expr], query: &Query) -> Result<Expr> {
+    let names: Vec<String> = (0..columns.len()).map(|at| format!("__c{at}")).collect();
+    let tests = columns.iter().zip(&names).map(|(column, name)| format!("({column}) = __in.{name}"));
+    let test = tests.collect::<Vec<_>>().join(" AND ");
+    let counting = |condition: String| -> Result<Expr> {
+        let text = format!("SELECT count(*) > 0 FROM (SELECT 1) AS __in({}) WHERE {condition}", names.join(", "));
+        Ok(Expr::Subquery(around(&text, query.clone())?))
+    };
+    let (matches, open) = (counting(test.clone())?, counting(format!("({test}) IS NULL"))?);
+    let mut answer = expr("nullif(CASE WHEN (SELECT 1) THEN 1 WHEN (SELECT 2) THEN 2 ELSE 0 END, 2) = 1")?;
+    change(&mut answer, &mut FillIn([Some(matches), Some(open), None]))?;
+    Ok(answer)
 }
 
 /// `x op ANY (query)` in three values: true for a match, null for want of knowledge, else false.
