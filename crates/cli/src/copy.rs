@@ -126,7 +126,7 @@ fn direction_in(text: &str) -> Option<(usize, Direction)> {
             (None, '\'' | '"') => quote = Some(c),
             (None, '(') => depth += 1,
             (None, ')') => depth -= 1,
-            (None, _) if depth == 0 && text[..at].ends_with([' ', ')']) => {
+            (None, c) if depth == 0 && !c.is_whitespace() && text[..at].ends_with([' ', ')']) => {
                 let word = text[at..].split_whitespace().next().unwrap_or_default();
                 match word.to_ascii_uppercase().as_str() {
                     "FROM" => return Some((at, Direction::From)),

@@ -134,7 +134,7 @@ impl Session {
                 alias.get_or_insert(plain);
             }
         };
-        let mut statement = statement.clone();
+        let mut statement = statement.copied();
         match &mut statement {
             Statement::Insert(Insert { table, .. }) => own(table),
             Statement::Update(Update { table, alias, .. }) | Statement::Delete(Delete { table, alias, .. }) => {

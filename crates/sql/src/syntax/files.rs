@@ -9,7 +9,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::statement::{Copied, CopyTo, CreateTableAs, Explain, Insert, Statement};
-use crate::syntax::walk::{Changing, change};
+use crate::syntax::walk::{Changing, Look, Looking, change, look};
 
 /// A file that a statement reads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,11 @@ pub fn with_tables<E: From<SqlError>>(
     statement: &Statement,
     table: &mut dyn FnMut(&ReadFile) -> std::result::Result<String, E>,
 ) -> std::result::Result<Option<Statement>, E> {
-    let mut changed = statement.clone();
+    // (Nearly all statements read no file, and a copy of a deep one needs a deep stack.)
+    if !reads_files(statement) {
+        return Ok(None);
+    }
+    let mut changed = statement.copied();
     let (query, stands) = match &mut changed {
         Statement::Select { query, .. }
         | Statement::Insert(Insert { query, .. })
@@ -77,6 +81,33 @@ pub fn with_tables<E: From<SqlError>>(
     let names = files.found.iter().map(table).collect::<std::result::Result<Vec<String>, E>>()?;
     change(query.as_mut(), &mut Named { names })?;
     Ok(Some(changed))
+}
+
+/// Whether a file stands somewhere in the statement's query.
+fn reads_files(statement: &Statement) -> bool {
+    let query = match statement {
+        Statement::Select { query, .. }
+        | Statement::Insert(Insert { query, .. })
+        | Statement::CreateTableAs(CreateTableAs { query, .. })
+        | Statement::Explain(Explain { query, .. })
+        | Statement::CopyTo(CopyTo { copied: Copied::Query(query), .. }) => query,
+        Statement::CreateView(view) => &view.query,
+        Statement::Subscribe(subscribe) => &subscribe.query,
+        _ => return false,
+    };
+    let mut seen = Seen(false);
+    look(query.as_ref(), &mut seen);
+    seen.0
+}
+
+/// Whether a file, or a mistake in one, was met.
+struct Seen(bool);
+
+impl Looking for Seen {
+    fn table_factor(&mut self, factor: &TableFactor) -> Look {
+        self.0 = !matches!(read_file(factor), Ok(None));
+        if self.0 { Look::Break(()) } else { Look::Continue(()) }
+    }
 }
 
 /// Takes note of files, and puts numbers in their places.

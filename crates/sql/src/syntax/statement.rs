@@ -8,6 +8,7 @@ use std::ops::Range;
 use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast;
 
+use crate::stack::with_deep_stack;
 use crate::syntax::span::Span;
 
 /// A statement and where it stands.
@@ -138,6 +139,13 @@ pub enum Statement {
     /// `FLUSH`: waits until all that was written and all that bounded sources have is in every
     /// view.
     Flush,
+}
+
+impl Statement {
+    /// A copy, made on a stack that is deep enough for every statement.
+    pub fn copied(&self) -> Statement {
+        with_deep_stack(|| self.clone())
+    }
 }
 
 /// `CREATE TABLE [IF NOT EXISTS] name (columns, PRIMARY KEY (..)) [APPEND ONLY] [WITH (..)]`.

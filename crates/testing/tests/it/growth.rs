@@ -191,5 +191,5 @@ fn stateful_verbs_grow_with_their_rows() {
 fn pairs_of_all_rows_grow_with_their_square() {
     let setup = "CREATE TABLE a (k bigint, x bigint, t bigint); CREATE TABLE b (k bigint, x bigint, t bigint);
          CREATE MATERIALIZED VIEW v AS SELECT a.t, b.t AS u FROM a JOIN b ON a.k = b.k;";
-    grows_with_rows("pairs", 500, |_| setup.to_owned(), |n| Coming::AtOnce.rows(n));
+    grows_with_rows("pairs", 2000, |_| setup.to_owned(), |n| Coming::AtOnce.rows(n));
 }
