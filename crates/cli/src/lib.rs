@@ -83,7 +83,7 @@ fn run(arguments: &Arguments, texts: Vec<arguments::Text>) -> Result<Status, Err
     }
     let shell = arguments.interactive || (texts.is_empty() && stdin().is_terminal());
     let place = match &arguments.connect {
-        Some(url) => Place::Remote(Remote::connect(url)?),
+        Some(url) => Place::Remote(Box::new(Remote::connect(url)?)),
         None => {
             let host = Host::start(arguments.workers(), arguments.folder.clone())?;
             Place::Embedded { host, folder: arguments.folder.clone() }

@@ -22,12 +22,12 @@ pub(crate) enum Place {
     /// A session on a thread of this process, over the database in a folder if one is named.
     Embedded { host: Host, folder: Option<PathBuf> },
     /// A server, by PostgreSQL's protocol.
-    Remote(Remote),
+    Remote(Box<Remote>),
 }
 
 /// A statement, as far as its place wants to know it.
 pub(crate) enum Part {
-    Parsed(Arc<str>, Parsed),
+    Parsed(Arc<str>, Box<Parsed>),
     Text(Arc<str>),
 }
 
@@ -55,7 +55,7 @@ impl Place {
             Place::Remote(_) => Ok(vec![Part::Text(script)]),
             Place::Embedded { .. } => {
                 let statements = anabranch_sql::parse(text)?;
-                Ok(statements.into_iter().map(|parsed| Part::Parsed(Arc::clone(&script), parsed)).collect())
+                Ok(statements.into_iter().map(|parsed| Part::Parsed(Arc::clone(&script), Box::new(parsed))).collect())
             }
         }
     }
@@ -67,7 +67,7 @@ impl Place {
     /// When the place is gone.
     pub(crate) fn begin(&self, part: Part) -> Result<Receiver<Reply>, Error> {
         match (self, part) {
-            (Place::Embedded { host, .. }, Part::Parsed(script, parsed)) => host.begin(script, parsed),
+            (Place::Embedded { host, .. }, Part::Parsed(script, parsed)) => host.begin(script, *parsed),
             (Place::Remote(remote), Part::Text(text) | Part::Parsed(text, _)) => remote.begin(text, Transfer::None),
             (Place::Embedded { .. }, Part::Text(_)) => Err(Error::internal("a statement was not parsed")),
         }

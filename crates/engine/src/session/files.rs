@@ -72,7 +72,8 @@ impl Session {
         };
         self.create_table_named(&table, "")?;
         let object = self.catalog.table(&name)?.clone();
-        while wanted == Wanted::Rows {
+        let mut has_more = wanted == Wanted::Rows;
+        while has_more {
             let read = self.interrupt.check().and_then(|()| reader.poll(self.settings.batch_rows_max));
             let read = read.and_then(|poll| match poll {
                 Poll::Rows(batch) => {
@@ -88,8 +89,7 @@ impl Session {
                 Poll::Done => Ok(false),
             });
             match read {
-                Ok(true) => {}
-                Ok(false) => break,
+                Ok(more) => has_more = more,
                 Err(error) => {
                     self.abandon_commit();
                     self.drop_relation(&name);

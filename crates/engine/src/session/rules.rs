@@ -32,7 +32,7 @@ impl Session {
         let schema = object.schema.clone();
         let checks: Vec<String> = declared.checks.iter().map(|check| format!("({})", check.expr)).collect();
         let computed = declared.made.iter().filter_map(|made| match made {
-            Made::Computed(expr) => Some(expr),
+            Made::Computed(expr) => Some(expr.as_ref()),
             _ => None,
         });
         let exprs = declared.checks.iter().map(|check| &check.expr).chain(computed);

@@ -138,7 +138,7 @@ fn answer(question: &str, edges: &[Edge]) -> Vec<String> {
                 let near: Vec<i64> = all.iter().copied().filter(|b| linked.contains(&(*a, *b))).collect();
                 let is_edge = |b: i64, c: i64| b != c && edges.iter().any(|(from, to, _)| (*from, *to) == (b, c));
                 let arcs = near.iter().flat_map(|b| near.iter().filter(|c| is_edge(*b, **c))).count();
-                (!near.is_empty()).then(|| (*a, arcs, near.len()))
+                (!near.is_empty()).then_some((*a, arcs, near.len()))
             };
             let share = |(a, arcs, near): (i64, usize, usize)| {
                 format!("{a} {:.9}", arcs as f64 / (near * (near - 1)).max(1) as f64)

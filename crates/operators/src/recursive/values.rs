@@ -24,7 +24,7 @@ pub(super) struct Value {
 /// See the module's page.
 pub(super) enum Values {
     Few(Vec<Entry>),
-    Many(Box<BTreeMap<(Value, u32), Diff>>),
+    Many(BTreeMap<(Value, u32), Diff>),
 }
 
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ impl Values {
             Values::Few(entries) => {
                 if !add_to_few(entries, value, round, count) {
                     let many = entries.iter().map(|entry| ((entry.value(), entry.round()), Diff::from(entry.count)));
-                    *self = Values::Many(Box::new(many.collect()));
+                    *self = Values::Many(many.collect());
                     self.add(value, Time::from(round), count);
                 }
             }

@@ -215,7 +215,7 @@ pub enum Made {
     #[default]
     Given,
     /// `GENERATED ALWAYS AS (expr) STORED`: the row's other columns.
-    Computed(ast::Expr),
+    Computed(Box<ast::Expr>),
     /// `serial` and `AS IDENTITY`: a counter.
     Numbered(Numbering),
 }

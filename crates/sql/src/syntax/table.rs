@@ -105,7 +105,7 @@ pub enum Filled {
     /// The column of that name before.
     Before(String),
     /// An expression over the columns before.
-    Value(Expr),
+    Value(Box<Expr>),
     /// The column's default, expression or counter.
     Default,
 }
@@ -125,7 +125,7 @@ pub enum ToCheck {
     /// No NULL in the column.
     NotNull(String),
     /// The CHECK.
-    Check(Check),
+    Check(Box<Check>),
 }
 
 impl Altered {
@@ -302,7 +302,7 @@ impl Altered {
                 Some(using) => using.to_string(),
                 None => quoted(name),
             };
-            self.from[at] = Filled::Value(parse_expr(&format!("CAST(({value}) AS {text})"))?);
+            self.from[at] = Filled::Value(Box::new(parse_expr(&format!("CAST(({value}) AS {text})"))?));
         }
         if let Some(default) = &mut self.table.defaults[at] {
             *default = parse_expr(&format!("CAST(({default}) AS {text})"))?;
@@ -334,7 +334,7 @@ impl Altered {
         }
         let names: Vec<&str> = table.columns.iter().map(|field| field.name().as_str()).collect();
         table.rules.add_check(&table.name, &names, name, expr);
-        self.to_check.extend(table.rules.checks.last().cloned().map(ToCheck::Check));
+        self.to_check.extend(table.rules.checks.last().cloned().map(Box::new).map(ToCheck::Check));
         Ok(())
     }
 

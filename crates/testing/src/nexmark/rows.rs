@@ -42,7 +42,7 @@ fn micros_of(event: u64) -> i64 {
 
 /// Persons before an event.
 fn n_persons(event: u64) -> u64 {
-    event / EVENTS_PER_ROUND + u64::from(event % EVENTS_PER_ROUND > 0)
+    event.div_ceil(EVENTS_PER_ROUND)
 }
 
 /// Auctions before an event.

@@ -380,7 +380,7 @@ mod tests {
             let (a, b) = (Document::read(a).expect("a document"), Document::read(b).expect("a document"));
             a.contains(&b)
         };
-        assert!(contains("[1, 2, [1, 3]]", "[1, 3]") == false);
+        assert!(!contains("[1, 2, [1, 3]]", "[1, 3]"));
         assert!(contains("[1, 2, [1, 3]]", "[[1, 3]]"));
         assert!(contains("[\"foo\", \"bar\"]", "\"bar\""));
         assert!(!contains("\"bar\"", "[\"bar\"]"));

@@ -212,7 +212,7 @@ fn generated(
 ) -> Result<Made> {
     if let Some(expr) = expr {
         return match mode {
-            Some(ast::GeneratedExpressionMode::Stored) => Ok(Made::Computed(expr)),
+            Some(ast::GeneratedExpressionMode::Stored) => Ok(Made::Computed(Box::new(expr))),
             _ => Err(SqlError::unsupported(
                 "a generated column that is not stored",
                 "Write GENERATED ALWAYS AS (..) STORED, or compute the value in a view.",
