@@ -29,7 +29,7 @@
 //! let mut session = Session::new(Options::default())?;
 //! session.register_function("twice", Function::scalar(Double));
 //! let rows = session.query("SELECT twice(21)")?;
-//! assert_eq!(rows.batches()[0].column(0).as_primitive::<Int64Type>().value(0), 42);
+//! assert_eq!(rows.batches[0].column(0).as_primitive::<Int64Type>().value(0), 42);
 //! # Ok::<(), anabranch_engine::Error>(())
 //! ```
 

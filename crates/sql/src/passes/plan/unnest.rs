@@ -27,6 +27,7 @@
 //!
 //! Source: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015, sections 3 and 4.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -48,6 +49,10 @@ use crate::functions::FUNCTIONS;
 use crate::passes::plan::decorrelate::only_present;
 use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
 
+/// The largest plan, in nodes. A domain holds the rows outside, and stands in each join with the
+/// subquery: so a plan may double with each level, and planning takes seconds beyond this.
+const NODES_MAX: usize = 1000;
+
 /// The column that is true for rows of a subquery, and NULL for a value of the domain without any.
 const PRESENT: &str = "__present";
 
@@ -57,7 +62,22 @@ const PRESENT: &str = "__present";
 /// `Unsupported` for what depends on outer columns and has no rule.
 pub(crate) fn unnest(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let (plan, _) = Unnesting::default().push(plan, None)?;
+    if n_nodes(&plan, &mut HashMap::new()) > NODES_MAX {
+        return Err(refused("a subquery, nested in others to this depth,"));
+    }
     Ok(plan)
+}
+
+/// Nodes of a plan, each as often as it stands in it. (Parts that are one in memory are counted
+/// once: the number can be exponential in the depth.)
+fn n_nodes(plan: &LogicalPlan, known: &mut HashMap<*const LogicalPlan, usize>) -> usize {
+    if let Some(n) = known.get(&std::ptr::from_ref(plan)) {
+        return *n;
+    }
+    let below = plan.inputs().into_iter().map(|input| n_nodes(input, known));
+    let n = below.fold(1, usize::saturating_add);
+    known.insert(std::ptr::from_ref(plan), n);
+    n
 }
 
 /// Whether a subquery that depends on outer columns is left in a plan.
