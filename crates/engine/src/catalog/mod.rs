@@ -264,6 +264,12 @@ impl Catalog {
         self.contains(&own).then_some(own)
     }
 
+    /// Whether a schema has an object.
+    pub fn is_schema_in_use(&self, schema: &str) -> bool {
+        let prefix = format!("{schema}.");
+        self.objects.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
+    }
+
     /// All relations, hidden ones too.
     pub fn all_objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.values()

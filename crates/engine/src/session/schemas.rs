@@ -121,7 +121,8 @@ impl Session {
     /// The statement with the catalog's names of what it means, where they are others: those of the
     /// client's own tables.
     pub(super) fn in_own_names(&self, statement: &Statement) -> Option<Statement> {
-        let schema = self.client.temporary.map(temporary_schema)?;
+        // (A client that has read a file has such a schema, too; it is empty between statements.)
+        let schema = self.client.temporary.map(temporary_schema).filter(|own| self.catalog.is_schema_in_use(own))?;
         let own = |name: &mut String| {
             if let Some(known) = self.catalog.own_name_in(&schema, name) {
                 *name = known;

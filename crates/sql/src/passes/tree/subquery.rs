@@ -464,7 +464,7 @@ fn row_as_count(columns: &[Expr], query: &Query) -> Result<Expr> {
     };
     let (matches, open) = (counting(test.clone())?, counting(format!("({test}) IS NULL"))?);
     let mut answer = expr("nullif(CASE WHEN (SELECT 1) THEN 1 WHEN (SELECT 2) THEN 2 ELSE 0 END, 2) = 1")?;
-    change(&mut answer, &mut FillIn([Some(matches), Some(open), None]))?;
+    change(&mut answer, &mut FillIn([Some(matches), Some(open), None, None]))?;
     Ok(answer)
 }
 
@@ -477,22 +477,26 @@ fn any_as_count(value: &Expr, op: &BinaryOperator, query: &Query) -> Result<Expr
     let matches = counting(&format!("WHERE ({value}) {op} __in.__c"))?;
     let any = counting("")?;
     let any_null = counting("WHERE __in.__c IS NULL")?;
+    // (The text holds nothing of a user's, so each place in it is ours.)
     // Numbers, not truth values: DataFusion would spell a truth-valued CASE out, and repeat the
     // subqueries.
-    let mut answer = expr(&format!(
-        "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN ({value}) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1"
-    ))?;
-    change(&mut answer, &mut FillIn([Some(matches), Some(any), Some(any_null)]))?;
+    let mut answer = expr(
+        "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN (SELECT 4) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1",
+    )?;
+    let value = Expr::Nested(Box::new(value.clone()));
+    change(&mut answer, &mut FillIn([Some(matches), Some(any), Some(any_null), Some(value)]))?;
     Ok(answer)
 }
 
-/// Puts conditions in the places of `(SELECT 1)`, `(SELECT 2)`, `(SELECT 3)`.
-struct FillIn([Option<Expr>; 3]);
+/// Puts expressions in the places of `(SELECT 1)` to `(SELECT 4)`, each once. What is put in is not
+/// walked.
+struct FillIn([Option<Expr>; 4]);
 
 impl Changing for FillIn {
     fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
         if let Expr::Subquery(query) = expr
-            && let Some(n) = ["SELECT 1", "SELECT 2", "SELECT 3"].iter().position(|text| query.to_string() == *text)
+            && let Some(n) =
+                ["SELECT 1", "SELECT 2", "SELECT 3", "SELECT 4"].iter().position(|text| query.to_string() == *text)
             && let Some(condition) = self.0[n].take()
         {
             *expr = condition;
