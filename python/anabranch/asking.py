@@ -120,7 +120,7 @@ class Asking:
         return self._write(head + ", ".join(q.bind(row_text, row) for row in values))
 
     def _with_scans(self, text: str, depth: int) -> Tuple[str, List[Any]]:
-        """The text with Python variables put in the place of names that nobody knows."""
+        """The text with Python variables put in the place of names that the database does not know."""
         if not self._options["replacement_scans"] and not self._scans:
             return text, []
         names = [n for n in q.relations_in(text)]

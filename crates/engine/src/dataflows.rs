@@ -179,9 +179,9 @@ impl Dataflows {
         &mut self.registry
     }
 
-    /// For each dataflow the time before which nobody tells times apart in what it makes, when its
-    /// arrangements themselves are read from `kept` on: the earliest of that and what the dataflows
-    /// that read it are asked for. Changes that are collected are seen at every time.
+    /// For each dataflow the time before which no reader tells times apart in what it makes, when
+    /// its arrangements themselves are read from `kept` on: the earliest of that and what the
+    /// dataflows that read it are asked for. Changes that are collected are seen at every time.
     pub fn horizons(&self, kept: impl Fn(ArrangementId) -> Time) -> Vec<(DataflowId, Time)> {
         let mut wanted: HashMap<DataflowId, Time> = HashMap::new();
         let mut horizons = Vec::with_capacity(self.order.len());

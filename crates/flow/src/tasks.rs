@@ -3,7 +3,7 @@
 //! An operator that takes nothing from an edge and sends nothing over one, such as most
 //! arrangements of a worker without others, and what leaves a dataflow, has no progress to track:
 //! what it reads are queues of inputs and arrangements, and what it makes has an `upper` of its
-//! own. It is a *task*: a function that is called when somebody wakes it.
+//! own. It is a *task*: a function that is called when its waker wakes it.
 //!
 //! Law: a task that is woken is called later, once for all that woke it meanwhile. In a round tasks
 //! are called in the order in which they were made, which is the order of what they read: so a

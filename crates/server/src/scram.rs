@@ -1,7 +1,7 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's half.
 //!
 //! The server keeps a verifier, from which the password cannot be had; an exchange shows neither to
-//! a listener. A name that nobody has goes through the same exchange, with a salt that is always
+//! a listener. A name without a user goes through the same exchange, with a salt that is always
 //! the same for that name, so names cannot be found out.
 
 use std::fmt;

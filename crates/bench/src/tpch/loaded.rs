@@ -88,7 +88,7 @@ fn loaded(scale: f64) -> Result<Session, String> {
         }
         session.wait()
     })?;
-    // (What is put off until somebody reads is not the first query's to pay.)
+    // (Work that is put off until the first read is not the first query's to pay.)
     let settle = cpu(|| {
         for table in &TABLES {
             session.query(&format!("select count(*) from {}", table.name))?;

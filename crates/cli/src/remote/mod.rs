@@ -145,7 +145,7 @@ struct Running<'a> {
     text: &'a str,
     transfer: Transfer,
     replies: &'a Sender<Reply>,
-    /// Whether anybody takes the replies.
+    /// Whether the receiver of the replies is still there.
     is_listening: bool,
     answer: Option<Answer>,
     done: Option<Done>,

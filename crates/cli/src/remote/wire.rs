@@ -64,7 +64,7 @@ impl Wire {
     /// known.
     ///
     /// # Errors
-    /// `Unavailable` when nobody answers, or the server does not let the user in.
+    /// `Unavailable` when no server answers, or the server does not let the user in.
     pub(super) fn connect(address: &Address, ask: &dyn Fn() -> Result<String, Error>) -> Result<Wire, Error> {
         let socket = knock(address)?;
         let stream = match address.encryption {

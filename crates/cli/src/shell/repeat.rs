@@ -76,7 +76,7 @@ pub(super) fn watch(runner: &mut Runner<'_>, argument: &str) -> Status {
     }
 }
 
-/// Waits; whether nobody pressed Ctrl-C meanwhile.
+/// Waits; false if Ctrl-C came meanwhile.
 fn waited(time: Duration) -> bool {
     let end = Instant::now() + time;
     let presses = signals::presses();

@@ -44,7 +44,7 @@ impl Counter {
         Counter { next: AtomicI64::new(numbering.start), step: numbering.step }
     }
 
-    /// The next number, which nobody gets again.
+    /// The next number; no other row gets it.
     pub fn take(&self) -> i64 {
         self.next.fetch_add(self.step, Ordering::Relaxed)
     }

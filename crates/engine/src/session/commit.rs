@@ -376,8 +376,8 @@ impl Session {
         sealed.collect()
     }
 
-    /// Takes note of a commit or a change of the catalog before anybody sees it. All of both pass
-    /// here, in one order.
+    /// Takes note of a commit or a change of the catalog before any reader sees it. All of both
+    /// pass here, in one order.
     ///
     /// # Errors
     /// When it cannot be kept; the caller then does not let it happen.

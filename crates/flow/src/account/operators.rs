@@ -1,8 +1,8 @@
 //! What each operator of a dataflow has done: rows put out, time taken, bytes held.
 //!
 //! Law: a turn's time belongs to the operators of its chain, each from where the one before it has
-//! ended. Row errors and what the run time does are nobody's. Counts are kept until the dataflow is
-//! dropped.
+//! ended. Row errors and the run time's own work are counted for no operator. Counts are kept until
+//! the dataflow is dropped.
 //!
 //! Cost: a reading of the clock an operator and turn, some 25 ns, and three stores. Bytes are
 //! measured when a thousand rows have come since, so they may lag a little behind.

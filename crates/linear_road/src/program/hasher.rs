@@ -1,7 +1,7 @@
 //! A hash of whole numbers for tables inside an operator: one multiplication, high bits folded
 //! down.
 //!
-//! Vehicles are numbered by the generator, so nobody chooses keys that collide.
+//! Vehicles are numbered by the generator, so no input chooses keys that collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -196,7 +196,7 @@ fn a_subscription_of_an_idle_table_is_cancelled_at_once() {
     let asked = Instant::now();
     Raw::connect(server.address()).first(80_877_102, &key);
     assert_eq!(raw.letters().1.as_deref(), Some("57014"));
-    // (A wait that nobody wakes lasts a second.)
+    // (A wait without a wake lasts a second.)
     assert!(asked.elapsed() < Duration::from_millis(700), "{:?}", asked.elapsed());
 }
 

@@ -102,7 +102,7 @@ pub enum Statement {
         /// The setting; `None` is ALL.
         name: Option<String>,
     },
-    /// `UNLISTEN`: nobody can listen, so there is nothing to do.
+    /// `UNLISTEN`: LISTEN is not supported, so there is nothing to do.
     Unlisten,
     /// `DISCARD`.
     Discard {

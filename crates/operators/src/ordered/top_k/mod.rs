@@ -14,7 +14,7 @@
 //! each touched group and time a walk over its first `offset + limit` values, before and after (all
 //! of them without a limit); only differences are put out. Where the first rows are wanted, without
 //! numbers, most insertions need no walk: [`shown`] knows what they change, and the rows wait
-//! unsorted until somebody asks for them.
+//! unsorted until a reader asks for them.
 
 mod shown;
 
