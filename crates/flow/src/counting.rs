@@ -1,4 +1,8 @@
 //! Counts of an operator in a line: taken behind the links that it consists of.
+//!
+//! Law: counts of rows and time are exact after each turn; bytes lag behind. Cost: two readings of
+//! the clock a turn at most, and a measurement of bytes, which may visit all groups, for at most a
+//! thirty-second part of the operator's own time.
 
 use std::sync::Arc;
 
@@ -12,6 +16,9 @@ const MEASURED_ROWS_MAX: usize = 1 << 16;
 /// Turns after which bytes are measured: what is let go comes without rows.
 const MEASURED_TURNS_MAX: usize = 256;
 
+/// How many times as long as a measurement of bytes the operator has worked before the next one.
+const WORK_PER_MEASUREMENT: u64 = 32;
+
 /// The place in a line behind an operator.
 pub(crate) struct Counting {
     counter: Arc<OperatorCounter>,
@@ -19,27 +26,47 @@ pub(crate) struct Counting {
     /// Rows that have come, and that had come when bytes were measured last.
     came: usize,
     measured: usize,
-    /// Turns since then.
+    /// Turns since then, and nanoseconds of the operator's work in them.
     turns: usize,
+    work_nanos: u64,
+    /// Nanoseconds that the last measurement took.
+    measurement_nanos: u64,
 }
 
 impl Counting {
     pub fn new(worker: &WorkerContext, operator: usize) -> Counting {
         let counter = worker.account().count_operator(operator);
-        Counting { counter, worker: worker.clone(), came: 0, measured: 0, turns: 0 }
+        Counting {
+            counter,
+            worker: worker.clone(),
+            came: 0,
+            measured: 0,
+            turns: 0,
+            work_nanos: 0,
+            measurement_nanos: 0,
+        }
     }
 
     /// The operator has put out these rows, of `came` rows that came to it.
     pub fn take(&mut self, out: &[Batch], came: usize, size_bytes: impl FnOnce() -> usize) {
         let rows = out.iter().map(Batch::len).sum();
-        self.counter.add(rows, self.worker.clock().lap().as_nanos() as u64);
+        let nanos = self.lap_nanos();
+        self.counter.add(rows, nanos);
+        self.work_nanos += nanos;
         self.came += came.max(rows);
         self.turns += 1;
         let since = self.came - self.measured;
         let is_much = since > 0 && (since * 8 >= self.came || since >= MEASURED_ROWS_MAX);
-        if is_much || self.turns >= MEASURED_TURNS_MAX {
+        let is_paid_for = self.work_nanos >= self.measurement_nanos.saturating_mul(WORK_PER_MEASUREMENT);
+        if (is_much || self.turns >= MEASURED_TURNS_MAX) && is_paid_for {
             self.counter.holds(size_bytes());
-            (self.measured, self.turns) = (self.came, 0);
+            (self.measured, self.turns, self.work_nanos) = (self.came, 0, 0);
+            self.measurement_nanos = self.lap_nanos();
         }
+    }
+
+    /// Nanoseconds since the last reading of the worker's clock.
+    fn lap_nanos(&self) -> u64 {
+        u64::try_from(self.worker.clock().lap().as_nanos()).unwrap_or(u64::MAX)
     }
 }

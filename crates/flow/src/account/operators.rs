@@ -4,8 +4,7 @@
 //! ended. Row errors and the run time's own work are counted for no operator. Counts are kept until
 //! the dataflow is dropped.
 //!
-//! Cost: a reading of the clock an operator and turn, some 25 ns, and three stores. Bytes are
-//! measured when a thousand rows have come since, so they may lag a little behind.
+//! Cost: see `counting`, which takes them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
