@@ -62,10 +62,15 @@ const PRESENT: &str = "__present";
 /// `Unsupported` for what depends on outer columns and has no rule.
 pub(crate) fn unnest(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let (plan, _) = Unnesting::default().push(plan, None)?;
-    if n_nodes(&plan, &mut HashMap::new()) > NODES_MAX {
-        return Err(refused("a subquery, nested in others to this depth,"));
+    small(plan)
+}
+
+/// The plan, if it is not too large.
+fn small(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    match n_nodes(&plan, &mut HashMap::new()) > NODES_MAX {
+        true => Err(refused("a subquery, nested in others to this depth,")),
+        false => Ok(plan),
     }
-    Ok(plan)
 }
 
 /// Nodes of a plan, each as often as it stands in it. (Parts that are one in memory are counted
@@ -670,7 +675,8 @@ impl Unnesting {
                     return Ok(Transformed::no(part));
                 }
                 let (joined, value) = self.with_value(rows.clone(), part)?;
-                rows = joined;
+                // (The next subquery's domain holds these rows: what is too large would double.)
+                rows = small(joined)?;
                 Ok(Transformed::yes(value))
             })?;
             out.push(changed.data);
