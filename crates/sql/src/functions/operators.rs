@@ -7,8 +7,8 @@ use datafusion_expr::planner::{PlannerResult, RawBinaryExpr, RawFieldAccessExpr}
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{ExprSchemable, GetFieldAccess, lit};
 
-use super::call;
 use super::rows::is_bytes;
+use super::table::call;
 use crate::functions::conversions::ByteaIn;
 use crate::resolve::type_names::is_text;
 

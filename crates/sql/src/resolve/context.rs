@@ -16,7 +16,8 @@ use datafusion_expr::{AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableSource
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 
 use crate::error::{ErrorKind, SqlError};
-use crate::functions::{FUNCTIONS, expr_planners};
+use crate::functions::planner::expr_planners;
+use crate::functions::table::FUNCTIONS;
 use crate::passes::pass::Chosen;
 use crate::passes::plan::asof::AsofPlanner;
 use crate::passes::plan::options::options;

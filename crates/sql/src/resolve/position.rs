@@ -7,9 +7,9 @@ use datafusion_expr::sqlparser::ast::{self, Expr, Query, Spanned};
 use datafusion_expr::sqlparser::tokenizer::Location;
 
 use crate::error::{ErrorKind, SqlError};
-use crate::functions::FUNCTIONS;
+use crate::functions::table::FUNCTIONS;
 use crate::resolve::suggest::nearest;
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 use crate::syntax::walk::{Look, Looking, look};
 
 /// Adds the place of the name that an error is about, and a hint for unknown functions.

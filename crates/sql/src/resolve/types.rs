@@ -27,7 +27,7 @@ use crate::resolve::documents::limit_of;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
-use crate::time::literal::precision_of;
+use crate::time::precision::precision_of;
 
 /// The Arrow type of an SQL type.
 ///

@@ -2,6 +2,7 @@
 
 pub(crate) mod dialect;
 pub mod files;
+pub(crate) mod names;
 pub mod parse;
 pub(crate) mod precedence;
 pub(crate) mod recognize;

@@ -12,7 +12,8 @@ use datafusion_expr::sqlparser::ast::{self, Expr, Ident};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::type_names::{is_text, sql_name};
 use crate::resolve::types::column_type_name;
-use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::names::fold;
+use crate::syntax::parse::parse_expr;
 use crate::syntax::statement::{AlterAction, Check, CreateTable, Made, NewColumn, Numbering, NumberingForm, Rules};
 use crate::syntax::walk::{Changing, Look, Looking, change, look};
 

@@ -4,15 +4,14 @@
 //! An interval is read here and written again as `2 months 3 days 4000000 microseconds`, which says
 //! the same to all.
 
-use datafusion_expr::sqlparser::ast::{
-    self, DataType, DateTimeField, Expr, IntervalFields, TimezoneInfo, UnaryOperator, Value,
-};
+use datafusion_expr::sqlparser::ast::{self, DataType, DateTimeField, Expr, IntervalFields, UnaryOperator, Value};
 
 use super::columns::to_arrow;
 use super::interval::{Field, Interval, PRECISION_MAX, Qualifier};
 use super::interval_input::read_interval;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::parse::parse_expr;
+use crate::time::precision::{digits, precision_of};
 
 /// Rewrites one expression whose parts are done; `None` leaves it as it is.
 ///
@@ -72,26 +71,6 @@ fn cast(value: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
     }
     let Some((plain, digits)) = precision_of(data_type) else { return Ok(None) };
     parse_expr(&format!("round_time(CAST({value} AS {plain}), {digits})")).map(Some)
-}
-
-/// The type without its precision, and the precision, where it has one that rounds.
-pub(crate) fn precision_of(data_type: &DataType) -> Option<(DataType, u8)> {
-    let (plain, precision) = match data_type {
-        DataType::Timestamp(Some(digits), zone) => (DataType::Timestamp(None, *zone), *digits),
-        DataType::Time(Some(digits), zone @ (TimezoneInfo::None | TimezoneInfo::WithoutTimeZone)) => {
-            (DataType::Time(None, *zone), *digits)
-        }
-        DataType::Custom(name, arguments) if name.to_string().eq_ignore_ascii_case("timestamptz") => {
-            (DataType::Timestamp(None, TimezoneInfo::WithTimeZone), arguments.first()?.parse().ok()?)
-        }
-        _ => return None,
-    };
-    (precision < u64::from(PRECISION_MAX)).then(|| (plain, digits(precision)))
-}
-
-/// More digits than microseconds have mean nothing.
-fn digits(precision: u64) -> u8 {
-    u8::try_from(precision).unwrap_or(PRECISION_MAX).min(PRECISION_MAX)
 }
 
 fn read_literal(text: &str, qualifier: Qualifier) -> Result<Expr> {

@@ -18,6 +18,7 @@ pub(crate) mod interval_input;
 pub(crate) mod literal;
 mod number_template;
 mod percent;
+pub(crate) mod precision;
 mod template;
 mod to_char;
 mod tokens;

@@ -21,8 +21,8 @@ use datafusion_expr::{
 };
 
 use super::document::quoted;
-use crate::functions::call;
 use crate::functions::output::{is_null, printer};
+use crate::functions::table::call;
 use crate::resolve::documents::{Form, form_of};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 

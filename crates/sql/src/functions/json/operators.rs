@@ -10,7 +10,7 @@ use datafusion_expr::planner::RawBinaryExpr;
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 
 use crate::error::SqlError;
-use crate::functions::call;
+use crate::functions::table::call;
 use crate::resolve::documents::{Form, form_of};
 use crate::resolve::type_names::is_text;
 

@@ -6,6 +6,7 @@
 //!
 //! Law: an expression has the type and the values that PostgreSQL gives it, or planning fails.
 
+pub(crate) mod calls;
 pub(crate) mod casts;
 pub(crate) mod common_type;
 pub(crate) mod dates;
@@ -27,7 +28,6 @@ use crate::functions::digits::round_float;
 use crate::functions::numeric_casts::settle_plain_cast;
 use crate::functions::numerics::{compute_plain, settle_arguments};
 use crate::functions::regex::match_operators;
-use crate::functions::texts::settle_calls;
 use crate::passes::pass::{Chosen, Described, Loss, Pass};
 use crate::passes::plan::unions::{match_branches, match_values};
 use crate::time::functions::negate_interval;
@@ -223,7 +223,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
     },
     Pass {
         name: "calls of functions of text",
-        run: Settle::Expr(settle_calls),
+        run: Settle::Expr(calls::settle_calls),
         gives: "calls whose arguments are texts, and escapes of LIKE written as backslashes",
         reason: "DataFusion takes bytes for text",
         example: "SELECT reverse('\\x41'::bytea) AS q",

@@ -45,7 +45,7 @@ use datafusion_expr::{
 };
 
 use crate::error::{ErrorKind, SqlError};
-use crate::functions::FUNCTIONS;
+use crate::functions::table::FUNCTIONS;
 use crate::passes::plan::decorrelate::only_present;
 use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
 

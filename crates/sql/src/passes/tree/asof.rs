@@ -12,7 +12,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::object_name;
+use crate::syntax::names::object_name;
 use crate::syntax::relation_calls::{ASOF_INNER, ASOF_LEFT, call, called};
 
 /// Settles the as-of joins of one entry of FROM.

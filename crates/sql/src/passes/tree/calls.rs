@@ -5,7 +5,8 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
-use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::names::fold;
+use crate::syntax::parse::parse_expr;
 
 /// Rewrites one expression whose parts are done; `None` leaves it as it is.
 ///

@@ -7,7 +7,7 @@ use datafusion_expr::sqlparser::ast::{
 use super::merged::{Listing, each_by_name};
 use super::{names, series};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::{fold, object_name};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from};
 
 /// The queries named by WITH that are in reach, innermost last, with their columns where these are

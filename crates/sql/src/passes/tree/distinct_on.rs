@@ -10,7 +10,7 @@ use super::columns::Known;
 use super::merged::list_wildcards;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 
 /// Writes the items in the place of what stands for them.
 ///

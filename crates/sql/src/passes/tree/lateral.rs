@@ -16,7 +16,7 @@ use super::columns::{Known, factor_columns};
 use super::series::{self, Series};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, change_outside_queries, look};
 

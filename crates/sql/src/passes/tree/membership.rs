@@ -21,7 +21,7 @@ use datafusion_expr::sqlparser::ast::{
 use super::subquery::{in_as_count, is_aggregate, is_plain};
 use crate::error::{Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 use crate::syntax::walk::{Look, Looking, change_outside_queries, look};
 
 /// Rewrites the conditions of a select.

@@ -30,7 +30,7 @@ use super::names;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::unknown::unknown_relation;
-use crate::syntax::parse::{fold, object_name};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, change, change_outside_queries};
 

@@ -7,7 +7,7 @@ use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetE
 
 use super::columns::{Known, query_columns};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::{fold, object_name};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::walk::{Look, Looking, look};
 
 /// Gives the columns of a query, named by the planner, the names that PostgreSQL gives them.

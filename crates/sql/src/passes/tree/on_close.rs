@@ -17,7 +17,7 @@ use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query,
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::parse::{fold, object_name};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, look};
 

@@ -8,7 +8,7 @@ use datafusion_expr::sqlparser::ast::{Expr, OrderBy, OrderByKind, Query, Select,
 
 use super::names::{item_name, select_items};
 use crate::error::Result;
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 
 /// Puts items without a name of their own in the place of their names.
 pub(super) fn write_out(select: &mut Select, order_by: Option<&mut OrderBy>) {

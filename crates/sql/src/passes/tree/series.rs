@@ -14,10 +14,11 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
-use crate::functions::FUNCTIONS;
 use crate::functions::all_elements::ALL_ELEMENTS;
 use crate::functions::json::lists_of;
-use crate::syntax::parse::{fold, parse_expr};
+use crate::functions::table::FUNCTIONS;
+use crate::syntax::names::fold;
+use crate::syntax::parse::parse_expr;
 use crate::syntax::template::template;
 
 /// A call in FROM, taken apart.

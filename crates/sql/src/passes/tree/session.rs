@@ -17,7 +17,8 @@ use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableF
 
 use super::window_table::{span, table, time_column};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::parse::{object_name, parse_expr};
+use crate::syntax::names::object_name;
+use crate::syntax::parse::parse_expr;
 use crate::syntax::relation_calls::{ASOF_INNER, ASOF_LEFT};
 use crate::syntax::span::Span;
 use crate::syntax::template::template;

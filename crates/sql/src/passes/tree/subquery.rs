@@ -20,7 +20,7 @@ use datafusion_expr::sqlparser::parser::Parser;
 
 use super::rows::row;
 use crate::error::{Result, SqlError};
-use crate::functions::FUNCTIONS;
+use crate::functions::table::FUNCTIONS;
 use crate::syntax::dialect::Postgres;
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, Look, Looking, change, change_outside_queries, look};

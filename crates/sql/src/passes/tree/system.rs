@@ -13,10 +13,11 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::hooks::Names;
 use super::names::item_name;
-use crate::functions::FUNCTIONS;
+use crate::functions::table::FUNCTIONS;
 use crate::resolve::catalog::Catalog;
 use crate::resolve::types::is_reg;
-use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::names::fold;
+use crate::syntax::parse::parse_expr;
 use crate::syntax::walk::{Look, Looking, look};
 
 const CATALOG: &str = "pg_catalog";

@@ -13,7 +13,8 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::names::item_name;
 use crate::error::Result;
-use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::names::fold;
+use crate::syntax::parse::parse_expr;
 
 /// `typtype` of types that are listed: base types and pseudo types.
 const LISTED: [&str; 2] = ["b", "p"];

@@ -16,7 +16,8 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::expanded::EXPANDED;
-use crate::syntax::parse::{fold, parse_expr};
+use crate::syntax::names::fold;
+use crate::syntax::parse::parse_expr;
 
 /// Columns that are vectors.
 const VECTORS: [&str; 5] = ["indkey", "indclass", "indoption", "indcollation", "proargtypes"];

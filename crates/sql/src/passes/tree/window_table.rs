@@ -21,7 +21,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::parse::{fold, object_name};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::span::Span;
 use crate::syntax::template::template;
 

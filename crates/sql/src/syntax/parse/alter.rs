@@ -3,9 +3,10 @@
 use datafusion_expr::sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation};
 use datafusion_expr::sqlparser::tokenizer::Token;
 
+use super::Input;
 use super::columns::{Columns, typed_field, unsupported_constraint};
-use super::{Input, fold, object_name};
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::statement::{Alter, AlterAction, NewColumn, ObjectKind, Statement};
 
 impl Input<'_> {

@@ -3,8 +3,9 @@
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
-use super::{Input, fold, object_name};
+use super::Input;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::statement::{Conflict, Delete, Insert, Overriding, Statement, Update};
 use crate::syntax::template::template;
 

@@ -4,9 +4,9 @@ use arrow::datatypes::Field;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-use super::fold;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::types::{arrow_type, text_limit, time_precision};
+use crate::syntax::names::fold;
 use crate::syntax::statement::{Made, Numbering, NumberingForm, Rules, Watermark};
 
 /// Puts the options of `IDENTITY (..)` in the order in which `sqlparser` wants them: PostgreSQL

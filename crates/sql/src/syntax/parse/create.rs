@@ -3,9 +3,10 @@
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
+use super::Input;
 use super::columns::{Columns, unsupported_constraint};
-use super::{Input, fold};
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::names::fold;
 use crate::syntax::span::Span;
 use crate::syntax::statement::{
     CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Lifetime, Statement, Watermark,

@@ -35,6 +35,7 @@ use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use crate::error::{ErrorKind, Result, SqlError, no_parameter, offset_of};
 use crate::stack::{depth_of, with_deep_stack};
 use crate::syntax::dialect::Postgres;
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::split::split;
 use crate::syntax::statement::{Overriding, Parsed, Statement};
 
@@ -539,29 +540,5 @@ impl Input<'_> {
             }
             _ => Ok(amount),
         }
-    }
-}
-
-/// A name as PostgreSQL folds it: lower case unless quoted.
-pub(crate) fn fold(ident: &ast::Ident) -> String {
-    match ident.quote_style {
-        Some(_) => ident.value.clone(),
-        None => ident.value.to_lowercase(),
-    }
-}
-
-/// The name that the catalog has: that of an object in `public` is plain, others are `schema.name`.
-pub(crate) fn object_name(name: &ast::ObjectName) -> Result<String> {
-    let mut parts: Vec<String> = Vec::new();
-    for part in &name.0 {
-        match part.as_ident() {
-            Some(ident) => parts.push(fold(ident)),
-            None => return Err(SqlError::unsupported(format!("the name {name}"), "Write a plain name.")),
-        }
-    }
-    let last = parts.pop().ok_or_else(|| SqlError::new(ErrorKind::Syntax, "expected a name"))?;
-    match parts.last().map(String::as_str) {
-        None | Some("public" | "pg_catalog") => Ok(last),
-        Some(schema) => Ok(format!("{schema}.{last}")),
     }
 }

@@ -14,7 +14,7 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::pattern::{Parts, parse_pattern};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::dialect::Postgres;
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 use crate::syntax::span::Span;
 
 /// Levels of an expression.

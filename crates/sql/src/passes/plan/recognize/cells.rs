@@ -13,7 +13,8 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::parse::{fold, object_name, parse_expr};
+use crate::syntax::names::{fold, object_name};
+use crate::syntax::parse::parse_expr;
 use crate::syntax::walk::{Changing, change};
 
 /// A cell that an expression refers to.

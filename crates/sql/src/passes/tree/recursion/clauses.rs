@@ -17,7 +17,7 @@ use datafusion_expr::sqlparser::ast::{
 use super::super::names::item_name;
 use super::{quoted, side_query};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::parse::{fold, object_name};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::variable;
 use crate::syntax::template::template;
 

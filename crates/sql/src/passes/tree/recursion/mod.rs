@@ -22,8 +22,8 @@ use datafusion_expr::sqlparser::ast::{
 use super::names::name_items;
 use super::set_operations::side_query;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::functions::FUNCTIONS;
-use crate::syntax::parse::fold;
+use crate::functions::table::FUNCTIONS;
+use crate::syntax::names::fold;
 use crate::syntax::relation_calls::{CYCLE, MUTUALLY, RECURSIVE, SEARCH, variable};
 use crate::syntax::template::template;
 use clauses::Clauses;

@@ -13,7 +13,7 @@ use super::super::names::name_items;
 use super::references::{Reference, References};
 use super::{all_of_call, quoted, read_by, string};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, variable};
 use crate::syntax::template::template;
 

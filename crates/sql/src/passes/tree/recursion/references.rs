@@ -9,7 +9,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::Result;
-use crate::syntax::parse::fold;
+use crate::syntax::names::fold;
 use crate::syntax::relation_calls::variable;
 use crate::syntax::walk::{Changing, change};
 

@@ -1,0 +1,259 @@
+//! The operators that PostgreSQL types otherwise than DataFusion.
+
+use std::sync::Arc;
+
+use anabranch_batch::numeric::TYPE;
+use arrow::datatypes::{DataType, IntervalUnit};
+use datafusion_common::tree_node::TreeNode;
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
+};
+use datafusion_expr::sqlparser::ast::BinaryOperator;
+use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrame, WindowFrameBound, WindowFrameUnits, cast};
+
+use crate::functions::extract::{Extract, Part};
+use crate::functions::numerics::{joined_text, plain_comparison, plain_operation};
+use crate::functions::table::call;
+use crate::functions::wholes::{date_minus_days, date_plus_days, shift_bits};
+use crate::functions::{json, operators};
+use crate::passes::expr::quoted_literals::read_literal;
+use crate::resolve::type_names::is_number;
+use crate::time::functions::{interval_divide, interval_times};
+
+/// The type of intervals.
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// DataFusion's planners of special syntax, ours first.
+pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    vec![
+        Arc::new(PostgresPlanner),
+        Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
+        Arc::new(datafusion_functions::datetime::planner::DatetimeFunctionPlanner),
+        Arc::new(datafusion_functions::unicode::planner::UnicodeFunctionPlanner),
+        Arc::new(datafusion_functions_nested::planner::NestedFunctionPlanner),
+        Arc::new(datafusion_functions_nested::planner::FieldAccessPlanner),
+        Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
+        Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
+    ]
+}
+
+/// Operators on dates and times, parts of moments, and the types of `row_number()` and the ranks,
+/// as in PostgreSQL.
+#[derive(Debug)]
+struct PostgresPlanner;
+
+impl ExprPlanner for PostgresPlanner {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        if let Some(shifted) = shift_bits(&expr.op, &expr.left, &expr.right, schema) {
+            return Ok(PlannerResult::Planned(shifted));
+        }
+        let (expr, left, right) = read_operands(expr, left, right);
+        if let Some(planned) = date_arithmetic(&expr, &left, &right) {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if let Some(planned) = json::operators::plan(&expr, &left, &right, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if expr.op == BinaryOperator::StringConcat
+            && let Some(planned) = joined_text(&expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if is_comparison(&expr.op)
+            && let Some((left, right)) = plain_comparison(&expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Original(RawBinaryExpr { op: expr.op, left, right }));
+        }
+        if let Some(op) = operator(&expr.op)
+            && let Some(planned) = plain_operation(op, &expr.left, &expr.right, (&left, &right))
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        match operators::plan(&expr, &left, &right) {
+            Some(planned) => Ok(PlannerResult::Planned(planned)),
+            None => Ok(PlannerResult::Original(expr)),
+        }
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawFieldAccessExpr>> {
+        operators::plan_access(access, schema)
+    }
+
+    fn plan_substring(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(call("substr", args)))
+    }
+
+    fn plan_overlay(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(call("overlay", args)))
+    }
+
+    fn plan_position(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        // (The parser gives `position(x IN y)` as *y*, *x*.)
+        Ok(PlannerResult::Planned(call("strpos", args)))
+    }
+
+    fn plan_extract(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
+        let part = match args.as_slice() {
+            [Expr::Literal(name, _), _] => name.try_as_str().flatten().and_then(Part::named),
+            _ => None,
+        };
+        match part {
+            Some(part) => Ok(PlannerResult::Planned(Extract::udf(part).call(args[1..].to_vec()))),
+            None => Ok(PlannerResult::Original(args)),
+        }
+    }
+
+    /// DataFusion tells the results of two calls apart by a name in which casts do not appear, so
+    /// that `sum(a)` and `sum(a::numeric)` would be one column.
+    fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> DfResult<PlannerResult<RawAggregateExpr>> {
+        name_casts(&mut raw.args)?;
+        Ok(PlannerResult::Original(raw))
+    }
+
+    fn plan_window(&self, mut raw: RawWindowExpr) -> DfResult<PlannerResult<RawWindowExpr>> {
+        name_casts(&mut raw.args)?;
+        if IGNORING_FRAMES.contains(&raw.func_def.name()) {
+            // (DataFusion has no ranges of times, intervals and bytes.)
+            let first = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
+            raw.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, first, WindowFrameBound::CurrentRow);
+        } else if raw.window_frame.units == WindowFrameUnits::Range && !raw.order_by.is_empty() {
+            raw.window_frame = in_groups(raw.window_frame);
+        }
+        let wanted = match raw.func_def.name() {
+            "row_number" | "rank" | "dense_rank" => DataType::Int64,
+            "ntile" => DataType::Int32,
+            _ => return Ok(PlannerResult::Original(raw)),
+        };
+        let function = Expr::from(WindowFunction {
+            fun: raw.func_def,
+            params: WindowFunctionParams {
+                args: raw.args,
+                partition_by: raw.partition_by,
+                order_by: raw.order_by,
+                window_frame: raw.window_frame,
+                filter: raw.filter,
+                null_treatment: raw.null_treatment,
+                distinct: raw.distinct,
+            },
+        });
+        Ok(PlannerResult::Planned(cast(function, wanted)))
+    }
+}
+
+/// Window functions to which their frame is nothing.
+const IGNORING_FRAMES: [&str; 8] =
+    ["row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"];
+
+/// A range without offsets reaches whole groups of peers: as groups it needs no arithmetic on the
+/// order's type.
+fn in_groups(frame: WindowFrame) -> WindowFrame {
+    let is_plain = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => offset.is_null(),
+    };
+    if !is_plain(&frame.start_bound) || !is_plain(&frame.end_bound) {
+        return frame;
+    }
+    let unbounded = |bound: WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+        WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+    };
+    WindowFrame::new_bounds(WindowFrameUnits::Groups, unbounded(frame.start_bound), unbounded(frame.end_bound))
+}
+
+/// Gives arguments with a cast in them a name in which it appears.
+fn name_casts(args: &mut [Expr]) -> DfResult<()> {
+    for arg in args {
+        if arg.exists(|part| Ok(matches!(part, Expr::Cast(_) | Expr::TryCast(_))))? {
+            *arg = arg.clone().alias(arg.to_string());
+        }
+    }
+    Ok(())
+}
+
+/// A literal in quotes has the type that PostgreSQL finds for it, where DataFusion would refuse the
+/// operator.
+fn read_operands(
+    mut expr: RawBinaryExpr,
+    mut left: DataType,
+    mut right: DataType,
+) -> (RawBinaryExpr, DataType, DataType) {
+    use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
+    let read = |literal: &mut Expr, is: &mut DataType, beside: &DataType| {
+        let wanted = match (&expr.op, beside) {
+            (Plus, DataType::Timestamp(..) | DataType::Interval(_)) => &INTERVAL,
+            (Minus, DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_)) => beside,
+            (Plus | Minus | Multiply | Divide, number) if is_number(number) => beside,
+            (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Interval(_) | DataType::Boolean | DataType::LargeBinary) => {
+                beside
+            }
+            _ => return,
+        };
+        if let Some((read, typed)) = read_literal(literal, std::slice::from_ref(wanted)) {
+            (*literal, *is) = (read, typed);
+        }
+    };
+    read(&mut expr.right, &mut right, &left);
+    read(&mut expr.left, &mut left, &right);
+    (expr, left, right)
+}
+
+/// A plain numeric as the float that functions of floats take; others are cast by the planner.
+fn float(value: &Expr, is: &DataType) -> Expr {
+    if *is == TYPE { cast(value.clone(), DataType::Float64) } else { value.clone() }
+}
+
+/// Whether values are compared.
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// The operator of arithmetic.
+fn operator(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        BinaryOperator::Divide => Operator::Divide,
+        BinaryOperator::Modulo => Operator::Modulo,
+        _ => return None,
+    })
+}
+
+/// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the
+/// difference of two timestamps is an interval.
+fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+    let days = |e: &Expr| cast(e.clone(), DataType::Int32);
+    match (&expr.op, left, right) {
+        (BinaryOperator::Plus, DataType::Date32, n) if n.is_integer() => Some(date_plus_days(&expr.left, &expr.right)),
+        (BinaryOperator::Plus, n, DataType::Date32) if n.is_integer() => Some(date_plus_days(&expr.right, &expr.left)),
+        (BinaryOperator::Minus, DataType::Date32, n) if n.is_integer() => {
+            Some(date_minus_days(&expr.left, &expr.right))
+        }
+        (BinaryOperator::Minus, DataType::Date32, DataType::Date32) => Some(days(&expr.left) - days(&expr.right)),
+        (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
+            Some(cast(expr.left.clone() - expr.right.clone(), INTERVAL))
+        }
+        (BinaryOperator::Multiply, DataType::Interval(_), n) if is_number(n) => {
+            Some(interval_times(expr.left.clone(), float(&expr.right, n)))
+        }
+        (BinaryOperator::Multiply, n, DataType::Interval(_)) if is_number(n) => {
+            Some(interval_times(expr.right.clone(), float(&expr.left, n)))
+        }
+        (BinaryOperator::Divide, DataType::Interval(_), n) if is_number(n) => {
+            Some(interval_divide(expr.left.clone(), float(&expr.right, n)))
+        }
+        _ => None,
+    }
+}

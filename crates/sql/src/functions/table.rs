@@ -1,0 +1,112 @@
+//! All functions that SQL may call, by name and alias.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use datafusion_common::config::ConfigOptions;
+use datafusion_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
+
+use crate::functions::age::Age;
+use crate::functions::all_elements::AllElements;
+use crate::functions::bounded::Bounded;
+use crate::functions::checked::{FloatDivide, OneRow};
+use crate::functions::coalesce::Coalesce;
+use crate::functions::expanded::Expanded;
+use crate::functions::numerics::{Choosing, Negative, OfNumbers};
+use crate::functions::text::{Format, TypeOf};
+use crate::functions::totals::Total;
+use crate::functions::window_floor::WindowFloor;
+use crate::functions::{arrays, bytea, forms, json, regex, similar, text, texts};
+use crate::resolve::type_names::UTC;
+
+/// All functions by name and alias.
+pub(crate) struct Functions {
+    pub(crate) scalar: BTreeMap<String, Arc<ScalarUDF>>,
+    pub(crate) aggregate: BTreeMap<String, Arc<AggregateUDF>>,
+    pub(crate) window: BTreeMap<String, Arc<WindowUDF>>,
+}
+
+/// The built-in functions, collected once.
+pub(crate) static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::new);
+
+/// Names of PostgreSQL that DataFusion lacks, with its own name for the same.
+const SCALAR_ALIASES: [(&str, &str); 6] = [
+    ("ceiling", "ceil"),
+    ("sign", "signum"),
+    ("char_length", "character_length"),
+    ("date_bin", "date_bin"),
+    ("position", "strpos"),
+    ("array_length", "array_length"),
+];
+
+const AGGREGATE_ALIASES: [(&str, &str); 3] = [("mean", "avg"), ("every", "bool_and"), ("variance", "var_samp")];
+
+impl Functions {
+    fn new() -> Self {
+        let mut scalar = BTreeMap::new();
+        let scalars = [OneRow::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
+            .into_iter()
+            .chain([WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
+            .chain(text::all())
+            .chain(datafusion_functions::all_default_functions())
+            .chain(datafusion_functions_nested::all_default_nested_functions())
+            // Last, for these take the names of others.
+            .chain(crate::time::functions::all());
+        // The present is an instant: timestamptz.
+        let mut config = ConfigOptions::default();
+        config.execution.time_zone = Some(UTC.into());
+        for function in scalars {
+            let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
+            let function = OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(function))));
+            insert(&mut scalar, function.name(), function.aliases(), &function);
+        }
+        // These replace functions of the same names.
+        let ours = arrays::all()
+            .chain(bytea::all())
+            .chain(regex::all())
+            .chain(forms::all())
+            .chain(json::all())
+            .chain(texts::all())
+            .chain([similar::udf()]);
+        for function in ours {
+            for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
+                scalar.insert(name.to_string(), function.clone());
+            }
+        }
+        let mut aggregate = BTreeMap::new();
+        for function in datafusion_functions_aggregate::all_default_aggregate_functions() {
+            let function = Total::around(function);
+            insert(&mut aggregate, function.name(), function.aliases(), &function);
+        }
+        let mut window = BTreeMap::new();
+        for function in datafusion_functions_window::all_default_window_functions() {
+            insert(&mut window, function.name(), function.aliases(), &function);
+        }
+        SCALAR_ALIASES.iter().for_each(|(alias, name)| add_alias(&mut scalar, alias, name));
+        AGGREGATE_ALIASES.iter().for_each(|(alias, name)| add_alias(&mut aggregate, alias, name));
+        Self { scalar, aggregate, window }
+    }
+
+    /// All names, for hints.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.scalar.keys().chain(self.aggregate.keys()).chain(self.window.keys()).map(String::as_str)
+    }
+}
+
+fn insert<F>(map: &mut BTreeMap<String, Arc<F>>, name: &str, aliases: &[String], function: &Arc<F>) {
+    map.insert(name.to_lowercase(), function.clone());
+    for alias in aliases {
+        map.entry(alias.to_lowercase()).or_insert_with(|| function.clone());
+    }
+}
+
+fn add_alias<F>(map: &mut BTreeMap<String, Arc<F>>, alias: &str, name: &str) {
+    if let Some(function) = map.get(name).cloned() {
+        map.entry(alias.to_string()).or_insert(function);
+    }
+}
+
+/// A call of one of our functions.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    FUNCTIONS.scalar[name].call(args)
+}

@@ -1,0 +1,29 @@
+//! Names as statements write them, and as the catalog keeps them.
+
+use datafusion_expr::sqlparser::ast;
+
+use crate::error::{ErrorKind, Result, SqlError};
+
+/// A name as PostgreSQL folds it: lower case unless quoted.
+pub(crate) fn fold(ident: &ast::Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The name that the catalog has: that of an object in `public` is plain, others are `schema.name`.
+pub(crate) fn object_name(name: &ast::ObjectName) -> Result<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in &name.0 {
+        match part.as_ident() {
+            Some(ident) => parts.push(fold(ident)),
+            None => return Err(SqlError::unsupported(format!("the name {name}"), "Write a plain name.")),
+        }
+    }
+    let last = parts.pop().ok_or_else(|| SqlError::new(ErrorKind::Syntax, "expected a name"))?;
+    match parts.last().map(String::as_str) {
+        None | Some("public" | "pg_catalog") => Ok(last),
+        Some(schema) => Ok(format!("{schema}.{last}")),
+    }
+}
