@@ -134,6 +134,11 @@ impl<'a> Runner<'a> {
         status
     }
 
+    /// Runs one statement that stands in no script.
+    pub(crate) fn run_alone(&mut self, text: &str) -> Status {
+        self.run(text, &Place { script: text, start: 0, file: None, lines_before: 0 })
+    }
+
     /// Runs the statement, and returns what it did: `INSERT 0 3`, `SELECT 12`.
     fn try_run(&mut self, text: &str) -> Result<String, Error> {
         let mut did = String::new();

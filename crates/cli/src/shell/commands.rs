@@ -9,7 +9,8 @@ use std::{
 use anabranch_engine::{Error, ErrorKind, SourceState, nearest::nearest};
 use clap::ValueEnum;
 
-use super::{Next, lists, repeat, synopses};
+use super::words::{NAMES, Next, complain, word};
+use super::{lists, repeat, synopses};
 use crate::{
     copy::Copy,
     output::{Format, texts},
@@ -50,41 +51,6 @@ CREATE MATERIALIZED VIEW delays AS SELECT carrier, avg(arr_delay) FROM flights G
 SELECT * FROM delays;        the answer as of now, however much has streamed in
 SUBSCRIBE delays;            every change as it happens, until Ctrl-C";
 
-/// Commands by their long names.
-pub(super) const NAMES: [&str; 17] = [
-    ".databases",
-    ".expanded",
-    ".help",
-    ".import",
-    ".live",
-    ".maxrows",
-    ".mode",
-    ".output",
-    ".pager",
-    ".quit",
-    ".read",
-    ".schema",
-    ".shell",
-    ".sources",
-    ".tables",
-    ".timer",
-    ".exit",
-];
-
-/// Words that are commands where they stand alone, as in psql.
-const WORDS: [(&str, &str); 3] = [("help", ".help"), ("quit", ".quit"), ("exit", ".quit")];
-
-/// Whether a line is for the shell, not SQL.
-pub(crate) fn is_command(line: &str) -> bool {
-    line.starts_with(['.', '\\']) || word(line).is_some()
-}
-
-/// The command that a word at the prompt stands for.
-fn word(line: &str) -> Option<&'static str> {
-    let word = line.trim().trim_end_matches(';').trim_end();
-    WORDS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, command)| *command)
-}
-
 /// Runs a command given with `-c`.
 pub(crate) fn run_command(runner: &mut Runner<'_>, line: &str) -> Status {
     run(runner, line).1
@@ -121,7 +87,10 @@ pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
         "\\watch" => repeat::watch(runner, argument),
         "\\g" => repeat::again(runner, false),
         "\\gx" => repeat::again(runner, true),
-        "\\e" | "\\edit" => repeat::edit(runner, argument),
+        "\\e" | "\\edit" => match repeat::edited(runner, argument) {
+            Ok(text) => run_text(runner, &text, None, false),
+            Err(status) => status,
+        },
         ".live" => switch("live display", argument, &mut runner.live),
         ".sources" => sources(runner),
         ".mode" => mode(runner, argument),
@@ -145,13 +114,8 @@ pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
     (Next::Go, status)
 }
 
-pub(super) fn complain(problem: &str) -> Status {
-    eprintln!("error: {problem}");
-    Status::Failed
-}
-
 fn describe(runner: &mut Runner<'_>, name: &str) -> Status {
-    run_text(runner, &format!("DESCRIBE {name}"), None, false)
+    runner.run_alone(&format!("DESCRIBE {name}"))
 }
 
 /// COPY between a relation and a file of this machine.
@@ -164,7 +128,7 @@ fn copy(runner: &mut Runner<'_>, argument: &str) -> Status {
 
 fn run_copy(runner: &mut Runner<'_>, copy: &Copy) -> Status {
     if runner.place.host().is_some() {
-        return run_text(runner, &copy.statement_with_file(), None, false);
+        return runner.run_alone(&copy.statement_with_file());
     }
     let _running = Running::start();
     let begun = copy.transfer().and_then(|file| runner.place.begin_copy(&copy.statement_over_connection(), file));
@@ -200,7 +164,7 @@ fn import(runner: &mut Runner<'_>, argument: &str) -> Status {
     }
     match columns_of(path) {
         Ok(columns) => {
-            let made = run_text(runner, &format!("CREATE TABLE {name} ({columns})"), None, false);
+            let made = runner.run_alone(&format!("CREATE TABLE {name} ({columns})"));
             if made == Status::Good { run_copy(runner, &Copy::of_csv(&name, path, true)) } else { made }
         }
         Err(problem) => complain(&format!("cannot read {path}: {problem}")),
@@ -329,17 +293,5 @@ fn system(command: &str) -> Status {
         Ok(status) if status.success() => Status::Good,
         Ok(status) => complain(&format!("the command ended with {status}")),
         Err(problem) => complain(&format!("cannot run a command: {problem}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_that_stand_alone_are_commands() {
-        assert!(is_command("quit") && is_command("HELP;") && is_command("\\q") && is_command(".tables"));
-        assert!(!is_command("help me") && !is_command("SELECT 1;") && !is_command(""));
-        assert_eq!(word("Exit ;"), Some(".quit"));
     }
 }

@@ -11,9 +11,9 @@ use rustyline::{
 use crate::place::Relation;
 
 use super::{
-    commands::{NAMES, is_command},
     keywords::KEYWORDS,
     tail::has_tail,
+    words::{NAMES, is_command},
 };
 
 /// Helps the line editor.

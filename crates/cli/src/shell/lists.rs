@@ -1,11 +1,10 @@
 //! What there is: `\d` and its family, as questions that every place can answer.
 
-use super::commands::complain;
+use super::words::complain;
 use crate::{
     output::texts,
     place::Relation,
     run::{Runner, Status},
-    script::run_text,
 };
 
 /// Lists whose rows come from the catalog: their name, the query, and the column that a pattern is
@@ -39,7 +38,7 @@ pub(super) fn query(runner: &mut Runner<'_>, name: &str, pattern: &str) -> Optio
         pattern => format!(" WHERE {column} LIKE '{}'", like(pattern)),
     };
     let last = runner.last.clone();
-    let status = run_text(runner, &format!("{sql}{only} ORDER BY 1"), None, false);
+    let status = runner.run_alone(&format!("{sql}{only} ORDER BY 1"));
     runner.last = last;
     Some(status)
 }

@@ -7,6 +7,7 @@ mod lists;
 mod repeat;
 mod synopses;
 mod tail;
+mod words;
 
 use std::{
     io::{IsTerminal, stdout},
@@ -16,8 +17,9 @@ use std::{
 use anabranch_engine::Error;
 use rustyline::{Config, Editor, error::ReadlineError, history::DefaultHistory};
 
-pub(crate) use commands::{is_command, run_command};
+pub(crate) use commands::run_command;
 pub(crate) use tail::{has_tail, without_tail};
+pub(crate) use words::is_command;
 
 use crate::{
     place::Relation,
@@ -27,16 +29,10 @@ use crate::{
     target::Target,
 };
 use editing::Editing;
+use words::Next;
 
 /// Rows of a table shown in the shell, until `.maxrows` says otherwise.
 const ROWS_SHOWN: usize = 100;
-
-/// What the shell does after a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    Go,
-    Quit,
-}
 
 /// Reads and runs until the user leaves.
 pub(crate) fn run(runner: &mut Runner<'_>) -> Result<Status, Error> {

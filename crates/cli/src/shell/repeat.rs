@@ -4,12 +4,11 @@ use std::io::{Write, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::commands::complain;
+use super::words::complain;
 use crate::{
     live::Frame,
     output::{Format, Layout, write_rows},
     run::{Runner, Status},
-    script::run_text,
     signals::{self, Running},
     target::Target,
     terminal,
@@ -63,7 +62,7 @@ pub(super) fn watch(runner: &mut Runner<'_>, argument: &str) -> Status {
     loop {
         let status = match in_place {
             true => draw(runner, &mut frame, &statement, pace),
-            false => run_text(runner, &statement, None, false),
+            false => runner.run_alone(&statement),
         };
         left = left.map(|left| left - 1);
         if status != Status::Good {
@@ -121,34 +120,31 @@ pub(super) fn again(runner: &mut Runner<'_>, expanded: bool) -> Status {
     let statement = runner.last.clone();
     let before = runner.layout.expanded;
     runner.layout.expanded |= expanded;
-    let status = run_text(runner, &statement, None, false);
+    let status = runner.run_alone(&statement);
     runner.layout.expanded = before;
     status
 }
 
-/// Opens the last statement, or a file, in an editor; runs what was written.
-pub(super) fn edit(runner: &mut Runner<'_>, file: &str) -> Status {
+/// Opens the last statement, or a file, in an editor; gives what was written.
+pub(super) fn edited(runner: &Runner<'_>, file: &str) -> Result<String, Status> {
     let scratch = std::env::temp_dir().join(format!("anabranch-{}.sql", std::process::id()));
     let path = if file.is_empty() { scratch.clone() } else { file.into() };
     if file.is_empty()
         && let Err(problem) = std::fs::write(&path, format!("{}\n", runner.last))
     {
-        return complain(&format!("cannot write {}: {problem}", path.display()));
+        return Err(complain(&format!("cannot write {}: {problem}", path.display())));
     }
     let named = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
     let editor = named.unwrap_or_else(|| "vi".into());
-    let edited = Command::new("sh").args(["-c", &format!("{editor} \"$0\""), &path.display().to_string()]).status();
-    let text = match edited {
+    let ended = Command::new("sh").args(["-c", &format!("{editor} \"$0\""), &path.display().to_string()]).status();
+    let text = match ended {
         Ok(status) if status.success() => std::fs::read_to_string(&path).map_err(|problem| problem.to_string()),
         Ok(status) => Err(format!("{editor} ended with {status}")),
         Err(problem) => Err(problem.to_string()),
     };
-    // (What is left of it is in the way of nobody.)
+    // (A scratch file that stays is overwritten by the next one.)
     let _ = std::fs::remove_file(&scratch);
-    match text {
-        Ok(text) => run_text(runner, &text, None, false),
-        Err(problem) => complain(&format!("cannot edit: {problem}")),
-    }
+    text.map_err(|problem| complain(&format!("cannot edit: {problem}")))
 }
 
 #[cfg(test)]

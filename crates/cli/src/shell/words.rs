@@ -1,0 +1,63 @@
+//! Which lines are commands, by the words that they begin with, and what a wrong one gets.
+
+use crate::run::Status;
+
+/// What the shell does after a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Go,
+    Quit,
+}
+
+/// Commands by their long names.
+pub(super) const NAMES: [&str; 17] = [
+    ".databases",
+    ".expanded",
+    ".help",
+    ".import",
+    ".live",
+    ".maxrows",
+    ".mode",
+    ".output",
+    ".pager",
+    ".quit",
+    ".read",
+    ".schema",
+    ".shell",
+    ".sources",
+    ".tables",
+    ".timer",
+    ".exit",
+];
+
+/// Words that are commands where they stand alone, as in psql.
+const WORDS: [(&str, &str); 3] = [("help", ".help"), ("quit", ".quit"), ("exit", ".quit")];
+
+/// Whether a line is for the shell, not SQL.
+pub(crate) fn is_command(line: &str) -> bool {
+    line.starts_with(['.', '\\']) || word(line).is_some()
+}
+
+/// The command that a word at the prompt stands for.
+pub(super) fn word(line: &str) -> Option<&'static str> {
+    let word = line.trim().trim_end_matches(';').trim_end();
+    WORDS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, command)| *command)
+}
+
+/// Tells a problem of a command.
+pub(super) fn complain(problem: &str) -> Status {
+    eprintln!("error: {problem}");
+    Status::Failed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_stand_alone_are_commands() {
+        assert!(is_command("quit") && is_command("HELP;") && is_command("\\q") && is_command(".tables"));
+        assert!(!is_command("help me") && !is_command("SELECT 1;") && !is_command(""));
+        assert_eq!(word("Exit ;"), Some(".quit"));
+    }
+}
