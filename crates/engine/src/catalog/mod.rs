@@ -12,6 +12,7 @@ mod created;
 mod object;
 mod planning;
 mod rules;
+mod schemas;
 pub(crate) mod system;
 mod watermark;
 
@@ -29,6 +30,7 @@ pub use created::{Created, ObjectId};
 pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptions, kind_name};
 pub(crate) use planning::Planning;
 pub(crate) use rules::{Counted, TableRules, number_max};
+pub(crate) use schemas::{Schema, is_temporary, schema_of};
 pub(crate) use watermark::{Arrival, Watermark};
 
 /// All objects of a session.
@@ -44,24 +46,6 @@ pub(crate) struct Catalog {
     /// Functions of the embedding program.
     functions: BTreeMap<String, Function>,
     schemas: BTreeMap<String, Schema>,
-}
-
-/// A schema that a user has made.
-#[derive(Clone, Debug)]
-pub(crate) struct Schema {
-    pub id: ObjectId,
-    /// The statement that made it.
-    pub definition: String,
-}
-
-/// The schema in a catalog name; that of plain names is `public`, and not told.
-pub(crate) fn schema_of(name: &str) -> Option<&str> {
-    name.split_once('.').map(|(schema, _)| schema)
-}
-
-/// Whether a relation is a client's own, and goes with it.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    Watermark::relation_held(name).unwrap_or(name).starts_with("pg_temp_")
 }
 
 impl Catalog {

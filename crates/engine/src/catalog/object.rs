@@ -8,7 +8,9 @@ use arrow::datatypes::SchemaRef;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
-use super::{ObjectId, TableRules, Watermark};
+use super::created::ObjectId;
+use super::rules::TableRules;
+use super::watermark::Watermark;
 use crate::cluster::{ArrangementId, CollectionId, DataflowId};
 use crate::coerce::Fitting;
 use crate::error::Error;

@@ -14,20 +14,8 @@ use arrow::array::{Array, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::input::Events;
+use super::events::{Declared, Events};
 use crate::error::Error;
-
-/// Promises, by the names of columns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Declared {
-    duration: Option<i64>,
-    hop: Option<i64>,
-    interval_free: bool,
-    sorted: bool,
-    bounded: bool,
-    unique: Option<Vec<String>>,
-    sorted_by: Vec<String>,
-}
 
 /// How far an input has come, as its promises see it.
 #[derive(Clone, Debug)]

@@ -31,26 +31,9 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
-use super::input::Events;
+use super::events::{Arrival, Events};
 use super::run::{Run, RunInput, shown};
 use crate::error::Error;
-
-/// How an input is brought in order, by the names of its columns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
-    policy: Policy,
-    partition: Vec<String>,
-}
-
-impl Arrival {
-    pub(super) fn disorder(&self) -> Disorder {
-        self.policy.disorder
-    }
-
-    pub(super) fn is_partitioned(&self) -> bool {
-        !self.partition.is_empty()
-    }
-}
 
 impl Events {
     /// What becomes of rows that come too late.

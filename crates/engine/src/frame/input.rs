@@ -6,65 +6,20 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, numeric, types};
 use anabranch_plan::temporal::Verb;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion_common::ScalarValue;
 
-use super::declare::Declared;
+use super::events::Events;
 use super::expression::{END as END_NAME, START};
-use super::ingress::Arrival;
 use super::query::{Frame, schema_of, temporal};
 use crate::error::Error;
-use crate::nearest::nearest;
-
-/// A named input of events, being described. [`Events::frame`] makes it a query.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Events {
-    name: String,
-    schema: SchemaRef,
-    time: Option<String>,
-    end: Option<String>,
-    /// How rows are brought in order, if that was said.
-    pub(super) arrival: Option<Arrival>,
-    /// What is promised of them.
-    pub(super) declared: Declared,
-    /// How long they may wait to be batched.
-    pub(super) latency: Duration,
-}
 
 impl Events {
-    /// An input of rows of this schema.
-    pub fn input(name: &str, schema: impl Into<SchemaRef>) -> Events {
-        Events {
-            name: name.to_owned(),
-            schema: schema.into(),
-            time: None,
-            end: None,
-            arrival: None,
-            declared: Declared::default(),
-            latency: Duration::ZERO,
-        }
-    }
-
-    /// The column that says when a row begins; for rows pushed as record batches.
-    #[must_use]
-    pub fn time_column(mut self, column: &str) -> Events {
-        self.time = Some(column.to_owned());
-        self
-    }
-
-    /// The column that says when a row ends; NULL for never.
-    #[must_use]
-    pub fn end_column(mut self, column: &str) -> Events {
-        self.end = Some(column.to_owned());
-        self
-    }
-
     /// The query that yields the input's events as they are.
     pub fn frame(self) -> Frame {
         let checked = self.check().and_then(|()| self.check_arrival());
@@ -78,22 +33,6 @@ impl Events {
             }
             Err(error) => Frame::failed(error),
         }
-    }
-
-    /// The input's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its columns, as they are pushed.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// The same rows, whose times are of no account.
-    pub(super) fn timeless(self) -> Events {
-        let Events { name, schema, .. } = self;
-        Events::input(&name, schema)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -125,15 +64,6 @@ impl Events {
                 .with_detail(format!("{START} and {END_NAME} are the bounds of a row's lifetime.")));
         }
         Ok(())
-    }
-
-    pub(super) fn no_column(&self, column: &str) -> Error {
-        let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let error = Error::invalid(format!("input \"{}\" has no column \"{column}\"", self.name));
-        match nearest(column, names) {
-            Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
-            None => error,
-        }
     }
 
     pub(super) fn types(&self) -> Vec<DataType> {

@@ -19,8 +19,9 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::DFSchemaRef;
 use datafusion_expr::lit;
 
+use super::events::Events;
 use super::expression::{self, Resolved, col};
-use super::input::{Events, planned};
+use super::input::planned;
 use super::query::{Frame, columns_of, schema_of, temporal};
 use super::rows::computed;
 use crate::error::Error;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anabranch_batch::{Batch, END, Time};
 
-use super::input::Events;
+use super::events::Events;
 use super::run::Run;
 use crate::error::Error;
 

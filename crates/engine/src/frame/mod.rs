@@ -27,8 +27,8 @@
 //! positive) stays with the frame and is returned when it is started or explained; the first one
 //! counts.
 //!
-//! Reading order: [`input`] (where events come from), [`declare`] (what they promise), [`ingress`]
-//! (how they come in order), [`query`] (the frame), [`expression`], [`sql`] (expressions as text),
+//! Reading order: [`events`] (a named input), [`input`] (the forms of its rows), [`declare`] (what
+//! it promises), [`ingress`] (how its rows come in order), [`query`] (the frame), [`expression`], [`sql`] (expressions as text),
 //! [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`],
 //! [`group`] (aggregates, sub-queries of groups), [`join`], [`asof`], [`neighbours`], [`iterate`]
 //! (loops), [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
@@ -38,6 +38,7 @@ mod aggregate;
 mod asof;
 mod declare;
 mod edges;
+mod events;
 mod expression;
 mod group;
 mod ingress;
@@ -58,6 +59,7 @@ mod rows;
 mod run;
 mod single;
 mod sql;
+mod windowed;
 mod windows;
 
 pub use aggregate::{
@@ -74,9 +76,10 @@ pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;
 pub use asof::Asof;
 pub use datafusion_expr::{Expr, cast, lit};
+pub use events::Events;
 pub use expression::{col, end, floor_div, start};
 pub use group::GroupBy;
-pub use input::{Event, Events, IntoEvents};
+pub use input::{Event, IntoEvents};
 pub(crate) use iterate::has_open_variable;
 pub use iterate::{iterate, iterate_within};
 pub use join::How;
@@ -88,4 +91,5 @@ pub use query::Frame;
 pub(crate) use run::RunInput;
 pub use run::{Lifetime, Run};
 pub use single::single;
-pub use windows::{Closed, Emit, window_end, window_start};
+pub use windowed::{Closed, Emit};
+pub use windows::{window_end, window_start};

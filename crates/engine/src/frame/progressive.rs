@@ -23,7 +23,7 @@ use anabranch_plan::temporal::{FOREVER, Verb};
 use anabranch_plan::{Node, Plan};
 use arrow::array::RecordBatch;
 
-use super::input::Events;
+use super::events::Events;
 use super::play::share;
 use super::query::{Frame, temporal};
 use super::run::Run;

@@ -9,9 +9,9 @@ use anabranch_plan::{Node, Plan};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion_common::{DFSchema, DFSchemaRef};
 
+use super::events::Events;
 use super::expression;
-use super::input::Events;
-use super::windows::Windowed;
+use super::windowed::Windowed;
 use crate::error::Error;
 use crate::render::temporal::variant;
 

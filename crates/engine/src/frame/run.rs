@@ -20,7 +20,8 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use super::declare::Reached;
-use super::input::{Events, IntoEvents};
+use super::events::Events;
+use super::input::IntoEvents;
 use super::latency::Held;
 use super::query::Frame;
 use crate::clock::Clock;

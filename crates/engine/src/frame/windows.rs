@@ -30,41 +30,8 @@ use super::expression::{self, Resolved, START, WINDOW_END, WINDOW_START, col};
 use super::lifetimes::positive;
 use super::query::{Frame, State, columns_of, temporal};
 use super::rows::{computed, with_bounds};
+use super::windowed::{Closed, Emit, Windowed};
 use crate::error::Error;
-
-/// When the results of windows come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Emit {
-    /// Once, when the window is over: final answers, from the window's end on.
-    OnClose,
-    /// At every row, from its time until the window's end: every change.
-    Early,
-    /// Every so many ticks, of which the period is a multiple.
-    Progressive(i64),
-}
-
-/// Which end of a window belongs to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Closed {
-    /// `[b, b + size)`.
-    Left,
-    /// `(b - size, b]`.
-    Right,
-}
-
-/// The windows that a frame's events lie in.
-#[derive(Clone, Debug)]
-pub(crate) struct Windowed {
-    /// As the rows see them: `offset` is some window's start if closed on the left, else some
-    /// window's end.
-    windows: Windows,
-    closed: Closed,
-    emit: Emit,
-    /// Whether every event lies in the results of one window.
-    is_single: bool,
-    /// What was put in windows, right after that.
-    before: Option<Arc<Plan>>,
-}
 
 impl Frame {
     /// Windows of `size` ticks, `(b - size, b]`, each reported from its end `b` until the next one:
@@ -166,11 +133,6 @@ fn windows(size: i64, period: i64, offset: i64) -> Result<Windows, Error> {
 }
 
 impl Windowed {
-    /// The same, seen from behind another verb.
-    pub(super) fn further(&self) -> Windowed {
-        Windowed { before: None, ..self.clone() }
-    }
-
     /// Rows of `before` in these windows, so emitted.
     fn plan(&self, before: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
         let Windowed { windows, closed, .. } = self;

@@ -10,7 +10,7 @@ use arrow::datatypes::{Field, SchemaRef};
 
 use crate::catalog::created::ObjectId;
 use crate::catalog::object::{Index, Object};
-use crate::catalog::{Schema, schema_of};
+use crate::catalog::schemas::{Schema, schema_of};
 
 /// The first number of objects that users make.
 const FIRST: u32 = 16_384;
