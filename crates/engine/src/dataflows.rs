@@ -13,7 +13,8 @@ use anabranch_plan::{Node, Plan};
 
 use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Read};
 use crate::error::Error;
-use crate::sharing::{Draft, Drafter, Entry, Kept, Registry, Sharing, unnamed};
+use crate::render::bases::unnamed;
+use crate::sharing::{Draft, Drafter, Entry, Kept, Registry, Sharing};
 
 /// Installed dataflows. Ids are never reused.
 #[derive(Debug, Default)]

@@ -33,9 +33,10 @@ use datafusion_common::Column;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_expr::Expr;
 
-use crate::cluster::{ArrangementId, DataflowId, Export, Read};
-use crate::cluster::{Reading, is_freed};
+use crate::cluster::promised::{Reading, is_freed};
+use crate::cluster::spec::{ArrangementId, DataflowId, Export, Read};
 use crate::error::Error;
+use crate::render::bases::{base_of, order_of, picks};
 use crate::render::physical::Physical;
 use crate::render::{Found, Leaves, Shares, prepare};
 
@@ -317,42 +318,6 @@ impl Shares for Drafter<'_> {
     }
 }
 
-/// The order in which to take the columns of `wanted` (positions in a plan, which are at `columns`
-/// in the arrangement) to get `key`.
-pub(crate) fn order_of(key: &[usize], wanted: &[usize], columns: &[usize]) -> Option<Vec<usize>> {
-    if key.len() != wanted.len() {
-        return None;
-    }
-    let place = |column: &usize| wanted.iter().position(|wanted| columns[*wanted] == *column);
-    let places = key.iter().map(place).collect::<Option<Vec<usize>>>()?;
-    let mut seen = places.clone();
-    seen.sort_unstable();
-    seen.iter().copied().eq(0..wanted.len()).then_some(places)
-}
-
-/// The plan that makes the rows, without stages above it that only pick columns, and where the
-/// columns of `plan` are in it. Picks above a join stay: they are fused into it and save columns.
-pub(crate) fn base_of(plan: &Arc<Plan>) -> (&Arc<Plan>, Vec<usize>) {
-    let all = || (0..plan.schema.fields().len()).collect::<Vec<usize>>();
-    let Node::Stage { input, filter, project } = &plan.node else { return (plan, all()) };
-    let Some(picks) = picks(input, filter, project) else { return (plan, all()) };
-    let is_whole = picks.iter().copied().eq(0..input.schema.fields().len());
-    if !is_whole && matches!(input.node, Node::Join { .. }) {
-        return (plan, all());
-    }
-    let (base, columns) = base_of(input);
-    (base, picks.into_iter().map(|pick| columns[pick]).collect())
-}
-
-/// The plan without stages above it that change nothing but names.
-pub(crate) fn unnamed(plan: &Arc<Plan>) -> &Arc<Plan> {
-    let Node::Stage { input, filter, project } = &plan.node else { return plan };
-    match picks(input, filter, project) {
-        Some(picks) if picks.iter().copied().eq(0..input.schema.fields().len()) => unnamed(input),
-        _ => plan,
-    }
-}
-
 /// A plan that only filters a relation's rows and shows some of their columns.
 struct Scan {
     /// What scans have in common that differ only in what they show.
@@ -389,19 +354,6 @@ fn by_position(expr: &Expr, scan: &Plan, columns: &[usize]) -> Option<Expr> {
         Ok(Transformed::yes(Expr::Column(Column::new_unqualified(format!("#{}", columns[place])))))
     });
     renamed.ok().map(|renamed| renamed.data).filter(|_| is_known)
-}
-
-/// The columns that a stage picks, if that is all it does.
-fn picks(input: &Plan, filter: &[Expr], project: &[Expr]) -> Option<Vec<usize>> {
-    let pick = |expr: &Expr| match expr {
-        Expr::Column(column) => input.schema.maybe_index_of_column(column),
-        Expr::Alias(alias) => match alias.expr.as_ref() {
-            Expr::Column(column) => input.schema.maybe_index_of_column(column),
-            _ => None,
-        },
-        _ => None,
-    };
-    filter.is_empty().then(|| project.iter().map(pick).collect())?
 }
 
 /// Whether the plan's rows change, and an arrangement can hold them: events with lifetimes are more

@@ -12,9 +12,9 @@
 //! an invariant: it marks the cluster as failed, and every later call says so.
 
 mod asked;
-mod marks;
-mod promised;
-mod spec;
+pub(crate) mod marks;
+pub(crate) mod promised;
+pub(crate) mod spec;
 mod tenants;
 mod worker;
 
@@ -41,8 +41,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
-pub(crate) use marks::Marks;
-pub(crate) use promised::{Reading, is_freed, leaving};
+pub(crate) use promised::{Reading, leaving};
 use tenants::Tenants;
 use worker::{Command, EventsPart, WorkerState, WorkerStats};
 

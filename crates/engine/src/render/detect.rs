@@ -8,7 +8,7 @@ use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 
 use super::expression::Compiled;
-use super::prepare::types_of;
+use super::specs::types_of;
 use crate::error::Error;
 
 /// Most matches that a group may have in progress.

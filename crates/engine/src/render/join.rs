@@ -24,8 +24,9 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use super::expression::{Compiled, null_column, stage_of};
 use super::physical::{JoinStep, SemiJoinStep, Step, StepId};
-use super::prepare::{ArrangedSide, Preparer, aggregate_spec, types_of};
-use crate::cluster::LimitStep;
+use super::prepare::{ArrangedSide, Preparer};
+use super::specs::{aggregate_spec, types_of};
+use crate::cluster::spec::LimitStep;
 use crate::error::Error;
 
 /// A join being prepared. Expressions and positions are over all left columns followed by all right

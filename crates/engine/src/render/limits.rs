@@ -4,8 +4,10 @@ use anabranch_arrangement::has_ticks;
 use anabranch_plan::Plan;
 use anabranch_plan::bounds::{self, Leaving};
 
-use super::prepare::{Preparer, types_of};
-use crate::cluster::{LimitStep, Reading, leaving};
+use super::prepare::Preparer;
+use super::specs::types_of;
+use crate::cluster::promised::{Reading, leaving};
+use crate::cluster::spec::LimitStep;
 
 impl Preparer<'_> {
     /// The limits of a node's inputs.

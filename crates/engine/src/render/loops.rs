@@ -18,8 +18,8 @@ use anabranch_operators::relational::semi_join::TimedSemiJoin;
 use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 use arrow::datatypes::DataType;
 
-use super::layout;
 use super::physical::{Body, JoinStep, SemiJoinStep, Step, StepId};
+use super::specs::layout;
 use anabranch_operators::relational::join::JoinSpec;
 use anabranch_operators::relational::semi_join::SemiJoinSpec;
 

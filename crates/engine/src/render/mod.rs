@@ -5,6 +5,7 @@
 //! operators in the same order. Law: the dataflow computes the plan's meaning as of `as_of` and
 //! from then on.
 
+pub(crate) mod bases;
 pub(crate) mod detect;
 pub mod expression;
 mod join;
@@ -16,8 +17,11 @@ pub mod physical;
 mod prepare;
 mod prepare_loop;
 mod recognize;
+mod shares;
 mod shift;
+mod specs;
 pub mod temporal;
+mod temporal_step;
 mod threshold;
 mod window;
 
@@ -25,7 +29,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Layout, MergeEffort, Reader, ValueOrder};
+use anabranch_arrangement::{Layout, MergeEffort, Reader};
 use anabranch_batch::{Time, hash};
 use anabranch_flow::arrange::{Made, Readers};
 use anabranch_flow::chain::{Chain, timed};
@@ -51,11 +55,13 @@ use anabranch_operators::relational::threshold::Threshold;
 use arrow::array::{ArrayRef, StringViewArray};
 use arrow::datatypes::DataType;
 
-use crate::cluster::LimitStep;
-use crate::cluster::{ArrangementId, CollectionId, Egress, Marks};
+use crate::cluster::marks::Marks;
+use crate::cluster::spec::{ArrangementId, CollectionId, Egress, LimitStep};
 pub(crate) use leaves::Leaves;
 use physical::{Physical, Step, StepId};
-pub(crate) use prepare::{Found, NoShares, Shares, prepare};
+pub(crate) use prepare::prepare;
+pub(crate) use shares::{Found, NoShares, Shares};
+use specs::layout;
 
 /// What a worker has that dataflows may read.
 pub(crate) struct Shared<'a> {
@@ -443,8 +449,4 @@ impl<'s> Renderer<'s, '_, '_> {
         });
         exported.collect()
     }
-}
-
-fn layout(key: &[usize], types: &[DataType]) -> Arc<Layout> {
-    Arc::new(Layout { key: key.to_vec(), values: ValueOrder::Hash, types: types.to_vec() })
 }

@@ -23,8 +23,8 @@ use anabranch_operators::stateless::unnest::Unnest;
 use anabranch_plan::Plan;
 use arrow::datatypes::DataType;
 
-use super::temporal::TemporalStep;
-use crate::cluster::{ArrangementId, CollectionId, Export, LimitStep};
+use super::temporal_step::TemporalStep;
+use crate::cluster::spec::{ArrangementId, CollectionId, Export, LimitStep};
 
 /// Number of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,20 +10,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use anabranch_arrangement::{MergeEffort, NullKeys};
-use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
-use anabranch_operators::aggregate::custom::CustomAggregate;
-use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
-use anabranch_operators::ordered::asof::{self, AsofSpec};
-use anabranch_operators::ordered::top_k::TopKSpec;
 use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::stateless::unnest::Unnest;
-use anabranch_plan::asof::{Asof, Strategy};
 use anabranch_plan::bounds;
 use anabranch_plan::rewrite::cannot_fail;
 use anabranch_plan::variables::lifted;
-use anabranch_plan::{AggregateCall, AggregateFunction, Node, Nulls, Plan, SetOperation, SortKey, TopK};
+use anabranch_plan::{Node, Plan, SetOperation};
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -31,64 +24,16 @@ use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::Expr;
 use datafusion_expr::utils::split_conjunction;
 
+use super::bases::{base_of, order_of};
 use super::expression::{Compiled, stage_of};
 use super::leaves::Leaves;
 use super::physical::{Physical, Step, StepId};
 use super::prepare_loop::Entries;
-use crate::cluster::Reading;
-use crate::cluster::{ArrangementId, Export, Read};
+use super::shares::Shares;
+use super::specs::{aggregate_spec, asof_spec, top_k_spec, types_of};
+use crate::cluster::promised::Reading;
+use crate::cluster::spec::{ArrangementId, Export, Read};
 use crate::error::Error;
-use crate::sharing::{base_of, order_of};
-
-/// What there is beside the arrangements of relations.
-pub(crate) trait Shares {
-    /// Whether arrangements of relations are read by their keys, or only for their rows.
-    fn reads_indexes(&self) -> bool;
-
-    /// A shared arrangement of the plan by this key.
-    fn arrangement(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<Option<Found>, Error>;
-
-    /// The order of the key's columns in which there is a shared arrangement of the plan.
-    fn key_order(&self, plan: &Arc<Plan>, key: &[usize]) -> Option<Vec<usize>>;
-
-    /// An arrangement that exists and holds the plan's rows, where that saves computing them again.
-    fn rows(&self, plan: &Arc<Plan>) -> Option<ArrangementId>;
-
-    /// As [`rows`](Self::rows), or one that will exist.
-    fn shared_rows(&mut self, plan: &Arc<Plan>) -> Result<Option<ArrangementId>, Error>;
-}
-
-/// A shared arrangement.
-pub(crate) struct Found {
-    pub arrangement: ArrangementId,
-    /// Position in the arrangement's rows of each column of the plan.
-    pub columns: Vec<usize>,
-}
-
-/// Nothing but the arrangements of relations.
-pub(crate) struct NoShares;
-
-impl Shares for NoShares {
-    fn reads_indexes(&self) -> bool {
-        true
-    }
-
-    fn arrangement(&mut self, _plan: &Arc<Plan>, _key: &[usize]) -> Result<Option<Found>, Error> {
-        Ok(None)
-    }
-
-    fn key_order(&self, _plan: &Arc<Plan>, _key: &[usize]) -> Option<Vec<usize>> {
-        None
-    }
-
-    fn rows(&self, _plan: &Arc<Plan>) -> Option<ArrangementId> {
-        None
-    }
-
-    fn shared_rows(&mut self, _plan: &Arc<Plan>) -> Result<Option<ArrangementId>, Error> {
-        Ok(None)
-    }
-}
 
 /// Decides and compiles the steps of a plan, whose joins, and those of the query it is a part of,
 /// want `leaves`.
@@ -112,11 +57,6 @@ pub(crate) fn prepare(
     let floor = preparer.floor_of(plan);
     let Frame { steps, plans, .. } = preparer.frames.pop().expect("loops are prepared one inside the other");
     Ok(Physical { steps, root, types, exports: exported, floor, plans })
-}
-
-/// The types that a schema's columns have in batches.
-pub(super) fn types_of(schema: &DFSchema) -> Vec<DataType> {
-    schema.fields().iter().map(|field| types::narrowed_type(field.data_type())).collect()
 }
 
 pub(super) struct Preparer<'a> {
@@ -464,107 +404,4 @@ fn constant_column(values: impl Iterator<Item = ScalarValue>, data_type: &DataTy
         false => cast(&column, &planned).map_err(|error| internal(&error))?,
     };
     types::narrowed(&column).map_err(|error| Error::invalid(error.detail()))
-}
-
-pub(super) fn direction(key: &SortKey) -> (usize, Direction) {
-    (key.column, Direction { descending: key.descending, nulls_first: key.nulls_first })
-}
-
-pub(super) fn aggregate_spec(
-    keys: &[usize],
-    calls: &[AggregateCall],
-    input_types: Vec<DataType>,
-) -> Result<AggregateSpec, Error> {
-    let calls = calls
-        .iter()
-        .map(|call| Call {
-            function: function(&call.function),
-            argument: call.argument,
-            distinct: call.distinct,
-            filter: call.filter,
-            order: call.order.iter().map(direction).collect(),
-            output_type: types::narrowed_type(&call.output_type),
-        })
-        .collect();
-    let spec = AggregateSpec {
-        keys: keys.to_vec(),
-        calls,
-        input_types,
-        is_append_only: false,
-        effort: MergeEffort::default(),
-    };
-    spec.check().map_err(|error| Error::invalid(error.to_string()))?;
-    Ok(spec)
-}
-
-fn function(function: &AggregateFunction) -> Function {
-    match function {
-        AggregateFunction::Count => Function::Count,
-        AggregateFunction::Sum => Function::Sum,
-        AggregateFunction::Avg => Function::Avg,
-        AggregateFunction::Min => Function::Min,
-        AggregateFunction::Max => Function::Max,
-        AggregateFunction::BoolAnd => Function::BoolAnd,
-        AggregateFunction::BoolOr => Function::BoolOr,
-        AggregateFunction::BitAnd => Function::BitAnd,
-        AggregateFunction::BitOr => Function::BitOr,
-        AggregateFunction::BitXor => Function::BitXor,
-        AggregateFunction::VarianceSample => Function::VarianceSample,
-        AggregateFunction::VariancePopulation => Function::VariancePopulation,
-        AggregateFunction::StddevSample => Function::StddevSample,
-        AggregateFunction::StddevPopulation => Function::StddevPopulation,
-        AggregateFunction::StringAgg(separator) => Function::StringAgg(separator.clone()),
-        AggregateFunction::ArrayAgg => Function::ArrayAgg,
-        AggregateFunction::FirstValue => Function::FirstValue,
-        AggregateFunction::LastValue => Function::LastValue,
-        AggregateFunction::Median => Function::Median,
-        AggregateFunction::PercentileCont(part) => Function::PercentileCont(part.get()),
-        AggregateFunction::PercentileDisc(part) => Function::PercentileDisc(part.get()),
-        AggregateFunction::TopK(k) => Function::TopK(*k),
-        AggregateFunction::Custom(custom, further) => {
-            let function: &CustomAggregate = custom.function().expect("frames put in aggregates of this type only");
-            Function::Custom(function.clone(), further.clone())
-        }
-    }
-}
-
-fn asof_spec(asof: &Asof, left_types: Vec<DataType>, right_types: Vec<DataType>) -> AsofSpec {
-    AsofSpec {
-        left_key: asof.left_key.clone(),
-        right_key: asof.right_key.clone(),
-        nulls: match asof.nulls {
-            Nulls::Differ => NullKeys::Skip,
-            Nulls::Equal => NullKeys::Match,
-        },
-        left_time: asof.left_time,
-        right_time: asof.right_time,
-        strategy: strategy_of(asof.strategy),
-        exact: asof.exact,
-        tolerance: asof.tolerance,
-        outer: asof.outer,
-        left_types,
-        right_types,
-        effort: MergeEffort::default(),
-    }
-}
-
-fn top_k_spec(top: &TopK, input_types: Vec<DataType>) -> TopKSpec {
-    TopKSpec {
-        group: top.group.clone(),
-        order: top.order.iter().map(direction).collect(),
-        offset: top.offset,
-        limit: top.limit,
-        row_number: top.row_number,
-        input_types,
-        effort: MergeEffort::default(),
-    }
-}
-
-/// Where the match of an as-of join lies.
-pub(super) fn strategy_of(strategy: Strategy) -> asof::Strategy {
-    match strategy {
-        Strategy::Backward => asof::Strategy::Backward,
-        Strategy::Forward => asof::Strategy::Forward,
-        Strategy::Nearest => asof::Strategy::Nearest,
-    }
 }

@@ -14,7 +14,8 @@ use anabranch_plan::{Binding, Plan, Recursive, RoundLimit};
 use arrow::datatypes::DataType;
 
 use super::physical::{Body, Step, StepId};
-use super::prepare::{ArrangedSide, Frame, Preparer, types_of};
+use super::prepare::{ArrangedSide, Frame, Preparer};
+use super::specs::types_of;
 use crate::error::Error;
 
 /// What a loop has beside its steps.

@@ -7,7 +7,7 @@ use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recogni
 use arrow::datatypes::DataType;
 
 use super::expression::Compiled;
-use super::prepare::direction;
+use super::specs::direction;
 use crate::error::Error;
 
 /// The operator of a pattern over rows of these types.

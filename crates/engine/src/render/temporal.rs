@@ -10,7 +10,7 @@ use anabranch_flow::{Stream, chain, events};
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::custom::CustomOperator;
-use anabranch_operators::temporal::detect::{Detect, DetectSpec};
+use anabranch_operators::temporal::detect::Detect;
 use anabranch_operators::temporal::sliding::{Sliding, SlidingSpec};
 use anabranch_operators::temporal::{
     absent, append_join, asof, bounds, changes, chop, clip, clip_duration, duration, extend, hopping, join, lifetime,
@@ -22,84 +22,10 @@ use anabranch_plan::{Foreign, Node, Nulls, Plan};
 use arrow::datatypes::DataType;
 
 use super::physical::{Step, StepId};
-use super::prepare::{Preparer, aggregate_spec, strategy_of, types_of};
+use super::prepare::Preparer;
+use super::specs::{aggregate_spec, strategy_of, types_of};
+use super::temporal_step::TemporalStep;
 use crate::error::Error;
-
-/// A verb on events, compiled.
-#[derive(Clone)]
-pub enum TemporalStep {
-    Bounds(lifetime::Ends),
-    Shift {
-        ticks: i64,
-    },
-    Duration {
-        ticks: i64,
-    },
-    Lifetime(lifetime::Lifetime),
-    Hopping(hopping::Hopping),
-    Quantize(quantize::Quantize),
-    Aggregate(AggregateSpec),
-    PointAtEnd,
-    Extend {
-        ticks: i64,
-        types: Vec<DataType>,
-    },
-    ClipDuration {
-        limit: i64,
-        types: Vec<DataType>,
-    },
-    Chop {
-        period: i64,
-        offset: i64,
-        types: Vec<DataType>,
-    },
-    Stitch {
-        types: Vec<DataType>,
-    },
-    OfChanges {
-        types: Vec<DataType>,
-    },
-    Session {
-        keys: Vec<usize>,
-        types: Vec<DataType>,
-        timeout: i64,
-        maximum: Option<i64>,
-    },
-    Clip {
-        left_key: Vec<usize>,
-        types: Vec<DataType>,
-        right_key: Vec<usize>,
-    },
-    Detect(Box<DetectSpec>),
-    Join {
-        left_key: Vec<usize>,
-        right_key: Vec<usize>,
-        key_types: Vec<DataType>,
-    },
-    /// A join of events that never end.
-    AppendJoin {
-        left_key: Vec<usize>,
-        right_key: Vec<usize>,
-        key_types: Vec<DataType>,
-        /// The place among the keys of one that rises on both sides.
-        rising: Option<usize>,
-    },
-    Asof(asof::AsofSpec),
-    WhereNotExists {
-        left_key: Vec<usize>,
-        right_key: Vec<usize>,
-        key_types: Vec<DataType>,
-        nulls: NullKeys,
-    },
-    /// A snapshot aggregate of events that last equally long.
-    Sliding(SlidingSpec),
-    /// A user's own operator.
-    Custom {
-        operator: CustomOperator,
-        keys: Vec<Vec<usize>>,
-        types: Vec<DataType>,
-    },
-}
 
 /// What a verb does to a batch.
 type Apply = Box<dyn FnMut(Batch, &mut Output)>;

@@ -22,9 +22,10 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use super::expression::Compiled;
 use super::join::Binding;
 use super::physical::{Step, StepId};
-use super::prepare::{Preparer, types_of};
-use crate::cluster::LimitStep;
-use crate::cluster::Reading;
+use super::prepare::Preparer;
+use super::specs::types_of;
+use crate::cluster::promised::Reading;
+use crate::cluster::spec::LimitStep;
 use crate::error::Error;
 
 /// A comparison of a left value with a right one.

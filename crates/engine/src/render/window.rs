@@ -5,7 +5,7 @@ use anabranch_operators::ordered::window as operator;
 use anabranch_plan::{Place, Window, WindowCall, WindowFunction};
 use arrow::datatypes::DataType;
 
-use super::prepare::{aggregate_spec, direction};
+use super::specs::{aggregate_spec, direction};
 use crate::error::Error;
 
 /// The operator of window functions over rows of these types.
