@@ -1,7 +1,8 @@
-"""``anabranch`` and ``python -m anabranch``: the shell, scripts, the server and the demo of the program.
+"""``anabranch`` and ``python -m anabranch``: the shell, scripts, the server and the demo of the
+program.
 
-``--load FILE`` runs a Python file first, which registers functions (it sees ``db``); then ``-c``, ``-f`` or standard
-input run in a database in memory.
+``--load FILE`` runs a Python file first, which registers functions (it sees ``db``); then ``-c``,
+``-f`` or standard input run in a database in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Aggregates of one's own: ``@ab.udaf`` on a class with initial, accumulate, retract, merge and finish.
+"""Aggregates of one's own: ``@ab.udaf`` on a class with initial, accumulate, retract, merge and
+finish.
 
-Where the methods are arithmetic on the state, they are traced: the state is then a tuple of built-in sums, and the
-aggregate is as fast as these. Otherwise its methods run in Python.
+Where the methods are arithmetic on the state, they are traced: the state is then a tuple of
+built-in sums, and the aggregate is as fast as these. Otherwise its methods run in Python.
 """
 
 from __future__ import annotations
@@ -29,24 +30,25 @@ def udaf(
 ) -> Any:
     """A class as an aggregate of SQL, of expressions and of events.
 
-    ``initial(self)`` gives the state of no rows; ``accumulate(self, state, *args)`` the state with a row more,
-    ``retract(self, state, *args)`` with one less, ``merge(self, a, b)`` the state of the rows of both, and
-    ``finish(self, state)`` the value. Methods return states and never change them in place. Rows with NULL in an
-    argument are left out.
+    ``initial(self)`` gives the state of no rows; ``accumulate(self, state, *args)`` the state with
+    a row more, ``retract(self, state, *args)`` with one less, ``merge(self, a, b)`` the state of
+    the rows of both, and ``finish(self, state)`` the value. Methods return states and never change
+    them in place. Rows with NULL in an argument are left out.
 
-    Law (``ab.testing.check_udaf`` tests it): the order of rows does not matter, retract undoes accumulate, merge
-    is accumulating the rows of both.
+    Law (``ab.testing.check_udaf`` tests it): the order of rows does not matter, retract undoes
+    accumulate, merge is accumulating the rows of both.
 
     Parameters
     ----------
     returns
         The type of the value.
     mode
-        ``"traced"``: the methods are traced once and become built-in sums; ``TraceError`` says what cannot be.
-        ``"row"``: they run in Python, row by row. ``"batch"``: ``accumulate(self, states, places, *arrays)``
-        gives the list of states anew, ``places[i]`` is that of row ``i``, arrays are ``ab.Array``; ``retract``
-        likewise, and ``merge`` must add up states of rows that were only retracted. ``"auto"``: traced if possible,
-        else by row. Without ``retract``, rows are kept and walked when their group changes.
+        ``"traced"``: the methods are traced once and become built-in sums; ``TraceError`` says what
+        cannot be. ``"row"``: they run in Python, row by row. ``"batch"``: ``accumulate(self,
+        states, places, *arrays)`` gives the list of states anew, ``places[i]`` is that of row
+        ``i``, arrays are ``ab.Array``; ``retract`` likewise, and ``merge`` must add up states of
+        rows that were only retracted. ``"auto"``: traced if possible, else by row. Without
+        ``retract``, rows are kept and walked when their group changes.
 
     >>> import anabranch as ab
     >>> @ab.udaf(returns=float)
@@ -133,7 +135,8 @@ class UserAggregate:
             db._add_function(name, self, self._native_for(db))
 
     def _sql(self, arguments: Sequence[str], filter: Optional[str], over: Optional[str]) -> str:
-        """A call in SQL, of arguments that are SQL. What depends on their types is computed as with floats."""
+        """A call in SQL, of arguments that are SQL. What depends on their types is computed as with
+        floats."""
         if len(arguments) != len(self._parameters):
             raise ProgrammingError(f"{self.name}() takes {len(self._parameters)} arguments, not {len(arguments)}",
                                    sqlstate="42883")
@@ -160,7 +163,7 @@ def _not_traced(error: Exception) -> TraceError:
     return TraceError(str(error).splitlines()[0], hint='mode="row" runs any Python')
 
 
-# -- tracing -------------------------------------------------------------------------------------------
+# -- tracing ---------------------------------------------------------------------------------------
 
 
 class _Slot:
@@ -286,11 +289,12 @@ def _text(e: Expr) -> str:
     return e._build(Ctx({}, q.name, lambda text: "double precision")).sql
 
 
-# -- in Python -----------------------------------------------------------------------------------------
+# -- in Python -------------------------------------------------------------------------------------
 
 
 class _Later:
-    """Rows on their way into a state: applied to it one by one, those that come before those that go."""
+    """Rows on their way into a state: applied to it one by one, those that come before those that
+    go."""
 
     __slots__ = ("added", "removed")
 
@@ -380,7 +384,7 @@ class _Methods:
         return _native.Rows.from_columns(["_result"], [values], self._like)
 
 
-# -- the law -------------------------------------------------------------------------------------------
+# -- the law ---------------------------------------------------------------------------------------
 
 
 def check(kind: Any, rows: Sequence[Tuple], *, tolerance: float = 1e-9) -> None:

@@ -12,7 +12,8 @@ from .values import Commit
 
 
 class Appender:
-    """Collects rows, and writes them when there are ``rows`` of them, ``every`` so often, at ``flush`` and at the end.
+    """Collects rows, and writes them when there are ``rows`` of them, ``every`` so often, at
+    ``flush`` and at the end.
 
     >>> import anabranch as ab
     >>> t = ab.connect().create_table("t", {"n": int})

@@ -69,12 +69,13 @@ class Asking:
     def _fresh(self, what: str) -> str:
         return f"_py_{what}_{next(self._numbers)}"
 
-    # -- SQL -----------------------------------------------------------------------------------------
+    # -- SQL ---------------------------------------------------------------------------------------
 
     def sql(self, text: str, params: Any = None, *, alias: Optional[str] = None) -> Relation:
         """One statement. A query is a relation, asked at each read; others run once, now.
 
-        Names of Python variables that hold relations or frames are found (``set("replacement_scans", False)``).
+        Names of Python variables that hold relations or frames are found
+        (``set("replacement_scans", False)``).
         """
         return self._sql(text, params, alias, 2)
 
@@ -120,7 +121,8 @@ class Asking:
         return self._write(head + ", ".join(q.bind(row_text, row) for row in values))
 
     def _with_scans(self, text: str, depth: int) -> Tuple[str, List[Any]]:
-        """The text with Python variables put in the place of names that the database does not know."""
+        """The text with Python variables put in the place of names that the database does not
+        know."""
         if not self._options["replacement_scans"] and not self._scans:
             return text, []
         names = [n for n in q.relations_in(text)]
@@ -182,7 +184,8 @@ def variable_of_caller(name: str, depth: int) -> Any:
 
 
 def _with(text: str, ctes: Mapping[str, str]) -> str:
-    """The statement with queries under names: in a WITH, or in the place of names where no WITH may stand."""
+    """The statement with queries under names: in a WITH, or in the place of names where no WITH may
+    stand."""
     listed = ", ".join(f"{name} AS ({query})" for name, query in ctes.items())
     words = [part.upper() for kind, part in q.tokens(text) if kind == "name"][:2]
     if words and words[0] in ("SELECT", "VALUES", "TABLE"):

@@ -30,7 +30,8 @@ def native(
 ) -> Any:
     """The data as rows of the native layer.
 
-    ``names`` are those of the target's columns, for tuples; ``like`` gives types of columns by name.
+    ``names`` are those of the target's columns, for tuples; ``like`` gives types of columns by
+    name.
     """
     from .relation import Relation
     from .rows import Rows
@@ -208,7 +209,8 @@ def _pandas_column(name: str, series: Any, like: Any, nan_to_null: bool) -> Any:
 
 
 def fitted(data: Any, columns: Sequence[str], like: Any, table: str) -> Any:
-    """Rows for a table: columns by name (or by place, for tuples), with the names that are there."""
+    """Rows for a table: columns by name (or by place, for tuples), with the names that are
+    there."""
     rows = native(data, names=columns, like=like)
     given = rows.names
     if set(given) <= set(columns):

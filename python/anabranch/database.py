@@ -94,7 +94,8 @@ class Database(Asking, Holding, Writing, Defining):
             self._tidy()
 
     def _tidy(self) -> None:
-        """Drops what an earlier process made for itself and left behind; views of the user's may hold some of it."""
+        """Drops what an earlier process made for itself and left behind; views of the user's may
+        hold some of it."""
         left = [(name, kind) for name, (kind, _) in self._kinds().items() if name.startswith("_py_")]
         for name, kind in reversed(left):
             word = {"MaterializedView": "MATERIALIZED VIEW"}.get(kind, kind.upper())
@@ -105,13 +106,15 @@ class Database(Asking, Holding, Writing, Defining):
         numbers = [int(name.rsplit("_", 1)[1]) for name, _ in left if name.rsplit("_", 1)[1].isdigit()]
         self._numbers = itertools.count(max(numbers, default=0) + 1)
 
-    # -- connections ---------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self, *, read_only: bool = False) -> Iterator["Connection"]:
-        """Several statements as one, on a connection of their own: commits, or rolls back when the block raises.
+        """Several statements as one, on a connection of their own: commits, or rolls back when the
+        block raises.
 
-        A transaction that has read what another has changed since fails to commit with ``SerializationError``.
+        A transaction that has read what another has changed since fails to commit with
+        ``SerializationError``.
 
         >>> import anabranch as ab
         >>> db = ab.connect()
@@ -133,7 +136,8 @@ class Database(Asking, Holding, Writing, Defining):
             connection.close()
 
     def run_transaction(self, fn: Callable, *, retries: int = 5) -> Any:
-        """Runs ``fn(connection)`` in a transaction, again when another was first; gives what ``fn`` gives."""
+        """Runs ``fn(connection)`` in a transaction, again when another was first; gives what ``fn``
+        gives."""
         for attempt in range(retries + 1):
             try:
                 with self.transaction() as connection:
@@ -143,7 +147,8 @@ class Database(Asking, Holding, Writing, Defining):
                     raise
 
     def connection(self) -> "Connection":
-        """A connection with settings and a transaction of its own; it has the methods of the database."""
+        """A connection with settings and a transaction of its own; it has the methods of the
+        database."""
         self._check_open()
         return Connection(self._root)
 
@@ -269,7 +274,8 @@ def _option_value(name: str, text: str) -> Any:
 class Connection(Database):
     """A connection of a database: its own settings and transaction; everything else it shares.
 
-    ``begin()``, ``commit()``, ``rollback()``; a context manager that closes it, which rolls an open transaction back.
+    ``begin()``, ``commit()``, ``rollback()``; a context manager that closes it, which rolls an open
+    transaction back.
     """
 
     def __init__(self, root: Database) -> None:

@@ -72,13 +72,15 @@ ROWID = _TypeObject("rowid")
 
 
 def connect(target: Any = ":memory:", *, autocommit: bool = False, **kw: Any) -> "Connection":
-    """Opens a database, as ``anabranch.connect`` does, and one connection; closing the connection closes both."""
+    """Opens a database, as ``anabranch.connect`` does, and one connection; closing the connection
+    closes both."""
     database = _connect(target, **kw)
     return Connection(database.connection(), autocommit=autocommit, database=database)
 
 
 class Connection:
-    """A connection. The first statement that reads or writes begins a transaction, unless ``autocommit``."""
+    """A connection. The first statement that reads or writes begins a transaction, unless
+    ``autocommit``."""
 
     Warning, Error, InterfaceError, DatabaseError = Warning, Error, InterfaceError, DatabaseError
     DataError, OperationalError, IntegrityError = DataError, OperationalError, IntegrityError

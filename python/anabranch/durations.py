@@ -82,7 +82,8 @@ def seconds(value: Any) -> float:
 
 
 def ticks(value: Any, unit_micros: Optional[int], *, what: str = "a duration") -> int:
-    """A duration in ticks of a timeline; ``unit_micros`` is what one tick is, None when nobody said."""
+    """A duration in ticks of a timeline; ``unit_micros`` is what one tick is, None when nobody
+    said."""
     parsed = parse(value, what=what)
     if parsed.ticks is not None:
         return parsed.ticks

@@ -1,8 +1,8 @@
 """Exceptions: who must act decides the class, and ``sqlstate`` says what happened.
 
-Every error has ``message``, ``sqlstate``, ``kind``, ``detail``, ``hint``, ``position`` (of characters in
-``statement``, from 0), ``line`` and ``column`` (from 1). ``str()`` is the message, the line with a caret,
-the detail and the hint.
+Every error has ``message``, ``sqlstate``, ``kind``, ``detail``, ``hint``, ``position`` (of
+characters in ``statement``, from 0), ``line`` and ``column`` (from 1). ``str()`` is the message,
+the line with a caret, the detail and the hint.
 
 >>> import anabranch as ab
 >>> try:
@@ -96,7 +96,8 @@ def _rebuilt(kind: type, message: str, attributes: dict) -> Error:
 
 
 class InterfaceError(Error):
-    """The object cannot be used (any more, or here): closed, another process, a call from within."""
+    """The object cannot be used (any more, or here): closed, another process, a call from
+    within."""
 
     default_sqlstate = "08003"
 
@@ -112,7 +113,8 @@ class DataError(DatabaseError):
 
 
 class RowError(DataError):
-    """Rows that cannot be computed are in what was read. The view is well again when they are gone."""
+    """Rows that cannot be computed are in what was read. The view is well again when they are
+    gone."""
 
 
 class ConversionError(DataError):
@@ -280,7 +282,8 @@ def from_engine(
 
 
 def _untraced(message: str) -> tuple:
-    """A message without the traceback of Python that the native layer has put into it, and the traceback."""
+    """A message without the traceback of Python that the native layer has put into it, and the
+    traceback."""
     head, fence, rest = message.partition("\x1f")
     if not fence:
         return message, None

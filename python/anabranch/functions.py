@@ -1,7 +1,8 @@
-"""Functions of one's own: ``@ab.udf`` by row, by batch, or asynchronous; aggregates are in ``aggregates``.
+"""Functions of one's own: ``@ab.udf`` by row, by batch, or asynchronous; aggregates are in
+``aggregates``.
 
-The engine calls a function with a batch of rows; this module makes arrays or values of them, leaves rows with
-NULL out, and puts results back in their places. An exception is the error of its row.
+The engine calls a function with a batch of rows; this module makes arrays or values of them, leaves
+rows with NULL out, and puts results back in their places. An exception is the error of its row.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ __all__ = ["udf", "udaf", "UserFunction", "Array", "check"]
 
 
 class Array:
-    """A column as a batch function gets it that asks for ``ab.Array``: Arrow's, without another package.
+    """A column as a batch function gets it that asks for ``ab.Array``: Arrow's, without another
+    package.
 
     ``len(a)``, ``a.to_list()``, iteration, and ``__arrow_c_stream__`` (a table of one column).
     """
@@ -64,9 +66,10 @@ def udf(
 ) -> Any:
     """A Python function as one of SQL and of expressions.
 
-    Annotations decide how it is called. ``np.ndarray``, ``pl.Series``, ``pa.Array`` or ``ab.Array``: **by batch**,
-    once for some thousand rows, with arrays, and the result is of the same length. ``int``, ``float``, ``str``, ..:
-    **by row**, which costs about a microsecond a row. ``async def``: by row, ``max_in_flight`` of them at a time.
+    Annotations decide how it is called. ``np.ndarray``, ``pl.Series``, ``pa.Array`` or
+    ``ab.Array``: **by batch**, once for some thousand rows, with arrays, and the result is of the
+    same length. ``int``, ``float``, ``str``, ..: **by row**, which costs about a microsecond a row.
+    ``async def``: by row, ``max_in_flight`` of them at a time.
 
     Parameters
     ----------
@@ -75,15 +78,17 @@ def udf(
     name
         The name in SQL, unless it is the function's own.
     pure
-        Whether equal arguments always give equal values. If not, the value for each combination of arguments is
-        computed once and kept, so that a row that goes takes away what it brought. Async functions are never pure.
+        Whether equal arguments always give equal values. If not, the value for each combination of
+        arguments is computed once and kept, so that a row that goes takes away what it brought.
+        Async functions are never pure.
     nulls
-        ``"skip"``: a row with NULL in an argument is not shown, and its value is NULL. ``"pass"``: it is shown.
-        A parameter ``T | None`` of a row function is passed its NULL.
+        ``"skip"``: a row with NULL in an argument is not shown, and its value is NULL. ``"pass"``:
+        it is shown. A parameter ``T | None`` of a row function is passed its NULL.
     batch_rows
         Rows of one call, at most.
     max_in_flight, timeout, retries
-        Of async functions: how many run at a time, how long one may take, how often it is tried again.
+        Of async functions: how many run at a time, how long one may take, how often it is tried
+        again.
 
     Raises
     ------
@@ -106,7 +111,8 @@ def udf(
 
 
 class UserFunction:
-    """A function of Python's that expressions and SQL can call; see ``udf``. ``func`` is the function itself."""
+    """A function of Python's that expressions and SQL can call; see ``udf``. ``func`` is the
+    function itself."""
 
     def __init__(self, f: Callable, returns: Any, name: Optional[str], pure: bool, nulls: str, batch_rows: int,
                  max_in_flight: int, timeout: Any, retries: int) -> None:
@@ -147,7 +153,7 @@ class UserFunction:
         parts = [as_column(a) for a in arguments]
         return call_of(self, parts, self.returns)
 
-    # -- as the engine has it --------------------------------------------------------------------------
+    # -- as the engine has it ----------------------------------------------------------------------
 
     def _native_for(self, db: Any) -> Any:
         """The function for the engine; arguments of batch functions are of any type."""
@@ -226,9 +232,11 @@ def checked_name(name: str) -> str:
 
 
 def hints_of(f: Callable) -> Dict[str, Any]:
-    """The annotations, also where they were written as text; those that cannot be read are left out.
+    """The annotations, also where they were written as text; those that cannot be read are left
+    out.
 
-    Names in them are looked for where the function was written, too: in the locals of a function around it.
+    Names in them are looked for where the function was written, too: in the locals of a function
+    around it.
     """
     import sys
 
@@ -268,7 +276,8 @@ def _is_optional(annotation: Any) -> bool:
 
 
 def _kind(annotation: Any) -> str:
-    """``value``, or which arrays: ``numpy``, ``polars``, ``pyarrow``, ``anabranch``; ``unknown`` without annotation."""
+    """``value``, or which arrays: ``numpy``, ``polars``, ``pyarrow``, ``anabranch``; ``unknown``
+    without annotation."""
     plain = _plain(annotation)
     if plain is None or plain is inspect.Parameter.empty:
         return "unknown"
@@ -310,7 +319,7 @@ def _key(row: Tuple) -> Any:
         return repr(row)
 
 
-# -- by batch ------------------------------------------------------------------------------------------
+# -- by batch --------------------------------------------------------------------------------------
 
 
 def _by_batch(function: UserFunction, rows: Any, like: Any) -> Any:
@@ -364,7 +373,7 @@ def _column(value: Any, like: Any) -> Any:
     raise DataError(f"it gave {type(value).__name__}, not an array", sqlstate="22023")
 
 
-# -- async ---------------------------------------------------------------------------------------------
+# -- async -----------------------------------------------------------------------------------------
 
 
 def run_async(f: Callable, rows: Sequence[Tuple], max_in_flight: int, timeout: Any, retries: int) -> List[Any]:

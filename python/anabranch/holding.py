@@ -75,14 +75,16 @@ class Holding:
         return self._engine.describe(f"SELECT {casts}")[1]
 
     def _captured(self, rows: Any, columns: Optional[Mapping[str, str]] = None) -> Relation:
-        """Rows in a hidden table that goes when the last relation over it goes. It is part of no transaction."""
+        """Rows in a hidden table that goes when the last relation over it goes. It is part of no
+        transaction."""
         types = dict(zip(rows.names, rows.types)) if columns is None else dict(columns)
         if not types:
             raise ProgrammingError("there are no columns")
         return self._hidden("data", types, rows)
 
     def _variable_of(self, relation: Relation) -> Relation:
-        """A hidden empty table with the columns of a relation: a name for a variable of a loop, which hides the table."""
+        """A hidden empty table with the columns of a relation: a name for a variable of a loop,
+        which hides the table."""
         return self._hidden("variable", relation.schema, None)
 
     def _hidden(self, what: str, types: Mapping[str, Any], rows: Any) -> Relation:
@@ -94,7 +96,7 @@ class Holding:
         schema = root._schema_of(f"SELECT * FROM {q.name(name)}")
         return Relation(self, f"SELECT * FROM {q.name(name)}", from_=q.name(name), holds=[holder], schema=schema)
 
-    # -- functions -----------------------------------------------------------------------------------
+    # -- functions ---------------------------------------------------------------------------------
 
     def register(self, name: str, obj: Any) -> None:
         """A frame, a relation or a function of one's own under a name of SQL."""

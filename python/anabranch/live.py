@@ -37,8 +37,9 @@ class Progress(NamedTuple):
 class Changes:
     """The changes of a query: an iterator, an async iterator and a context manager.
 
-    Each batch has the columns ``time`` and ``diff`` before the query's; all changes of one time are in one
-    batch, what leaves before what comes. Rows there at the start are the first batch, unless ``snapshot=False``.
+    Each batch has the columns ``time`` and ``diff`` before the query's; all changes of one time are
+    in one batch, what leaves before what comes. Rows there at the start are the first batch, unless
+    ``snapshot=False``.
 
     >>> import anabranch as ab
     >>> db = ab.connect()
@@ -193,7 +194,7 @@ class Subscription(Changes):
         return Change(item) if isinstance(item, Batch) else item
 
 
-# -- async: one waiting thread a database -----------------------------------------------------------------
+# -- async: one waiting thread a database ----------------------------------------------------------
 
 
 class _Waiter:
@@ -273,7 +274,7 @@ def _waiter(db: Any) -> _Waiter:
     return found
 
 
-# -- callbacks: one thread a database, in order -------------------------------------------------------------
+# -- callbacks: one thread a database, in order ----------------------------------------------------
 
 
 class Handle:

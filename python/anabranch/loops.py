@@ -13,17 +13,20 @@ __all__ = ["iterate"]
 
 
 def iterate(body: Callable, *, limit: Optional[int] = None, on_limit: str = "error", **start: Relation) -> Any:
-    """The variables at the fixed point of ``body``, which begins with ``start`` and is kept current in views.
+    """The variables at the fixed point of ``body``, which begins with ``start`` and is kept current
+    in views.
 
     Parameters
     ----------
     body
-        Called once with a relation for each variable; gives the next value of each: a relation for one variable,
-        a dict of relations for several. Duplicates are its own to remove (``unique``).
+        Called once with a relation for each variable; gives the next value of each: a relation for
+        one variable, a dict of relations for several. Duplicates are its own to remove
+        (``unique``).
     limit
         How often ``body`` may be applied; without it a loop that finds no fixed point does not end.
     on_limit
-        ``"error"``: an answer that needs more is an error (SQLSTATE 54000). ``"return"``: what is there then.
+        ``"error"``: an answer that needs more is an error (SQLSTATE 54000). ``"return"``: what is
+        there then.
     start
         The first value of each variable.
 
@@ -95,10 +98,11 @@ def _prefix(
     start: Mapping[str, Relation], variables: Mapping[str, Relation], following: Mapping[str, Relation],
     limit: Optional[int], on_limit: str,
 ) -> str:
-    """The loop. In its first round the mark is empty and variables take their first values; the mark is last.
+    """The loop. In its first round the mark is empty and variables take their first values; the
+    mark is last.
 
-    Bindings see those before them as they are in the same round. So several variables are read as copies of
-    the round before, which come first: ``body`` gives all next values at once.
+    Bindings see those before them as they are in the same round. So several variables are read as
+    copies of the round before, which come first: ``body`` gives all next values at once.
     """
     mark = q.name("_py_started")
     copies: List[str] = []
@@ -116,8 +120,8 @@ def _prefix(
     bound = ""
     if limit is not None:
         word = "ERROR" if on_limit == "error" else "RETURN"
-        # (The round that gives the first values is none of the body's; with an error, neither is the last one,
-        # which finds that nothing has changed.)
+        # (The round that gives the first values is none of the body's; with an error, neither is
+        # the last one, which finds that nothing has changed.)
         bound = f"({word} AT RECURSION LIMIT {limit + 1 + (on_limit == 'error')}) "
     return f"WITH MUTUALLY RECURSIVE {bound}{', '.join(copies + bindings)}"
 

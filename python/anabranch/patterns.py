@@ -44,7 +44,8 @@ class Pattern:
 
     @staticmethod
     def event(condition: Any) -> "Pattern":
-        """One event that meets a condition, which may read the register. Several events at one time are none."""
+        """One event that meets a condition, which may read the register. Several events at one time
+        are none."""
         return Pattern(("event", condition, ()))
 
     @staticmethod
@@ -106,7 +107,8 @@ class Pattern:
         return self._with(("repeat", self._part, min, max))
 
     def set(self, name: str, value: Any) -> "Pattern":
-        """Where this part is met, a register becomes ``value``, which may read the event and the registers."""
+        """Where this part is met, a register becomes ``value``, which may read the event and the
+        registers."""
         return self._with(_set(self._part, name, value))
 
     def register(self, name: str, initial: Any) -> "Pattern":

@@ -21,8 +21,8 @@ _END = 2**63 - 1
 class Run:
     """A query over events at work, on a thread of its own; ``db.start(events)`` makes one.
 
-    What comes out depends on the rows and the order of time alone, not on what was pushed when. A context manager
-    that closes it; ``finish`` is not implied.
+    What comes out depends on the rows and the order of time alone, not on what was pushed when. A
+    context manager that closes it; ``finish`` is not implied.
 
     >>> import anabranch as ab
     >>> e = ab.Events.input("in", {"x": int, "at": int}, time="at")
@@ -52,7 +52,8 @@ class Run:
         return instant(time, instants)
 
     def push(self, input: str, data: Any) -> None:  # noqa: A002
-        """Gives rows to an input: a frame, tuples, dicts, or ``ab.Event`` objects; in any order between two advances."""
+        """Gives rows to an input: a frame, tuples, dicts, or ``ab.Event`` objects; in any order
+        between two advances."""
         of = self._input(input)
         if isinstance(data, (list, tuple)) and data and isinstance(data[0], Event):
             return self._push_events(of, data)
@@ -82,7 +83,8 @@ class Run:
         self._native.push_events(of.name, rows, [e.kind for e in events], times, others)
 
     def advance(self, input: str, time: Any) -> None:  # noqa: A002
-        """Promises that no row before ``time`` will come into an input; results before the least promise come out."""
+        """Promises that no row before ``time`` will come into an input; results before the least
+        promise come out."""
         of = self._input(input)
         self._native.advance(input, self._ticks(time, of.instants))
 
@@ -91,7 +93,8 @@ class Run:
         self._native.advance_all(self._ticks(time, self._events._instants))
 
     def advance_partition(self, input: str, values: Any, time: Any) -> None:  # noqa: A002
-        """Promises that no row of one partition, given by the values of its columns, will come before ``time``."""
+        """Promises that no row of one partition, given by the values of its columns, will come
+        before ``time``."""
         of = self._input(input)
         values = [values] if not isinstance(values, (list, tuple)) else list(values)
         rows = _native.Rows.from_columns([f"v{i}" for i in range(len(values))], [[v] for v in values])
@@ -116,7 +119,8 @@ class Run:
         self._native.finish()
 
     def lifetimes(self) -> Rows:
-        """Events that are complete since the last call: ``start``, ``end`` (NULL: never), the columns."""
+        """Events that are complete since the last call: ``start``, ``end`` (NULL: never), the
+        columns."""
         return Rows(self._native.lifetimes(self._events._instants))
 
     def changes(self) -> Rows:
@@ -138,13 +142,15 @@ class Run:
         return Counts(*self._native.late(input))
 
     def late_rows(self, input: str) -> Optional[Rows]:  # noqa: A002
-        """Rows dropped and moved since the last call, if the input reports them: ``time``, columns, ``moved`` ticks."""
+        """Rows dropped and moved since the last call, if the input reports them: ``time``, columns,
+        ``moved`` ticks."""
         of = self._input(input)
         rows = self._native.late_rows(input, list(of.columns), self._events._instants)
         return None if rows is None else Rows(rows)
 
     def play(self, sources: Mapping[str, Any], pace: Any = "fast") -> "Play":
-        """History as input: data or files for inputs, as fast as it goes or at so many ticks a second."""
+        """History as input: data or files for inputs, as fast as it goes or at so many ticks a
+        second."""
         return Play(self, sources, pace)
 
     def play_to_end(self, sources: Mapping[str, Any], pace: Any = "fast") -> None:

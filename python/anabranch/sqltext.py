@@ -103,7 +103,8 @@ def tokens(sql: str) -> Iterator[Tuple[str, str]]:
 
 
 def bind(sql: str, params: Any) -> str:
-    """The statement with its parameters as constants: a sequence for ``?`` and ``$1``, a mapping for ``$name``.
+    """The statement with its parameters as constants: a sequence for ``?`` and ``$1``, a mapping
+    for ``$name``.
 
     >>> bind("SELECT ?, '?'", [1])
     "SELECT 1, '?'"
@@ -172,7 +173,8 @@ def statements(sql: str) -> int:
 
 
 def relations_in(sql: str) -> Iterator[str]:
-    """Names that may be relations: those after FROM, JOIN, a comma or INTO, without those of WITH."""
+    """Names that may be relations: those after FROM, JOIN, a comma or INTO, without those of
+    WITH."""
     parts = [(k, p) for k, p in tokens(sql) if k not in ("line", "block") and not p.isspace()]
     ctes = set()
     for i, (kind, part) in enumerate(parts):

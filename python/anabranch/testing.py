@@ -69,7 +69,8 @@ def assert_same(a: Any, b: Any) -> None:
 
 
 def check_udaf(kind: Any, rows: Sequence[Any]) -> None:
-    """An aggregate of one's own keeps its law: order does not matter, retract undoes accumulate, merge equals both."""
+    """An aggregate of one's own keeps its law: order does not matter, retract undoes accumulate,
+    merge equals both."""
     from .functions import check
 
     check(kind, [tuple(row) if isinstance(row, (tuple, list)) else (row,) for row in rows])
@@ -106,8 +107,8 @@ def finish() -> _Step:
 def changelog(events: Any, steps: Sequence[_Step]) -> List[str]:
     """The changes that an Events query gives for these steps: ``"@10 +1 5, a"``, in order of time.
 
-    On the way the law is tested: the changes are the same when rows between two advances come in another order and
-    are pushed together.
+    On the way the law is tested: the changes are the same when rows between two advances come in
+    another order and are pushed together.
 
     >>> import anabranch as ab
     >>> from anabranch import testing as at

@@ -188,7 +188,8 @@ class Writing:
         return target._predicate([where])
 
     def delete(self, table: Any, where: Any = None, *, keys: Any = None) -> Commit:
-        """Takes away the rows for which ``where`` is true (an expression, a lambda, a column), or those with these keys."""
+        """Takes away the rows for which ``where`` is true (an expression, a lambda, a column), or
+        those with these keys."""
         target = self._writable(table)
         if (where is None) == (keys is None):
             raise ProgrammingError("delete needs where or keys", hint="truncate() takes all rows away")
@@ -205,7 +206,8 @@ class Writing:
         return self._write(f"DELETE FROM {q.name(target._name)} WHERE EXISTS (SELECT 1 FROM {staged._from} AS k WHERE {tests})")
 
     def update(self, table: Any, where: Any = None, **set: Any) -> Commit:  # noqa: A002
-        """Changes columns of the rows for which ``where`` is true: ``update("t", ab.col("k") == 1, n=ab.col("n") + 1)``."""
+        """Changes columns of the rows for which ``where`` is true: ``update("t", ab.col("k") == 1,
+        n=ab.col("n") + 1)``."""
         target = self._writable(table)
         if not set:
             raise ProgrammingError("update needs columns to change", hint='update("t", where, n=0)')

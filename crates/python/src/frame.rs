@@ -1,4 +1,4 @@
-//! Queries over events, as Python builds them: `anabranch/events.py` writes expressions as SQL, and
+//! Queries over events, as Python builds them: `anabranch/events` writes expressions as SQL, and
 //! durations as ticks.
 //!
 //! Law: an error of building is raised by the verb that makes it.
