@@ -2,8 +2,9 @@
 
     python bench/python.py [--rows 10000000] [--repeat 3]
 
-Needs the package, built for release; DuckDB, Polars, Pathway and bytewax are measured where they are installed. Times
-are of the process (CPU seconds, all threads) and of the clock; of `repeat` runs the least is printed, and the greatest.
+Needs the package, built for release; DuckDB, Polars, Pathway and bytewax are measured where they
+are installed. Times are of the process (CPU seconds, all threads) and of the clock; of `repeat`
+runs the least is printed, and the greatest.
 """
 
 from __future__ import annotations

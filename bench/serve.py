@@ -5,9 +5,9 @@ Usage: serve.py --anabranch PROGRAM [--bin FOLDER] [--seconds N] [--runs N] [--r
 
 Three questions: look-ups by key (prepared, 16 connections); INSERTs of one row with fsync at 32
 connections, with five views over the table on our side and none on the other; the aggregate of one
-group, which is a view on our side and a query on the other. Then the cost of idle clients. Each line
-of the output is an object of JSON. Where PostgreSQL is not installed, a line says so and nothing is
-measured.
+group, which is a view on our side and a query on the other. Then the cost of idle clients. Each
+line of the output is an object of JSON. Where PostgreSQL is not installed, a line says so and
+nothing is measured.
 """
 import argparse
 import contextlib

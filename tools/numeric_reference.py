@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Writes crates/batch/src/numeric/reference.txt: what PostgreSQL computes of random numerics.
 
-Usage: python tools/numeric_reference.py [--dsn "host=.. port=.. user=postgres"] [--seed N]     (needs psycopg)
+Usage: python tools/numeric_reference.py [--dsn "host=.. port=.. user=postgres"] [--seed N] (needs
+psycopg)
 
-A line is `operation a b result`, separated by spaces; `-` stands for an operand that there is not, `!` for an error. Numbers are written with their
-trailing zeros, on which the digits of quotients depend. Without --dsn a server is started as in slt_expect.py.
+A line is `operation a b result`, separated by spaces; `-` stands for an operand that there is not,
+`!` for an error. Numbers are written with their trailing zeros, on which the digits of quotients
+depend. Without --dsn a server is started as in slt_expect.py.
 """
 
 import argparse

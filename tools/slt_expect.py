@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Fills in the expected results of tests/slt/*.slt by running the statements on PostgreSQL.
 
-Usage: python tools/slt_expect.py [--dsn "host=.. port=.. user=postgres"] [--check] [FILE ..]     (needs psycopg)
+Usage: python tools/slt_expect.py [--dsn "host=.. port=.. user=postgres"] [--check] [FILE ..] (needs
+psycopg)
 
-Without --dsn a server is started in a temporary folder from the binaries under --bin (PostgreSQL 15; run as user
-`postgres` when we are root) and stopped at the end. Each file starts with an empty schema. What changes on the way:
+Without --dsn a server is started in a temporary folder from the binaries under --bin (PostgreSQL
+15; run as user `postgres` when we are root) and stopped at the end. Each file starts with an empty
+schema. What changes on the way:
 
 - `CREATE MATERIALIZED VIEW` becomes `CREATE VIEW` there: always current, as ours is;
-- records under `skipif postgresql` are kept as they are: their expectations are written and checked by hand;
-- numbers of type numeric lose trailing zeros after the point, as in crates/testing/tests/it/slt.rs: the scale of a
+- records under `skipif postgresql` are kept as they are: their expectations are written and checked
+  by hand;
+- numbers of type numeric lose trailing zeros after the point, as in crates/testing/tests/it/slt.rs:
+  the scale of a
   computed numeric differs between systems and is not part of its value.
 
-Column types, results and counts are written; statements never are. A statement that PostgreSQL refuses though the file expects success,
-or the other way round, stops the tool. With --check nothing is written and a difference is an error.
+Column types, results and counts are written; statements never are. A statement that PostgreSQL
+refuses though the file expects success, or the other way round, stops the tool. With --check
+nothing is written and a difference is an error.
 """
 
 import argparse

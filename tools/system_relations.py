@@ -3,8 +3,8 @@
 
 Usage: tools/system_relations.py CONNECTION FOLDER
 
-The folder is crates/engine/src/catalog/system. `relations.txt` has a line `schema.name oid` for each
-relation and below it a line `  column type` for each column, with `!` where NULL cannot be.
+The folder is crates/engine/src/catalog/system. `relations.txt` has a line `schema.name oid` for
+each relation and below it a line ` column type` for each column, with `!` where NULL cannot be.
 `types.txt` has a line for each type: the values of TYPE_COLUMNS, separated by tabs.
 """
 import sys

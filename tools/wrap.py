@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Wraps paragraphs of comments and Markdown that go beyond column 100.
+"""Wraps paragraphs of comments, docstrings and Markdown that go beyond column 100.
 
 Usage: wrap.py [--check] [PATH ..]     PATHs are files or folders; default: the whole tree
 
-A paragraph without a line beyond the column is left as it is. Code, tables, headings and diagrams are never touched, so
-a line of these may stay long. --check changes nothing, names the lines that are too long, and ends with 1 if there are any.
+A paragraph without a line beyond the column is left as it is. Code, tables, headings and diagrams
+are never touched, so a line of these may stay long. --check changes nothing, names the lines that
+are too long, and ends with 1 if there are any.
 """
 import argparse
 import pathlib
@@ -16,12 +17,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEFT_OUT = {"target", ".git", "node_modules", "results"}
 COMMENT = re.compile(r"^(\s*//[/!]?)( .*|)$")
 ITEM = re.compile(r"^(\s*)((?:[-*+]|\d+[.)])\s+)(.*)$")
-# A word that would begin a list, a heading, a quotation, a table or a fence, were it the first of a line.
+# A word that would begin a list, a heading, a quotation, a table or a fence, were it the first of a
+# line.
 MARK = re.compile(r"^([-*+]|\d+[.)]|#+|>.*|\|.*|```.*|~~~.*|=+|-+)$")
 
 
 def is_fixed(text):
-    """Whether a line is no prose: a table, a heading, a definition of a link, HTML, code by its indent."""
+    """Whether a line is no prose: a table, a heading, a definition of a link, HTML, code by its
+    indent."""
     return (text.startswith(("|", "#", "<", "    ", "\t")) or re.match(r"^\s*\[[^\]]+\]: ", text) is not None
             or text.startswith("# "))
 
@@ -45,7 +48,8 @@ def filled(words, first, rest, width):
 
 
 def paragraphs(texts):
-    """Runs of lines that are filled together: (first, last + 1, indent of the first, indent of the others), else None as indents."""
+    """Runs of lines that are filled together: (first, last + 1, indent of the first, indent of the
+    others), else None as indents."""
     found, start, fence = [], 0, None
     while start < len(texts):
         text = texts[start]
@@ -105,19 +109,92 @@ def rust(lines):
     return out
 
 
+def blocks(texts):
+    """Lines of a docstring in runs of one indent; those of examples and empty ones stand alone."""
+    run, indent, is_example = [], None, False
+    for text in texts:
+        is_example = bool(text.strip()) and (is_example or text.lstrip().startswith(">>>"))
+        own = None if is_example or not text.strip() else len(text) - len(text.lstrip())
+        if run and (own is None or own != indent):
+            yield indent, run
+            run = []
+        run, indent = run + [text], own
+        if own is None:
+            yield None, run
+            run = []
+    if run:
+        yield indent, run
+
+
+def docstring(lines):
+    """A docstring's lines, from its opening quotes to its closing ones, with long paragraphs filled
+    anew."""
+    if all(len(line) <= WIDTH for line in lines):
+        return lines
+    margin = re.match(r"^ *", lines[0])[0]
+    opening = re.match(r'^ *"""', lines[0])[0]
+    inner = [margin + lines[0][len(opening):], *lines[1:]]
+    is_closed_in_text = inner[-1].strip() != '"""'
+    if is_closed_in_text:
+        inner[-1] = inner[-1].rstrip().removesuffix('"""')
+    else:
+        inner.pop()
+    out = []
+    for indent, texts in blocks(inner):
+        if indent is None:
+            out += texts
+            continue
+        # (The opening quotes, and those that may close the text, take room.)
+        taken = 3 * (not out) + 3 * is_closed_in_text
+        out += [" " * indent + text for text in wrapped([text[indent:] for text in texts], WIDTH - indent - taken)]
+    out[0] = opening + out[0][len(margin):]
+    if is_closed_in_text:
+        out[-1] += '"""'
+    else:
+        out.append(margin + '"""')
+    return out
+
+
+PYTHON_COMMENT = re.compile(r"^( *#)( .*|)$")
+
+
+def python(lines):
+    """A program's lines with its docstrings, and comments that stand alone, wrapped."""
+    out, at = [], 0
+    while at < len(lines):
+        line = lines[at]
+        if re.match(r'^ *"""', line):
+            end = at + 1 if line.count('"""') > 1 else next(i for i in range(at + 1, len(lines)) if '"""' in lines[i]) + 1
+            is_prose = lines[end - 1].rstrip().endswith('"""')
+            out += docstring(lines[at:end]) if is_prose else lines[at:end]
+            at = end
+        elif (comment := PYTHON_COMMENT.match(line)) and not comment[2].startswith((" --", "!")):
+            prefix, texts = comment[1], []
+            while at < len(lines) and (part := PYTHON_COMMENT.match(lines[at])) and part[1] == prefix:
+                texts.append(part[2][1:])
+                at += 1
+            out += [f"{prefix} {text}".rstrip() if text else prefix for text in wrapped(texts, WIDTH - len(prefix) - 1)]
+        else:
+            out.append(line)
+            at += 1
+    return out
+
+
 def files(paths):
     for path in paths:
         if path.is_file():
             yield path
             continue
         for found in sorted(path.rglob("*")):
-            if found.suffix in (".rs", ".md") and not LEFT_OUT.intersection(found.relative_to(path).parts):
+            if found.suffix in (".rs", ".md", ".py") and not LEFT_OUT.intersection(found.relative_to(path).parts):
                 yield found
 
 
 def too_long(path, lines):
     if path.suffix == ".rs":
         return [at for at, line in enumerate(lines, 1) if len(line) > WIDTH and re.match(r"^\s*//", line)]
+    if path.suffix == ".py":
+        return [at for at, line in enumerate(lines, 1) if len(line) > WIDTH and re.match(r'^ *(#|""")', line)]
     return [at for at, line in enumerate(lines, 1) if len(line) > WIDTH and not line.lstrip().startswith("|")]
 
 
@@ -130,7 +207,7 @@ def main():
     for path in files(given.paths or [ROOT]):
         text = path.read_text()
         lines = text.split("\n")
-        new = rust(lines) if path.suffix == ".rs" else wrapped(lines, WIDTH)
+        new = {".rs": rust, ".py": python}.get(path.suffix, lambda lines: wrapped(lines, WIDTH))(lines)
         if not given.check and new != lines:
             path.write_text("\n".join(new))
         for at in too_long(path, lines if given.check else new):

@@ -1,4 +1,5 @@
-"""Acceptance 9: with none of the optional packages, all works that needs none; what needs one says so."""
+"""Acceptance 9: with none of the optional packages, all works that needs none; what needs one says
+so."""
 
 import subprocess
 import sys

@@ -1,7 +1,8 @@
-"""Acceptance 2 and 7: random queries agree in methods, in SQL and in Polars, before and after changes.
+"""Acceptance 2 and 7: random queries agree in methods, in SQL and in Polars, before and after
+changes.
 
-A query is a chain of random steps. Each step is written three times: as a method of a relation, as SQL over a derived
-table, and as Polars. ``SEED`` replays one chain.
+A query is a chain of random steps. Each step is written three times: as a method of a relation, as
+SQL over a derived table, and as Polars. ``SEED`` replays one chain.
 """
 
 import math

@@ -1,4 +1,5 @@
-"""Files: csv, json lines and parquet, read by questions, kept by views, written again, and followed while they grow."""
+"""Files: csv, json lines and parquet, read by questions, kept by views, written again, and followed
+while they grow."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""Functions of Python: by row, by batch, asynchronous; in expressions and in SQL; what becomes of NULL and of exceptions."""
+"""Functions of Python: by row, by batch, asynchronous; in expressions and in SQL; what becomes of
+NULL and of exceptions."""
 
 from __future__ import annotations
 

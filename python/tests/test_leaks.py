@@ -1,4 +1,5 @@
-"""What is let go is gone: views, frames that were named, batches that were held, functions, runs."""
+"""What is let go is gone: views, frames that were named, batches that were held, functions,
+runs."""
 
 import gc
 import resource
@@ -65,7 +66,8 @@ def test_views_made_and_dropped_leave_nothing():
 
 
 def objects():
-    """Weak references to objects that were used and let go. (A frame keeps what its locals were when they were looked at.)"""
+    """Weak references to objects that were used and let go. (A frame keeps what its locals were
+    when they were looked at.)"""
     db = ab.connect()
     t = db.create_table("t", {"x": int})
 

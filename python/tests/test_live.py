@@ -1,4 +1,5 @@
-"""Live results: iteration, coroutines, callbacks and subscriptions see the same changes; what ends them; signals and threads."""
+"""Live results: iteration, coroutines, callbacks and subscriptions see the same changes; what ends
+them; signals and threads."""
 
 import asyncio
 import gc

@@ -1,4 +1,5 @@
-"""Types as users meet them: mypy --strict over the programs, and the stub against the compiled half."""
+"""Types as users meet them: mypy --strict over the programs, and the stub against the compiled
+half."""
 
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from test_programs import PROGRAMS
 
 pytest.importorskip("mypy")
 
-# What mypy cannot see: decorators of classes (7) leave the class as it was; `class Socket(list)` has no argument (10).
+# What mypy cannot see: decorators of classes (7) leave the class as it was; `class Socket(list)`
+# has no argument (10).
 KNOWN = {7: "call-arg", 10: "type-arg"}
 # The programs are as short as programs of users: some functions in them have no annotations.
 LEFT_OUT = ["no-untyped-def", "no-untyped-call", "import-untyped"]

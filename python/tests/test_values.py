@@ -1,4 +1,5 @@
-"""Acceptance 3 to 7, 12, 14, 15: values as Polars has them, departures, types there and back, names."""
+"""Acceptance 3 to 7, 12, 14, 15: values as Polars has them, departures, types there and back,
+names."""
 
 import datetime as dt
 import random

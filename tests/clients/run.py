@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Clients of other hands against a server: psql, psycopg, asyncpg, SQLAlchemy, PgJDBC, node-postgres, pgx.
+"""Clients of other hands against a server: psql, psycopg, asyncpg, SQLAlchemy, PgJDBC,
+node-postgres, pgx.
 
 Usage: run.py --anabranch PROGRAM --cache FOLDER [NAME ..]
 
-Starts a server with users and TLS, runs the checks of each client, and ends with `N passed, N failed`. A client whose
-toolchain is missing is skipped with a line that says so. NAMEs choose checks by a part of their names.
+Starts a server with users and TLS, runs the checks of each client, and ends with `N passed, N
+failed`. A client whose toolchain is missing is skipped with a line that says so. NAMEs choose
+checks by a part of their names.
 """
 import argparse
 import contextlib
@@ -173,7 +175,8 @@ class Missing(Exception):
 
 
 def program_check(name, *needs, part=None):
-    """Runs the script NAME of this folder, or one part of it, with the server's address in the environment."""
+    """Runs the script NAME of this folder, or one part of it, with the server's address in the
+    environment."""
     def check(at):
         for need in needs:
             if not shutil.which(need):

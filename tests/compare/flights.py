@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Compares the final answers of examples/flights.sql, as kept current by anabranch, with DuckDB's on the same files.
+"""Compares the final answers of examples/flights.sql, as kept current by anabranch, with DuckDB's
+on the same files.
 
-Usage: python tests/compare/flights.py [--anabranch target/release/anabranch] [--workers N]     (needs duckdb)
+Usage: python tests/compare/flights.py [--anabranch target/release/anabranch] [--workers N] (needs
+duckdb)
 
-DuckDB gets the same file: sources become views on the Parquet files and materialized views become plain ones. The script
-ends with a line `N passed, N failed` and exits with 1 when a view differs.
+DuckDB gets the same file: sources become views on the Parquet files and materialized views become
+plain ones. The script ends with a line `N passed, N failed` and exits with 1 when a view differs.
 """
 
 import argparse
@@ -22,7 +24,8 @@ SCRIPT = ROOT / "examples" / "flights.sql"
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a script without comments (no string in it holds a semicolon or two dashes)."""
+    """The statements of a script without comments (no string in it holds a semicolon or two
+    dashes)."""
     return [part.strip() for part in re.sub(r"--.*", "", text).split(";") if part.strip()]
 
 

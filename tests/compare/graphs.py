@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Compares the queries of docs/graphs.md, kept current as views, with networkx after each of 50 changes of random graphs.
+"""Compares the queries of docs/graphs.md, kept current as views, with networkx after each of 50
+changes of random graphs.
 
-Usage: python tests/compare/graphs.py [--anabranch target/release/anabranch] [--workers N] [--seed N]
+Usage: python tests/compare/graphs.py [--anabranch target/release/anabranch] [--workers N] [--seed
+N]
 
-The queries are read from the documentation. Where networkx has an algorithm under another definition (label propagation in
-rounds, ranks after a number of rounds), the definition of LDBC Graphalytics is written out over networkx's graph. The script
-ends with a line `N passed, N failed`, a case a view, and exits with 1 when a view differs.
+The queries are read from the documentation. Where networkx has an algorithm under another
+definition (label propagation in rounds, ranks after a number of rounds), the definition of LDBC
+Graphalytics is written out over networkx's graph. The script ends with a line `N passed, N failed`,
+a case a view, and exits with 1 when a view differs.
 """
 
 import argparse
@@ -28,7 +31,8 @@ START = 1
 RANK_ROUNDS = 20
 LABEL_ROUNDS = 10
 
-# Each view: its heading in the documentation, the relation that it reads, and its answer by networkx.
+# Each view: its heading in the documentation, the relation that it reads, and its answer by
+# networkx.
 VIEWS = {
     "reach": ("Reach", "edges", lambda g: [(node,) for node in reached(g)]),
     "hops": ("Fewest edges", "edges", lambda g: lengths(g, None)),

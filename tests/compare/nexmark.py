@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""DuckDB's side of `anabranch-bench nexmark`: answers one query over rows in a folder, on one thread.
+"""DuckDB's side of `anabranch-bench nexmark`: answers one query over rows in a folder, on one
+thread.
 
 Usage: python tests/compare/nexmark.py FOLDER QUERY       (needs duckdb)
 
-The folder has a Parquet file for each stream and `queries.json` (texts, and the streams they read). Rows are loaded
-into tables first; CPU seconds are those of the query alone. Where `qN.answer.parquet` exists, it is compared with
-DuckDB's answer as a multiset. Prints one JSON object.
+The folder has a Parquet file for each stream and `queries.json` (texts, and the streams they read).
+Rows are loaded into tables first; CPU seconds are those of the query alone. Where
+`qN.answer.parquet` exists, it is compared with DuckDB's answer as a multiset. Prints one JSON
+object.
 """
 
 import json
@@ -18,7 +20,8 @@ import duckdb
 
 
 def comparable(column: str, kind: str) -> str:
-    """A column in the form that both sides share: all numbers as doubles of 12 digits, times and the rest as text."""
+    """A column in the form that both sides share: all numbers as doubles of 12 digits, times and
+    the rest as text."""
     if kind.startswith(("DOUBLE", "FLOAT", "DECIMAL", "HUGEINT", "BIGINT", "INTEGER", "UBIGINT", "SMALLINT")):
         return f"printf('%.11e', {column}::double)"
     return f"{column}::varchar"

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Answers the questions about time (`crates/testing/examples/temporal`) once more, in plain Python, and compares with what the tests expect.
+"""Answers the questions about time (`crates/testing/examples/temporal`) once more, in plain Python,
+and compares with what the tests expect.
 
 Usage: python tests/compare/questions.py     (needs duckdb, which only reads the files)
 
-The expected answers (`crates/testing/tests/it/questions.txt`) are checked against the engine by the tests; here they are checked against programs
-that share nothing with it. Ends with a line `N passed, N failed` and exits with 1 when a line differs.
+The expected answers (`crates/testing/tests/it/questions.txt`) are checked against the engine by the
+tests; here they are checked against programs that share nothing with it. Ends with a line `N
+passed, N failed` and exits with 1 when a line differs.
 """
 
 import bisect
@@ -55,7 +57,8 @@ def rush():
     for origin in ["EWR", "JFK", "LGA"]:
         times = sorted(time for time, of in flights("origin") if of == origin)
         most = collections.defaultdict(int)
-        # A window that ends at a quarter holds what came in the hour up to it; where nothing enters or leaves the answer goes on, and is not another one.
+        # A window that ends at a quarter holds what came in the hour up to it; where nothing enters
+        # or leaves the answer goes on, and is not another one.
         for end in {up(time, quarter) + after for time in times for after in (0, HOUR)}:
             count = bisect.bisect_right(times, end) - bisect.bisect_right(times, end - HOUR)
             most[up(end, day)] = max(most[up(end, day)], count)
@@ -140,7 +143,8 @@ def worsening():
 
 
 def mean_by_carrier(expected):
-    """Early answers are right if they are the answer over the first rows, about as many as they say; the last is over all."""
+    """Early answers are right if they are the answer over the first rows, about as many as they
+    say; the last is over all."""
     all_rows = rows("flights.parquet", "carrier, dep_delay")
     punctual, known = collections.Counter(), collections.Counter()
     answers, carriers = [], set()

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 
 def json_values(text: str) -> Iterator[dict]:
-    """The objects in a text of JSON values one after the other; arrays are taken apart. Other lines are skipped."""
+    """The objects in a text of JSON values one after the other; arrays are taken apart. Other lines
+    are skipped."""
     decoder = json.JSONDecoder(parse_float=decimal.Decimal)
     position = 0
     while position < len(text):
@@ -21,7 +22,8 @@ def json_values(text: str) -> Iterator[dict]:
 
 
 def canonical(value: object) -> object:
-    """A value in the form both sides share: numbers as Decimal, everything else as text, NULL as None."""
+    """A value in the form both sides share: numbers as Decimal, everything else as text, NULL as
+    None."""
     if value is None or isinstance(value, (bool, decimal.Decimal)):
         return value
     if isinstance(value, int):
@@ -38,10 +40,11 @@ def canonical(value: object) -> object:
 
 
 def same(left: object, right: object, relative: float) -> bool:
-    """Whether two canonical values agree: text exactly, numbers within `relative` (0 means exactly).
+    """Whether two canonical values agree: text exactly, numbers within `relative` (0 means
+    exactly).
 
-    Where `relative` allows a difference, so is one unit in the last place of `right`: an average of decimals is a
-    decimal, rounded to its scale.
+    Where `relative` allows a difference, so is one unit in the last place of `right`: an average of
+    decimals is a decimal, rounded to its scale.
     """
     if not isinstance(left, decimal.Decimal) or not isinstance(right, decimal.Decimal):
         return left == right
@@ -54,10 +57,11 @@ def same(left: object, right: object, relative: float) -> bool:
 
 
 def differences(expected: list[dict], actual: list[dict], relative: float, shown: int = 5) -> list[str]:
-    """What differs between two multisets of rows, in words; empty when nothing does. Columns go by name, order is free.
+    """What differs between two multisets of rows, in words; empty when nothing does. Columns go by
+    name, order is free.
 
-    Rows are paired in the order of their cells that are compared exactly, then of their numbers, so that small
-    differences in numbers do not change the pairing.
+    Rows are paired in the order of their cells that are compared exactly, then of their numbers, so
+    that small differences in numbers do not change the pairing.
     """
     if expected and actual and list(expected[0]) != list(actual[0]):
         return [f"columns: expected {list(expected[0])}, got {list(actual[0])}"]

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Compares the 22 TPC-H queries, kept current as materialized views, with DuckDB's answers on the same rows.
+"""Compares the 22 TPC-H queries, kept current as materialized views, with DuckDB's answers on the
+same rows.
 
-Usage: python tests/compare/tpch.py [--program target/release/tpch-check] [--scale 0.01 --scale 0.1] [--only NAME]   (needs duckdb)
+Usage: python tests/compare/tpch.py [--program target/release/tpch-check] [--scale 0.01 --scale 0.1]
+[--only NAME] (needs duckdb)
 
-The program streams the generated rows into a session (several batch sizes, several numbers of workers; all views
-together with shared indexes, one by one, and made after the rows are there), then deletes and updates, and writes what
-every view contains after each phase. DuckDB reads the same rows from Parquet, makes the same changes with the same
-statements and answers the same queries from scratch. Whole numbers, decimals, text and dates have to be equal; columns
-that DuckDB computes as DOUBLE (averages and quotients) within 1e-6. Ends with a line `N passed, N failed`.
+The program streams the generated rows into a session (several batch sizes, several numbers of
+workers; all views together with shared indexes, one by one, and made after the rows are there),
+then deletes and updates, and writes what every view contains after each phase. DuckDB reads the
+same rows from Parquet, makes the same changes with the same statements and answers the same queries
+from scratch. Whole numbers, decimals, text and dates have to be equal; columns that DuckDB computes
+as DOUBLE (averages and quotients) within 1e-6. Ends with a line `N passed, N failed`.
 """
 
 import argparse
@@ -104,7 +107,8 @@ def differences(expected: Answer, actual: Answer) -> list[str]:
 
 
 def sorted_rows(rows: list[tuple], approximate: list[bool]) -> list[list]:
-    """Canonical rows in the order of their exact cells; approximate ones decide last and rounded."""
+    """Canonical rows in the order of their exact cells; approximate ones decide last and
+    rounded."""
 
     def key(row: list) -> tuple:
         exact = tuple(cell_key(cell) for cell, rough in zip(row, approximate) if not rough)

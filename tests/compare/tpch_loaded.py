@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""DuckDB's side of `anabranch-bench tpch --first-build` and `--changes`: CPU seconds of queries, on one thread.
+"""DuckDB's side of `anabranch-bench tpch --first-build` and `--changes`: CPU seconds of queries, on
+one thread.
 
 Usage: python tests/compare/tpch_loaded.py FOLDER       (needs duckdb)
 
-The folder has a Parquet file for each table and `spec.json`: texts of queries, and ranges of order keys. Rows are loaded
-first. Without ranges a query is answered three times, and the median counts. With ranges each of them is taken away with
-its lines and put back; after each change the query is answered in full, and the median of change and answer counts.
-Prints one JSON object.
+The folder has a Parquet file for each table and `spec.json`: texts of queries, and ranges of order
+keys. Rows are loaded first. Without ranges a query is answered three times, and the median counts.
+With ranges each of them is taken away with its lines and put back; after each change the query is
+answered in full, and the median of change and answer counts. Prints one JSON object.
 """
 
 import json
