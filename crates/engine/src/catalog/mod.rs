@@ -177,6 +177,18 @@ impl Catalog {
         }
     }
 
+    /// The collection of a relation.
+    pub fn collection_of(&self, id: ObjectId) -> Option<CollectionId> {
+        let object = self.objects.values().find(|object| object.id == id)?;
+        object.maintained.as_ref().map(|maintained| maintained.collection)
+    }
+
+    /// The watermark of a relation: no row before it comes.
+    pub fn watermark_of(&self, id: ObjectId) -> Option<i64> {
+        let object = self.objects.values().find(|object| object.id == id)?;
+        object.watermark.as_ref()?.current()
+    }
+
     /// The id that the next object gets.
     pub fn next_object(&self) -> ObjectId {
         ObjectId(self.last_id + 1)

@@ -183,7 +183,8 @@ impl Watermark {
         cast(&value, schema.field(self.column).data_type()).ok()
     }
 
-    fn current(&self) -> Option<i64> {
+    /// The watermark, if there has been a row.
+    pub fn current(&self) -> Option<i64> {
         self.high.map(|high| high.saturating_sub(self.delay))
     }
 }

@@ -449,6 +449,12 @@ impl Cluster {
     }
 
     /// Lets the next turn of every dataflow of this name panic, for tests of what follows.
+    /// Lets a dataflow, and those that read it, fail.
+    pub(crate) fn fail(&mut self, dataflow: DataflowId, failure: Failure) {
+        self.tenants.fail(dataflow, failure);
+        self.take_down_failed();
+    }
+
     pub(crate) fn panic_in(&self, name: &str) {
         self.tenants.panic_in(name);
     }

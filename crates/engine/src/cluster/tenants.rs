@@ -102,6 +102,11 @@ impl Tenants {
         newly
     }
 
+    /// Lets a dataflow fail.
+    pub fn fail(&self, dataflow: DataflowId, failure: Failure) {
+        self.all.get(&dataflow).iter().for_each(|tenant| tenant.account.fail(failure.clone()));
+    }
+
     /// Lets the next turn of every dataflow of this name panic.
     pub fn panic_in(&self, name: &str) {
         self.all.values().filter(|tenant| tenant.name == name).for_each(|tenant| tenant.account.panic_next());
@@ -123,5 +128,6 @@ pub(super) fn failed(subject: &str, failure: &Failure) -> Error {
     match failure.cause {
         Cause::Panic => error.with_hint("Drop it and create it anew; this is a bug, please report it."),
         Cause::Reads => error.with_hint("Drop both and create them anew."),
+        Cause::Rows => error.with_hint("Drop it and create it anew without the row."),
     }
 }

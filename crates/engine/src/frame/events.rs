@@ -5,6 +5,7 @@ use std::time::Duration;
 use anabranch_operators::temporal::ingress::{Disorder, Policy};
 use arrow::datatypes::SchemaRef;
 
+use super::relation::Timing;
 use crate::error::Error;
 use crate::nearest::nearest;
 
@@ -15,6 +16,8 @@ pub struct Events {
     pub(super) schema: SchemaRef,
     pub(super) time: Option<String>,
     pub(super) end: Option<String>,
+    /// What the times are, if the rows are those of a relation of the session.
+    pub(super) relation: Option<Timing>,
     /// How rows are brought in order, if that was said.
     pub(super) arrival: Option<Arrival>,
     /// What is promised of them.
@@ -31,6 +34,7 @@ impl Events {
             schema: schema.into(),
             time: None,
             end: None,
+            relation: None,
             arrival: None,
             declared: Declared::default(),
             latency: Duration::ZERO,

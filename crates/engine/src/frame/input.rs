@@ -17,6 +17,7 @@ use datafusion_common::ScalarValue;
 use super::events::Events;
 use super::expression::{END as END_NAME, START};
 use super::query::{Frame, schema_of, temporal};
+use super::relation::Timing;
 use crate::error::Error;
 
 impl Events {
@@ -28,7 +29,10 @@ impl Events {
         let known = checked.and_then(|()| Ok((schema_of(&columns)?, self.properties()?)));
         match known {
             Ok((schema, declared)) => {
-                let plan = temporal(Verb::Events { input: self.name.clone(), declared }, vec![], schema);
+                let mut plan = temporal(Verb::Events { input: self.name.clone(), declared }, vec![], schema.clone());
+                if self.relation == Some(Timing::Commits) {
+                    plan = temporal(Verb::OfChanges, vec![plan], schema);
+                }
                 Frame::new(plan, BTreeMap::from([(self.name.clone(), self)]), vec![])
             }
             Err(error) => Frame::failed(error),

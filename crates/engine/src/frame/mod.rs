@@ -28,7 +28,8 @@
 //! counts.
 //!
 //! Reading order: [`events`] (a named input), [`input`] (the forms of its rows), [`declare`] (what
-//! it promises), [`ingress`] (how its rows come in order), [`query`] (the frame), [`expression`], [`sql`] (expressions as text),
+//! it promises), [`ingress`] (how its rows come in order),
+//! [`relation`] (relations of the session as inputs), [`query`] (the frame), [`expression`], [`sql`] (expressions as text),
 //! [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`],
 //! [`group`] (aggregates, sub-queries of groups), [`join`], [`asof`], [`neighbours`], [`iterate`]
 //! (loops), [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
@@ -55,6 +56,7 @@ mod product;
 mod progressive;
 mod query;
 mod reach;
+mod relation;
 mod rows;
 mod run;
 mod single;
@@ -88,8 +90,9 @@ pub use play::{Pace, Play, Turn};
 pub use product::product;
 pub use progressive::{Early, Progressive};
 pub use query::Frame;
-pub(crate) use run::RunInput;
+pub(crate) use relation::Timing;
 pub use run::{Lifetime, Run};
+pub(crate) use run::{RunInput, Suspended};
 pub use single::single;
 pub use windowed::{Closed, Emit};
 pub use windows::{window_end, window_start};

@@ -24,6 +24,7 @@ use super::events::Events;
 use super::input::IntoEvents;
 use super::latency::Held;
 use super::query::Frame;
+use super::relation::Timing;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, CollectionId, DataflowId};
 use crate::error::Error;
@@ -48,6 +49,29 @@ pub struct Run<'s> {
     undrained: Vec<Batch>,
     /// Lifetimes that came out beside an error.
     complete: Vec<Lifetime>,
+    /// Whether another has taken its parts over.
+    is_suspended: bool,
+}
+
+/// A run that the session holds between two turns: its dataflow stands.
+pub(crate) struct Suspended {
+    dataflow: DataflowId,
+    frame: Frame,
+    inputs: BTreeMap<String, RunInput>,
+    clock: Arc<dyn Clock>,
+    merge: Merge,
+    future: Vec<Batch>,
+    undrained: Vec<Batch>,
+}
+
+impl Suspended {
+    /// Lets the run go on.
+    pub fn resume<'s>(self, cluster: &'s mut Cluster) -> Run<'s> {
+        let Suspended { dataflow, frame, inputs, clock, merge, future, undrained } = self;
+        let mut run = Run::new(cluster, dataflow, frame, inputs, clock);
+        (run.merge, run.future, run.undrained) = (merge, future, undrained);
+        run
+    }
 }
 
 /// An input of a run.
@@ -96,7 +120,52 @@ impl<'s> Run<'s> {
         let goes_by_arrival = frame.state().is_ok_and(|state| goes_by_arrival(&state.plan));
         let (pairs, future, undrained) = (Pairs::default(), Vec::new(), Vec::new());
         let complete = Vec::new();
-        Run { cluster, dataflow, frame, inputs, goes_by_arrival, clock, merge, pairs, future, undrained, complete }
+        let is_suspended = false;
+        Run {
+            cluster,
+            dataflow,
+            frame,
+            inputs,
+            goes_by_arrival,
+            clock,
+            merge,
+            pairs,
+            future,
+            undrained,
+            complete,
+            is_suspended,
+        }
+    }
+
+    /// Gives the session back its cluster. Lifetimes are not kept.
+    pub(crate) fn suspend(mut self) -> Suspended {
+        self.is_suspended = true;
+        Suspended {
+            dataflow: self.dataflow,
+            frame: self.frame.clone(),
+            inputs: std::mem::take(&mut self.inputs),
+            clock: Arc::clone(&self.clock),
+            merge: std::mem::replace(&mut self.merge, Merge::new(0)),
+            future: std::mem::take(&mut self.future),
+            undrained: std::mem::take(&mut self.undrained),
+        }
+    }
+
+    /// What the times of an input's rows are, if they are those of a relation of the session.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such input.
+    pub(crate) fn timing(&mut self, input: &str) -> Result<Option<Timing>, Error> {
+        Ok(self.input(input)?.events.timing())
+    }
+
+    /// Takes rows of a relation that an input stands for.
+    ///
+    /// # Errors
+    /// As [`push`](Run::push).
+    pub(crate) fn push_rows(&mut self, input: &str, rows: Batch) -> Result<(), Error> {
+        let events = self.input(input)?.events.of_rows(rows)?;
+        self.push(input, events)
     }
 
     /// Gives rows to an input, in any order between two advances.
@@ -284,6 +353,9 @@ impl<'s> Run<'s> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
+        if self.is_suspended {
+            return;
+        }
         self.cluster.uninstall(self.dataflow);
         for input in self.inputs.values() {
             self.cluster.drop_input(input.collection);

@@ -230,7 +230,8 @@ impl Session {
     /// The rows' columns as the relation's.
     fn fit_to_table(&mut self, relation: &str, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Error> {
         let object = self.catalog.get(relation)?;
-        if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
+        let is_written = matches!(object.kind, ObjectKind::Table | ObjectKind::Source);
+        if !is_written || !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
             return Err(Error::invalid(format!("rows cannot be written to {} \"{relation}\"", kind_name(object.kind))));
         }
         if let Some(fitting) = object.fitting.as_ref().filter(|fitting| fitting.is_of(batch)) {
@@ -354,6 +355,7 @@ impl Session {
             rows.push(SealedRows { object: object.id, collection: maintained.collection, batch });
         }
         let marks = self.seal_marks(greatest);
+        self.follow_frames(&mut rows, greatest);
         let mut facts = std::mem::take(&mut self.timeline.staged_facts);
         if self.recorder.is_some() {
             let stands = self.catalog.watermarks_unrecorded();

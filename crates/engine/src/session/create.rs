@@ -224,7 +224,7 @@ impl Session {
         self.add_timed_input(object)
     }
 
-    pub(super) fn create_view(&mut self, create: &CreateView, text: &str) -> Result<Outcome, Error> {
+    pub(super) fn define_view(&mut self, create: &CreateView, text: &str) -> Result<Outcome, Error> {
         let kind = if create.materialized { ObjectKind::MaterializedView } else { ObjectKind::View };
         let tag = if create.materialized { "CREATE MATERIALIZED VIEW" } else { "CREATE VIEW" };
         let replaces = create.or_replace && self.catalog.kind_of(&create.name) == Some(kind);
@@ -410,7 +410,7 @@ impl Session {
     }
 
     /// Adds a table or source with its input and, unless it keeps nothing, its base arrangement.
-    fn add_input(&mut self, mut object: Object) -> Result<(), Error> {
+    pub(super) fn add_input(&mut self, mut object: Object) -> Result<(), Error> {
         let collection = self.dataflows.next_collection();
         self.cluster.create_input(collection, self.timeline.upper());
         object.maintained =
@@ -513,7 +513,7 @@ fn table_definition(name: &str, columns: &[Field]) -> String {
 }
 
 /// A plan of all columns of a relation.
-fn scan_plan(object: &Object) -> Result<Arc<Plan>, Error> {
+pub(super) fn scan_plan(object: &Object) -> Result<Arc<Plan>, Error> {
     let schema = DFSchema::try_from_qualified_schema(
         TableReference::bare(object.name.as_str()),
         &planned_columns(&object.schema),

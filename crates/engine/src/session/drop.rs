@@ -107,6 +107,7 @@ impl Session {
             self.drop_index(&index);
         }
         let Some(object) = self.catalog.remove(name) else { return };
+        self.drop_frame_view(object.id);
         self.pump.remove(name);
         self.publish_progress();
         self.dataflows.registry_mut().forget_relation(name);

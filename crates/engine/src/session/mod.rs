@@ -13,7 +13,7 @@
 //! [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop),
 //! [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files), [`copying`] (with the client),
 //! [`transact`], [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent
-//! queries), [`functions`] (of the embedding program), [`planned`] (plans of other front ends),
+//! queries), [`frame_views`] (their results as relations), [`functions`] (of the embedding program), [`planned`] (plans of other front ends),
 //! [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`]
 //! (sources), [`settings`], [`variables`].
 
@@ -35,6 +35,7 @@ mod durable;
 mod envelope;
 mod explain;
 mod files;
+mod frame_views;
 mod frames;
 mod functions;
 mod named;
@@ -85,6 +86,7 @@ use client::Client;
 use commit::Timeline;
 use durable::{COLUMNS, columns_value};
 use files::Wanted;
+use frame_views::FrameView;
 use settings::Settings;
 use subscribe::Subscriptions;
 use waiting::Waits;
@@ -166,6 +168,8 @@ pub struct Session {
     timeline: Timeline,
     dataflows: Dataflows,
     subscriptions: Subscriptions,
+    /// Frames whose results are relations, in the order in which they were made.
+    frame_views: Vec<FrameView>,
     pump: Pump,
     connectors: BTreeMap<String, Arc<dyn Connector>>,
     settings: Settings,
@@ -198,6 +202,7 @@ impl Session {
             timeline: Timeline::new(options.clock.now_micros()),
             dataflows: Dataflows::default(),
             subscriptions: Subscriptions::default(),
+            frame_views: Vec::new(),
             pump: Pump::default(),
             connectors: BTreeMap::new(),
             settings: Settings::new(&options),
@@ -275,7 +280,7 @@ impl Session {
             Statement::CreateTable(create) => self.define(|session| session.create_table(create, text)),
             Statement::CreateTableAs(create) => self.create_table_as(create),
             Statement::CreateSource(create) => self.define(|session| session.create_source(create, text)),
-            Statement::CreateView(create) => self.create_view(create, text),
+            Statement::CreateView(create) => self.define_view(create, text),
             Statement::CreateIndex(create) => self.define(|session| session.create_index(create, text)),
             Statement::Insert(insert) => self.insert_rows(insert),
             Statement::Update(update) => self.update_rows(update),

@@ -30,20 +30,7 @@ impl Session {
     /// plain view, and in a session whose changes are recorded: a plan has no text to record.
     pub fn create_plan_view(&mut self, name: &str, plan: &Arc<Plan>, definition: &str) -> Result<(), Error> {
         self.begin_statement()?;
-        if self.client.transaction.is_some() {
-            return Err(Error::invalid("a view of a plan cannot be created inside a transaction")
-                .with_sqlstate("25001")
-                .with_hint("COMMIT or ROLLBACK first; the view commits by itself."));
-        }
-        if self.recorder.is_some() {
-            return Err(Error::invalid(format!("materialized view \"{name}\" of a plan cannot be kept"))
-                .with_detail("Databases with a data directory keep the statements that views are made of.")
-                .with_hint("Create the view in a database without one."));
-        }
-        if let Some(kind) = self.catalog.kind_of(name) {
-            return Err(Error::invalid(format!("{} \"{name}\" already exists", kind_name(kind)))
-                .with_hint("Choose another name, or DROP it first."));
-        }
+        self.check_made_here(name, "a plan")?;
         let reads = self.check_scans(plan)?;
         let schema = planned_schema("materialized view", name, &fields(plan))?;
         let plan = self.with_indexes(plan);
@@ -69,6 +56,25 @@ impl Session {
         let key = (0..object.schema.fields().len()).collect();
         object.maintained = Some(self.maintain(&object, &plan, key)?);
         self.catalog.add(object);
+        Ok(())
+    }
+
+    /// Refuses to make a view that has no text where that cannot be.
+    pub(super) fn check_made_here(&self, name: &str, of: &str) -> Result<(), Error> {
+        if self.client.transaction.is_some() {
+            return Err(Error::invalid(format!("a view of {of} cannot be created inside a transaction"))
+                .with_sqlstate("25001")
+                .with_hint("COMMIT or ROLLBACK first; the view commits by itself."));
+        }
+        if self.recorder.is_some() {
+            return Err(Error::invalid(format!("materialized view \"{name}\" of {of} cannot be kept"))
+                .with_detail("Databases with a data directory keep the statements that views are made of.")
+                .with_hint("Create the view in a database without one."));
+        }
+        if let Some(kind) = self.catalog.kind_of(name) {
+            return Err(Error::invalid(format!("{} \"{name}\" already exists", kind_name(kind)))
+                .with_hint("Choose another name, or DROP it first."));
+        }
         Ok(())
     }
 

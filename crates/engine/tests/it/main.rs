@@ -13,6 +13,7 @@ mod depth;
 mod dump;
 mod durable;
 mod errors;
+mod frame_views;
 mod graphs;
 mod horizon;
 mod isolation;

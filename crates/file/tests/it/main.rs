@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod busy_hours;
 mod csv;
 mod json;
 mod parquet;

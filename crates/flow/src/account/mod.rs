@@ -74,6 +74,8 @@ pub enum Cause {
     Panic,
     /// The dataflow reads one that has failed.
     Reads,
+    /// A row that the dataflow is made of is in error.
+    Rows,
 }
 
 impl Accounts {

@@ -132,7 +132,7 @@ impl Session {
 
     fn restore_definition(&mut self, recorded: &Recorded) -> Result<(), Error> {
         match &recorded.statement {
-            Statement::CreateView(create) => self.create_view(create, &recorded.text),
+            Statement::CreateView(create) => self.define_view(create, &recorded.text),
             Statement::CreateIndex(create) => self.create_index(create, &recorded.text),
             _ => Err(Error::data("a recorded statement makes no object").with_sqlstate("XX001")),
         }

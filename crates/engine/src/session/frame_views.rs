@@ -1,0 +1,275 @@
+//! Views of frames: the result of a frame is a relation that SQL reads, joins and subscribes to.
+//!
+//! Law: a view of a frame holds, after each commit, what the frame's events have in force just
+//! before its frontier. It changes with the commit whose rows change it, and with no other: a read
+//! sees tables, views of SQL and views of frames as of one commit.
+//!
+//! Inputs of the frame are relations of the session ([`Session::events`], [`Session::contents`]):
+//! tables, sources and views of frames. Times of a view by columns go with the watermarks of its
+//! inputs; times of a view by commits go with the commits, so a window closes with the first commit
+//! after its end.
+//!
+//! Cost: a commit waits for the frames that read one of its relations. A row in error fails the
+//! view until it is dropped; nothing else is affected.
+
+use std::collections::BTreeSet;
+
+use anabranch_batch::{Batch, Time, Times, consolidate::consolidate, types};
+use anabranch_flow::account::{Cause, Failure};
+use anabranch_sql::statement::ObjectKind;
+use arrow::datatypes::Field;
+
+use super::Session;
+use super::create::scan_plan;
+use super::sealed::SealedRows;
+use crate::catalog::{Catalog, Object, ObjectId, Retain, TableRules, kind_name};
+use crate::coerce::planned_schema;
+use crate::error::Error;
+use crate::frame::{Events, Frame, Run, Suspended, Timing};
+
+/// A frame whose result is a relation.
+pub(super) struct FrameView {
+    /// The relation.
+    object: ObjectId,
+    /// Inputs of the frame, and the relations that they stand for.
+    inputs: Vec<(String, ObjectId)>,
+    /// The frame at work; none once it has failed.
+    run: Option<Suspended>,
+    /// Whether its times are those of commits: it may change with each.
+    is_by_commits: bool,
+    /// Whether it has followed a commit.
+    has_begun: bool,
+}
+
+impl FrameView {
+    /// Whether a commit may change it.
+    fn is_due(&mut self, rows: &[SealedRows]) -> bool {
+        let has_rows = rows.iter().any(|rows| self.inputs.iter().any(|(_, input)| *input == rows.object));
+        !std::mem::replace(&mut self.has_begun, true) || self.is_by_commits || has_rows
+    }
+}
+
+impl Session {
+    /// Rows of an append-only table or source as events of frames, at the times of the column of
+    /// its watermark.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such relation, or it has no watermark, or rows may be taken out.
+    pub fn events(&self, relation: &str) -> Result<Events, Error> {
+        let object = self.catalog.get(relation)?;
+        let kind = kind_name(object.kind);
+        let Some(watermark) = &object.watermark else {
+            return Err(Error::invalid(format!("{kind} \"{relation}\" has no watermark, so its rows have no times"))
+                .with_hint("Declare WATERMARK FOR a column of times, or read its contents by commits."));
+        };
+        if !object.is_append_only {
+            return Err(Error::invalid(format!("rows of {kind} \"{relation}\" may be changed, and events stay"))
+                .with_hint("Create the table APPEND ONLY, or read its contents by commits."));
+        }
+        let column = object.schema.field(watermark.column()).name().clone();
+        Ok(Events::of_relation(relation, &object.schema, Timing::Column)?.time_column(&column))
+    }
+
+    /// The contents of a table, source or view of a frame as events: a row is in force from the
+    /// commit that brings it, at its time in microseconds, to the commit that takes it.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such relation, or it is a view of SQL.
+    pub fn contents(&self, relation: &str) -> Result<Events, Error> {
+        let object = self.catalog.get(relation)?;
+        if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
+            let kind = kind_name(object.kind);
+            return Err(Error::invalid(format!("{kind} \"{relation}\" cannot be read by frames"))
+                .with_hint("Read the tables behind it, and join the view of the frame with it in SQL."));
+        }
+        Events::of_relation(relation, &object.schema, Timing::Commits)
+    }
+
+    /// Makes the result of a frame a relation: what its events have in force just before its
+    /// frontier. `DROP MATERIALIZED VIEW` ends it.
+    ///
+    /// ```
+    /// use anabranch_engine::frame::{col, sum};
+    /// use anabranch_engine::{Options, Session};
+    ///
+    /// let mut session = Session::new(Options::default())?;
+    /// session.execute("CREATE TABLE readings (sensor text, at bigint, x bigint, WATERMARK FOR at AS at) APPEND ONLY")?;
+    /// let sums = session.events("readings")?.frame().tumbling(10).group_by([col("sensor")]).agg([sum(col("x")).alias("sum")]);
+    /// session.create_view("sums", &sums)?;
+    /// session.execute("INSERT INTO readings VALUES ('a', 3, 5), ('a', 7, 6), ('a', 12, 1)")?;
+    /// assert_eq!(session.query("SELECT * FROM sums WHERE sum > 10")?.num_rows(), 1);
+    /// # Ok::<(), anabranch_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error of building the frame; `Invalid` when the name is taken, when an input is no
+    /// relation of the session, inside a transaction, and in a database with a data directory: a
+    /// frame has no text to record.
+    pub fn create_view(&mut self, name: &str, frame: &Frame) -> Result<(), Error> {
+        self.begin_statement()?;
+        self.check_made_here(name, "a frame")?;
+        let inputs = self.relations_behind(frame)?;
+        let reads: BTreeSet<String> = inputs.iter().map(|(_, object)| object.name.clone()).collect();
+        self.settle_sources(&reads)?;
+        let object = frame_object(name, frame, reads)?;
+        let contents = inputs.iter().map(|(input, object)| Ok((input.clone(), self.rows_of(object)?)));
+        let contents = contents.collect::<Result<Vec<(String, Vec<Batch>)>, Error>>()?;
+        let ids: Vec<(String, ObjectId)> = inputs.iter().map(|(input, object)| (input.clone(), object.id)).collect();
+        let time = self.timeline.last();
+        let mut run = self.start(frame)?;
+        for (input, rows) in contents {
+            rows.into_iter().try_for_each(|rows| run.push_rows(&input, rows.with_times(Times::Constant(time))))?;
+        }
+        let run = run.suspend();
+        self.add_input(object)?;
+        let object = self.catalog.get(name)?.id;
+        let is_by_commits = frame.state()?.inputs.values().any(|input| input.timing() == Some(Timing::Commits));
+        self.frame_views.push(FrameView { object, inputs: ids, run: Some(run), is_by_commits, has_begun: false });
+        self.begin_commit();
+        self.commit_pending()?;
+        self.check_frame_view(name).inspect_err(|_| self.drop_relation(name))
+    }
+
+    /// The relations that the inputs of a frame stand for.
+    fn relations_behind(&self, frame: &Frame) -> Result<Vec<(String, Object)>, Error> {
+        let state = frame.state()?;
+        let mut relations = Vec::new();
+        let mut is_mixed = (false, false);
+        for (input, events) in &state.inputs {
+            let Some(timing) = events.timing() else {
+                return Err(Error::invalid(format!("input \"{input}\" of the frame is no relation of the session"))
+                    .with_hint("Describe it with events(relation) or contents(relation) of the session."));
+            };
+            let object = self.catalog.get(input)?;
+            if object.schema != *events.schema() {
+                return Err(Error::invalid(format!("\"{input}\" has other columns than when the frame was built"))
+                    .with_hint("Build the frame anew."));
+            }
+            match timing {
+                Timing::Column => is_mixed.0 = true,
+                Timing::Commits => is_mixed.1 = true,
+            }
+            relations.push((input.clone(), object.clone()));
+        }
+        if is_mixed == (true, true) {
+            return Err(Error::invalid("the frame reads one relation by times of a column, another by commits")
+                .with_detail("A column says when something happened, a commit when it became known.")
+                .with_hint("Read both in one way, or join the view of the frame in SQL."));
+        }
+        Ok(relations)
+    }
+
+    /// The rows of an input as of the last commit.
+    fn rows_of(&mut self, object: &Object) -> Result<Vec<Batch>, Error> {
+        let plan = scan_plan(object)?;
+        if !object.is_readable() && object.retain == (Retain::Nothing { passed: false }) {
+            return Ok(vec![]);
+        }
+        self.check_kept(&plan)?;
+        self.collect(&plan)
+    }
+
+    /// What the views of frames become by a commit that brings `rows`, in the order in which they
+    /// were made: a view may read those before it.
+    pub(super) fn follow_frames(&mut self, rows: &mut Vec<SealedRows>, time: Time) {
+        let mut views = std::mem::take(&mut self.frame_views);
+        for view in &mut views {
+            if !view.is_due(rows) {
+                continue;
+            }
+            let Some(run) = view.run.take() else { continue };
+            let mut run = run.resume(&mut self.cluster);
+            match follow(&mut run, &self.catalog, &view.inputs, rows, time) {
+                Ok(changes) => {
+                    view.run = Some(run.suspend());
+                    let collection = self.catalog.collection_of(view.object);
+                    rows.extend(changes.zip(collection).map(|(batch, collection)| SealedRows {
+                        object: view.object,
+                        collection,
+                        batch,
+                    }));
+                }
+                Err(error) => {
+                    drop(run);
+                    self.fail_view(view.object, &error);
+                }
+            }
+        }
+        self.frame_views = views;
+    }
+
+    /// Lets a view of a frame, and all that read it, fail.
+    fn fail_view(&mut self, object: ObjectId, error: &Error) {
+        let arranged = self.catalog.all_objects().filter(|other| other.id == object);
+        let arranged = arranged.flat_map(|object| &object.maintained).flat_map(|maintained| &maintained.arrangements);
+        for dataflow in arranged.map(|arranged| arranged.dataflow) {
+            let failure = Failure { cause: Cause::Rows, message: error.message.clone() };
+            self.cluster.fail(dataflow, failure);
+        }
+    }
+
+    fn check_frame_view(&self, name: &str) -> Result<(), Error> {
+        let object = self.catalog.get(name)?;
+        let arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        arranged.map(|arranged| arranged.arrangement).try_for_each(|it| self.cluster.check_sound(it))
+    }
+
+    /// Ends the frame behind a relation that goes.
+    pub(super) fn drop_frame_view(&mut self, object: ObjectId) {
+        let Some(at) = self.frame_views.iter().position(|view| view.object == object) else { return };
+        let view = self.frame_views.remove(at);
+        drop(view.run.map(|run| run.resume(&mut self.cluster)));
+    }
+}
+
+/// What a frame's result becomes by a commit.
+fn follow(
+    run: &mut Run<'_>,
+    catalog: &Catalog,
+    inputs: &[(String, ObjectId)],
+    rows: &[SealedRows],
+    time: Time,
+) -> Result<Option<Batch>, Error> {
+    for (input, object) in inputs {
+        for changed in rows.iter().filter(|rows| rows.object == *object) {
+            run.push_rows(input, changed.batch.clone())?;
+        }
+        let reached = match run.timing(input)? {
+            Some(Timing::Commits) => Some(time + 1),
+            _ => catalog.watermark_of(*object),
+        };
+        reached.into_iter().try_for_each(|reached| run.advance(input, reached))?;
+    }
+    let changes = run.changes()?;
+    let Some(changes) = Batch::concat(&changes) else { return Ok(None) };
+    let columns = changes.columns().iter().map(|column| types::narrowed(column)).collect::<Result<Vec<_>, _>>();
+    let columns = columns.map_err(|error| Error::data(error.detail()))?;
+    let changes = consolidate(changes.with_columns(columns.into()).with_times(Times::Constant(time)));
+    Ok(Some(changes).filter(|changes| !changes.is_empty()))
+}
+
+/// The relation of a frame's result.
+fn frame_object(name: &str, frame: &Frame, reads: BTreeSet<String>) -> Result<Object, Error> {
+    let schema = frame.schema()?;
+    let fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    let explained: String = frame.explain()?.lines().map(|line| format!("\n--   {line}")).collect();
+    Ok(Object {
+        id: ObjectId::default(),
+        name: name.to_owned(),
+        kind: ObjectKind::MaterializedView,
+        schema: planned_schema("materialized view", name, &fields)?,
+        primary_key: Vec::new(),
+        defaults: Vec::new(),
+        definition: format!("-- \"{name}\" is a view of a frame of the program:{explained}"),
+        query_text: None,
+        reads,
+        maintained: None,
+        retain: Retain::All,
+        watermark: None,
+        source: None,
+        fitting: None,
+        is_append_only: false,
+        is_hidden: false,
+        rules: TableRules::default(),
+    })
+}
