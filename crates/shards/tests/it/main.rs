@@ -1,6 +1,7 @@
 //! Sharded streams, against one shard.
 #![allow(clippy::unwrap_used)]
 
+mod fft;
 mod movement;
 mod plans;
 mod safety;
