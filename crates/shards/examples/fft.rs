@@ -1,4 +1,5 @@
-//! A radix-2 Fourier transform by a split: even samples to one branch, odd ones to the other, put together by window (SCSQ II, 2.4).
+//! A radix-2 Fourier transform by a split: even samples to one branch, odd ones to the other, put
+//! together by window (SCSQ II, 2.4).
 //!
 //! `cargo run -p anabranch-shards --example fft`
 //!
@@ -6,7 +7,8 @@
 //!     X[k] = E[k] + w^k O[k],  X[k + n/2] = E[k] - w^k O[k],  w = exp(-2 pi i / n)
 //! ```
 //!
-//! Each part of a window carries the window's number and its branch: the order in which parts arrive changes nothing.
+//! Each part of a window carries the window's number and its branch: the order in which parts
+//! arrive changes nothing.
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
@@ -180,7 +182,7 @@ pub fn waves(windows: usize, samples: usize) -> Vec<Vec<Complex>> {
     (0..windows).map(|window| (0..samples).map(|at| sample(window, at)).collect()).collect()
 }
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "tests have no use for it")]
 fn main() -> Result<(), Error> {
     let windows = waves(8, 256);
     for (window, found) in transforms(&windows, Layout::flat(2))?.iter().enumerate() {

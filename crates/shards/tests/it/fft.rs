@@ -1,4 +1,5 @@
-//! S16: a Fourier transform by a split equals the direct one, whatever the shards and the order of arrival.
+//! S16: a Fourier transform by a split equals the direct one, whatever the shards and the order of
+//! arrival.
 
 use anabranch_shards::Layout;
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod fft;
+mod grep;
 mod movement;
 mod plans;
 mod safety;
