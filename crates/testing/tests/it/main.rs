@@ -9,6 +9,7 @@ mod exports;
 mod growth;
 mod history;
 mod laws;
+mod names;
 mod neighbours;
 mod nexmark;
 mod passes;
