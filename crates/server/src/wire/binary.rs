@@ -2,7 +2,7 @@
 
 use anabranch_batch::numeric;
 use anabranch_engine::Error;
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type,
@@ -22,15 +22,6 @@ pub(crate) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 /// # Errors
 /// `Invalid` for a type without a binary format.
 pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Result<Writer<'_>, Error> {
-    macro_rules! number {
-        ($type:ty, $as:ty) => {{
-            let values = column.as_primitive::<$type>();
-            Box::new(move |row, out| {
-                out.extend_from_slice(&<$as>::from(values.value(row)).to_be_bytes());
-                Ok(())
-            })
-        }};
-    }
     Ok(match column.data_type() {
         DataType::Boolean => {
             let values = column.as_boolean();
@@ -39,15 +30,21 @@ pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Resul
                 Ok(())
             })
         }
-        DataType::Int8 => number!(Int8Type, i16),
-        DataType::Int16 => number!(Int16Type, i16),
-        DataType::UInt8 => number!(UInt8Type, i16),
-        DataType::Int32 => number!(Int32Type, i32),
-        DataType::UInt16 => number!(UInt16Type, i32),
-        DataType::Int64 => number!(Int64Type, i64),
-        DataType::UInt32 => number!(UInt32Type, u32),
-        DataType::Float32 => number!(Float32Type, f32),
-        DataType::Float64 => number!(Float64Type, f64),
+        DataType::Int8 => bytes::<Int8Type, 2>(column, |value| i16::from(value).to_be_bytes()),
+        DataType::Int16 => bytes::<Int16Type, 2>(column, i16::to_be_bytes),
+        DataType::UInt8 => bytes::<UInt8Type, 2>(column, |value| i16::from(value).to_be_bytes()),
+        DataType::Int32 => bytes::<Int32Type, 4>(column, i32::to_be_bytes),
+        DataType::UInt16 => bytes::<UInt16Type, 4>(column, |value| i32::from(value).to_be_bytes()),
+        DataType::Int64 => bytes::<Int64Type, 8>(column, i64::to_be_bytes),
+        DataType::UInt32 => bytes::<UInt32Type, 4>(column, u32::to_be_bytes),
+        DataType::Float32 => bytes::<Float32Type, 4>(column, f32::to_be_bytes),
+        DataType::Float64 => bytes::<Float64Type, 8>(column, f64::to_be_bytes),
+        DataType::Date32 => bytes::<Date32Type, 4>(column, |days| days.saturating_sub(EPOCH_DAYS).to_be_bytes()),
+        DataType::Time64(TimeUnit::Microsecond) => bytes::<Time64MicrosecondType, 8>(column, i64::to_be_bytes),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            bytes::<TimestampMicrosecondType, 8>(column, |micros| micros.saturating_sub(EPOCH_MICROS).to_be_bytes())
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => intervals(column),
         DataType::UInt64 => {
             let values = column.as_primitive::<UInt64Type>();
             Box::new(move |row, out| number(&values.value(row).to_string(), out))
@@ -87,54 +84,56 @@ pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Resul
                 Ok(())
             })
         }
-        DataType::Date32 => {
-            let values = column.as_primitive::<Date32Type>();
-            Box::new(move |row, out| {
-                out.extend_from_slice(&values.value(row).saturating_sub(EPOCH_DAYS).to_be_bytes());
-                Ok(())
-            })
-        }
-        DataType::Time64(TimeUnit::Microsecond) => number!(Time64MicrosecondType, i64),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            let values = column.as_primitive::<TimestampMicrosecondType>();
-            Box::new(move |row, out| {
-                out.extend_from_slice(&values.value(row).saturating_sub(EPOCH_MICROS).to_be_bytes());
-                Ok(())
-            })
-        }
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            let values = column.as_primitive::<IntervalMonthDayNanoType>();
-            Box::new(move |row, out| {
-                let value = values.value(row);
-                out.extend_from_slice(&(value.nanoseconds / 1000).to_be_bytes());
-                out.extend_from_slice(&value.days.to_be_bytes());
-                out.extend_from_slice(&value.months.to_be_bytes());
-                Ok(())
-            })
-        }
         DataType::List(_) => {
             let values = column.as_list::<i32>();
             let element = element_of(of).unwrap_or(oid::TEXT);
             let first = i32::from(!matches!(of, oid::INT2VECTOR | oid::OIDVECTOR));
             Box::new(move |row, out| array(&values.value(row), element, first, out))
         }
-        DataType::Struct(_) => {
-            let values = column.as_struct();
-            Box::new(move |row, out| {
-                out.extend_from_slice(&(values.num_columns() as i32).to_be_bytes());
-                for (part, field) in values.columns().iter().zip(values.fields()) {
-                    let of = PgType::of(field).oid;
-                    out.extend_from_slice(&of.to_be_bytes());
-                    value(part, &writer(part, of, false)?, row, out)?;
-                }
-                Ok(())
-            })
-        }
+        DataType::Struct(_) => records(column),
         other => {
             return Err(Error::invalid(format!("type {other} has no binary format here"))
                 .with_sqlstate("0A000")
                 .with_hint("Ask for it as text."));
         }
+    })
+}
+
+/// Values of a fixed width.
+fn bytes<T: ArrowPrimitiveType, const N: usize>(
+    column: &ArrayRef,
+    of: impl Fn(T::Native) -> [u8; N] + 'static,
+) -> Writer<'_> {
+    let values = column.as_primitive::<T>();
+    Box::new(move |row, out| {
+        out.extend_from_slice(&of(values.value(row)));
+        Ok(())
+    })
+}
+
+/// Microseconds, days and months.
+fn intervals(column: &ArrayRef) -> Writer<'_> {
+    let values = column.as_primitive::<IntervalMonthDayNanoType>();
+    Box::new(move |row, out| {
+        let value = values.value(row);
+        out.extend_from_slice(&(value.nanoseconds / 1000).to_be_bytes());
+        out.extend_from_slice(&value.days.to_be_bytes());
+        out.extend_from_slice(&value.months.to_be_bytes());
+        Ok(())
+    })
+}
+
+/// The number of columns, then each with its type.
+fn records(column: &ArrayRef) -> Writer<'_> {
+    let values = column.as_struct();
+    Box::new(move |row, out| {
+        out.extend_from_slice(&(values.num_columns() as i32).to_be_bytes());
+        for (part, field) in values.columns().iter().zip(values.fields()) {
+            let of = PgType::of(field).oid;
+            out.extend_from_slice(&of.to_be_bytes());
+            value(part, &writer(part, of, false)?, row, out)?;
+        }
+        Ok(())
     })
 }
 

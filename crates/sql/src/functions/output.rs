@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use anabranch_batch::numeric;
 use arrow::{
-    array::{Array, ArrayRef, AsArray},
+    array::{Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, AsArray},
     datatypes::{
-        DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Field, FieldRef,
-        Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
-        IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, Schema, SchemaRef, Time64MicrosecondType,
-        TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+        DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DecimalType, DurationMicrosecondType, Field,
+        FieldRef, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+        IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, Schema, SchemaRef,
+        Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
     },
     util::display::array_value_to_string,
 };
@@ -87,128 +87,86 @@ fn shown_type(data_type: &DataType) -> Option<DataType> {
 
 /// A printer of one column.
 pub fn printer(array: &ArrayRef) -> Printer<'_> {
-    macro_rules! number {
-        ($type:ty) => {{
-            let values = array.as_primitive::<$type>();
-            Box::new(move |row, out| push(out, format_args!("{}", values.value(row))))
-        }};
-    }
     match array.data_type() {
         DataType::Boolean => {
             let values = array.as_boolean();
             Box::new(move |row, out| out.push_str(if values.value(row) { "true" } else { "false" }))
         }
-        DataType::Int8 => number!(Int8Type),
-        DataType::Int16 => number!(Int16Type),
-        DataType::Int32 => number!(Int32Type),
-        DataType::Int64 => number!(Int64Type),
-        DataType::UInt8 => number!(UInt8Type),
-        DataType::UInt16 => number!(UInt16Type),
-        DataType::UInt32 => number!(UInt32Type),
-        DataType::UInt64 => number!(UInt64Type),
-        DataType::Float16 => {
-            let values = array.as_primitive::<Float16Type>();
-            Box::new(move |row, out| float32(values.value(row).to_f32(), out))
-        }
-        DataType::Float32 => {
-            let values = array.as_primitive::<Float32Type>();
-            Box::new(move |row, out| float32(values.value(row), out))
-        }
-        DataType::Float64 => {
-            let values = array.as_primitive::<Float64Type>();
-            Box::new(move |row, out| float64(values.value(row), out))
-        }
-        DataType::Decimal128(..) => {
-            let values = array.as_primitive::<Decimal128Type>();
-            Box::new(move |row, out| out.push_str(&values.value_as_string(row)))
-        }
-        DataType::Decimal256(..) => {
-            let values = array.as_primitive::<Decimal256Type>();
-            Box::new(move |row, out| out.push_str(&values.value_as_string(row)))
-        }
-        DataType::Utf8 => {
-            let values = array.as_string::<i32>();
-            Box::new(move |row, out| out.push_str(values.value(row)))
-        }
-        DataType::LargeUtf8 => {
-            let values = array.as_string::<i64>();
-            Box::new(move |row, out| out.push_str(values.value(row)))
-        }
-        DataType::Utf8View => {
-            let values = array.as_string_view();
-            Box::new(move |row, out| out.push_str(values.value(row)))
-        }
-        DataType::Binary => {
-            let values = array.as_binary::<i32>();
-            Box::new(move |row, out| bytes(values.value(row), out))
-        }
+        DataType::Int8 => each::<Int8Type>(array, whole),
+        DataType::Int16 => each::<Int16Type>(array, whole),
+        DataType::Int32 => each::<Int32Type>(array, whole),
+        DataType::Int64 => each::<Int64Type>(array, whole),
+        DataType::UInt8 => each::<UInt8Type>(array, whole),
+        DataType::UInt16 => each::<UInt16Type>(array, whole),
+        DataType::UInt32 => each::<UInt32Type>(array, whole),
+        DataType::UInt64 => each::<UInt64Type>(array, whole),
+        DataType::Float16 => each::<Float16Type>(array, |value, out| float32(value.to_f32(), out)),
+        DataType::Float32 => each::<Float32Type>(array, float32),
+        DataType::Float64 => each::<Float64Type>(array, float64),
+        DataType::Decimal128(..) => decimals::<Decimal128Type>(array),
+        DataType::Decimal256(..) => decimals::<Decimal256Type>(array),
+        DataType::Utf8 => texts(array.as_string::<i32>()),
+        DataType::LargeUtf8 => texts(array.as_string::<i64>()),
+        DataType::Utf8View => texts(array.as_string_view()),
+        DataType::Binary => each_of(array.as_binary::<i32>(), bytes),
+        DataType::BinaryView => each_of(array.as_binary_view(), bytes),
         DataType::LargeBinary => {
-            let values = array.as_binary::<i64>();
-            Box::new(move |row, out| numeric::write(&numeric::number_of(values.value(row)), out))
+            each_of(array.as_binary::<i64>(), |value, out| numeric::write(&numeric::number_of(value), out))
         }
-        DataType::BinaryView => {
-            let values = array.as_binary_view();
-            Box::new(move |row, out| bytes(values.value(row), out))
-        }
-        DataType::Date32 => {
-            let values = array.as_primitive::<Date32Type>();
-            Box::new(move |row, out| date(i64::from(values.value(row)), out))
-        }
-        DataType::Date64 => {
-            let values = array.as_primitive::<Date64Type>();
-            Box::new(move |row, out| date(values.value(row).div_euclid(86_400_000), out))
-        }
-        DataType::Time64(TimeUnit::Microsecond) => {
-            let values = array.as_primitive::<Time64MicrosecondType>();
-            Box::new(move |row, out| time(values.value(row), out))
-        }
+        DataType::Date32 => each::<Date32Type>(array, |days, out| date(i64::from(days), out)),
+        DataType::Date64 => each::<Date64Type>(array, |millis, out| date(millis.div_euclid(86_400_000), out)),
+        DataType::Time64(TimeUnit::Microsecond) => each::<Time64MicrosecondType>(array, time),
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            let values = array.as_primitive::<TimestampMicrosecondType>();
             let suffix = if zone.is_some() { "+00" } else { "" };
-            Box::new(move |row, out| {
-                timestamp(values.value(row), suffix, out);
-            })
+            each::<TimestampMicrosecondType>(array, move |micros, out| timestamp(micros, suffix, out))
         }
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            let values = array.as_primitive::<IntervalMonthDayNanoType>();
-            Box::new(move |row, out| {
-                let value = values.value(row);
-                interval(value.months, value.days, value.nanoseconds / 1000, out);
-            })
-        }
-        DataType::Interval(IntervalUnit::DayTime) => {
-            let values = array.as_primitive::<IntervalDayTimeType>();
-            Box::new(move |row, out| {
-                let value = values.value(row);
-                interval(0, value.days, i64::from(value.milliseconds) * 1000, out);
-            })
-        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => each::<IntervalMonthDayNanoType>(array, |value, out| {
+            interval(value.months, value.days, value.nanoseconds / 1000, out);
+        }),
+        DataType::Interval(IntervalUnit::DayTime) => each::<IntervalDayTimeType>(array, |value, out| {
+            interval(0, value.days, i64::from(value.milliseconds) * 1000, out);
+        }),
         DataType::Interval(IntervalUnit::YearMonth) => {
-            let values = array.as_primitive::<IntervalYearMonthType>();
-            Box::new(move |row, out| interval(values.value(row), 0, 0, out))
+            each::<IntervalYearMonthType>(array, |months, out| interval(months, 0, 0, out))
         }
         DataType::Duration(TimeUnit::Microsecond) => {
-            let values = array.as_primitive::<DurationMicrosecondType>();
-            Box::new(move |row, out| interval(0, 0, values.value(row), out))
+            each::<DurationMicrosecondType>(array, |micros, out| interval(0, 0, micros, out))
         }
         DataType::List(element) if is_vector(element) => {
-            let values = array.as_list::<i32>();
-            Box::new(move |row, out| vector(&values.value(row), out))
+            each_of(array.as_list::<i32>(), |elements, out| vector(&elements, out))
         }
-        DataType::List(_) => {
-            let values = array.as_list::<i32>();
-            Box::new(move |row, out| list(&values.value(row), out))
-        }
-        DataType::LargeList(_) => {
-            let values = array.as_list::<i64>();
-            Box::new(move |row, out| list(&values.value(row), out))
-        }
+        DataType::List(_) => each_of(array.as_list::<i32>(), |elements, out| list(&elements, out)),
+        DataType::LargeList(_) => each_of(array.as_list::<i64>(), |elements, out| list(&elements, out)),
         DataType::Struct(_) => {
             let values = array.as_struct();
             Box::new(move |row, out| record(values.columns(), row, out))
         }
         _ => Box::new(move |row, out| out.push_str(&array_value_to_string(array, row).unwrap_or_default())),
     }
+}
+
+/// A printer of values of a fixed width.
+fn each<T: ArrowPrimitiveType>(array: &ArrayRef, print: impl Fn(T::Native, &mut String) + 'static) -> Printer<'_> {
+    let values = array.as_primitive::<T>();
+    Box::new(move |row, out| print(values.value(row), out))
+}
+
+/// A printer of values of any width.
+fn each_of<'a, A: ArrayAccessor + 'a>(values: A, print: impl Fn(A::Item, &mut String) + 'static) -> Printer<'a> {
+    Box::new(move |row, out| print(values.value(row), out))
+}
+
+fn texts<'a>(values: impl ArrayAccessor<Item = &'a str> + 'a) -> Printer<'a> {
+    each_of(values, |value, out| out.push_str(value))
+}
+
+fn decimals<T: DecimalType>(array: &ArrayRef) -> Printer<'_> {
+    let values = array.as_primitive::<T>();
+    Box::new(move |row, out| out.push_str(&values.value_as_string(row)))
+}
+
+fn whole(value: impl std::fmt::Display, out: &mut String) {
+    push(out, format_args!("{value}"));
 }
 
 /// The printers of a batch's columns, each with its array for NULL.
