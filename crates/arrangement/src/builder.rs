@@ -137,8 +137,8 @@ impl Builder {
         self.span = held.chain(kept).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
     }
 
-    /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest.
-    /// Nobody will tell times before `since` apart. The run may be empty; one of very many rows has
+    /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. No
+    /// reader will tell times before `since` apart. The run may be empty; one of very many rows has
     /// several parts.
     ///
     /// # Panics
@@ -230,7 +230,7 @@ fn sort_batch(layout: &Arc<Layout>, batch: Batch, since: Time) -> Vec<Arc<Chunk>
 }
 
 /// Rows without those that the row beside them takes back, as where something was replaced again
-/// and again, at times that nobody tells apart. `None` if that are few.
+/// and again, at times that no reader tells apart. `None` if that are few.
 fn uncancelled(batch: &Batch, words: &[u64], exact: Exact, since: Time) -> Option<Vec<u32>> {
     let Diffs::Column(diffs) = batch.diffs() else { return None };
     if !matches!(batch.times(), Times::Constant(_)) && batch.times().max() > since {

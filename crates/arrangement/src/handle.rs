@@ -33,8 +33,8 @@ pub struct Writer {
     shared: Rc<RefCell<Shared>>,
 }
 
-/// Those that listen to an arrangement or follow it, for whoever can tell before the writer does
-/// that something will come.
+/// Those that listen to an arrangement or follow it, for a step that can tell before the writer
+/// does that something will come.
 #[derive(Debug)]
 pub struct Audience {
     shared: Weak<RefCell<Shared>>,
@@ -76,8 +76,8 @@ pub fn arrangement(layout: Arc<Layout>, effort: MergeEffort) -> (Writer, Reader)
 
 impl Writer {
     /// An arrangement without updates for what goes with these rows, seldom, and is read by who
-    /// reads them: until something is written to it, it is complete where this one is, and nobody
-    /// is woken. Cost: none, until then.
+    /// reads them: until something is written to it, it is complete where this one is, and no
+    /// reader is woken. Cost: none, until then.
     pub fn beside(&self, layout: Arc<Layout>, effort: MergeEffort) -> (Writer, Reader) {
         let shared = Shared::new(&layout, effort, Some(&self.shared.borrow()));
         let shared = Rc::new(RefCell::new(shared));
@@ -105,8 +105,8 @@ impl Writer {
         shared.builder.push(batch);
     }
 
-    /// From now on what nobody asks for may be left to `origin`, which tells all that was pushed,
-    /// while that is `recalled_rows_max` rows at most.
+    /// From now on what no reader asks for may be left to `origin`, which tells all that was
+    /// pushed, while that is `recalled_rows_max` rows at most.
     pub fn set_origin(&mut self, origin: Rc<dyn Origin>, recalled_rows_max: usize) {
         self.shared.borrow_mut().set_origin(origin, recalled_rows_max);
     }

@@ -15,7 +15,7 @@ use arrow::datatypes::DataType;
 
 use crate::chunk::Exact;
 
-/// The direction of every order that nobody asked for: ascending, nulls last.
+/// The direction of every order that no query asked for: ascending, nulls last.
 pub(crate) const ASCENDING: Direction = Direction { descending: false, nulls_first: false };
 
 /// How rows of an arrangement are laid out. Rows keep all columns of the collection in their

@@ -101,7 +101,7 @@ impl<T> ListenerQueue<T> {
         self.quiet_upper = None;
     }
 
-    /// What wakes whoever drains the queue, if somebody does who is to be woken.
+    /// What wakes the reader that drains the queue, if a reader does that is to be woken.
     pub fn waker(queue: &Weak<RefCell<ListenerQueue<T>>>) -> Option<Rc<dyn Fn()>> {
         queue.upgrade()?.borrow().wake.clone()
     }
@@ -125,7 +125,7 @@ impl<T> fmt::Debug for ListenerQueue<T> {
     }
 }
 
-/// The queues that somebody still drains.
+/// The queues that a reader still drains.
 pub(crate) fn live<T>(queues: &mut Vec<Weak<RefCell<ListenerQueue<T>>>>) -> Vec<Rc<RefCell<ListenerQueue<T>>>> {
     if queues.is_empty() {
         return Vec::new();

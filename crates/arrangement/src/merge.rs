@@ -7,7 +7,7 @@
 //! Cost: each row is moved once, whatever the number of runs; none of a chunk between whose first
 //! and last hash the other runs have nothing, as where keys come in order: it becomes part of the
 //! result as it is. Memory of the inputs is given back chunk by chunk, so a merge needs little more
-//! than its result (when nobody else holds the inputs).
+//! than its result (when no other owner holds the inputs).
 //!
 //! Elsewhere a range of hashes that has some thousand rows in all runs, a block, is sorted by radix
 //! in the cache (`ordering`), where a tournament of the runs would wait for each comparison before

@@ -24,8 +24,8 @@ const WIDTH_MAX: usize = 52;
 /// Ascending words.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    /// A block is its first word and `width` more; a word that nobody needs is behind the last, so
-    /// that all can be read as words.
+    /// A block is its first word and `width` more; a word that no reader needs is behind the last,
+    /// so that all can be read as words.
     bytes: Buffer,
     /// Bits a row.
     width: usize,

@@ -5,7 +5,7 @@
 //! Cost: one pass of merging for up to sixteen runs; a single run is only copied, or not even that,
 //! nor are the runs of a loose one that only add rows.
 //!
-//! A [`Snapshot`] is cut by ranges of key hashes, so that whoever reads a large arrangement can let
+//! A [`Snapshot`] is cut by ranges of key hashes, so that a reader of a large arrangement can let
 //! others work in between. What it reads is immutable: it may be resumed whenever, whatever happens
 //! to the arrangement. One key is never cut.
 
@@ -47,7 +47,7 @@ impl Snapshot {
         Snapshot { layout: Arc::new(layout.clone()), runs, at, from: Some(0), as_is: false }
     }
 
-    /// The same for whoever sums updates anyway: a row may come in several.
+    /// The same for readers that sum updates anyway: a row may come in several.
     pub fn loose(layout: &Layout, runs: Vec<Arc<Run>>, at: Time) -> Snapshot {
         let adds = |chunk: &Arc<Chunk>| matches!(chunk.diffs(), Diffs::Constant(diff) if *diff > 0);
         let as_is = runs.iter().flat_map(|run| run.chunks()).all(adds);

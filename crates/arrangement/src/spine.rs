@@ -247,13 +247,13 @@ impl Spine {
         *self = Spine { since: self.since, floors, ..Spine::new(Arc::clone(&self.layout), self.effort) };
     }
 
-    /// Promises that nobody will ask for times before `since`. A time before an earlier promise
+    /// Promises that no reader will ask for times before `since`. A time before an earlier promise
     /// changes nothing.
     pub fn set_since(&mut self, since: Time) {
         self.since = self.since.max(since);
     }
 
-    /// Promises that nobody will ask for rows below `floor`, nor will any update below it come.
+    /// Promises that no reader will ask for rows below `floor`, nor will any update below it come.
     /// Merges from now on leave such rows out.
     pub fn set_floor(&mut self, floor: Floor) {
         self.set_floors(Floors::of_readers([Some(floor)].into_iter()));
@@ -447,7 +447,7 @@ impl Spine {
         neighbours(&self.levels, 2, IDLE_RATIO)
     }
 
-    /// A run that distinguishes times which nobody can tell apart any more.
+    /// A run that distinguishes times which no reader can tell apart any more.
     fn find_history(&self) -> Option<usize> {
         let is_past =
             |run: &Run| run.time_max() > run.since() && run.time_max() <= self.since && run.time_min() < run.time_max();

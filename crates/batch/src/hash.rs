@@ -7,7 +7,7 @@
 //! sign flipped: a bijection, so hashes of non-null values are equal only if the values are (see
 //! [`is_exact`]); and what comes in order of its key, as numbers of orders and times do, is in
 //! order of its hash. Of several columns, the first one's low 32 bits come first if it is an
-//! integer, then half of a hash of them all. So hashes are not uniform: whoever needs that
+//! integer, then half of a hash of them all. So hashes are not uniform: code that needs that
 //! ([`route`], hash tables) takes [`spread`] of them.
 //!
 //! Integers of all widths, and floats of all widths, hash by value; all forms of text and bytes

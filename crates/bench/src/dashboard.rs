@@ -5,7 +5,7 @@
 //! share of each, as one commit. Before each round one view is retired and one is installed (until
 //! ten are there, only installed), drawn from the 22 queries. The seed decides all of it, so with
 //! and without sharing the same statements run over the same rows, each in a process of its own.
-//! The two take turns, and change who is first; a run before is thrown away: whoever comes first on
+//! The two take turns, and change who is first; a run before is thrown away: the first on
 //! a machine that gives memory to others meanwhile pays for getting it back. *Install* is the time
 //! from the statement until the view is complete, and everything else too. *Update* is the time of
 //! a round: rows in, all views complete. Memory is resident memory after each round; generated rows

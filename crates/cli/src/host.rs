@@ -216,7 +216,7 @@ fn copy_out(session: &mut Session) -> Result<String, Error> {
     }
 }
 
-/// Passes changes on until they end, somebody interrupts, or nobody listens.
+/// Passes changes on until they end, an interrupt comes, or no receiver listens.
 fn follow(session: &mut Session, subscription: &Subscription, replies: &Sender<Reply>) -> Result<(), Error> {
     let mut listening = replies.send(Reply::Subscribed(subscription.schema().clone())).is_ok();
     while listening {

@@ -19,7 +19,7 @@ use std::{
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// How many statements have begun.
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
-/// Somebody is at a prompt: the shell alone decides when to leave.
+/// A person is at a prompt: the shell alone decides when to leave.
 static SHELL: AtomicBool = AtomicBool::new(false);
 /// How often Ctrl-C was pressed while a statement ran.
 static PRESSES: AtomicU64 = AtomicU64::new(0);

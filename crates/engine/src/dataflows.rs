@@ -112,7 +112,7 @@ impl Dataflows {
         CollectionId(self.next())
     }
 
-    /// A new id for a dataflow that the caller installs by itself, and that nobody else uses.
+    /// A new id for a dataflow that the caller installs by itself, and that no other part uses.
     pub(crate) fn next_dataflow(&mut self) -> DataflowId {
         DataflowId(self.next())
     }
@@ -238,7 +238,7 @@ impl Dataflows {
         Ok(made.expect("the wanted dataflow is drafted last"))
     }
 
-    /// Takes down what has failed, and offers it to nobody any more.
+    /// Takes down what has failed, and offers it to no query any more.
     fn forget_failed(&mut self, cluster: &mut Cluster) {
         cluster.take_down_failed();
         if std::mem::replace(&mut self.failures, cluster.failures()) == cluster.failures() {
@@ -329,7 +329,7 @@ impl Dataflows {
         }
     }
 
-    /// One name less owns the dataflow; what nobody needs any more is taken down.
+    /// One name less owns the dataflow; what no query needs any more is taken down.
     pub fn release(&mut self, cluster: &mut Cluster, dataflow: DataflowId) {
         if let Some(installed) = self.installed.get_mut(&dataflow) {
             installed.owners = installed.owners.saturating_sub(1);

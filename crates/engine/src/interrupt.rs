@@ -47,7 +47,7 @@ impl Interrupt {
     /// Ends the wait of a statement that waits for changes: it looks around and waits again.
     pub fn wake(&self) {
         if let Some(bell) = &*self.0.bell.lock().unwrap_or_else(PoisonError::into_inner) {
-            // (Whoever does not wait any more needs no waking.)
+            // (A caller that does not wait any more needs no waking.)
             let _ = bell.send(());
         }
     }

@@ -16,7 +16,7 @@
 //! What is worth it: whatever keeps state over rows that change. The inputs of joins are arranged
 //! anyway, so sharing them costs an edge between two dataflows. The result of an aggregate,
 //! DISTINCT or top-k is arranged for the purpose: it is seldom larger than the state behind it, and
-//! while nobody looks into it, it mostly is that state (decision 0016). Filters, projections,
+//! while no query looks into it, it mostly is that state (decision 0016). Filters, projections,
 //! unions and literal rows are computed by each query: they keep nothing.
 //!
 //! Cost: a hash of each sub-plan asked for, linear in its size. Source: "Shared arrangements" (VLDB

@@ -1,4 +1,4 @@
-//! Arrange: a stream becomes an arrangement, indexed by key, shared by whoever asks.
+//! Arrange: a stream becomes an arrangement, indexed by key, shared by all readers.
 //!
 //! Law: when the frontier has passed a time, the arrangement holds exactly the updates up to it;
 //! each run covers the interval between two frontiers. Rows with equal keys are on one worker.
@@ -116,7 +116,7 @@ impl<'s> Chain<'s> {
         Arranged { reader: made.rows, runs: Runs::Edge(made.sealed.expect("it is for operators of its dataflow")) }
     }
 
-    /// As [`arrange`](Chain::arrange), for whoever reads it.
+    /// As [`arrange`](Chain::arrange), for its readers.
     pub fn arrange_for(self, readers: Readers, name: &str, layout: Arc<Layout>, effort: MergeEffort) -> Made<'s> {
         let mut chain = self.by_key(layout.key.clone());
         let (mut rows, reader) = Sealer::new(layout, effort, chain.as_of());

@@ -160,7 +160,7 @@ impl<'s> Chain<'s> {
         self
     }
 
-    /// Whoever can tell all rows that have come to the end: the last step, if it can.
+    /// The step that can tell all rows that have come to the end: the last step, if it can.
     pub(crate) fn origin(&mut self) -> Option<Rc<dyn Origin>> {
         let count = self.links.pop_if(|last| matches!(last, Link::Count(_)));
         let last = self.links.pop_if(|last| last.recalls());

@@ -31,7 +31,7 @@ pub enum Item {
     Frontier(Time),
 }
 
-/// What an egress has let out and nobody has fetched.
+/// What an egress has let out and no caller has fetched.
 #[derive(Debug)]
 pub struct Egress {
     /// In order.

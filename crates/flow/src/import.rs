@@ -10,7 +10,7 @@
 //! is read. (Operators that look keys up share the runs themselves: [`crate::runs`].)
 //!
 //! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred
-//! thousand times of which nobody will see but the last is then a batch of one time for every
+//! thousand times of which only the last will be seen is then a batch of one time for every
 //! operator behind. Operators answer at every time from what came until then, so the answers from
 //! the horizon on are the same. Source: compaction by a frontier of readers, as in "Shared
 //! arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
@@ -35,7 +35,7 @@ use crate::waker::Waker;
 const ROWS_PER_TURN: usize = 1 << 15;
 
 /// Times after the first and before the second are the same to all who read a dataflow. Shared by
-/// its imports, and moved by whoever knows the readers.
+/// its imports, and moved by the session, which knows the readers.
 ///
 /// No reader begins between the two: who begins at a time takes what was until then from an
 /// arrangement, and what comes after from elsewhere.

@@ -3,7 +3,7 @@
 //! Law: what is told is the sum of all that was put out up to the end of the last call, complete or
 //! not.
 //!
-//! The tactic is at work in an operator, and is asked by whoever reads the arrangement behind it:
+//! The tactic is at work in an operator, and is asked by readers of the arrangement behind it:
 //! on the same worker, and never while it works.
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! Where changes leave a dataflow: collected per interval of complete times, for whoever
+//! Where changes leave a dataflow: collected per interval of complete times, for the caller that
 //! subscribed.
 //!
 //! Law: what a capture has given out up to its `upper` is exactly the consolidated change of the
@@ -16,7 +16,7 @@ use anabranch_batch::{Batch, Time};
 use crate::chain::Chain;
 use crate::pending::Pending;
 
-/// What a capture has collected and nobody has fetched.
+/// What a capture has collected and no caller has fetched.
 #[derive(Debug)]
 pub struct Captured {
     /// Changes of rows, each batch in order of time, batches in order of time.

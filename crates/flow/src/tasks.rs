@@ -230,7 +230,7 @@ mod tests {
         tasks.run_round();
         assert_eq!(log.take(), [0, 0]);
         assert!(tasks.idle_for() > Some(Duration::from_secs(900)) && !tasks.is_active());
-        // Nobody misses the tasks of a worker that is gone.
+        // No caller misses the tasks of a worker that is gone.
         drop(tasks);
         wakers.borrow()[0].wake();
         wakers.borrow()[0].wake_after(Duration::ZERO);

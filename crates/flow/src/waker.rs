@@ -91,7 +91,7 @@ impl Waker {
         }
     }
 
-    /// The operator's turn begins: whoever wakes it from now on means the next one.
+    /// The operator's turn begins: a task that wakes the operator from now on means the next one.
     pub(crate) fn begin_turn(&self) {
         self.0.is_scheduled.set(false);
     }

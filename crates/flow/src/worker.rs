@@ -26,7 +26,7 @@ use crate::tasks::{TaskId, Tasks};
 #[derive(Clone, Debug, Default)]
 pub struct WorkerContext {
     worker: Rc<Inner>,
-    /// Of the dataflow; the worker itself has an account of its own, which nobody looks at.
+    /// Of the dataflow; the worker itself has an account of its own, which no caller looks at.
     account: Account,
 }
 

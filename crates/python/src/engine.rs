@@ -190,7 +190,7 @@ impl Engine {
         Ok(list)
     }
 
-    /// Runs a script when its turn comes; nobody waits and errors are dropped. For finalizers.
+    /// Runs a script when its turn comes; no caller waits and errors are dropped. For finalizers.
     fn post(&self, script: String) {
         if self.process == std::process::id() {
             self.host.post(move |session| drop(session.execute(&script)));

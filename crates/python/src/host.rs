@@ -141,7 +141,7 @@ impl Host {
         });
     }
 
-    /// Runs a function on the session when its turn comes; nobody waits.
+    /// Runs a function on the session when its turn comes; no caller waits.
     pub fn post(&self, f: impl FnOnce(&mut Session) + Send + 'static) {
         drop(self.send(Box::new(f)));
     }

@@ -23,7 +23,7 @@ pub struct Config {
     pub workers: Option<usize>,
     /// Certificate and key, if connections may be encrypted.
     pub tls: Option<Tls>,
-    /// Who may connect; empty lets everybody in, which only loopback addresses allow.
+    /// Who may connect; empty lets every client in, which only loopback addresses allow.
     pub users: Vec<User>,
     /// A file of further users.
     pub users_file: Option<PathBuf>,

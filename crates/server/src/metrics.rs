@@ -1,6 +1,6 @@
 //! Numbers about the server, in Prometheus's text form.
 //!
-//! What happens is counted as it happens; what is, is asked of the database when somebody looks.
+//! What happens is counted as it happens; what is, is asked of the database when a client looks.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;

@@ -110,7 +110,7 @@ impl Peers {
         self.is_ending.load(Ordering::SeqCst)
     }
 
-    /// Takes nobody in any more, and wakes those who are idle: they hear why and are gone.
+    /// Takes no client in any more, and wakes those who are idle: they hear why and are gone.
     pub(crate) fn begin_end(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
         for peer in self.peers.lock().unwrap_or_else(PoisonError::into_inner).values() {

@@ -31,7 +31,7 @@ pub(crate) struct Verifier {
     server_key: Vec<u8>,
 }
 
-/// Bytes that nobody can guess.
+/// Bytes that cannot be guessed.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], ServerError> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| ServerError::new("the system has no random bytes"))?;

@@ -91,7 +91,7 @@ impl Server {
         &self.shared
     }
 
-    /// Ends the server: nobody comes in, idle clients go, statements and transactions have
+    /// Ends the server: no client comes in, idle clients go, statements and transactions have
     /// `limits.drain_s` seconds, and what then still runs is interrupted.
     pub fn stop(mut self) {
         self.end();
@@ -113,7 +113,7 @@ impl Server {
         }
     }
 
-    /// Waits until nobody is there; whether that came to be.
+    /// Waits until no client is there; whether that came to be.
     fn wait(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         while self.shared.peers.count() > 0 {

@@ -36,7 +36,7 @@ impl User {
 #[derive(Clone, Debug)]
 pub struct Users {
     users: BTreeMap<String, Known>,
-    /// Makes salts for names that nobody has: they are the same at each attempt, as a user's are.
+    /// Makes salts for names that no user has: they are the same at each attempt, as a user's are.
     pub(crate) secret: [u8; 32],
 }
 
@@ -66,7 +66,7 @@ impl Users {
         Ok(Users { users: known, secret: crate::scram::random()? })
     }
 
-    /// Whether there are none: then nobody needs to prove who they are.
+    /// Whether there are none: then no user needs to prove who they are.
     pub fn is_empty(&self) -> bool {
         self.users.is_empty()
     }
@@ -75,7 +75,7 @@ impl Users {
         self.users.get(name)
     }
 
-    /// Whether this is the user's password; false for nobody's name, after the same work.
+    /// Whether this is the user's password; false for an unknown name, after the same work.
     pub(crate) fn check(&self, name: &str, password: &str) -> Option<&Known> {
         let known = self.users.get(name);
         let verifier = known.map_or_else(|| Verifier::of_nobody(name, &self.secret), |known| known.verifier.clone());

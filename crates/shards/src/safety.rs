@@ -32,7 +32,7 @@ pub enum State {
     Whole,
     /// It would be, after these are put together.
     Partial(Partial),
-    /// It is not, or nobody knows: the reason.
+    /// It is not, or that is unknown: the reason.
     Wrong(String),
 }
 

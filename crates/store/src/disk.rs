@@ -86,6 +86,7 @@ pub trait DiskFile: Send + Sync {
     /// Makes contents and length last.
     ///
     /// # Errors
-    /// Those of the file system. What was written since the last call is lost or not, nobody knows.
+    /// Those of the file system. What was written since the last call is lost or not, which is
+    /// unknown.
     fn sync(&self) -> io::Result<()>;
 }

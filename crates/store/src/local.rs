@@ -84,8 +84,8 @@ impl Disk for LocalDisk {
     fn lock(&self, name: &str, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
         let path = self.folder.join(name);
         let file = match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path) {
-            // Where nothing may be written, the folder is nobody's, unless who may write has left a
-            // lock.
+            // Where nothing may be written, the folder has no owner, unless who may write has left
+            // a lock.
             Err(error) if is_denied(&error) && !path.exists() => return Ok(Box::new(())),
             Err(error) if is_denied(&error) => File::open(path)?,
             opened => opened?,

@@ -101,7 +101,7 @@ impl SimulatedDisk {
         SimulatedDisk { state: Arc::new(Mutex::new(after)) }
     }
 
-    /// Changes a byte of a file behind everybody's back.
+    /// Changes a byte of a file unseen by the store.
     ///
     /// # Panics
     /// If there is no such byte.

@@ -1,7 +1,7 @@
 //! Snapshots: what the log has made so far, in one file.
 //!
 //! Law: a snapshot has the contents of the snapshot and the segments that it replaces. It is
-//! written beside the log, from files that nobody writes any more, and counts from the moment at
+//! written beside the log, from files without a writer, and counts from the moment at
 //! which the manifest names it.
 //!
 //! Cost: everything is read and written once. A snapshot is due when the log has grown as large as

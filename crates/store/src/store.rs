@@ -6,12 +6,12 @@
 //!
 //! [`Store::append`] writes to the operating system and returns; [`Ticket::wait`] syncs. Who waits
 //! first syncs for all who have written by then, the others wait for him: under load one sync
-//! carries many commits, alone a commit waits for nobody (group commit, DeWitt et al., SIGMOD 1984,
-//! with the first waiter as the leader). A thread beside syncs what nobody waits for
+//! carries many commits, alone a commit waits for no other (group commit, DeWitt et al., SIGMOD
+//! 1984, with the first waiter as the leader). A thread beside syncs what no caller waits for
 //! ([`Durability::Relaxed`], rows of sources), another writes snapshots when the log has grown.
 //!
 //! A write that fails is refused and taken back: when there is room again, commits go on. After a
-//! sync that failed nobody knows what is on disk: the log then takes nothing more (Rebello et al.,
+//! sync that failed what is on disk is unknown: the log then takes nothing more (Rebello et al.,
 //! "Can applications recover from fsync failures?", ATC 2020).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,7 +35,7 @@ pub struct StoreOptions {
     /// Bytes of log from which a snapshot may be due; it is when the log is also as large as the
     /// snapshot before.
     pub snapshot_bytes: u64,
-    /// How long a commit that nobody waits for stays unsynced at most, about.
+    /// How long a commit that no caller waits for stays unsynced at most, about.
     pub relaxed_after: Duration,
     /// Whether threads sync and write snapshots beside; without, only what is called is done.
     pub threads: Threads,
@@ -98,7 +98,7 @@ struct Inner {
 /// What is on disk.
 struct Synced {
     sequence: u64,
-    /// Whether somebody is syncing.
+    /// Whether a thread is syncing.
     is_busy: bool,
     /// Whether something was written since the thread beside looked.
     is_unawaited: bool,
@@ -152,7 +152,7 @@ impl Ticket {
     /// Returns when the commit, and all before it, are on disk.
     ///
     /// # Errors
-    /// `Failed` when nobody knows whether they are.
+    /// `Failed` when that is unknown.
     pub fn wait(&self) -> Result<(), StoreError> {
         self.inner.sync_to(self.sequence)
     }
@@ -240,7 +240,7 @@ impl Store {
             let _ = inner.rotate(&mut writer);
         }
         drop(writer);
-        // Also with full durability: perhaps nobody waits, as for rows of a source.
+        // Also with full durability: perhaps no caller waits, as for rows of a source.
         let was_noted = std::mem::replace(&mut lock(&inner.synced).is_unawaited, true);
         if !was_noted {
             inner.changed.notify_all();
@@ -423,7 +423,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Syncs, a little later, what nobody waits for.
+    /// Syncs, a little later, what no caller waits for.
     fn keep_synced(&self) {
         let mut synced = lock(&self.synced);
         loop {

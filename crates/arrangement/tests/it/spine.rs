@@ -241,7 +241,7 @@ fn what_lies_beside_is_complete_with_the_rows_until_something_is_written() {
     assert_eq!((reader.upper(), follower.upper()), (END, END));
 }
 
-/// How many pieces there are after so many one-row batches. With `asks`, somebody reads after each.
+/// How many pieces there are after so many one-row batches. With `asks`, a reader reads after each.
 fn pieces_after(batches: i64, asks: bool) -> usize {
     let rng = &mut Rng::new(8);
     let (mut writer, mut reader) = arrangement(layout(), MergeEffort::LAZY);

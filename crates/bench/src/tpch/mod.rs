@@ -8,7 +8,7 @@
 //! read. Ours and the peer's runs take turns, each in a process of its own. Rates are tuples by CPU
 //! seconds: the machine may be busy with other things.
 //!
-//! Nobody reads the answer between commits, so ours adds up the times inside a round before it
+//! No reader reads the answer between commits, so ours adds up the times inside a round before it
 //! works on them (`Dataflows::horizons`), while the peer computes the changes of its answer at
 //! each. `--every-time` is the like for like: a subscription gets ours of every time.
 //!

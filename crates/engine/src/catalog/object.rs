@@ -47,7 +47,7 @@ pub(crate) struct Object {
     pub fitting: Option<Fitting>,
     /// Whether rows are only ever added: of sources, and of tables that are created so.
     pub is_append_only: bool,
-    /// Whether the session made it for itself: it is not listed, and nobody else writes to it.
+    /// Whether the session made it for itself: it is not listed, and no other writer writes to it.
     pub is_hidden: bool,
     /// What its rows obey beside types, NOT NULL and the key.
     pub rules: TableRules,

@@ -1,4 +1,4 @@
-//! A question that workers have been asked, and whoever waits for the answers.
+//! A question that workers have been asked, and the caller that waits for the answers.
 //!
 //! Law: each worker answers once, or lets the question fall: because what was asked was dropped or
 //! has failed, or because the worker has.

@@ -8,8 +8,8 @@
 //! threads run its loop and are woken by commands.
 //!
 //! A turn of an operator that panics fails its dataflow and those that read it ([`tenants`]): these
-//! are taken down, and whoever asks for them hears why. A worker that panics elsewhere has broken
-//! an invariant: it marks the cluster as failed, and every later call says so.
+//! are taken down, and a statement that asks for them hears why. A worker that panics elsewhere has
+//! broken an invariant: it marks the cluster as failed, and every later call says so.
 
 mod asked;
 pub(crate) mod marks;
@@ -222,7 +222,7 @@ impl Cluster {
         Ok(PeekResult::of_parts(self.collect_from(maker, &receiver, interrupt)?))
     }
 
-    /// Asks for the contents of an arrangement, for whoever then waits for the answers.
+    /// Asks for the contents of an arrangement, for a caller that then waits for the answers.
     ///
     /// # Errors
     /// `Internal` when a worker, or what is asked, has failed.
@@ -261,10 +261,10 @@ impl Cluster {
         self.tell(|| Command::AllowCompaction { arrangement, since });
     }
 
-    /// Tells dataflows up to which time nobody will tell times later than `after` apart in anything
-    /// they make. Such a time is not greater than that of any dataflow that reads them, nor than
-    /// the times that their own arrangements and changes are read at; and no dataflow begins
-    /// between the two.
+    /// Tells dataflows up to which time no reader will tell times later than `after` apart in
+    /// anything they make. Such a time is not greater than that of any dataflow that reads them,
+    /// nor than the times that their own arrangements and changes are read at; and no dataflow
+    /// begins between the two.
     pub fn set_horizons(&mut self, after: Time, horizons: Vec<(DataflowId, Time)>) {
         let horizons: Arc<[(DataflowId, Time)]> = horizons.into();
         self.tell(|| Command::SetHorizons { after, horizons: Arc::clone(&horizons) });

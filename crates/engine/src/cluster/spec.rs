@@ -41,7 +41,7 @@ pub struct DataflowSpec {
     pub egress: Egress,
 }
 
-/// What of a plan's output is collected for whoever installed it.
+/// What of a plan's output is collected for the caller that installed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Egress {
     /// Nothing: its arrangements are read.

@@ -156,7 +156,7 @@ enum Waiting {
         past: Time,
         reply: Reply<()>,
     },
-    /// For changes that somebody may fetch.
+    /// For changes that a caller may fetch.
     Changes {
         dataflow: DataflowId,
         reply: Reply<()>,
@@ -260,7 +260,7 @@ impl Service for WorkerState {
             }
             Command::Stats { reply } => {
                 let stats = self.arrangements.iter().map(|(id, exported)| arrangement_stats(*id, exported));
-                // Nobody listens any more: then nobody misses the answer. Likewise below.
+                // No receiver is left, so no answer is missed. Likewise below.
                 let _ = reply.send(WorkerStats(stats.collect()));
             }
             Command::Steps { reply } => {
@@ -456,7 +456,7 @@ fn read_on(mut snapshot: Snapshot, mut result: PeekResult, reply: Reply<PeekResu
     if !snapshot.is_done() {
         return Some(Waiting::Reading { snapshot, result, reply });
     }
-    // Nobody listens any more: then nobody misses the answer.
+    // No receiver is left, so no answer is missed.
     let _ = reply.send(result);
     None
 }

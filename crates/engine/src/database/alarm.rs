@@ -2,7 +2,7 @@
 //!
 //! Law: workers ring an alarm once the subscription has something that was not there when the alarm
 //! was set. An alarm that was not rung is kept for the next wait, so a subscription has one
-//! question at most with each worker. Whoever interrupts the connection rings too.
+//! question at most with each worker. A thread that interrupts the connection rings too.
 //!
 //! Cost: a connection that waits sleeps in one receive, and takes no turns of the engine.
 

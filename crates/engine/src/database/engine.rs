@@ -51,7 +51,7 @@ impl Engine {
             let session = match make() {
                 Ok(session) => session,
                 Err(error) => {
-                    // (Nobody can have stopped listening yet.)
+                    // (No thread can have stopped listening yet.)
                     let _ = started.send(Err(error));
                     return;
                 }
@@ -73,7 +73,7 @@ impl Engine {
     pub fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Session) -> T + Send + 'static) -> Result<T, Error> {
         let (reply, answer) = channel();
         self.tell(move |session| {
-            // (Who asked has gone: then nobody misses the answer.)
+            // (The caller has gone, so no answer is missed.)
             let _ = reply.send(work(session));
         })?;
         answer.recv().map_err(|_| self.gone())

@@ -28,12 +28,12 @@
 //! counts.
 //!
 //! Reading order: [`events`] (a named input), [`input`] (the forms of its rows), [`declare`] (what
-//! it promises), [`ingress`] (how its rows come in order),
-//! [`relation`] (relations of the session as inputs), [`query`] (the frame), [`expression`], [`sql`] (expressions as text),
-//! [`rows`] (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`],
-//! [`group`] (aggregates, sub-queries of groups), [`join`], [`asof`], [`neighbours`], [`iterate`]
-//! (loops), [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and
-//! [`progressive`] (history).
+//! it promises), [`ingress`] (how its rows come in order), [`relation`] (relations of the session
+//! as inputs), [`query`] (the frame), [`expression`], [`sql`] (expressions as text), [`rows`]
+//! (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`]
+//! (aggregates, sub-queries of groups), [`join`], [`asof`], [`neighbours`], [`iterate`] (loops),
+//! [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and [`progressive`]
+//! (history).
 
 mod aggregate;
 mod asof;

@@ -179,7 +179,7 @@ impl Preparer<'_> {
         let all = parts.filter.iter().chain(&parts.project);
         let used: BTreeSet<usize> = all.flat_map(Compiled::columns).collect();
         let gather: Vec<usize> = used.iter().copied().filter(|column| *column < n_left).collect();
-        // The mark comes after whatever is gathered, also when nobody asks for it.
+        // The mark comes after whatever is gathered, also when no reader asks for it.
         let mut places = gather.clone();
         if keep == Keep::Mark {
             places.push(n_left);

@@ -88,7 +88,7 @@ pub(crate) struct Rendered {
 #[derive(Clone, Debug)]
 pub(crate) struct RenderOptions {
     pub as_of: Time,
-    /// Before it nobody tells times apart.
+    /// Before it no reader tells times apart.
     pub horizon: Horizon,
     /// The same, for loops.
     pub hidden: HiddenTimes,

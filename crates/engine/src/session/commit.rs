@@ -7,7 +7,8 @@
 //!
 //! Arrangements are let go up to the last commit every few commits, not at each: compaction follows
 //! a little behind. A commit of several times lets them go at once, and tells dataflows which of
-//! the times nobody will read (see [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
+//! the times no reader will read (see
+//! [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -127,7 +128,7 @@ impl Session {
     }
 
     /// Stages changes in the open commit (opening one if none is) without checking keys and without
-    /// running workers. Nobody sees them before [`commit`](Self::commit), or the next statement,
+    /// running workers. No reader sees them before [`commit`](Self::commit), or the next statement,
     /// which commits first.
     ///
     /// `times` gives rows times of their own, all later than [`time`](Self::time): a physical batch
@@ -321,7 +322,7 @@ impl Session {
         self.timeline.staged_created = created;
     }
 
-    /// Records a small value with the open commit. Without a recorder nobody reads it.
+    /// Records a small value with the open commit. Without a recorder the value is not read.
     pub(super) fn stage_fact(&mut self, fact: SealedFact) {
         if self.recorder.is_some() {
             self.begin_commit();
@@ -423,7 +424,7 @@ impl Session {
         self.cluster.step();
     }
 
-    /// Spares dataflows the times inside the commit, later than `before`, that nobody will read:
+    /// Spares dataflows the times inside the commit, later than `before`, that no reader will read:
     /// what is added up before it is worked on costs once.
     fn set_horizons(&mut self, before: Time) {
         self.allow_compaction();

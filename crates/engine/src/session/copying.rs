@@ -1,8 +1,8 @@
 //! COPY with the client at the other end: FROM STDIN and TO STDOUT, in pieces.
 //!
 //! Law: rows that come in are one commit, made when the last of them is there and good; until then
-//! nobody sees them. Keys are compared with what the table holds at that moment. Rows that go out
-//! are an answer as of the start, or the changes of a subscription in their order.
+//! no reader sees them. Keys are compared with what the table holds at that moment. Rows that go
+//! out are an answer as of the start, or the changes of a subscription in their order.
 //!
 //! State: what a client has sent, in a spool (memory up to a limit, then a file); what it has not
 //! taken yet, as an answer is held.

@@ -80,7 +80,7 @@ impl Session {
         self.dataflows.retain(dataflow);
     }
 
-    /// One name less owns the dataflow; what nobody needs any more is taken down.
+    /// One name less owns the dataflow; what no query needs any more is taken down.
     pub(crate) fn release_dataflow(&mut self, dataflow: DataflowId) {
         self.dataflows.release(&mut self.cluster, dataflow);
     }

@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    /// Drops a relation that nobody reads, with its indexes.
+    /// Drops a relation without readers, with its indexes.
     pub(super) fn drop_relation(&mut self, name: &str) {
         let indexes: Vec<String> = self.catalog.indexes_on(name).map(|index| index.name.clone()).collect();
         for index in indexes {

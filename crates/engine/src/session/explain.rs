@@ -94,7 +94,7 @@ impl Session {
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 
-    /// How many queries read an arrangement, and its size, once somebody does.
+    /// How many queries read an arrangement, and its size, once a query does.
     fn users(&self, arrangement: ArrangementId, sizes: &Sizes) -> String {
         match self.dataflows.users(arrangement) {
             0 => String::new(),

@@ -13,9 +13,9 @@
 //! [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop),
 //! [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files), [`copying`] (with the client),
 //! [`transact`], [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent
-//! queries), [`frame_views`] (their results as relations), [`functions`] (of the embedding program), [`planned`] (plans of other front ends),
-//! [`show`], [`subscribe`] (with [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`]
-//! (sources), [`settings`], [`variables`].
+//! queries), [`frame_views`] (their results as relations), [`functions`] (of the embedding
+//! program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]),
+//! [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
 mod alter;
 mod analyze;

@@ -114,7 +114,7 @@ pub trait Promise: Send + Sync {
     /// Returns when it does.
     ///
     /// # Errors
-    /// When nobody can tell whether it will.
+    /// When it is unknown whether it will.
     fn wait(&self) -> Result<(), Error>;
 }
 
@@ -127,7 +127,7 @@ impl Receipt {
     /// Returns when everything that was recorded before lasts.
     ///
     /// # Errors
-    /// When nobody can tell whether it does.
+    /// When it is unknown whether it does.
     pub fn wait(&self) -> Result<(), Error> {
         self.0.as_ref().map_or(Ok(()), |promise| promise.wait())
     }

@@ -189,7 +189,7 @@ impl Waiting {
         }
     }
 
-    /// The dataflow that is not needed once nobody waits.
+    /// The dataflow that is not needed once no statement waits.
     pub fn dataflow(&self) -> Option<DataflowId> {
         match &self.wait {
             Wait::Read { dataflow, .. } => *dataflow,

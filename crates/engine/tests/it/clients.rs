@@ -90,7 +90,7 @@ fn cursors_follow_changes() {
     let begun = Instant::now();
     assert_eq!(ask(&mut here, "FETCH ALL c WITH (timeout = '50ms')"), [""; 0]);
     assert!(begun.elapsed() >= Duration::from_millis(50));
-    // A FETCH that waits delays nobody.
+    // A FETCH that waits delays no other.
     let writer = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(30));
         run(&mut there, "INSERT INTO t VALUES (3, 'c')");

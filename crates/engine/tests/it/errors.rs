@@ -69,7 +69,7 @@ fn an_interrupt_stops_the_statement_and_nothing_else() {
                 interrupt.trigger();
             }
         });
-        // Twenty-seven billion pairs: nobody waits for that.
+        // Twenty-seven billion pairs: no test waits for that.
         let error = fail(&mut session, "SELECT count(*) FROM t x, t y, t z WHERE x.a + y.a + z.a = 17");
         assert_eq!(error.kind, ErrorKind::Cancelled);
         drop(stopper);

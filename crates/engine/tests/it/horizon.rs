@@ -1,4 +1,4 @@
-//! Commits of several times: what nobody reads is added up, what somebody reads is not.
+//! Commits of several times: what no reader reads is added up, what a reader reads is not.
 
 use std::sync::Arc;
 use std::time::Duration;

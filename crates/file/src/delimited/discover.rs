@@ -78,7 +78,7 @@ impl Guess {
     }
 }
 
-/// Whether a first record, that nobody said anything about, names the columns.
+/// Whether a first record, that no option says anything about, names the columns.
 pub(crate) fn looks_like_header(names: &[String]) -> bool {
     let distinct = names.iter().enumerate().all(|(i, name)| !names[..i].contains(name));
     let text = |name: &String| {

@@ -126,7 +126,7 @@ fn t4_a_change_of_cuts_moves_no_waiting_request() {
         branch_of.insert(request.id, branch);
     }
     assert!(differ > day.len() / 20, "cuts have changed: {differ}");
-    // Whoever travels together was routed to one branch, whatever happened between.
+    // Who travels together was routed to one branch, whatever happened between.
     let (shares, ..) = grouped(&day, router(Rule::Kd, Change::Adaptive, 16), 16);
     for share in &shares {
         let branches: HashSet<usize> = share.requests.iter().map(|id| branch_of[id]).collect();

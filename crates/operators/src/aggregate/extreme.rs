@@ -8,7 +8,7 @@
 //! negative multiplicity because something other than the winner was retracted.
 //!
 //! State: a winner a group, and all values with multiplicities, unless rows are never taken back.
-//! Rows go to the values in large portions, when enough have come or somebody asks. Cost: one visit
+//! Rows go to the values in large portions, when enough have come or a reader asks. Cost: one visit
 //! of a slot for each touched group and time, like a sum; a walk of one value for each question.
 //! Source: the early stop of "TPC-H on differential dataflow" (McSherry 2017), taken one step
 //! further: what did not win is not looked at.

@@ -34,7 +34,7 @@ pub(crate) struct OrderedTrace {
     spine: Spine,
     /// Updates that the builder holds are before this time, and
     upto: Time,
-    /// nobody asks for times before the one before this.
+    /// no reader asks for times before the one before this.
     from: Time,
 }
 

@@ -71,7 +71,8 @@ impl Meeting<'_> {
             let others = outside.runs_for(delta.len());
             self.add(side, delta, others, self.moment.epoch.saturating_add(1), timeless);
         }
-        // (The changes outside may be all rows of a relation: they are sorted for somebody only.)
+        // (The changes outside may be all rows of a relation: they are sorted only for an operator
+        // that reads them.)
         let others = inside.runs_for(0);
         if !others.is_empty()
             && let Some(delta) = outside.delta(self.moment)

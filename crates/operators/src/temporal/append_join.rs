@@ -160,7 +160,7 @@ struct Emit {
 
 impl Timed for AppendJoin {
     fn push(&mut self, input: usize, batch: Batch) {
-        // (Without edges, nobody hashes rows.)
+        // (Without edges, no rows are hashed.)
         self.arrivals[input].push(one_each(starts_only(batch)).with_until(Until::Duration(1)));
     }
 

@@ -323,7 +323,7 @@ fn points(columns: Vec<ArrayRef>, times: Vec<Time>) -> Batch {
 
 impl Timed for Asof {
     fn push(&mut self, input: usize, batch: Batch) {
-        // (When events end does not matter: without edges, nobody hashes rows.)
+        // (When events end does not matter: without edges, no rows are hashed.)
         self.arrivals[input].push(one_each(starts_only(batch)).with_until(Until::Duration(1)));
     }
 

@@ -12,12 +12,12 @@
 //!
 //! The events of a key are a chain from the newest to the oldest, through plain columns by id. When
 //! events end in the order in which they came, as those of one duration do, the first of a chain
-//! that has ended is the end of the chain; otherwise those that have ended are unlinked by whoever
-//! walks past. Rows stay in the batches they came in. Every so often ([`InForce::keep_after`])
-//! those in force are copied out and the rest is forgotten, so memory is in proportion to what is
-//! in force and to a turn. Cost: some twenty bytes and ten instructions a row; copying is paid for
-//! by as many rows that came. Source: Trill 3.3 (state of the join, with the property of one
-//! duration).
+//! that has ended is the end of the chain; otherwise those that have ended are unlinked by the
+//! operator that walks past. Rows stay in the batches they came in. Every so often
+//! ([`InForce::keep_after`]) those in force are copied out and the rest is forgotten, so memory is
+//! in proportion to what is in force and to a turn. Cost: some twenty bytes and ten instructions a
+//! row; copying is paid for by as many rows that came. Source: Trill 3.3 (state of the join, with
+//! the property of one duration).
 
 use std::collections::HashMap;
 use std::ops::Range;

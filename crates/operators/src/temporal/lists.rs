@@ -26,7 +26,7 @@ pub(crate) struct Entry {
     pub(crate) end: Time,
     pub(crate) place: Place,
     pub(crate) slot: u32,
-    /// For whoever put it in.
+    /// For the operator that put it in.
     pub(crate) mark: Time,
     next: u32,
     previous: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Lists {
     free: Vec<u32>,
     /// First entry of each slot.
     heads: Vec<u32>,
-    /// Batches that nobody holds, until the turn is over.
+    /// Batches that no owner holds, until the turn is over.
     releasing: Vec<u32>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Lists {
 struct Held {
     columns: Option<Columns>,
     n_rows: usize,
-    /// Entries, and whoever else holds it.
+    /// Entries, and its other owners.
     holds: usize,
 }
 
@@ -78,7 +78,7 @@ impl Lists {
         self.held[batch as usize].holds += 1;
     }
 
-    /// Takes a hold of a batch back. What nobody holds any more can still be gathered until the
+    /// Takes a hold of a batch back. What no owner holds any more can still be gathered until the
     /// next [`Lists::settle`].
     #[inline]
     pub(crate) fn release(&mut self, batch: u32) {
@@ -89,8 +89,8 @@ impl Lists {
         }
     }
 
-    /// The turn is over: lets go of the batches that nobody holds any more, and of those that hold
-    /// little.
+    /// The turn is over: lets go of the batches that no owner holds any more, and of those that
+    /// hold little.
     pub(crate) fn settle(&mut self) {
         for batch in std::mem::take(&mut self.releasing) {
             let held = &mut self.held[batch as usize];
@@ -182,7 +182,7 @@ impl Lists {
         }
     }
 
-    /// Copies the rows in the lists into one batch; nobody else may hold a batch.
+    /// Copies the rows in the lists into one batch; no other owner may hold a batch.
     fn compact(&mut self) {
         let live: Vec<u32> =
             (0..self.entries.len() as u32).filter(|&id| self.entries[id as usize].slot != NONE).collect();

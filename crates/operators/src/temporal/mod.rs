@@ -18,9 +18,10 @@
 //! [`Batch::flatten`](anabranch_batch::Batch::flatten) writes out.
 //!
 //! Streams are not in order here, as they are in Trill: a verb may put out an event in the future
-//! of the frontier (an extended end, a window to come), and whoever needs order waits for the
-//! frontier. So most lifetime verbs need no state. A verb that puts events *before* their input's
-//! times (a floor, a shift back, a shortening) holds the frontier back accordingly: [`Hold`].
+//! of the frontier (an extended end, a window to come), and an operator that needs order waits for
+//! the frontier. So most lifetime verbs need no state. A verb that puts events *before* their
+//! input's times (a floor, a shift back, a shortening) holds the frontier back accordingly:
+//! [`Hold`].
 //!
 //! Reading order: [`ticks`] (arithmetic); the verbs without state, [`bounds`], [`shift`],
 //! [`duration`], [`lifetime`], [`hopping`], [`quantize`]; the verbs with state, which remember

@@ -84,7 +84,7 @@ fn events(receiver: Receiver<Event>) -> impl futures::Stream<Item = Result<Event
     )
 }
 
-/// Passes changes on until they end or nobody reads.
+/// Passes changes on until they end or the client is gone.
 fn follow(shared: &Shared, mut connection: Connection, subscription: Subscription, sender: &Sender<Event>) {
     let event = |name: &str, value: &Value| Event::default().event(name).data(value.to_string());
     while !sender.is_closed() && !shared.peers.is_ending() {

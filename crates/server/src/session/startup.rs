@@ -28,12 +28,12 @@ pub(super) struct Login {
     pub application: String,
 }
 
-/// A number that nobody can guess, by which a client cancels its statements.
+/// A number that cannot be guessed, by which a client cancels its statements.
 pub(super) fn secret() -> i32 {
     scram::random::<4>().map_or(0, i32::from_be_bytes)
 }
 
-/// Reads requests up to that of a user; `None` when there is nobody to be served.
+/// Reads requests up to that of a user; `None` when there is no client to be served.
 pub(super) fn greet(shared: &Shared, frames: &mut Frames, deadline: Instant) -> Result<Option<Login>, Broken> {
     loop {
         let body = frames.first(deadline)?;

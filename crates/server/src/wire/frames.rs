@@ -110,7 +110,7 @@ impl Frames {
 
     /// Goes on encrypted.
     ///
-    /// Bytes that came before are an error: whoever sent them could have been another.
+    /// Bytes that came before are an error: their sender could have been another.
     pub(crate) fn encrypt(&mut self, config: &Arc<ServerConfig>) -> Result<(), Broken> {
         if self.taken < self.input.len() {
             return Err(Broken::NoMessage("unencrypted bytes after the request for encryption"));

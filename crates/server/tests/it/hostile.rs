@@ -1,4 +1,4 @@
-//! Clients that send what they should not, or do not read: nobody else notices.
+//! Clients that send what they should not, or do not read: no other client notices.
 //!
 //! Random messages come from a generator of our own: it knows the messages, needs no library and no
 //! instrumented build, and `SEED` replays a run. `ROUNDS=n` runs n times as many (`make soak`).

@@ -1,5 +1,5 @@
-//! Values as text, the way PostgreSQL prints them: for whoever shows answers, and for casts to text
-//! (`cast_to_text`).
+//! Values as text, the way PostgreSQL prints them: for programs that show answers, and for casts to
+//! text (`cast_to_text`).
 //!
 //! One dispatch a column: [`printer`] gives a closure that appends row i's text. NULL appends
 //! nothing and says so.

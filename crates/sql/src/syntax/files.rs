@@ -1,7 +1,7 @@
 //! Files in FROM: `FROM 'rows.parquet'`, `FROM read_csv('rows.csv', delim => ';')`.
 //!
-//! A file stands where a table may. Whoever runs the statement makes a table of it, and gives the
-//! table's name here.
+//! A file stands where a table may. The session that runs the statement makes a table of it, and
+//! gives the table's name here.
 
 use datafusion_expr::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableFactor, Value,

@@ -126,7 +126,7 @@ fn merged(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -> Result<(
     merged(below.clone(), all, columns)
 }
 
-/// The input without the columns that nobody here uses, if it can do without them.
+/// The input without the columns that this stage does not use, if it can do without them.
 fn pruned(input: Arc<Plan>, filter: &[Expr], columns: &[Column]) -> Arc<Plan> {
     if !matches!(input.node, Node::Join { .. } | Node::TopK { .. }) {
         return input;

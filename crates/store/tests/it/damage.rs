@@ -84,7 +84,7 @@ fn damage_before_frames_that_knew_it_on_disk_is_not_taken_for_a_torn_tail() {
         killed.damage("000001.log", 40 + rng.below(first - 40), 4);
         let error = check(&killed).unwrap_err();
         assert!(matches!(&error, StoreError::Damaged { file, offset: 40, .. } if file == "000001.log"), "{error}");
-        // The last commit alone cannot be told from a torn tail: nobody saw it on disk.
+        // The last commit alone cannot be told from a torn tail: no reader saw it on disk.
         let torn = disk.crash(|bound| bound - 1);
         torn.damage("000001.log", last + rng.below(ends[4] - last), 4);
         assert!(check(&torn).unwrap().torn_bytes > 0);

@@ -226,7 +226,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Declares that nobody will read the times between the last portion's and this one's last.
+    /// Declares that no reader will read the times between the last portion's and this one's last.
     fn pass_over_times_sometimes(&mut self, before: i64) {
         if self.setting.compacting && self.rng.chance(50) {
             self.forget();

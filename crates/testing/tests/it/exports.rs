@@ -1,4 +1,4 @@
-//! Arrangements of one collection by several keys: each is read by itself, and whoever reads one
+//! Arrangements of one collection by several keys: each is read by itself, and a reader of one
 //! hears of all that comes.
 
 use std::collections::BTreeMap;

@@ -284,7 +284,7 @@ fn programs_of_queries_that_share() {
     }
 }
 
-/// The same over sums by group, which tell their rows again to whoever comes later.
+/// The same over sums by group, which tell their rows again to a later reader.
 #[test]
 fn programs_of_queries_that_share_sums() {
     for (count, size) in [(40, Size::SMALL), (8, Size::LARGE)] {

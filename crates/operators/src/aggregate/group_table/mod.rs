@@ -180,7 +180,7 @@ impl GroupTable {
     }
 
     /// Gives memory back when most slots are free: renumbers the slots, and returns for each new
-    /// slot the old one. Whoever has state by slot must follow.
+    /// slot the old one. An operator that has state by slot must follow.
     pub fn shrink(&mut self) -> Option<Vec<u32>> {
         let n_slots = self.n_slots as usize;
         if n_slots < SHRINK_MIN || self.free.len() < n_slots / 4 * 3 {

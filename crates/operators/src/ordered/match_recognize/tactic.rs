@@ -30,7 +30,7 @@ pub struct Recognize {
 
 /// All rows of all versions.
 struct Rows {
-    /// By input column; those that nobody reads are missing.
+    /// By input column; those that no expression reads are missing.
     columns: BTreeMap<usize, ArrayRef>,
     /// The first order column, where matches are bounded.
     instants: Option<(Instants, ArrayRef)>,

@@ -15,7 +15,7 @@
 //!     left  (1, a) @8 -1
 //! ```
 //!
-//! State: the two arrangements, shared with whoever else reads them, nothing of its own. Rows that
+//! State: the two arrangements, shared with their other readers, nothing of its own. Rows that
 //! no change will meet are given up by a floor. A side that will not change any more lets go of the
 //! other's arrangement. Cost: a probe of the other side in proportion to the smaller of the two,
 //! and one gather of the columns that are needed above, after the keys have met. Work is cut by

@@ -150,7 +150,7 @@ impl SemiJoin {
         let columns = if picks.is_empty() {
             Columns::from(vec![])
         } else {
-            // Columns nobody asks for are stood in for by a needed one (or the first), so that
+            // Columns no reader asks for are stood in for by a needed one (or the first), so that
             // positions stay.
             let gathered = gather_rows(&matches.chunks, &needed, &picks);
             let mut columns: Vec<ArrayRef> = Vec::with_capacity(all.len());

@@ -203,7 +203,7 @@ impl Input<'_> {
         Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns }))
     }
 
-    /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve nobody, so the
+    /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve no query, so the
     /// columns are asked for.
     fn create_default_index(&mut self) -> Result<Statement> {
         Err(SqlError::unsupported(

@@ -5,7 +5,7 @@
 //! plan       Projection: measures                  here: measures over cells,
 //!              Recognize                           which the node yields,
 //!                Projection: t and arguments       from rows
-//!                Projection: conditions            and from conditions over cells, planned as a query of a table that nobody reads
+//!                Projection: conditions            and from conditions over cells, planned as a query of a table without readers
 //!                  TableScan: cells
 //! ```
 //!
