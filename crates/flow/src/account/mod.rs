@@ -4,8 +4,7 @@
 //! Law: a turn that panics fails the dataflow of its operator, and no other. From then on no
 //! operator of the dataflow has a turn, on any worker, and none lets go of the right to send: so no
 //! frontier passes rows that are missing, and nothing incomplete is seen as complete. A dataflow
-//! reads it fails next; that is for the owner of the workers to say, who knows the
-//! readers.
+//! that reads it fails next; that is for the owner of the workers to say, who knows the readers.
 //!
 //! An [`Account`] is shared by the workers and by their owner, who sees a failure without asking a
 //! worker. Cost: one load a turn.
