@@ -314,7 +314,7 @@ impl SourceReader for JsonReader {
 
     fn progress(&self) -> ReadProgress {
         ReadProgress {
-            bytes_read: self.window.consumed,
+            bytes_read: self.window.consumed.min(self.window.total),
             bytes_total: Some(self.window.total),
             rows: self.rows,
             skipped: self.faults.skipped,

@@ -24,6 +24,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod columnar;
+mod content;
 mod delimited;
 mod faults;
 mod json;

@@ -31,13 +31,22 @@ impl Format {
 
     /// Same, as a question.
     pub(crate) fn of_ending(path: &Path) -> Option<Format> {
-        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        match unpacked_ending(path)?.as_str() {
             "csv" | "tsv" => Some(Format::Csv),
             "json" | "jsonl" | "ndjson" => Some(Format::Json),
             "parquet" | "pq" => Some(Format::Parquet),
             "tbl" => Some(Format::Tbl),
             _ => None,
         }
+    }
+}
+
+/// The ending of a file's name, without `.gz`, in lower case.
+pub(crate) fn unpacked_ending(path: &Path) -> Option<String> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    match ending.as_str() {
+        "gz" => Some(Path::new(path.file_stem()?).extension()?.to_str()?.to_ascii_lowercase()),
+        _ => Some(ending),
     }
 }
 

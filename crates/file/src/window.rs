@@ -7,14 +7,14 @@
 
 use std::{
     collections::VecDeque,
-    fs::File,
-    io::{Read, Seek, SeekFrom},
+    io::Read,
     path::{Path, PathBuf},
 };
 
 use anabranch_engine::Error;
 
 use crate::{
+    content::Content,
     faults::{malformed, unreadable},
     position::{Position, TAIL_BYTES, changed, tail_of},
 };
@@ -28,7 +28,7 @@ pub(crate) const RECORD_BYTES_MAX: usize = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct Window {
     files: VecDeque<PathBuf>,
-    current: Option<(PathBuf, File)>,
+    current: Option<(PathBuf, Content)>,
     buffer: Vec<u8>,
     /// First unconsumed byte.
     start: usize,
@@ -36,9 +36,9 @@ pub(crate) struct Window {
     at_end: bool,
     /// Line of `start`, counted from one.
     line: u64,
-    /// Bytes consumed of all files.
+    /// Bytes consumed of all files, unpacked.
     pub consumed: u64,
-    /// Bytes of all files when they were listed.
+    /// Bytes of all files when they were listed, as they lie on disk.
     pub total: u64,
     /// Bytes consumed before the current file.
     before: u64,
@@ -74,7 +74,7 @@ impl Window {
             self.current = None;
             return Ok(false);
         };
-        let file = File::open(&path).map_err(|e| unreadable(&path, e))?;
+        let file = Content::open(&path).map_err(|e| unreadable(&path, e))?;
         self.file_idx += usize::from(self.current.is_some());
         self.before = self.consumed;
         self.current = Some((path, file));
@@ -102,12 +102,12 @@ impl Window {
     /// Goes on in the open file where another reader was, if the file is what it was.
     pub(crate) fn skip_to(&mut self, from: &Position) -> Result<(), Error> {
         let Some((path, file)) = &mut self.current else { return Ok(()) };
-        if file.metadata().map_err(|e| unreadable(path, e))?.len() < from.at {
+        if !file.reaches(from.at).map_err(|e| unreadable(path, e))? {
             return Err(changed(path, "it is shorter"));
         }
         let n_bytes = from.tail.0.min(TAIL_BYTES as u64).min(from.at);
         let mut tail = vec![0; n_bytes as usize];
-        file.seek(SeekFrom::Start(from.at - n_bytes))
+        file.go_to(path, from.at - n_bytes)
             .and_then(|_| file.read_exact(&mut tail))
             .map_err(|e| unreadable(path, e))?;
         if tail_of(&tail) != from.tail {
@@ -178,7 +178,6 @@ impl Window {
     /// Compressed and columnar files read as text give nonsense; say so instead.
     fn check_text(&self) -> Result<(), Error> {
         let kind = match self.bytes() {
-            [0x1f, 0x8b, ..] => "gzip-compressed",
             [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd-compressed",
             [b'P', b'K', 3, 4, ..] => "a zip archive",
             [b'P', b'A', b'R', b'1', ..] => "a Parquet file",

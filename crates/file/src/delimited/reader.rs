@@ -21,7 +21,7 @@ use super::{
 use crate::{
     faults::{Faults, invalid, malformed},
     names::{column_type, quoted, type_name},
-    options::{Format, Options},
+    options::{Format, Options, unpacked_ending},
     position::{Position, without_given},
     window::{RECORD_BYTES_MAX, Window, count_lines},
 };
@@ -57,7 +57,7 @@ impl DelimitedReader {
         options: &Options,
         from: Option<Position>,
     ) -> Result<Self, Error> {
-        let tabs = files[0].extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tsv"));
+        let tabs = unpacked_ending(&files[0]).is_some_and(|ending| ending == "tsv");
         let dialect = match format {
             Format::Tbl => Dialect {
                 delimiter: options.delimiter.unwrap_or(b'|'),
@@ -341,7 +341,7 @@ impl SourceReader for DelimitedReader {
 
     fn progress(&self) -> ReadProgress {
         ReadProgress {
-            bytes_read: self.window.consumed,
+            bytes_read: self.window.consumed.min(self.window.total),
             bytes_total: Some(self.window.total),
             rows: self.rows,
             skipped: self.faults.skipped,

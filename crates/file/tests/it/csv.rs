@@ -161,11 +161,14 @@ fn not_null_columns_refuse_null() {
 #[test]
 fn other_kinds_of_files_are_recognised() {
     let folder = Folder::new();
-    let path = folder.write("a.csv", [0x1f, 0x8b, 8, 0, 0]);
+    let path = folder.write("a.csv", [0x28, 0xb5, 0x2f, 0xfd, 0]);
     assert_eq!(
         problem(&folder, &path, &[], &[]),
-        "file a.csv is damaged: it is gzip-compressed, where plain UTF-8 text was expected / Unpack it first."
+        "file a.csv is damaged: it is zstd-compressed, where plain UTF-8 text was expected / Unpack it first."
     );
+    let path = folder.write("a.csv.gz", [0x1f, 0x8b, 8, 0, 0]);
+    let told = problem(&folder, &path, &[], &[]);
+    assert!(told.contains("a.csv.gz"), "{told}");
     let path = folder.write("b.csv", "");
     assert_eq!(
         problem(&folder, &path, &[], &[]),
@@ -173,6 +176,21 @@ fn other_kinds_of_files_are_recognised() {
          Declare the columns: CREATE SOURCE name (column type, ..) WITH (..)."
     );
     assert!(rows(&path, &columns(&[("a", DataType::Int64)]), &[]).is_empty());
+}
+
+#[test]
+fn packed_files_are_read_as_what_they_hold() {
+    let folder = Folder::new();
+    let path = folder.write("a.csv.gz", packed("a,b\n1,x\n2,y\n"));
+    assert_eq!(rows(&path, &[], &[]), ["1|x", "2|y"]);
+    let path = folder.write("named.csv", packed("a\n1\n"));
+    assert_eq!(rows(&path, &[], &[]), ["1"]);
+    let members = [packed("a\tb\n1\tx\n"), packed("2\ty\n")].concat();
+    let path = folder.write("a.tsv.GZ", members);
+    assert_eq!(rows(&path, &[], &[]), ["1|x", "2|y"]);
+    folder.write("many/a.jsonl.gz", packed("{\"n\": 1}\n{\"n\": 2}\n"));
+    folder.write("many/b.jsonl", "{\"n\": 3}\n");
+    assert_eq!(rows(&folder.path().join("many").display().to_string(), &[], &[]), ["1", "2", "3"]);
 }
 
 #[test]

@@ -57,6 +57,9 @@ fn texts_go_on_behind_what_was_given() {
     folder.write("json/a.json", lines[..9].concat());
     folder.write("json/b.json", lines[9..].concat());
     stop_everywhere(&folder.path().join("json").display().to_string(), &[]);
+    let twice = part(0) + part(7).split_once('\n').map_or("", |(_, rows)| rows);
+    stop_everywhere(&folder.write("a.csv.gz", packed(&twice)), &[]);
+    stop_everywhere(&folder.write("b.jsonl.gz", packed(&lines.concat())), &[]);
 }
 
 #[test]

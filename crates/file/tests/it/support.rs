@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -42,6 +43,13 @@ impl Folder {
     pub fn hide(&self, text: &str) -> String {
         text.replace(&format!("{}/", self.0.display()), "")
     }
+}
+
+/// A text as gzip packs it.
+pub fn packed(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
 }
 
 impl Drop for Folder {

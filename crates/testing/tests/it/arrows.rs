@@ -69,6 +69,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("datafusion-sql", &["sql"]),
     ("datafusion-optimizer", &["sql"]),
     ("parquet", &["file", "testing", "bench"]),
+    ("flate2", &["file"]),
     ("arrow-csv", &["file"]),
     ("arrow-json", &["file"]),
     ("rustyline", &["cli"]),
