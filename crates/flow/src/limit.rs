@@ -67,7 +67,7 @@ impl Limited {
 
 impl Timed for Limited {
     fn push(&mut self, input: usize, batch: Batch) {
-        if cfg!(debug_assertions) {
+        if cfg!(debug_assertions) && !self.tactic.takes_passed() {
             self.assert_timely(input, &batch);
         }
         self.tactic.push(input, batch);

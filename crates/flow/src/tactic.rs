@@ -77,6 +77,11 @@ pub trait Timed {
     /// only such changes would look at. What it has put out stays.
     fn free(&mut self, _passed: &[Passed]) {}
 
+    /// Whether rows below what has passed may still come: they are nothing to it.
+    fn takes_passed(&self) -> bool {
+        false
+    }
+
     /// Merges a little of what is kept: called when nothing was complete, and the worker has time
     /// to spare. No answer depends on it.
     fn idle(&mut self) {}

@@ -20,6 +20,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::pass::Chosen;
 use crate::passes::plan::clock::Clock;
 use crate::passes::plan::optimise as optimise_logical;
+use crate::passes::plan::temporal_filters::{asks_for_now, follow};
 use crate::passes::tree::{on_close, set_output_names};
 use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
@@ -159,7 +160,7 @@ impl<'a> Planner<'a> {
 
     fn named_view(&self, query: &ast::Query, given: &[String]) -> Result<Planned> {
         self.guarded(query, |context| {
-            let (mut names, plan) = self.prepare(context, query, Clock::Running)?;
+            let (mut names, plan) = self.prepare_standing(context, query)?;
             if given.len() > names.len() {
                 return Err(SqlError::new(
                     ErrorKind::Invalid,
@@ -207,6 +208,20 @@ impl<'a> Planner<'a> {
         Ok((names, optimise_logical(plan, &context.config(), clock, context.chosen())?))
     }
 
+    /// As [`prepare`](Self::prepare), of a query that follows the clock.
+    fn prepare_standing(&self, context: &Context<'a>, query: &ast::Query) -> Result<(Vec<String>, LogicalPlan)> {
+        let plan = context.logical(query)?;
+        let names = column_names(query, &plan, self.catalog);
+        let plan = match asks_for_now(&plan)? {
+            true => match context.clock() {
+                Some(clock) => follow(plan, &clock)?,
+                None => plan,
+            },
+            false => plan,
+        };
+        Ok((names, optimise_logical(plan, &context.config(), Clock::Running, context.chosen())?))
+    }
+
     pub(crate) fn round_limit(&self) -> RoundLimit {
         self.round_limit
     }
@@ -228,8 +243,37 @@ fn step<'a, T: Checked>(
         Ok(result)
     };
     match catch_unwind(AssertUnwindSafe(checked)) {
-        Ok(result) => result.map_err(|error| position::complete(error, query)),
+        Ok(result) => result.map_err(|error| position::complete(without_own_names(error), query)),
         Err(panic) => Err(SqlError::internal(format!("the planner failed: {}", panic_message(&panic)))),
+    }
+}
+
+/// Names that the planner gives begin so; no user has written one.
+const OWN_NAMES: [&str; 12] = [
+    "__domain_",
+    "__answers",
+    "__compared",
+    "__correlated_sq",
+    "__scalar_sq",
+    "__common_expr",
+    "__place_",
+    "__found",
+    "__lifted",
+    "__present",
+    "__any_",
+    "__test_",
+];
+
+/// An error about a name of the planner's own is one about the form of the query.
+fn without_own_names(error: SqlError) -> SqlError {
+    let mentions = |text: &str| OWN_NAMES.iter().any(|name| text.contains(name));
+    let is_about_own = mentions(&error.message) || error.detail.as_deref().is_some_and(mentions);
+    match is_about_own {
+        true => SqlError::unsupported(
+            "this nesting of subqueries",
+            "Name the inner queries with WITH, join them with the outer table, and compare there.",
+        ),
+        false => error,
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptio
 pub(crate) use planning::Planning;
 pub(crate) use rules::{Counted, TableRules, number_max};
 pub(crate) use schemas::{Schema, is_temporary, schema_of};
-pub(crate) use watermark::{Arrival, Watermark};
+pub(crate) use watermark::{Arrival, CLOCK, Watermark, clock_schema};
 
 /// All objects of a session.
 #[derive(Debug, Default)]
@@ -214,7 +214,8 @@ impl Catalog {
     /// # Panics
     /// When the name is taken: callers check first.
     pub fn add(&mut self, mut object: Object) {
-        object.id = self.next_id();
+        // (The clock's relation comes and goes with readers: no log has a number for it.)
+        object.id = if object.name == CLOCK { ObjectId::default() } else { self.next_id() };
         assert!(!self.contains(&object.name), "name \"{}\" is free", object.name);
         if object.watermark.is_some() {
             self.watermarked.insert(object.name.clone());
@@ -353,6 +354,11 @@ impl Catalog {
                 order.push(object.name.clone());
             }
         }
+    }
+
+    /// Whether a view reads a relation directly.
+    pub fn is_read(&self, name: &str) -> bool {
+        self.objects.values().any(|object| object.reads.contains(name))
     }
 
     /// Sources that `names` read, directly or through views.

@@ -9,7 +9,7 @@ use anabranch_sql::statement::{Made, ObjectKind};
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
-use super::{Catalog, Object, Watermark, system};
+use super::{CLOCK, Catalog, Object, Watermark, clock_schema, system};
 use crate::functions::Function;
 use crate::sharing::Sharing;
 
@@ -131,6 +131,19 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
 
     fn names(&self) -> Vec<String> {
         self.catalog.objects().map(|object| object.name.clone()).collect()
+    }
+
+    fn clock(&self) -> Option<Relation> {
+        self.looked_up.lock().unwrap_or_else(PoisonError::into_inner).insert(CLOCK.to_owned());
+        Some(Relation {
+            name: CLOCK.to_owned(),
+            kind: ObjectKind::Table,
+            schema: planned_columns(&clock_schema()),
+            primary_key: vec![],
+            watermark: None,
+            watermark_relation: None,
+            view_query: None,
+        })
     }
 
     fn aggregate(&self, name: &str) -> Option<Arc<AggregateUDF>> {

@@ -17,6 +17,15 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 
 use crate::error::Error;
 
+/// The relation that holds the time of the last commit, for conditions on `now()`.
+pub(crate) const CLOCK: &str = "watermark of now()";
+
+/// The column of [`CLOCK`].
+pub(crate) fn clock_schema() -> SchemaRef {
+    let data_type = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    Arc::new(Schema::new(vec![Field::new("watermark", data_type, false)]))
+}
+
 /// Where time stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Watermark {

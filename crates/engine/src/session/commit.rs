@@ -72,6 +72,11 @@ impl Timeline {
         self.last = last;
     }
 
+    /// Whether a commit is open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Time of the last commit.
     pub fn last(&self) -> Time {
         self.last
@@ -332,8 +337,10 @@ impl Session {
 
     /// Closes the open commit, if there is one: it is sealed, recorded and published.
     pub(super) fn commit_pending(&mut self) -> Result<(), Error> {
+        let clock = self.clock_shown();
         let Some(sealed) = self.seal() else { return Ok(()) };
         if let Err(error) = self.record(&sealed) {
+            self.take_back_clock(clock);
             self.catalog.unmark(sealed.marks.iter().map(|mark| (mark.object, &mark.changes)));
             return Err(error);
         }
@@ -355,7 +362,8 @@ impl Session {
             }
             rows.push(SealedRows { object: object.id, collection: maintained.collection, batch });
         }
-        let marks = self.seal_marks(greatest);
+        let mut marks = self.seal_marks(greatest);
+        marks.extend(self.seal_clock(greatest));
         self.follow_frames(&mut rows, greatest);
         let mut facts = std::mem::take(&mut self.timeline.staged_facts);
         if self.recorder.is_some() {
@@ -385,7 +393,7 @@ impl Session {
     /// # Errors
     /// When it cannot be kept; the caller then does not let it happen.
     pub(super) fn record(&mut self, sealed: &Sealed) -> Result<(), Error> {
-        if self.recorder.is_none() {
+        if self.recorder.is_none() || sealed.is_tick() {
             return Ok(());
         }
         let lasting = self.lasting(sealed);

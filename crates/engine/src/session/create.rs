@@ -165,7 +165,11 @@ impl Session {
         let now = self.options.clock.now_micros();
         self.pump.add(Pumped::new(&create.name, reader, asked.rate, now));
         self.publish_progress();
-        Ok(Outcome::done("CREATE SOURCE"))
+        let floats = if create.columns.is_empty() { told_floats(&asked.spec, &fields) } else { None };
+        Ok(match floats {
+            Some(detail) => Outcome::done_with("CREATE SOURCE", detail),
+            None => Outcome::done("CREATE SOURCE"),
+        })
     }
 
     /// A source of a database that was opened: its connector may not be known yet, and what it
@@ -627,6 +631,27 @@ fn refuse_options(kind: &str, name: &str, options: &BTreeMap<String, String>, kn
     let Some(option) = options.keys().next() else { return Ok(()) };
     Err(Error::invalid(format!("{kind} \"{name}\" has no option \"{option}\""))
         .with_hint(format!("Known options: {}.", known.join(", "))))
+}
+
+/// What to know of the columns of a text that were found to be numbers with a point.
+fn told_floats(spec: &SourceSpec, fields: &[Field]) -> Option<String> {
+    let option = |name: &str| spec.options.get(name).map(|value| value.to_lowercase()).unwrap_or_default();
+    let (format, path) = (option("format"), option("path"));
+    let is_text = match format.is_empty() {
+        true => [".csv", ".tsv", ".tbl"].iter().any(|ending| path.contains(ending)),
+        false => format == "csv" || format == "tbl",
+    };
+    let floats = fields.iter().filter(|field| field.data_type().is_floating());
+    let names: Vec<String> = floats.map(|field| format!("\"{}\"", field.name())).collect();
+    let (is, one) = if names.len() == 1 { ("is", "the column") } else { ("are", "the columns") };
+    (is_text && !names.is_empty()).then(|| {
+        format!(
+            "{} {is} read as double precision; for exact sums declare {one}: CREATE SOURCE {} ({} numeric, ..) WITH (..).",
+            names.join(", "),
+            spec.name,
+            names[0],
+        )
+    })
 }
 
 fn watermark(

@@ -50,6 +50,7 @@ impl Session {
         sink: Sink,
         past: Option<&Past>,
     ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
+        self.follow_clock(plan)?;
         let mut reads = self.reads(plan)?;
         if let Some(past) = past {
             reads.values_mut().for_each(|read| read_past(read, past));

@@ -44,6 +44,7 @@ mod outcome;
 mod past;
 mod planned;
 mod planning;
+mod present;
 mod query;
 mod rules;
 mod schemas;
@@ -87,6 +88,7 @@ use commit::Timeline;
 use durable::{COLUMNS, columns_value};
 use files::Wanted;
 use frame_views::FrameView;
+use present::Present;
 use settings::Settings;
 use subscribe::Subscriptions;
 use waiting::Waits;
@@ -171,6 +173,8 @@ pub struct Session {
     /// Frames whose results are relations, in the order in which they were made.
     frame_views: Vec<FrameView>,
     pump: Pump,
+    /// What the relation of the clock holds.
+    present: Present,
     connectors: BTreeMap<String, Arc<dyn Connector>>,
     settings: Settings,
     interrupt: Interrupt,
@@ -204,6 +208,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             frame_views: Vec::new(),
             pump: Pump::default(),
+            present: Present::default(),
             connectors: BTreeMap::new(),
             settings: Settings::new(&options),
             interrupt: Interrupt::new(),

@@ -72,6 +72,7 @@ impl Session {
     fn collect_as_of(&mut self, plan: &Arc<Plan>, past: Option<&Past>) -> Result<Vec<Batch>, Error> {
         if past.is_none() {
             self.note_reads(&plan.relations())?;
+            self.tick_before_reading(&plan.relations())?;
         }
         let at = past.map_or(self.timeline.last(), |past| past.at);
         match self.direct(plan, past) {

@@ -83,6 +83,11 @@ pub struct SealedFact {
 }
 
 impl Sealed {
+    /// Whether only the time goes on: no reader of the log needs it.
+    pub(crate) fn is_tick(&self) -> bool {
+        self.removed.is_empty() && self.created.is_empty() && self.rows.is_empty() && self.facts.is_empty()
+    }
+
     /// A commit at one time that changes nothing yet.
     pub(crate) fn at(time: Time, durability: Durability) -> Sealed {
         Sealed {

@@ -61,6 +61,13 @@ pub(crate) struct AlarmSet {
     pub pace: Duration,
 }
 
+impl Subscriptions {
+    /// Whether one has a relation behind it.
+    pub fn read(&self, input: &str) -> bool {
+        self.live.values().any(|live| live.inputs.contains(input))
+    }
+}
+
 #[derive(Debug)]
 struct Live {
     dataflow: DataflowId,

@@ -66,7 +66,7 @@ impl Session {
             return Ok(Step::Idle { retry_after: Some(HOLD_PAUSE) });
         }
         let now = self.options.clock.now_micros();
-        let mut retry_at: Option<i64> = None;
+        let mut retry_at: Option<i64> = self.tick_when_due(now)?;
         let mut worked = false;
         for name in self.pump.running() {
             match self.read_source(&name, now) {

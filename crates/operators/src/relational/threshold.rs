@@ -161,6 +161,11 @@ impl Threshold {
     fn staying(&self, run: &Run, below: i64) -> Vec<u32> {
         let turns = matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual);
         let value_of = |place: i128| if turns { !place } else { place };
+        // (A rising scalar lets greater values go: those below pass never again.)
+        if !turns {
+            let first = run.values.partition_point(|place| *place < i128::from(below));
+            return (first as u32..run.values.len() as u32).collect();
+        }
         let rows = run.values.iter().enumerate();
         // (Values are in order, so that often none needs to be looked at.)
         if [run.values.first(), run.values.last()]
@@ -228,7 +233,8 @@ impl Timed for Threshold {
         }
     }
 
-    /// Scalars do not go back where anything passes: rows that are out stay out.
+    /// Scalars do not go back where anything passes: rows that are out stay out. Neither do those
+    /// that greater values are compared with: rows below are gone.
     fn free(&mut self, passed: &[Passed]) {
         for passed in passed.iter().filter(|passed| passed.input == 0) {
             let runs = std::mem::take(&mut self.runs);
@@ -246,6 +252,11 @@ impl Timed for Threshold {
             let runs = runs.into_iter().filter_map(out_of).collect();
             self.runs = runs;
         }
+    }
+
+    /// Rows behind a scalar that rises pass nothing; their retractions do not either.
+    fn takes_passed(&self) -> bool {
+        matches!(self.comparison, Comparison::Greater | Comparison::GreaterOrEqual)
     }
 
     fn pending_from(&self) -> Option<Time> {

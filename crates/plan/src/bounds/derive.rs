@@ -18,7 +18,7 @@ use crate::aggregate::AggregateFunction;
 use crate::asof::Strategy;
 use crate::ir::{JoinKind, Node, Plan};
 use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::{BinaryExpr, Expr, Operator};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 /// The bound of each column of a plan; `None` for a column of which any value may still change.
 pub fn bounds(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
@@ -113,6 +113,14 @@ fn joined(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
     {
         all[column] = Some(bound);
     }
+    if let Some((Expr::Column(value), bound)) = expiring(plan, promised)
+        && let Some(column) = left.schema.maybe_index_of_column(&value)
+    {
+        all[column] = Some(match all[column].take() {
+            Some(before) => before.greatest(bound),
+            None => bound,
+        });
+    }
     // (Of a mark join the mark stands where the right columns would begin.)
     if matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftAntiNullAware | JoinKind::LeftMark) {
         all.truncate(n_left);
@@ -128,12 +136,7 @@ pub fn closing(plan: &Plan, promised: &dyn Promised) -> Option<(Expr, Bound)> {
     };
     let Expr::BinaryExpr(BinaryExpr { left: value, op, right: scalar }) = residual else { return None };
     let mark = held_mark(right, promised).filter(|_| left_key.is_empty())?;
-    let is_of = |expr: &Expr, side: &str| {
-        let columns = expr.column_refs();
-        !columns.is_empty()
-            && columns.iter().all(|column| column.relation.as_ref().is_some_and(|of| of.table() == side))
-    };
-    if !is_of(value, "left") || !matches!(scalar.as_ref(), Expr::Column(_)) || !is_of(scalar, "right") {
+    if !of_side(value, "left") || !matches!(scalar.as_ref(), Expr::Column(_)) || !of_side(scalar, "right") {
         return None;
     }
     let passed = match op {
@@ -144,6 +147,51 @@ pub fn closing(plan: &Plan, promised: &dyn Promised) -> Option<(Expr, Bound)> {
     let value = unqualified(value);
     let of_rows = bound_of(&value, &left.schema, &bounds(left, promised))?;
     Some((value, of_rows.least(passed)))
+}
+
+/// For a join that lets rows through whose value is not behind a rising scalar (a temporal filter,
+/// `ts >= now() - INTERVAL '1 day'`): the value, and its bound. Rows with values below are gone,
+/// and do not come back.
+pub fn expiring(plan: &Plan, promised: &dyn Promised) -> Option<(Expr, Bound)> {
+    let Node::Join { left, right, kind: JoinKind::Inner, left_key, residual: Some(residual), .. } = &plan.node else {
+        return None;
+    };
+    let Expr::BinaryExpr(BinaryExpr { left: first, op, right: second }) = residual else { return None };
+    let (value, op, scalar) = match of_side(first, "left") {
+        true => (first, *op, second),
+        false => (second, op.swap()?, first),
+    };
+    if !left_key.is_empty() || !of_side(value, "left") || !of_side(scalar, "right") {
+        return None;
+    }
+    let (value, scalar) = (unqualified(value), unqualified(scalar));
+    let is_alike = value.get_type(left.schema.as_ref()).ok()? == scalar.get_type(right.schema.as_ref()).ok()?;
+    let bound = bound_of(&scalar, &right.schema, &held(right, promised)).filter(|_| is_alike)?;
+    match op {
+        Operator::GtEq => Some((value, bound)),
+        Operator::Gt => Some((value, bound.plus(1))),
+        _ => None,
+    }
+}
+
+/// Whether an expression over a join's columns reads one side, and no other.
+fn of_side(expr: &Expr, side: &str) -> bool {
+    let columns = expr.column_refs();
+    !columns.is_empty() && columns.iter().all(|column| column.relation.as_ref().is_some_and(|of| of.table() == side))
+}
+
+/// What the columns of the one row of a plan, made of a watermark, do not fall below.
+fn held(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
+    match &plan.node {
+        Node::Stage { input, filter, project } if filter.is_empty() => {
+            let below = held(input, promised);
+            project.iter().map(|expr| bound_of(expr, &input.schema, &below)).collect()
+        }
+        _ => match held_mark(plan, promised) {
+            Some(mark) => vec![Some(mark)],
+            None => vec![None; plan.schema.fields().len()],
+        },
+    }
 }
 
 /// The watermark whose greatest value the one row of a plan is.

@@ -6,11 +6,12 @@
 //! | top-k, window functions | rows of groups, or partitions, below their bound |
 //! | inner join | rows below what changes of the other side still meet |
 //! | other joins | rows of the kept side alike; of the other side, below both bounds, since kept rows still count them |
+//! | join with the clock (a temporal filter) | rows that it has let out for good |
 //! | as-of join, backward | left rows below both times' bounds: a right row to come is ahead of them; right rows stay |
 //! | other as-of joins, row patterns | nothing |
 
 use super::bound::{Bound, Promised};
-use super::derive::{bounds, closing};
+use super::derive::{bounds, closing, expiring};
 use super::matching::{Matched, matched};
 use crate::ir::{JoinKind, Node, Plan};
 
@@ -30,7 +31,8 @@ pub enum State {
     Nothing,
     /// For each input what leaves; each is sufficient by itself, and without one all stays.
     OfInputs(Vec<Vec<Leaving>>),
-    /// Rows that wait for a watermark leave when they are out.
+    /// Rows that wait for a watermark leave when they are out; rows that a watermark has passed
+    /// leave.
     Waiting(Bound),
 }
 
@@ -56,6 +58,9 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> State {
         }
         Node::Join { left, right, kind, .. } => {
             if let Some((_, below)) = closing(plan, promised) {
+                return State::Waiting(below);
+            }
+            if let Some((_, below)) = expiring(plan, promised) {
                 return State::Waiting(below);
             }
             State::OfInputs(sides(plan, *kind, &of(left), &of(right)))

@@ -30,6 +30,6 @@ mod matching;
 mod monotone;
 
 pub use bound::{Bound, Promised, Promises};
-pub use derive::{bounds, closing, is_append_only};
+pub use derive::{bounds, closing, expiring, is_append_only};
 pub use leaving::{Leaving, State, state};
 pub use matching::{Matched, matched};

@@ -45,7 +45,10 @@ fn of_call(name: &str, args: &[Expr], schema: &DFSchema, bounds: &[Option<Bound>
             }
         }
         ("date_trunc", [Expr::Literal(unit, _), time]) => {
-            let DataType::Timestamp(of, None) = time.get_type(schema).ok()? else { return None };
+            let DataType::Timestamp(of, zone) = time.get_type(schema).ok()? else { return None };
+            if !is_steady(&zone) {
+                return None;
+            }
             let bound = bound_of(time, schema, bounds)?;
             let micros = match unit.try_as_str()??.to_lowercase().as_str() {
                 "microsecond" | "microseconds" => 1,
@@ -88,7 +91,7 @@ pub(super) fn shifted<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr
     let ticks = match &of {
         DataType::Timestamp(unit, zone) => {
             let has_days = matches!(constant, ScalarValue::IntervalMonthDayNano(Some(span)) if span.days != 0);
-            if has_days && zone.is_some() {
+            if has_days && !is_steady(zone) {
                 return None;
             }
             interval_ticks(constant, *unit)?
@@ -100,15 +103,22 @@ pub(super) fn shifted<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr
     Some((inner, ticks.checked_mul(sign)?.checked_add(more)?))
 }
 
+/// Whether all days of a zone are as long, and local time is that of UTC.
+fn is_steady(zone: &Option<std::sync::Arc<str>>) -> bool {
+    matches!(zone.as_deref(), None | Some("UTC" | "+00:00" | "Z"))
+}
+
 /// A bound in ticks of one type as one in ticks of another, if a cast between the two keeps the
 /// order.
 fn scaled(bound: Bound, from: &DataType, to: &DataType) -> Option<Bound> {
     let (from, to) = match (from, to) {
         (from, to) if from == to => return Some(bound),
         (from, to) if from.is_signed_integer() && to.is_signed_integer() => return Some(bound),
-        (DataType::Timestamp(from, a), DataType::Timestamp(to, b)) if a == b => (ticks_a_day(*from), ticks_a_day(*to)),
-        (DataType::Timestamp(from, None), DataType::Date32) => (ticks_a_day(*from), 1),
-        (DataType::Date32, DataType::Timestamp(to, None)) => (1, ticks_a_day(*to)),
+        (DataType::Timestamp(from, a), DataType::Timestamp(to, b)) if a == b || is_steady(a) && is_steady(b) => {
+            (ticks_a_day(*from), ticks_a_day(*to))
+        }
+        (DataType::Timestamp(from, zone), DataType::Date32) if is_steady(zone) => (ticks_a_day(*from), 1),
+        (DataType::Date32, DataType::Timestamp(to, zone)) if is_steady(zone) => (1, ticks_a_day(*to)),
         _ => return None,
     };
     // (Casts to a coarser unit may round towards zero: one tick less is surely low enough.)

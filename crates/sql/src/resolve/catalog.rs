@@ -38,6 +38,12 @@ pub trait Catalog: Sync {
         None
     }
 
+    /// The relation that holds the time of the last commit, one row of one column `watermark`;
+    /// asked for by conditions of standing queries that compare with `now()`.
+    fn clock(&self) -> Option<Relation> {
+        None
+    }
+
     /// A function of a user's, or one that tells of the catalog, as of now.
     fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let _ = name;

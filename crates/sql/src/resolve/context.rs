@@ -24,6 +24,7 @@ use crate::passes::plan::options::options;
 use crate::passes::plan::recognize::RecognizePlanner;
 use crate::passes::plan::recursion::{RecursionPlanner, Variables};
 use crate::passes::plan::set_operations::SetOperationPlanner;
+use crate::passes::plan::temporal_filters::ClockRelation;
 use crate::passes::tree::rewrite;
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::parameters::Parameters;
@@ -136,6 +137,13 @@ impl<'a> Context<'a> {
     /// The relation of that name.
     pub(crate) fn relation(&self, name: &str) -> Result<Relation, SqlError> {
         self.catalog.relation(name).ok_or_else(|| unknown_relation(self.catalog, name))
+    }
+
+    /// The relation that holds the time of the last commit, if the catalog has one.
+    pub(crate) fn clock(&self) -> Option<ClockRelation> {
+        let Relation { name, schema, .. } = self.catalog.clock()?;
+        let source = Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None });
+        Some(ClockRelation { name, source })
     }
 
     fn view_plan(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {

@@ -43,7 +43,8 @@ impl Clock {
             )),
             Some((name, _)) => Err(SqlError::unsupported(
                 format!("function {name}() in a view"),
-                "Compare with now() when you SELECT from the view; views that follow the clock come with a later version.",
+                "A view follows the clock in conditions of WHERE, HAVING and inner joins: ts >= now() - INTERVAL '1 day'. \
+                 Elsewhere ask for now() when you SELECT from the view.",
             )),
         }
     }

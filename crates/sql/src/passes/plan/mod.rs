@@ -24,6 +24,7 @@ pub(crate) mod rules;
 pub(crate) mod set_operations;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_arguments;
+pub(crate) mod temporal_filters;
 pub(crate) mod unions;
 pub(crate) mod unnest;
 
