@@ -289,6 +289,9 @@ fn from_message(message: &str) -> SqlError {
         let message = format!("UNION types {} and {} cannot be matched", sql_types(first), sql_types(second));
         return SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.");
     }
+    if let Some(error) = known_message(line) {
+        return error;
+    }
     if VALUE_ERRORS.iter().any(|words| line.contains(words)) {
         return SqlError::new(ErrorKind::Invalid, line);
     }
@@ -315,6 +318,52 @@ fn from_message(message: &str) -> SqlError {
             .with_hint("Add it to GROUP BY, or wrap it in an aggregate such as min().");
     }
     error
+}
+
+/// Messages of the planner for which PostgreSQL has other words.
+fn known_message(line: &str) -> Option<SqlError> {
+    let typed = |message: String| SqlError::new(ErrorKind::Type, message);
+    if let Some(operation) = line.strip_prefix("Cannot coerce arithmetic expression ") {
+        let operation = sql_types(operation.trim_end_matches(" to valid types"));
+        return Some(
+            typed(format!("operator does not exist: {operation}"))
+                .with_hint("An explicit cast, such as x::bigint, may help."),
+        );
+    }
+    if line.contains("requires a boolean expression, got ") {
+        let is = line.rsplit_once("got ").map_or("", |(_, is)| is);
+        return Some(
+            typed(format!("argument of NOT must be boolean, not {}", sql_types(is)))
+                .with_hint("Compare it with a value, as in x <> 0."),
+        );
+    }
+    if line.starts_with("Too many columns! The subquery should only return one column") {
+        return Some(
+            SqlError::new(ErrorKind::Invalid, "subquery must return only one column")
+                .with_hint("Select one column, or compare rows: (a, b) = (SELECT x, y ..)."),
+        );
+    }
+    if let Some(rest) = line.strip_prefix("Order by column out of bounds, specified: ") {
+        let position = rest.split(',').next().unwrap_or_default();
+        return Some(
+            SqlError::new(ErrorKind::Invalid, format!("ORDER BY position {position} is not in select list"))
+                .with_hint("Positions count the columns of the select list, from 1."),
+        );
+    }
+    if line.starts_with("LIMIT must be") || line.starts_with("OFFSET must be") {
+        let word = line.split(' ').next().unwrap_or_default();
+        return Some(
+            SqlError::new(ErrorKind::Invalid, format!("{word} must not be negative"))
+                .with_hint(format!("Write {word} with a number from zero on.")),
+        );
+    }
+    if line.contains("Struct(") {
+        return Some(SqlError::unsupported(
+            "this use of a row value",
+            "Write out the columns: compare (a, b) = (c, d), and cast them one by one.",
+        ));
+    }
+    None
 }
 
 fn grouping_message(line: &str) -> String {
@@ -344,6 +393,11 @@ fn sql_types(message: &str) -> String {
         ("BinaryView", "bytea"),
     ] {
         out = out.replace(arrow, sql);
+    }
+    while let Some((before, rest)) = out.split_once("List(")
+        && let Some((element, behind)) = rest.split_once(')')
+    {
+        out = format!("{before}{element}[]{behind}");
     }
     out
 }

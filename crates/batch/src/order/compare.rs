@@ -115,7 +115,7 @@ fn compare_values(left: &ArrayRef, right: &ArrayRef) -> Compare {
         (Cells::I128(_), Cells::I128(_)) => by!(i128, i128::cmp),
         (Cells::I256(_), Cells::I256(_)) => by!(i256, i256::cmp),
         (Cells::DayTime(_), Cells::DayTime(_)) => by!(IntervalDayTime, IntervalDayTime::cmp),
-        (Cells::MonthDayNano(_), Cells::MonthDayNano(_)) => by!(IntervalMonthDayNano, IntervalMonthDayNano::cmp),
+        (Cells::MonthDayNano(_), Cells::MonthDayNano(_)) => by!(IntervalMonthDayNano, compare_intervals),
         (Cells::Bytes(_), Cells::Bytes(_)) => compare_bytes::<i32>(left, right),
         (Cells::LargeBytes(_), Cells::LargeBytes(_)) => compare_bytes::<i64>(left, right),
         (Cells::Fixed(l), Cells::Fixed(r)) if l.width() == r.width() => compare_fixed(left, right, l.width()),
@@ -128,6 +128,18 @@ fn compare_values(left: &ArrayRef, right: &ArrayRef) -> Compare {
         }
         _ => panic!("columns of types {} and {} do not compare", left.data_type(), right.data_type()),
     }
+}
+
+/// As PostgreSQL compares intervals: a month is 30 days, a day 24 hours. Intervals that are as long
+/// are told apart by their parts, since they are different values.
+fn compare_intervals(left: &IntervalMonthDayNano, right: &IntervalMonthDayNano) -> Ordering {
+    interval_length(left).cmp(&interval_length(right)).then(left.cmp(right))
+}
+
+/// The nanoseconds of an interval whose months have 30 days, and whose days 24 hours.
+pub fn interval_length(interval: &IntervalMonthDayNano) -> i128 {
+    let days = i128::from(interval.months) * 30 + i128::from(interval.days);
+    days * 86_400_000_000_000 + i128::from(interval.nanoseconds)
 }
 
 fn compare_bytes<O: OffsetSizeTrait>(left: &ArrayRef, right: &ArrayRef) -> Compare {

@@ -13,7 +13,7 @@ mod compare;
 mod prefix;
 mod sort;
 
-pub use compare::Comparator;
+pub use compare::{Comparator, interval_length};
 pub use prefix::{prefix_of_whole, prefixes};
 pub use sort::{Zoom, sort_by_hash, sort_by_time, sort_rows_by_hash, sort_zoomed};
 

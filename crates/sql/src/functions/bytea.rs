@@ -7,6 +7,7 @@ use datafusion_expr::ScalarUDF;
 
 use super::rows::Kind::{Bytes, Int, Text};
 use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way, by_datafusion};
+use crate::functions::sha256::sha256;
 use crate::functions::text::md5;
 
 /// All functions of this module.
@@ -19,6 +20,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         RowFunction::beside(string::octet_length(), "octet_length", &[], OCTETS),
         RowFunction::udf("bit_length", &[], BITS),
         RowFunction::udf("md5", &[], MD5),
+        RowFunction::udf("sha256", &[], SHA256),
         RowFunction::beside(string::btrim(), "btrim", &["trim"], TRIM),
         RowFunction::beside(string::ltrim(), "ltrim", &[], LTRIM),
         RowFunction::beside(string::rtrim(), "rtrim", &[], RTRIM),
@@ -68,6 +70,12 @@ const MD5: &[Way] = &[
     Way { takes: &[Text], required: 1, answer: Answer::Text, compute: |args, _| digest(args[0].text().as_bytes()) },
     Way { takes: &[Bytes], required: 1, answer: Answer::Text, compute: |args, _| digest(args[0].bytes()) },
 ];
+const SHA256: &[Way] = &[Way {
+    takes: &[Bytes],
+    required: 1,
+    answer: Answer::Bytes,
+    compute: |args, _| Ok(Out::Bytes(sha256(args[0].bytes()).to_vec())),
+}];
 const TRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: by_datafusion },
     Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: |args, _| Ok(trim(args, true, true)) },

@@ -91,7 +91,7 @@ fn is_ours(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (D::List(from), D::List(to)) => is_ours(from.data_type(), to.data_type()),
         (_, to) if !is_text(to) => false,
-        (D::Date32 | D::Time64(TimeUnit::Microsecond) | D::Timestamp(TimeUnit::Microsecond, _), _) => true,
+        (D::Date32 | D::Time64(TimeUnit::Microsecond) | D::Timestamp(..), _) => true,
         (D::Interval(_) | D::List(_) | D::Binary | D::BinaryView | D::LargeBinary, _) => true,
         (from, _) => from.is_floating(),
     }
@@ -117,6 +117,15 @@ fn write_with(
         let written = ListArray::try_new(element.clone(), lists.offsets().clone(), texts, lists.nulls().cloned())?;
         return Ok(Arc::new(written));
     }
+    let micros;
+    let values = match values.data_type() {
+        // (`date_bin` of DataFusion gives nanoseconds.)
+        DataType::Timestamp(unit, zone) if *unit != TimeUnit::Microsecond => {
+            micros = cast(values, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
+            &micros
+        }
+        _ => values,
+    };
     let print = printer(values);
     let mut texts = StringViewBuilder::with_capacity(values.len());
     let mut text = String::new();

@@ -4,10 +4,18 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::order::interval_length;
 use arrow::array::{ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
-use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
-use datafusion_common::{Result as DfResult, exec_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit,
+};
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult, exec_err};
+use datafusion_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, binary_expr,
+};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -68,6 +76,70 @@ impl ScalarUDFImpl for IntervalPart {
         let parts: Int64Array = intervals.unary(|interval| self.part.of(interval));
         Ok(ColumnarValue::Array(Arc::new(parts) as ArrayRef))
     }
+}
+
+/// `interval_length(i)`: what intervals are compared by. A month is 30 days, a day 24 hours.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct IntervalLength {
+    signature: Signature,
+}
+
+impl IntervalLength {
+    fn udf() -> Arc<ScalarUDF> {
+        let signature = Signature::exact(vec![INTERVAL], Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Self { signature }))
+    }
+}
+
+impl ScalarUDFImpl for IntervalLength {
+    fn name(&self) -> &str {
+        "interval_length"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let intervals = args.args[0].to_array(args.number_rows)?;
+        let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+        let lengths = intervals.unary::<_, Decimal128Type>(|interval| interval_length(&interval));
+        Ok(ColumnarValue::Array(Arc::new(lengths.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?) as ArrayRef))
+    }
+}
+
+/// Comparisons of intervals are comparisons of their lengths.
+pub(crate) fn compare_lengths(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|is| is == INTERVAL);
+    let length = |e: Expr| IntervalLength::udf().call(vec![e]);
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_comparison(op) && is_interval(&left) && is_interval(&right) =>
+        {
+            Transformed::yes(binary_expr(length(*left), op, length(*right)))
+        }
+        Expr::Between(mut between) if is_interval(&between.expr) => {
+            for part in [&mut between.expr, &mut between.low, &mut between.high] {
+                **part = length(std::mem::take(part.as_mut()));
+            }
+            Transformed::yes(Expr::Between(between))
+        }
+        Expr::InList(mut list) if is_interval(&list.expr) && list.list.iter().all(is_interval) => {
+            *list.expr = length(*list.expr);
+            list.list = list.list.into_iter().map(length).collect();
+            Transformed::yes(Expr::InList(list))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
 /// `interval_of(months, days, micros)`; an error where a part does not fit.

@@ -28,6 +28,7 @@ pub mod output;
 pub(crate) mod planner;
 pub(crate) mod regex;
 pub(crate) mod rows;
+mod sha256;
 pub(crate) mod similar;
 pub(crate) mod table;
 pub(crate) mod text;

@@ -16,7 +16,7 @@ use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrame, WindowFrameBou
 use crate::functions::extract::{Extract, Part};
 use crate::functions::numerics::{joined_text, plain_comparison, plain_operation};
 use crate::functions::table::call;
-use crate::functions::wholes::{date_minus_days, date_plus_days, shift_bits};
+use crate::functions::wholes::{date_minus_days, date_plus_days, exclusive_or, shift_bits};
 use crate::functions::{json, operators};
 use crate::passes::expr::quoted_literals::read_literal;
 use crate::resolve::type_names::is_number;
@@ -51,6 +51,9 @@ impl ExprPlanner for PostgresPlanner {
         };
         if let Some(shifted) = shift_bits(&expr.op, &expr.left, &expr.right, schema) {
             return Ok(PlannerResult::Planned(shifted));
+        }
+        if let Some(planned) = exclusive_or(&expr.op, &expr.left, &expr.right) {
+            return Ok(PlannerResult::Planned(planned));
         }
         let (expr, left, right) = read_operands(expr, left, right);
         if let Some(planned) = date_arithmetic(&expr, &left, &right) {

@@ -29,6 +29,9 @@ pub(crate) struct Functions {
 /// The built-in functions, collected once.
 pub(crate) static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::new);
 
+/// What is added to the part of `percentile_disc`, which goes by the name of `percentile_cont`.
+pub(crate) const DISCRETE: f64 = 2.0;
+
 /// Names of PostgreSQL that DataFusion lacks, with its own name for the same.
 const SCALAR_ALIASES: [(&str, &str); 6] = [
     ("ceiling", "ceil"),

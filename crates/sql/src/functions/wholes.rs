@@ -24,7 +24,7 @@ use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, bitwise_and, bitwise_or,
 };
 use datafusion_optimizer::simplify_expressions::ExprSimplifier;
 
@@ -164,6 +164,17 @@ pub(crate) fn shift_bits(op: &BinaryOperator, left: &Expr, right: &Expr, schema:
     };
     let is_whole = |e: &Expr| e.get_type(schema).is_ok_and(|is| is.is_signed_integer());
     (is_whole(left) && is_whole(right)).then(|| Whole::call(verb, of_literal_type(left), right.clone()))
+}
+
+/// `a # b` where one side stands in the other: DataFusion takes `a # a` for 0, also where `a` is
+/// NULL.
+pub(crate) fn exclusive_or(op: &BinaryOperator, left: &Expr, right: &Expr) -> Option<Expr> {
+    let stands_in = |part: &Expr, whole: &Expr| whole.exists(|inner| Ok(inner == part)).unwrap_or(false);
+    let is_folded = *op == BinaryOperator::PGBitwiseXor && (stands_in(left, right) || stands_in(right, left));
+    is_folded.then(|| {
+        let (either, both) = (bitwise_or(left.clone(), right.clone()), bitwise_and(left.clone(), right.clone()));
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(either), Operator::Minus, Box::new(both)))
+    })
 }
 
 /// A literal of whole numbers has PostgreSQL's type: `integer` where it fits.

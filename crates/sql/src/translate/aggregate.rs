@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::{AggregateCall, AggregateFunction, Foreign, Node, Plan, SortKey};
+use anabranch_plan::{AggregateCall, AggregateFunction, Foreign, Fraction, Node, Plan, SortKey};
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction as Call, AggregateFunctionParams, GroupingSet, NullTreatment};
@@ -18,8 +18,9 @@ use super::expr::{column, position, resolve};
 use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
 use super::{distinct, rows};
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::intervals::{IntervalOf, IntervalPart, Part};
+use crate::functions::table::DISCRETE;
 use crate::functions::user::UserAggregateFunction;
 use crate::resolve::type_names::canonical;
 use crate::time::functions::interval_divide;
@@ -137,7 +138,10 @@ impl Wanted {
         resolve: &dyn Fn(&Expr) -> Result<Expr>,
     ) -> Result<Self> {
         let name = name.to_lowercase();
-        let (function, args) = function_of(&name, &params.args)?;
+        let (function, args) = match name.as_str() {
+            "percentile_cont" => percentile(params)?,
+            _ => function_of(&name, &params.args)?,
+        };
         let distinct = params.distinct || name == "approx_distinct";
         if matches!(params.null_treatment, Some(NullTreatment::IgnoreNulls)) {
             return Err(SqlError::unsupported(format!("{name}() IGNORE NULLS"), "Write FILTER (WHERE x IS NOT NULL)."));
@@ -292,6 +296,40 @@ fn function_of<'e>(name: &str, args: &'e [Expr]) -> Result<(AggregateFunction, &
         }
     };
     Ok((function, args))
+}
+
+/// `percentile_cont(part) WITHIN GROUP (ORDER BY x)`, of which the arguments are `x` and the part;
+/// a part beyond [`DISCRETE`] is one of `percentile_disc`.
+fn percentile(params: &AggregateFunctionParams) -> Result<(AggregateFunction, &[Expr])> {
+    let number = |part: &Expr| match unaliased(part) {
+        Expr::Literal(value, _) => match value.cast_to(&DataType::Float64) {
+            Ok(ScalarValue::Float64(part)) => part,
+            _ => None,
+        },
+        _ => None,
+    };
+    let part = params.args.get(1).and_then(number).ok_or_else(|| {
+        let hint = "Write a number from 0 to 1: percentile_cont(0.9) WITHIN GROUP (ORDER BY x).";
+        SqlError::unsupported("a percentile of a computed part", hint)
+    })?;
+    let is_discrete = part >= DISCRETE - 0.5;
+    let part = if is_discrete { part - DISCRETE } else { part };
+    let is_descending = params.order_by.first().is_some_and(|key| !key.asc);
+    let from_first = match (is_descending, is_discrete) {
+        (false, _) => part,
+        (true, false) => 1.0 - part,
+        (true, true) => {
+            let hint = "Order ascending, and take the part from the other end.";
+            return Err(SqlError::unsupported("percentile_disc() in descending order", hint));
+        }
+    };
+    let fraction = Fraction::new(from_first)
+        .ok_or_else(|| SqlError::new(ErrorKind::Invalid, format!("percentile value {part} is not between 0 and 1")))?;
+    let function = match is_discrete {
+        true => AggregateFunction::PercentileDisc(fraction),
+        false => AggregateFunction::PercentileCont(fraction),
+    };
+    Ok((function, &params.args[..1]))
 }
 
 fn separator(args: &[Expr]) -> Result<String> {

@@ -29,7 +29,7 @@ const KEY_DIGITS: u8 = 38;
 /// partitions and order. The calls' columns are the last.
 pub(super) fn over_frames(
     plan: Arc<Plan>,
-    calls: &[(&WindowFunction, &DataType)],
+    calls: &[(&WindowFunction, &DataType, Exclude)],
     from: &DFSchema,
 ) -> Result<Arc<Plan>> {
     let width = plan.schema.fields().len();
@@ -40,17 +40,17 @@ pub(super) fn over_frames(
         exprs.push(resolve(&key.expr, from, &plan.schema)?);
     }
     let n_keys = exprs.len();
-    if calls.iter().any(|(call, _)| has_offsets(call)) {
+    if calls.iter().any(|(call, ..)| has_offsets(call)) {
         exprs[n_groups] = bounded_key(exprs[n_groups].clone(), &plan.schema)?;
     }
     let mut wanted = Vec::with_capacity(calls.len());
-    for (call, output) in calls {
+    for (call, output, exclude) in calls {
         check(call)?;
         let ends = ends(call, exprs.get(n_groups))?;
         exprs.extend(ends.iter().filter_map(|end| end.column().cloned()));
         let what = Wants::of(call, output, from, &plan)?;
         exprs.extend(what.parts());
-        wanted.push((ends, what));
+        wanted.push((ends, what, *exclude));
     }
     let (input, columns) = with_columns(plan, exprs.clone())?;
     let at = |expr: &Expr| {
@@ -59,8 +59,8 @@ pub(super) fn over_frames(
     };
     let mut output = drafts(&input.schema);
     let mut made = Vec::with_capacity(calls.len());
-    for ([start, end], what) in wanted {
-        let frame = Frame { start: start.bound(&at)?, end: end.bound(&at)?, exclude: Exclude::Nothing };
+    for ([start, end], what, exclude) in wanted {
+        let frame = Frame { start: start.bound(&at)?, end: end.bound(&at)?, exclude };
         let (function, name, data_type, nullable) = what.made(&at, &input)?;
         output.push((name, data_type, nullable));
         made.push(WindowCall { function, frame });

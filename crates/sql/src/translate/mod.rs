@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod asof;
+mod exclude;
 mod expr;
 mod frames;
 mod join;

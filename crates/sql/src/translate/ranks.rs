@@ -15,6 +15,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::frame::Exclude;
 use anabranch_plan::{JoinKind, Nulls, Plan};
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
@@ -30,22 +31,29 @@ use super::window::{Order, number, numbered, order_of, resolved};
 use crate::error::{Result, SqlError};
 
 /// Appends the call's result; `None` if the function is none of these.
-pub(super) fn ranked(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Option<Arc<Plan>>> {
+pub(super) fn ranked(
+    plan: Arc<Plan>,
+    call: &WindowFunction,
+    from: &DFSchema,
+    exclude: Exclude,
+) -> Result<Option<Arc<Plan>>> {
     let plan = match call.fun.name() {
         "rank" => rank(plan, call, from)?,
         "dense_rank" => dense_rank(plan, call, from)?,
         "ntile" => ntile(plan, call, from)?,
         "lag" => shifted(plan, call, from, 1)?,
         "lead" => shifted(plan, call, from, -1)?,
-        "first_value" if starts_at_the_first(call) => first_value(plan, call, from)?,
+        "first_value" if exclude == Exclude::Nothing && starts_at_the_first(call) => first_value(plan, call, from)?,
         _ => return Ok(None),
     };
     Ok(Some(plan))
 }
 
+/// Whether each frame begins with the partition, and none is empty.
 fn starts_at_the_first(call: &WindowFunction) -> bool {
-    let start = &call.params.window_frame.start_bound;
-    matches!(start, WindowFrameBound::Preceding(from) if from.is_null())
+    let frame = &call.params.window_frame;
+    matches!(&frame.start_bound, WindowFrameBound::Preceding(from) if from.is_null())
+        && !matches!(&frame.end_bound, WindowFrameBound::Preceding(_))
 }
 
 /// An aggregate over columns of a plan.

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::frame::Exclude;
 use anabranch_plan::{JoinKind, Node, Nulls, Plan, SortKey, TopK};
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
@@ -16,6 +17,7 @@ use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, WindowFunctionDe
 
 use super::Translator;
 use super::aggregate::{Wanted, grouped};
+use super::exclude::excluded;
 use super::expr::{column, resolve};
 use super::frames::over_frames;
 use super::join::{Draw, joined};
@@ -37,15 +39,17 @@ impl Translator {
         let width = plan.schema.fields().len();
         let mut framed = Vec::new();
         let mut at = vec![0; window.window_expr.len()];
-        for (n, expr) in window.window_expr.iter().enumerate() {
-            let call = call_of(expr)?;
+        let calls = window.window_expr.iter().map(|expr| Ok(excluded(call_of(expr)?)));
+        let calls: Vec<(WindowFunction, Exclude)> = calls.collect::<Result<_>>()?;
+        for (n, (call, exclude)) in calls.iter().enumerate() {
             let output = window.schema.field(from.fields().len() + n).data_type();
-            plan = match ranked(plan.clone(), call, from)? {
+            let is_whole = *exclude == Exclude::Nothing;
+            plan = match ranked(plan.clone(), call, from, *exclude)? {
                 Some(ranked) => ranked,
                 None if is_row_number(call) => numbered(plan, call, from)?,
-                None if is_of_partition(call) => over_partition(plan, call, from, output)?,
+                None if is_whole && is_of_partition(call) => over_partition(plan, call, from, output)?,
                 None => {
-                    framed.push((n, call, output));
+                    framed.push((n, call, output, *exclude));
                     continue;
                 }
             };
@@ -56,8 +60,8 @@ impl Translator {
         }
         let first = plan.schema.fields().len();
         framed.iter().enumerate().for_each(|(place, (n, ..))| at[*n] = first + place);
-        let calls: Vec<(&WindowFunction, &DataType)> =
-            framed.iter().map(|(_, call, output)| (*call, *output)).collect();
+        let calls: Vec<(&WindowFunction, &DataType, Exclude)> =
+            framed.iter().map(|(_, call, output, exclude)| (*call, *output, *exclude)).collect();
         let plan = over_frames(plan, &calls, from)?;
         let shown: Vec<usize> = (0..width).chain(at).collect();
         Ok(take(plan, &shown))

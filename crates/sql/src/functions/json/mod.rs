@@ -60,8 +60,9 @@ const TABLE: &[Row] = &[
     ("jsonb_in", &[Text], 1, Gives::Jsonb, |args| read(TextLimit::Jsonb, args)),
     ("__json_document", &[Doc], 1, Gives::Json, |args| Ok(Out::Text(args[0].text().to_string()))),
     ("__json_get", &[Doc, Key], 2, Gives::Json, |args| get(args, raw)),
-    ("__jsonb_get", &[Doc, Key], 2, Gives::Jsonb, |args| get(args, raw)),
+    ("__jsonb_get", &[Doc, Key], 2, Gives::Jsonb, |args| get_of_jsonb(args, raw)),
     ("__json_get_text", &[Doc, Key], 2, Gives::Text, |args| get(args, plain)),
+    ("__jsonb_get_text", &[Doc, Key], 2, Gives::Text, |args| get_of_jsonb(args, plain)),
     ("__json_path", &[Doc, Path], 2, Gives::Json, |args| follow(args, raw)),
     ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
     ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
@@ -149,6 +150,15 @@ fn get(args: &[Arg], take: Take) -> Result<Out, String> {
         name => document.root.member(name.text()),
     };
     Ok(text_or_null(node.and_then(|node| take(&document, node))))
+}
+
+/// A scalar of jsonb is also its own only element, as in PostgreSQL.
+fn get_of_jsonb(args: &[Arg], take: Take) -> Result<Out, String> {
+    let document = Document::read(args[0].text())?;
+    match &args[1] {
+        Arg::Number(0 | -1) if document.root.is_scalar() => Ok(text_or_null(take(&document, &document.root))),
+        _ => get(args, take),
+    }
 }
 
 fn follow(args: &[Arg], take: Take) -> Result<Out, String> {

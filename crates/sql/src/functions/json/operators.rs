@@ -38,7 +38,7 @@ pub(crate) fn plan(
     let of_form = |json: &str, jsonb: &str| both(if left_form == Some(Form::Jsonb) { jsonb } else { json });
     Ok(match expr.op {
         Op::Arrow => of_form("__json_get", "__jsonb_get"),
-        Op::LongArrow => both("__json_get_text"),
+        Op::LongArrow => of_form("__json_get_text", "__jsonb_get_text"),
         Op::HashArrow => of_form("__json_path", "__jsonb_path"),
         Op::HashLongArrow => both("__json_path_text"),
         Op::HashMinus => both("__jsonb_delete_path"),

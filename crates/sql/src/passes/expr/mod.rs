@@ -25,6 +25,7 @@ use datafusion_expr::utils::merge_schema;
 use crate::functions::cast_to_text::{write_arguments, write_cast};
 use crate::functions::coalesce::read_alternatives;
 use crate::functions::digits::round_float;
+use crate::functions::intervals::compare_lengths;
 use crate::functions::numeric_casts::settle_plain_cast;
 use crate::functions::numerics::{compute_plain, settle_arguments};
 use crate::functions::regex::match_operators;
@@ -273,6 +274,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
 
 /// After DataFusion has coerced types.
 pub(crate) const CASTS: &[Pass<Settle>] = &[
+    Pass {
+        name: "intervals by their length",
+        run: Settle::Expr(compare_lengths),
+        gives: "comparisons of lengths in place of comparisons of intervals",
+        reason: "DataFusion compares months, then days, then the rest: 25 hours would be less than a day",
+        example: "SELECT k FROM w WHERE make_interval(hours => k) > INTERVAL '1 day'",
+        without: Loss::WrongAnswer,
+    },
     Pass {
         name: "casts of text",
         run: Settle::Expr(casts::read_cast),

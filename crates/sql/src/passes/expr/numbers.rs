@@ -189,7 +189,7 @@ pub(super) fn check_constant(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     if (least..=greatest).contains(&value) {
         return Ok(());
     }
-    plan_err!("{} out of range: {expr}", crate::resolve::type_names::sql_name(&data_type))
+    plan_err!("{} out of range", crate::resolve::type_names::sql_name(&data_type))
 }
 
 fn range(data_type: &DataType) -> Option<(i128, i128)> {

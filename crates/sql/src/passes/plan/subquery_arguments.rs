@@ -44,6 +44,7 @@ fn lift_out_of(node: LogicalPlan, n_lifted: &mut usize) -> DfResult<Transformed<
         Ok(Transformed::yes(Expr::Column(name)))
     };
     let names = NamePreserver::new(&node);
+    let shown = node.schema().columns();
     let node = node.map_expressions(|expr| {
         let name = names.save(&expr);
         let replaced = expr.transform_up(&mut replace)?;
@@ -57,5 +58,11 @@ fn lift_out_of(node: LogicalPlan, n_lifted: &mut usize) -> DfResult<Transformed<
         exprs.extend(columns.iter().map(|(subquery, name)| subquery.clone().alias(&name.name)));
         Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?)))
     })?;
-    Ok(Transformed::yes(node.data.recompute_schema()?))
+    let node = node.data.recompute_schema()?;
+    if !matches!(node, LogicalPlan::Window(_)) {
+        return Ok(Transformed::yes(node));
+    }
+    // (Window functions show the columns below: those above count on their number.)
+    let shown = shown.into_iter().map(Expr::Column).collect();
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(shown, Arc::new(node))?)))
 }

@@ -13,6 +13,8 @@
 //! push(D, window)                   =  the same, partitioned by D
 //! push(D, join)                     =  into the sides that use D, and into each that is kept; both: D is equated
 //! push(D, union)                    =  into each branch
+//! push(D, except, intersect)        =  into each side; the value is compared as well
+//! push(D, VALUES)                   =  D x each row
 //! ```
 //!
 //! A scalar subquery becomes a column of a left join. EXISTS, IN, ANY and ALL become aggregates for
@@ -37,17 +39,20 @@ use datafusion_common::{
 use datafusion_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier, WindowFunction, WindowFunctionParams};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
-    Aggregate, Distinct, FetchType, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SkipType, Sort,
-    Subquery, SubqueryAlias, Union, Unnest, Window,
+    Aggregate, Distinct, Extension, FetchType, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Projection,
+    SkipType, Sort, Subquery, SubqueryAlias, Union, Unnest, Values, Window,
 };
 use datafusion_expr::{
-    BinaryExpr, Expr, Operator, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit, when,
+    BinaryExpr, Expr, Operator, UserDefinedLogicalNodeCore, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition, cast, lit, when,
 };
 
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::table::FUNCTIONS;
 use crate::passes::plan::decorrelate::only_present;
+use crate::passes::plan::distinct_on;
 use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
+use crate::passes::plan::set_operations::SetNode;
 
 /// The largest plan, in nodes. A domain holds the rows outside, and stands in each join with the
 /// subquery: so a plan may double with each level, and planning takes seconds beyond this.
@@ -316,6 +321,14 @@ impl Unnesting {
                 Ok((LogicalPlanBuilder::from(rows).distinct()?.build()?, keys))
             }
             LogicalPlan::Union(union) => self.union(union, domain),
+            LogicalPlan::Distinct(Distinct::On(on)) if domain.is_some() => {
+                let first = distinct_on::replace(LogicalPlan::Distinct(Distinct::On(on)))?;
+                self.push(first, domain)
+            }
+            LogicalPlan::Values(values) if domain.is_some() => self.rows_written_out(values, domain),
+            LogicalPlan::Extension(node) if domain.is_some() && set_node(&node).is_some() => {
+                self.set_operation(&node, domain)
+            }
             LogicalPlan::Unnest(unnest) => self.unnest_lists(unnest, domain),
             other if recurs_over_outer(&other) => Err(recursion_over_outer().into()),
             other if domain.is_some() => Err(refused(&format!("{} in a subquery", kind(&other)))),
@@ -522,6 +535,57 @@ impl Unnesting {
         show(rows, shown, &union.schema, keys.to_vec())
     }
 
+    /// `VALUES` over outer columns: each row once for each value of the domain.
+    fn rows_written_out(&mut self, values: Values, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
+        let Some(domain) = domain else { return Err(refused("VALUES")) };
+        let names: Vec<String> = domain.outer.iter().map(|_| self.name("domain")).collect();
+        let mut branches = Vec::with_capacity(values.values.len());
+        for row in values.values {
+            let (rows, keys) = self.copy(domain)?;
+            let cells = row.into_iter().zip(values.schema.iter()).map(|(cell, (table, field))| {
+                let cell = replaced(cell, Some(domain), &keys, rows.schema(), &values.schema)?;
+                if cell.exists(|part| Ok(subquery_of(part).is_some()))? {
+                    return Err(refused("a subquery in VALUES"));
+                }
+                Ok(cast(cell, field.data_type().clone()).alias_qualified(table.cloned(), field.name()))
+            });
+            let mut items = cells.collect::<DfResult<Vec<Expr>>>()?;
+            items.extend(keys.into_iter().zip(&names).map(|(key, name)| Expr::Column(key).alias(name)));
+            branches.push(Arc::new(LogicalPlanBuilder::from(rows).project(items)?.build()?));
+        }
+        let rows = match branches.as_slice() {
+            [only] => only.as_ref().clone(),
+            _ => LogicalPlan::Union(Union::try_new_with_loose_types(branches)?),
+        };
+        let columns = rows.schema().columns();
+        let (shown, keys) = columns.split_at(columns.len() - names.len());
+        let shown: Vec<Expr> = shown.iter().cloned().map(Expr::Column).collect();
+        show(rows, shown, &values.schema, keys.to_vec())
+    }
+
+    /// EXCEPT and INTERSECT: the value of the domain is one of the columns that are compared.
+    fn set_operation(&mut self, node: &Extension, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
+        let (Some(set), Some(domain)) = (set_node(node), domain) else { return Err(refused("a set operation")) };
+        let names: Vec<String> = domain.outer.iter().map(|_| self.name("domain")).collect();
+        let n_shown = set.left.schema().fields().len();
+        let columns: Vec<String> = (0..n_shown).map(|_| self.name("compared")).collect();
+        let mut side = |side: &LogicalPlan| {
+            let own = side.schema().columns();
+            let (rows, keys) = self.push(side.clone(), Some(domain))?;
+            let own = own.into_iter().zip(&columns).map(|(column, name)| Expr::Column(column).alias(name));
+            let keys = keys.into_iter().zip(&names).map(|(key, name)| Expr::Column(key).alias(name));
+            let items: Vec<Expr> = own.chain(keys).collect();
+            LogicalPlanBuilder::from(rows).project(items)?.build()
+        };
+        let compared = set.with_exprs_and_inputs(vec![], vec![side(&set.left)?, side(&set.right)?])?;
+        let schema = set.schema().clone();
+        let rows = LogicalPlan::Extension(Extension { node: Arc::new(compared) });
+        let all = rows.schema().columns();
+        let (shown, keys) = all.split_at(n_shown);
+        let shown: Vec<Expr> = shown.iter().cloned().map(Expr::Column).collect();
+        show(rows, shown, &schema, keys.to_vec())
+    }
+
     fn unnest_lists(&mut self, unnest: Unnest, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
         let Unnest { input, exec_columns, options, schema, .. } = unnest;
         let (rows, keys) = self.push(Arc::unwrap_or_clone(input), domain)?;
@@ -667,6 +731,7 @@ impl Unnesting {
 
     /// Expressions over rows, with columns in place of their subqueries.
     fn over(&mut self, rows: LogicalPlan, exprs: Vec<Expr>) -> DfResult<(LogicalPlan, Vec<Expr>)> {
+        let base = rows.clone();
         let mut rows = rows;
         let mut out = Vec::with_capacity(exprs.len());
         for expr in exprs {
@@ -674,8 +739,7 @@ impl Unnesting {
                 if subquery_of(&part).is_none() {
                     return Ok(Transformed::no(part));
                 }
-                let (joined, value) = self.with_value(rows.clone(), part)?;
-                // (The next subquery's domain holds these rows: what is too large would double.)
+                let (joined, value) = self.with_value(rows.clone(), &base, part)?;
                 rows = small(joined)?;
                 Ok(Transformed::yes(value))
             })?;
@@ -684,23 +748,26 @@ impl Unnesting {
         Ok((rows, out))
     }
 
-    /// Rows with the value of a subquery, and the expression that stands for it.
-    fn with_value(&mut self, rows: LogicalPlan, expr: Expr) -> DfResult<(LogicalPlan, Expr)> {
+    /// Rows with the value of a subquery, and the expression that stands for it. `base` has the
+    /// rows without the values of other subqueries, which are joined to the left and so leave each
+    /// row: the domain is taken of it, or it would double with each subquery.
+    fn with_value(&mut self, rows: LogicalPlan, base: &LogicalPlan, expr: Expr) -> DfResult<(LogicalPlan, Expr)> {
         match expr {
             Expr::ScalarSubquery(subquery) => {
-                let (joined, value, _) = self.joined(rows, &[], subquery, |_, values| Ok(values[..1].to_vec()))?;
+                let (joined, value, _) =
+                    self.joined(rows, base, &[], subquery, |_, values| Ok(values[..1].to_vec()))?;
                 Ok((joined, value))
             }
             Expr::Exists(Exists { subquery, negated }) => {
-                let (joined, found, _) = self.joined(rows, &[], subquery, |_, _| Ok(vec![]))?;
+                let (joined, found, _) = self.joined(rows, base, &[], subquery, |_, _| Ok(vec![]))?;
                 Ok((joined, if negated { found.is_not_true() } else { found.is_true() }))
             }
             Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-                let (joined, value) = self.compared(rows, *expr, subquery, Operator::Eq, SetQuantifier::Any)?;
+                let (joined, value) = self.compared(rows, base, *expr, subquery, Operator::Eq, SetQuantifier::Any)?;
                 Ok((joined, if negated { Expr::Not(Box::new(value)) } else { value }))
             }
             Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
-                self.compared(rows, *expr, subquery, op, quantifier)
+                self.compared(rows, base, *expr, subquery, op, quantifier)
             }
             other => Ok((rows, other)),
         }
@@ -710,6 +777,7 @@ impl Unnesting {
     fn compared(
         &mut self,
         rows: LogicalPlan,
+        base: &LogicalPlan,
         x: Expr,
         subquery: Subquery,
         op: Operator,
@@ -729,12 +797,18 @@ impl Unnesting {
             return Err(refused("an ordered comparison of rows"));
         }
         let names: Vec<Column> = parts.iter().map(|_| Column::new_unqualified(self.name("compared"))).collect();
-        let mut items: Vec<Expr> = rows.schema().columns().into_iter().map(Expr::Column).collect();
-        items.extend(parts.into_iter().zip(&names).map(|(part, name)| part.alias(&name.name)));
-        let rows = LogicalPlanBuilder::from(rows).project(items)?.build()?;
+        let with_parts = |plan: LogicalPlan| {
+            let mut items: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+            items.extend(parts.iter().cloned().zip(&names).map(|(part, name)| part.alias(&name.name)));
+            LogicalPlanBuilder::from(plan).project(items)?.build()
+        };
+        let is_of_base =
+            parts.iter().all(|part| part.column_refs().into_iter().all(|column| base.schema().has_column(column)));
+        let base = if is_of_base { with_parts(base.clone())? } else { rows.clone() };
+        let rows = with_parts(rows)?;
         let decides = quantifier == SetQuantifier::Any;
         let n_parts = names.len();
-        let (joined, decided, unknown) = self.joined(rows, &names, subquery, |keys, values| {
+        let (joined, decided, unknown) = self.joined(rows, &base, &names, subquery, |keys, values| {
             let compared = keys[keys.len() - n_parts..].iter().cloned().map(Expr::Column);
             let each = compared.zip(values.iter().cloned());
             let each = each.map(|(x, y)| Expr::BinaryExpr(BinaryExpr::new(Box::new(x), op, Box::new(y))));
@@ -755,6 +829,7 @@ impl Unnesting {
     fn joined(
         &mut self,
         rows: LogicalPlan,
+        base: &LogicalPlan,
         further: &[Column],
         subquery: Subquery,
         tests: impl FnOnce(&[Column], &[Expr]) -> DfResult<Vec<Expr>>,
@@ -764,7 +839,8 @@ impl Unnesting {
         let outer: Vec<Column> = free.into_iter().filter(|column| rows.schema().has_column(column)).collect();
         let outer: Vec<Column> = outer.into_iter().chain(further.iter().cloned()).collect();
         let is_dependent = !outer.is_empty();
-        let domain = is_dependent.then(|| self.domain_of(&rows, &outer)).transpose()?;
+        let is_of_base = outer.iter().all(|column| base.schema().has_column(column));
+        let domain = is_dependent.then(|| self.domain_of(if is_of_base { base } else { &rows }, &outer)).transpose()?;
         let own = plan.schema().columns();
         let (answers, keys) = match &domain {
             // (The value that is compared is in no plan, but each row is compared with it.)
@@ -857,6 +933,10 @@ fn show(
 ) -> DfResult<(LogicalPlan, Vec<Column>)> {
     let items: Vec<Expr> = named_as(shown, schema).chain(keys.iter().cloned().map(Expr::Column)).collect();
     Ok((LogicalPlanBuilder::from(rows).project(items)?.build()?, keys))
+}
+
+fn set_node(node: &Extension) -> Option<&SetNode> {
+    node.node.as_any().downcast_ref::<SetNode>()
 }
 
 /// What a node is, in words.

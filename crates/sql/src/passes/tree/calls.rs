@@ -5,6 +5,8 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
+use crate::functions::table::DISCRETE;
+use crate::passes::tree::regression;
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
 
@@ -47,15 +49,12 @@ fn constant(word: &str) -> Option<&'static str> {
 
 fn call(function: &Function) -> Option<String> {
     let name = function.name.to_string().to_lowercase();
-    if function.over.is_some() {
-        return None;
-    }
     let list = match &function.args {
         FunctionArguments::List(list) => list.args.as_slice(),
         FunctionArguments::None => &[],
         FunctionArguments::Subquery(_) => return None,
     };
-    if name == "make_interval" {
+    if name == "make_interval" && function.over.is_none() {
         return make_interval(list);
     }
     let args: Vec<&Expr> = list
@@ -65,6 +64,12 @@ fn call(function: &Function) -> Option<String> {
             _ => None,
         })
         .collect::<Option<_>>()?;
+    if let Some(text) = regression::rewrite(&name, function, &args) {
+        return Some(text);
+    }
+    if function.over.is_some() {
+        return None;
+    }
     match (name.as_str(), args.as_slice()) {
         (word, []) if constant(word).is_some() => constant(word).map(str::to_string),
         ("current_database", []) => Some("'anabranch'".into()),
@@ -82,6 +87,7 @@ fn call(function: &Function) -> Option<String> {
         ("div", [a, b]) => Some(format!("((({a}) - ({a}) % ({b})) / ({b}))")),
         ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),
         ("nullif", [x, y]) if is_text(y) => Some(format!("(CASE WHEN ({x}) = {y} THEN NULL ELSE ({x}) END)")),
+        ("pg_typeof", [literal]) if is_text(literal) || is_null(literal) => Some("'unknown'".into()),
         ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
         ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
         ("make_timestamp", [year, month, day, hour, minute, second]) => Some(format!(
@@ -92,6 +98,19 @@ fn call(function: &Function) -> Option<String> {
             [key] if name == "percentile_cont" && is_half(fraction) => {
                 let filter = function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})"));
                 Some(format!("median(CAST({} AS double precision)){}", key.expr, filter.unwrap_or_default()))
+            }
+            [key] => {
+                let filter = function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})"));
+                let (filter, down) = (filter.unwrap_or_default(), key.options.asc == Some(false));
+                let (down, expr) = (if down { " DESC" } else { "" }, &key.expr);
+                Some(match name.as_str() {
+                    "percentile_cont" => format!(
+                        "percentile_cont({fraction}) WITHIN GROUP (ORDER BY CAST({expr} AS double precision){down}){filter}"
+                    ),
+                    _ => {
+                        format!("percentile_cont({fraction} + {DISCRETE}) WITHIN GROUP (ORDER BY {expr}{down}){filter}")
+                    }
+                })
             }
             _ => None,
         },
@@ -105,6 +124,10 @@ fn is_half(fraction: &Expr) -> bool {
 
 fn is_text(literal: &Expr) -> bool {
     matches!(literal, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(_)))
+}
+
+fn is_null(literal: &Expr) -> bool {
+    matches!(literal, Expr::Value(value) if matches!(&value.value, Value::Null))
 }
 
 fn count(args: &[&Expr], test: &str) -> String {

@@ -9,6 +9,15 @@ use crate::stack::balanced;
 
 /// Rewrites `x op ANY ('{1,2}')` to `x op '1' OR x op '2'`, and ALL to AND; equality to IN.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
+    if let Expr::Like { any: true, negated: false, expr: value, pattern, .. }
+    | Expr::ILike { any: true, negated: false, expr: value, pattern, .. } = expr
+        && let Some(patterns) = elements(pattern)?
+    {
+        let value = value.clone();
+        let is_like = matches!(expr, Expr::Like { .. });
+        *expr = any_like(&value, patterns, is_like);
+        return Ok(());
+    }
     let (left, op, right, is_any) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, true),
         Expr::AllOp { left, compare_op, right } => (left, compare_op, right, false),
@@ -30,6 +39,23 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     };
     *expr = Expr::Nested(Box::new(test));
     Ok(())
+}
+
+/// `x LIKE ANY (ARRAY['a%', 'b%'])` is `x LIKE 'a%' OR x LIKE 'b%'`.
+fn any_like(value: &Expr, patterns: Vec<Expr>, is_like: bool) -> Expr {
+    let one = |pattern: Expr| {
+        let (any, negated, expr, pattern) = (false, false, Box::new(value.clone()), Box::new(pattern));
+        match is_like {
+            true => Expr::Like { negated, any, expr, pattern, escape_char: None },
+            false => Expr::ILike { negated, any, expr, pattern, escape_char: None },
+        }
+    };
+    let tests: Vec<Expr> = patterns.into_iter().map(one).collect();
+    let join = |left, right| {
+        let (left, op, right) = (Box::new(left), BinaryOperator::Or, Box::new(right));
+        Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))
+    };
+    Expr::Nested(Box::new(balanced(&tests, &join).unwrap_or(Expr::value(Value::Boolean(false)))))
 }
 
 /// The elements of an array that is written out; `None` of others.

@@ -4,8 +4,9 @@
 //! SELECT a.k, t.x FROM a, unnest(a.list) AS t(x)      SELECT a.k, a.x FROM (SELECT a.*, unnest(a.list) AS x FROM a) AS a
 //! ```
 //!
-//! A row without elements vanishes on both sides. The table must stand directly before the call;
-//! its columns and the elements must have different names.
+//! A row without elements vanishes on both sides. A call that does not stand directly behind its
+//! table, in another join than a cross join, or whose elements are named like a column of the
+//! table, becomes a LATERAL subquery.
 
 use datafusion_expr::sqlparser::ast::{
     self, Expr, Ident, Join, JoinConstraint, JoinOperator, OrderBy, Select, SelectItem,
@@ -14,7 +15,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::columns::{Known, factor_columns};
 use super::series::{self, Series};
-use crate::error::{ErrorKind, Result, SqlError};
+use crate::error::Result;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::fold;
 use crate::syntax::template::template;
@@ -23,7 +24,7 @@ use crate::syntax::walk::{Look, Looking, change_outside_queries, look};
 /// Rewrites the FROM of a select, and what refers to it there and in the order above.
 ///
 /// # Errors
-/// `Duplicate` when an element is named like a column of its table.
+/// As for [`series::of`].
 pub(super) fn write_out(
     select: &mut Select,
     order_by: Option<&mut OrderBy>,
@@ -39,10 +40,8 @@ pub(super) fn write_out(
             let (true, Some(series)) = (crosses, correlated(&join.relation)?) else { break };
             let Some(table) = table_name(&from.relation) else { break };
             let columns = factor_columns(&from.relation, known, catalog).unwrap_or_default();
-            if let Some(name) = series.columns.iter().find(|name| columns.contains(name)) {
-                let message = format!("the elements of unnest() are named \"{name}\" like a column of \"{table}\"");
-                return Err(SqlError::new(ErrorKind::Duplicate, message)
-                    .with_hint("Give them another name: unnest(list) AS t(element)."));
+            if series.columns.iter().any(|name| columns.contains(name)) {
+                break;
             }
             let text = format!("SELECT 1 FROM (SELECT {table}.*, {} FROM {}) AS {table}", series.items, from.relation);
             if let ast::SetExpr::Select(inner) = *template(&text)?.body
@@ -53,6 +52,7 @@ pub(super) fn write_out(
             from.joins.remove(0);
             renamed.tables.push((fold(&series.table), table, series.columns));
         }
+        from.joins.iter_mut().try_for_each(|join| as_subquery(&mut join.relation))?;
     }
     if renamed.tables.is_empty() {
         return Ok(());
@@ -63,6 +63,19 @@ pub(super) fn write_out(
         Some(order_by) => change_outside_queries(order_by, &mut |expr| renamed.rename(expr)),
         None => Ok(()),
     }
+}
+
+/// Any other call beside a table: `JOIN unnest(a.list) AS t(x)` is `JOIN LATERAL (SELECT
+/// unnest(a.list) AS x) AS t`.
+fn as_subquery(factor: &mut TableFactor) -> Result<()> {
+    let Some(Series { table, items, .. }) = correlated(factor)? else { return Ok(()) };
+    let query = template(&format!("SELECT 1 FROM LATERAL (SELECT {items}) AS {table}"))?;
+    if let ast::SetExpr::Select(select) = *query.body
+        && let Some(from) = select.from.into_iter().next()
+    {
+        *factor = from.relation;
+    }
+    Ok(())
 }
 
 /// `FROM a, unnest(a.list)` is `FROM a CROSS JOIN unnest(a.list)`.

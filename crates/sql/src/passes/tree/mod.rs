@@ -28,6 +28,7 @@ pub(crate) mod on_close;
 mod order_names;
 mod recursion;
 mod refuse;
+mod regression;
 mod rows;
 mod series;
 mod session;

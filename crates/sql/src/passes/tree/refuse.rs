@@ -1,8 +1,9 @@
 //! Constructs that DataFusion would drop in silence are refused, with what to write instead.
 
-use datafusion_expr::sqlparser::ast::{self, Query, TableFactor};
+use datafusion_expr::sqlparser::ast::{self, DuplicateTreatment, Expr, FunctionArguments, Query, TableFactor};
 
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::walk::change_outside_queries;
 
 /// Refuses clauses of a query.
 ///
@@ -32,11 +33,48 @@ pub(super) fn select(select: &ast::Select) -> Result<()> {
     if select.into.is_some() {
         return Err(SqlError::unsupported("SELECT INTO", "Write CREATE TABLE, then INSERT INTO .. SELECT."));
     }
+    for (part, word) in [(&select.selection, "WHERE"), (&select.having, "HAVING")] {
+        if let Some(part) = part
+            && has_window(part)?
+        {
+            let hint = "Compute it in a derived table, and compare outside: SELECT .. FROM (SELECT *, rank() OVER (..) AS n FROM t) AS r WHERE n = 1.";
+            return Err(SqlError::new(ErrorKind::Invalid, format!("window functions are not allowed in {word}"))
+                .with_hint(hint));
+        }
+    }
     if select.top.is_some() {
         return Err(SqlError::unsupported("SELECT TOP", "Write LIMIT at the end of the query."));
     }
     if !select.cluster_by.is_empty() || !select.distribute_by.is_empty() || !select.sort_by.is_empty() {
         return Err(SqlError::unsupported("SORT BY, CLUSTER BY and DISTRIBUTE BY", "Write ORDER BY."));
+    }
+    Ok(())
+}
+
+/// Whether a window function stands in an expression, subqueries left out.
+fn has_window(expr: &Expr) -> Result<bool> {
+    let mut found = false;
+    change_outside_queries(&mut expr.clone(), &mut |part| {
+        found |= matches!(part, Expr::Function(function) if function.over.is_some());
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Refuses window functions over distinct arguments, as PostgreSQL does.
+///
+/// # Errors
+/// `Unsupported`, with another way.
+pub(super) fn distinct_over(expr: &Expr) -> Result<()> {
+    if let Expr::Function(function) = expr
+        && function.over.is_some()
+        && let FunctionArguments::List(list) = &function.args
+        && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+    {
+        return Err(SqlError::unsupported(
+            "DISTINCT in a window function",
+            "Mark the first row of each value with row_number() in a derived table, and aggregate with FILTER.",
+        ));
     }
     Ok(())
 }

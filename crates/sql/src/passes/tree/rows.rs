@@ -7,6 +7,8 @@
 //!     (a, b) BETWEEN (c, d) AND (e, f)    (a, b) >= (c, d) AND (a, b) <= (e, f)
 //!     (a, b) IN ((c, d), ..)              (a = c AND b = d) OR ..
 //!     (a, b) IN (query)                   EXISTS (SELECT 1 FROM (query) q(c, d) WHERE c = a AND d = b)
+//!     (a, b) NOT IN (query)               NOT EXISTS (.. WHERE (c = a AND d = b) IS NOT FALSE)
+//!     (a, b) OVERLAPS (c, d)              CASE of their order
 //!     (a, b) IS NULL, IS NOT NULL         all of them are
 //!     (a, b) IS DISTINCT FROM (c, d)      any is
 //! ```
@@ -15,12 +17,14 @@
 //! chain of n columns nests n levels deep.
 
 use datafusion_expr::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, UnaryOperator,
+    BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, JoinConstraint, JoinOperator,
+    Query, Select, UnaryOperator,
 };
 
 use super::names::name_items;
 use super::subquery::around;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::parse::parse_expr;
 
 /// Spells out one comparison of rows.
 ///
@@ -29,6 +33,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 pub(super) fn spell(expr: &mut Expr) -> Result<()> {
     let spelt = match expr {
         Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
+            (Some(left), Some(right)) if *op == BinaryOperator::Overlaps => overlaps(&left, &right)?,
             (Some(left), Some(right)) => compared(op, &left, &right)?,
             _ => None,
         },
@@ -162,18 +167,91 @@ fn in_rows(left: &[Expr], list: &[Expr], negated: bool) -> Result<Option<Expr>> 
     Ok(if negated { any.map(not) } else { any })
 }
 
+/// `(a, b) IN (query)` as a value: NULL where no row is equal, but one may be.
 fn in_query(left: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
-    if negated {
-        return Err(SqlError::unsupported(
-            "NOT IN over several columns",
-            "Write NOT EXISTS (SELECT .. WHERE a = x AND b = y).",
-        ));
+    let equal = some_row(left, query, "IS TRUE")?;
+    let open = some_row(left, query, "IS NULL")?;
+    let (found, missed) = if negated { ("false", "true") } else { ("true", "false") };
+    parse_expr(&format!("(CASE WHEN {equal} THEN {found} WHEN {open} THEN NULL ELSE {missed} END)"))
+}
+
+/// In a condition NULL is as good as false: `(a, b) IN (query)` and its negation there, below AND
+/// and OR.
+///
+/// # Errors
+/// None that a user can cause.
+pub(super) fn spell_conditions(select: &mut Select) -> Result<()> {
+    let of_joins =
+        select.from.iter_mut().flat_map(|from| &mut from.joins).filter_map(|join| match &mut join.join_operator {
+            JoinOperator::Join(JoinConstraint::On(on)) | JoinOperator::Inner(JoinConstraint::On(on)) => Some(on),
+            _ => None,
+        });
+    of_joins.chain(&mut select.selection).chain(&mut select.having).try_for_each(spell_condition)
+}
+
+fn spell_condition(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::Nested(inner) => spell_condition(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            spell_condition(left)?;
+            spell_condition(right)
+        }
+        Expr::InSubquery { expr: value, subquery, negated } => {
+            let Some(left) = row(value) else { return Ok(()) };
+            let spelt = match negated {
+                true => not(some_row(&left, subquery, "IS NOT FALSE")?),
+                false => some_row(&left, subquery, "")?,
+            };
+            *expr = spelt;
+            Ok(())
+        }
+        _ => Ok(()),
     }
+}
+
+/// Whether the comparison of a row with some row of a query is so.
+fn some_row(left: &[Expr], query: &Query, test: &str) -> Result<Expr> {
     let columns: Vec<String> = (0..left.len()).map(|n| format!("__c{n}")).collect();
     let conditions: Vec<String> =
         left.iter().zip(&columns).map(|(value, column)| format!("__row.{column} = ({value})")).collect();
-    let text = format!("SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {}", columns.join(", "), conditions.join(" AND "));
+    let condition = match test {
+        "" => conditions.join(" AND "),
+        test => format!("({}) {test}", conditions.join(" AND ")),
+    };
+    let text = format!("SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {condition}", columns.join(", "));
     let mut query = query.clone();
     name_items(&mut query, columns.len());
     Ok(Expr::Exists { subquery: around(&text, query)?, negated: false })
+}
+
+/// `(a, b) OVERLAPS (c, d)`: spans from the earlier to the later end. An end that is NULL lies
+/// anywhere behind the other one.
+fn overlaps(left: &[Expr], right: &[Expr]) -> Result<Option<Expr>> {
+    let ([a, b], [c, d]) = (left, right) else { return Ok(None) };
+    let span = |from: &Expr, to: &Expr| {
+        let to = if is_interval(to) { format!("(({from}) + ({to}))") } else { format!("({to})") };
+        let ends = format!("(CASE WHEN ({from}) IS NULL OR {to} IS NULL THEN NULL ELSE greatest(({from}), {to}) END)");
+        (format!("least(({from}), {to})"), ends)
+    };
+    let ((s, e), (t, f)) = (span(a, b), span(c, d));
+    let later = |s: &str, e: &str, f: &str| {
+        format!("CASE WHEN {f} IS NULL THEN NULL WHEN {s} < {f} THEN true WHEN {e} IS NULL THEN NULL ELSE false END")
+    };
+    parse_expr(&format!(
+        "(CASE WHEN {s} > {t} THEN {} WHEN {s} < {t} THEN {} WHEN {s} = {t} THEN \
+         CASE WHEN {e} IS NULL OR {f} IS NULL THEN NULL ELSE true END END)",
+        later(&s, &e, &f),
+        later(&t, &f, &e),
+    ))
+    .map(Some)
+}
+
+/// Whether an expression is written as an interval.
+fn is_interval(expr: &Expr) -> bool {
+    match expr {
+        Expr::Interval(_) => true,
+        Expr::Nested(inner) => is_interval(inner),
+        Expr::Cast { data_type, .. } => matches!(data_type, DataType::Interval { .. }),
+        _ => false,
+    }
 }

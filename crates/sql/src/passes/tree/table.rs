@@ -137,6 +137,7 @@ const PARTS: &[Pass<Hooks>] = &[
             query: Some(|query, _| refuse::query(query)),
             factor: Some(|factor, _| refuse::factor(factor)),
             select: Some(|select, _| refuse::select(select)),
+            expr: Some(|expr, _| refuse::distinct_over(expr)),
             ..NONE
         },
         gives: "no clause that DataFusion ignores",
@@ -407,7 +408,11 @@ const PARTS: &[Pass<Hooks>] = &[
     },
     Pass {
         name: "spell out comparisons of rows",
-        run: Hooks { expr: Some(|expr, _| rows::spell(expr)), ..NONE },
+        run: Hooks {
+            select: Some(|select, _| rows::spell_conditions(select)),
+            expr: Some(|expr, _| rows::spell(expr)),
+            ..NONE
+        },
         gives: "comparisons of columns",
         reason: "DataFusion compares structs, in which NULL is a value",
         example: "SELECT k FROM t WHERE (k, x) < (2, 20)",

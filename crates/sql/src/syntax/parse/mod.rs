@@ -17,6 +17,7 @@ mod columns;
 mod copy;
 mod create;
 mod cursor;
+pub(crate) mod exclude;
 mod prepare;
 mod recognize;
 mod recursion;
@@ -107,6 +108,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     let parameters = greatest_parameter(&tokens, text)?;
     asof::rewrite(&mut tokens, text)?;
     recognize::rewrite(&mut tokens, text)?;
+    exclude::rewrite(&mut tokens, text)?;
     recursion::rewrite(&mut tokens, text)?;
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
