@@ -16,18 +16,24 @@ class Defining:
     """The part of a database that makes views, sources and indexes, and drops them."""
 
     _engine: Any
+    _check_writable: Any
 
     def create_view(
         self, name: str, query: Any, *, emit: str = "change", materialized: bool = True, replace: bool = False, wait: bool = True,
     ) -> View:
-        """A view that is kept current; with ``materialized=False`` only a name for a query."""
+        """A view that is kept current; with ``materialized=False`` only a name for a query.
+
+        A view of ``Events`` has the rows that are in force just before the frontier of time. Its
+        inputs are relations of this database: ``table.events(time="at")``.
+        """
+        self._check_writable("create_view")
         if emit not in ("change", "close"):
             raise ProgrammingError(f"emit is change or close, not {emit!r}")
         holds: Sequence[Any] = ()
-        if hasattr(query, "relation") and not isinstance(query, Relation):
-            raise NotSupportedError("views of events are not supported yet", hint="db.start(events)")
+        if hasattr(query, "_frame"):
+            return self._view_of_events(name, query, emit, materialized, replace)
         if isinstance(query, Relation):
-            text, holds = (query._text if query._order else query.sql_query()), query._holds
+            text, holds = query._unordered(), query._holds
         else:
             text, scanned = self._with_scans(self._expanded(query).strip().rstrip(";"), 2)
             holds = scanned
@@ -57,6 +63,23 @@ class Defining:
         self._keep(name, holds)
         return view
 
+    def _view_of_events(self, name: str, events: Any, emit: str, materialized: bool, replace: bool) -> View:
+        """A view of the events that are in force just before their frontier."""
+        from .events.stored import database_of
+
+        if emit != "change" or not materialized:
+            raise NotSupportedError("a view of events is kept current as it is", hint='events.emit(..) says when windows are told')
+        db = database_of(events)
+        if db._root is not self._root:
+            raise ProgrammingError("the events are of another database")
+        if name in self._kinds():
+            if not replace:
+                raise DuplicateName(f'relation "{name}" already exists', sqlstate="42P07", hint="replace=True")
+            self.drop(name)
+        self._engine.create_view(name, events._frame)
+        self._schemas.clear()
+        return View(self, name, definition=events.explain())
+
     def _closed_view(self, name: str, text: str) -> None:
         try:
             self._run(f"CREATE MATERIALIZED VIEW {q.name(name)} AS {text} EMIT ON WINDOW CLOSE")
@@ -74,15 +97,23 @@ class Defining:
         if name is not None:
             return self.create_view(name, relation)
         hidden = self._fresh("view")
-        text = relation._text if relation._order else relation.sql_query()
+        text = relation._unordered()
         self._run(f"CREATE MATERIALIZED VIEW {q.name(hidden)} AS {text}")
         view = View(self, hidden, definition=text, anonymous=True, holds=relation._holds)
         # What is derived of the view keeps it, as the view itself does.
         view._holds = (*view._holds, Held(self._engine, hidden, "MATERIALIZED VIEW"))
         return view
 
+    def _live_events(self, events: Any) -> View:
+        hidden = self._fresh("view")
+        self._engine.create_view(hidden, events._frame)
+        view = View(self, hidden, definition=events.explain(), anonymous=True)
+        view._holds = (*view._holds, Held(self._engine, hidden, "MATERIALIZED VIEW"))
+        return view
+
     def create_source(self, name: str, connector: str, *, schema: Any = None, watermark: Any = None, **options: Any) -> Source:
         """A source of a connector, for example ``"file"`` with ``path=``."""
+        self._check_writable("create_source")
         columns = ""
         if schema is not None:
             parts = [f"{q.name(n)} {of}" for n, of in schema_columns(schema).items()]
@@ -100,12 +131,14 @@ class Defining:
 
     def create_index(self, table: Any, columns: Any, *, name: Optional[str] = None) -> None:
         """An index: queries with these keys share it."""
+        self._check_writable("create_index")
         target = table._name if isinstance(table, Relation) and hasattr(table, "_name") else table
         name = name or f"{target}_{'_'.join(listed(columns))}"
         self._run(f"CREATE INDEX {q.name(name)} ON {q.name(target)} ({', '.join(map(q.name, listed(columns)))})")
 
     def drop(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Drops a relation; those that depend on it stop that unless ``cascade``."""
+        self._check_writable("drop")
         kinds = self._kinds()
         if name not in kinds:
             if if_exists:

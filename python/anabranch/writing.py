@@ -57,12 +57,14 @@ class Writing:
     """The part of a database that makes tables and writes them."""
 
     _engine: Any
+    _check_writable: Any
 
     def create_table(
         self, name: str, schema_or_data: Any, *, primary_key: Any = None, watermark: Optional[Tuple[str, Any]] = None,
         append_only: bool = False, replace: bool = False, if_not_exists: bool = False,
     ) -> Table:
         """A table of a schema (a dict of types), or of data that it takes in."""
+        self._check_writable("create_table")
         kinds = self._kinds()
         if name in kinds:
             if if_not_exists:
@@ -90,7 +92,7 @@ class Writing:
                 raise unknown_column(key, columns)
         if name in kinds:
             self.drop(name)
-        self._create(name, columns, keys)
+        self._create(name, columns, keys, " APPEND ONLY" if append_only else "")
         if append_only:
             self._append_only.add(name)
         table = Table(self, name)
@@ -102,7 +104,7 @@ class Writing:
                 raise
         return table
 
-    def _create(self, name: str, columns: Mapping[str, Any], keys: "Keys") -> None:
+    def _create(self, name: str, columns: Mapping[str, Any], keys: "Keys", promise: str = "") -> None:
         parts = [f"{q.name(n)} {sql_type(of)}" for n, of in columns.items()]
         if keys.primary_key:
             parts.append(f"PRIMARY KEY ({', '.join(map(q.name, keys.primary_key))})")
@@ -116,10 +118,11 @@ class Writing:
             span = parse(delay)
             text = str(span.ticks if span.ticks is not None else span.micros) if is_integer(sql_type(columns[column])) else span.interval()
             parts.append(f"WATERMARK FOR {q.name(column)} AS {q.name(column)} - {text}")
-        self._engine.execute(f"CREATE TABLE {q.name(name)} ({', '.join(parts)})")
+        self._engine.execute(f"CREATE TABLE {q.name(name)} ({', '.join(parts)}){promise}")
         self._schemas.clear() if not name.startswith("_py_") else None
 
     def _writable(self, table: Any) -> Table:
+        self._check_writable("it")
         found = table if isinstance(table, Table) else self.table(table)
         if not isinstance(found, Table) or isinstance(found, Source):
             kind = "source" if isinstance(found, Source) else "view"

@@ -227,7 +227,7 @@ def test_functions_of_python_in_events():
     (lambda: ab.Events.input("in", {"x": int, "at": str}, time="at"), ab.ProgrammingError, "holds no times"),
     (lambda: ab.Events.input("in", {"x": int}, time="at"), ab.UnknownName, "no column"),
     (lambda: E.union(E.select("x")), ab.ProgrammingError, "different columns"),
-    (lambda: E.relation(), ab.NotSupportedError, "no relation"),
+    (lambda: E.relation(snapshot=True), ab.NotSupportedError, "no relation"),
     (lambda: E.run({}), ab.ProgrammingError, "has no rows"),
     (lambda: E.shift("1mo"), ab.ProgrammingError, "months"),
 ])

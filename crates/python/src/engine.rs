@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::error::{raise, raised};
+use crate::frame::{Frame, described};
 use crate::functions::{Function, is_running};
 use crate::host::Host;
 use crate::rows::Rows;
@@ -117,6 +118,25 @@ impl Engine {
             .collect();
         let rows = Rows::new(schema, vec![], vec![]).into_pyobject(py)?;
         PyTuple::new(py, [fields.into_pyobject(py)?.into_any(), rows.into_any()])
+    }
+
+    /// Rows of a relation with a watermark as events, at the times of its column.
+    fn events(&self, py: Python<'_>, relation: String, options: &Bound<'_, PyDict>) -> PyResult<Frame> {
+        let events = self.ask(py, None, move |session| session.events(&relation))?;
+        Frame::checked(py, described(events, options)?.frame())
+    }
+
+    /// Contents of a relation as events: a row is in force from the commit that brings it to the
+    /// one that takes it.
+    fn contents(&self, py: Python<'_>, relation: String) -> PyResult<Frame> {
+        let events = self.ask(py, None, move |session| session.contents(&relation))?;
+        Frame::checked(py, events.frame())
+    }
+
+    /// Keeps the events that a query has in force as a relation.
+    fn create_view(&self, py: Python<'_>, name: String, frame: &Frame) -> PyResult<()> {
+        let frame = frame.frame.clone();
+        self.ask(py, None, move |session| session.create_view(&name, &frame))
     }
 
     /// Relations by name: `[(name, kind, names of the primary key)]`.

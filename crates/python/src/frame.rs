@@ -452,7 +452,7 @@ fn built_in(function: &str, argument: Option<Expr>, number: Option<f64>) -> Opti
 }
 
 /// An input with what was said of it.
-fn described(mut events: Events, options: &Bound<'_, PyDict>) -> PyResult<Events> {
+pub fn described(mut events: Events, options: &Bound<'_, PyDict>) -> PyResult<Events> {
     for (key, value) in options.iter() {
         let (key, value) = (key.extract::<String>()?, &value);
         events = match key.as_str() {

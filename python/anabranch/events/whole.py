@@ -133,8 +133,19 @@ class Events(Verbs, Groups, Joins):
             return run.lifetimes()
 
     def relation(self, snapshot: bool = False) -> Any:
-        """Events as a relation of SQL: not offered as something that is kept current."""
-        raise NotSupportedError("events are no relation that is kept current yet", hint="db.relation(events.run({..}))")
+        """The events in force just before the frontier as a relation that is kept current, with
+        ``snapshot=True``.
+
+        Inputs are relations of one database: ``table.events(time="at")``. The relation goes with
+        its last Python object; ``db.create_view(name, events)`` gives it a name.
+        """
+        from .stored import database_of
+
+        if not snapshot:
+            raise NotSupportedError("a relation has the events in force at its frontier, not all that ever were",
+                                    hint="relation(snapshot=True); .alter_duration(None) before keeps events for good")
+        db = database_of(self)
+        return db._live_events(self)
 
     def __iter__(self) -> Any:
         raise TypeError("events are a question; run({..}) answers it, db.start(events) keeps it at work")

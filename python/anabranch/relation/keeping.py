@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .. import sqltext as q
-from ..errors import NotSupportedError
+from ..errors import ProgrammingError
 from ..rows import Rows
 from ..values import Commit
 from .question import Question
@@ -18,11 +18,22 @@ class Keeping(Question):
     """Answers that are kept, written or watched."""
 
     def explain(self, *, format: str = "text", analyze: bool = False) -> str:
-        """The plan, as text."""
-        if format != "text" or analyze:
-            raise NotSupportedError("explain knows format='text' only, and does not run the query")
-        rows = self._db._run(f"EXPLAIN {self.sql_query()}")
-        return "\n".join(str(row[0]) for row in rows)
+        """The plan, as text; with ``analyze=True`` it runs, and tells rows, time and bytes of each
+        step.
+
+        ``format="json"`` gives a list of steps without a reader: each has ``step``, ``remark``
+        (what is shared, what it has cost) and ``inputs``, the steps that it reads. Lines about the
+        whole are under ``remarks``.
+        """
+        if format not in ("text", "json"):
+            raise ProgrammingError(f"format is text or json, not {format!r}", sqlstate="22023")
+        rows = self._db._run(f"EXPLAIN {'ANALYZE ' if analyze else ''}{self.sql_query()}")
+        text = "\n".join(str(row[0]) for row in rows)
+        if format == "text":
+            return text
+        from ..graph import as_json
+
+        return as_json(text)
 
     def show_graph(self, path: Any = None) -> Any:
         """The plan as a picture (SVG)."""
@@ -73,15 +84,21 @@ class Keeping(Question):
             for row in self.collect().to_dicts():
                 file.write(json.dumps(row, default=str) + "\n")
 
-    def events(self, *, time: str, end: Optional[str] = None, duration: Any = 1, unit: Optional[str] = None, **kw: Any) -> Any:
+    def events(
+        self, *, time: Optional[str] = None, end: Optional[str] = None, duration: Any = 1, unit: Optional[str] = None, **kw: Any,
+    ) -> Any:
         """The rows as events of the time in a column; ``run()`` reads them as they are then.
 
         ``end`` names a column of ends, ``duration`` says how long a row is in force otherwise; the
         other arguments are those of ``Events.input``.
-        """
-        from ..events import of_relation
 
-        return of_relation(self, time=time, end=end, duration=duration, unit=unit, **kw)
+        Events of an append-only table or source whose watermark is of ``time`` can be kept current:
+        ``db.create_view(name, events)``. So can those without ``time``: a row is then in force from
+        the commit that brings it to the commit that takes it.
+        """
+        from ..events.stored import events_of
+
+        return events_of(self, time=time, end=end, duration=duration, unit=unit, **kw)
 
     def changes(self, **kw: Any) -> Any:
         """The changes as they happen: an iterator, and an async iterator, of batches. See
