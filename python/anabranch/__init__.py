@@ -36,7 +36,7 @@ from .database import Database, _close_all, connect, default_database
 from .errors import *  # noqa: F401,F403
 from .errors import Error, NotSupportedError
 from .expr import (Expr, all, coalesce, col, concat_list, concat_str, element, exclude, format, func, length as len, lit,
-                   max_horizontal, min_horizontal, now, sql_expr, struct, when)
+                   max_horizontal, min_horizontal, now, param, sql_expr, struct, when)
 from .relation import GroupBy, Relation, Source, Table, View
 from .rows import Batch, Rows
 from .types import (Boolean, Bytes, DataType, Date, Float32, Float64, Int8, Int16, Int32, Int64, IntervalType, Json, List,
@@ -115,11 +115,6 @@ def max(*columns: _Any) -> Expr:  # noqa: A001
 def count(*columns: _Any) -> Expr:
     """``ab.col(..).count()``."""
     return col(*columns).count()
-
-
-def param(name: str) -> Expr:
-    """A parameter: not offered in expressions; constants are captured."""
-    raise NotSupportedError("param is not supported yet", hint=f"{name} is captured: write the Python variable itself")
 
 
 def sql(text: str, params: _Any = None, *, alias: _Any = None) -> Relation:

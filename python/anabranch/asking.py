@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import _native, data as _data
 from . import sqltext as q
-from .errors import DuplicateName, ProgrammingError, UnknownName
+from .errors import DuplicateName, ProgrammingError, ReadOnlyError, UnknownName
 from .relation import Relation
 from .rows import Rows
 from .types import DataType, Schema
@@ -18,9 +18,11 @@ class Asking:
     """The part of a database that runs statements."""
 
     _engine: Any
+    _read_only: bool
 
     def _run(self, text: str) -> Rows:
         """Runs a script; the last statement's rows."""
+        self._check_bound(text)
         outcomes = self._engine.execute(text)
         self._changed(text)
         for _, _, rows, _ in reversed(outcomes):
@@ -28,7 +30,13 @@ class Asking:
                 return Rows(rows)
         return Rows(_native.Rows.from_columns([], []))
 
+    def _check_bound(self, text: str) -> None:
+        name = q.unbound(text)
+        if name is not None:
+            raise ProgrammingError(f"parameter {name} has no value", sqlstate="42P02", hint=f"relation.bind({name}=..)")
+
     def _ask(self, text: str, timeout: Any = None) -> Rows:
+        self._check_bound(text)
         if timeout is None:
             return Rows(self._engine.execute(text)[-1][2])
         return self._in_time(text, timeout)
@@ -69,6 +77,17 @@ class Asking:
     def _fresh(self, what: str) -> str:
         return f"_py_{what}_{next(self._numbers)}"
 
+    def _check_reads(self, text: str) -> None:
+        """Refuses a script that writes where the database was opened for reading."""
+        if self._read_only:
+            word = q.writing(text)
+            if word is not None:
+                self._check_writable(word)
+
+    def _check_writable(self, what: str) -> None:
+        if self._read_only:
+            raise ReadOnlyError(f"the database was opened for reading only: {what} writes", hint="connect without read_only=True")
+
     # -- SQL ---------------------------------------------------------------------------------------
 
     def sql(self, text: str, params: Any = None, *, alias: Optional[str] = None) -> Relation:
@@ -83,6 +102,7 @@ class Asking:
         if q.statements(text) != 1:
             raise ProgrammingError(f"one statement was expected, but there are {q.statements(text)}",
                                    sqlstate="42601", hint="execute(..) runs several")
+        self._check_reads(text)
         bound = self._expanded(q.bind(text, params)).strip().rstrip(";")
         if q.is_query(bound):
             bound, holds = self._with_scans(bound, depth + 1)
@@ -101,11 +121,13 @@ class Asking:
 
     def execute(self, text: str, params: Any = None) -> Rows:
         """Runs a script, now; the last statement's rows."""
+        self._check_reads(text)
         bound, _ = self._with_scans(self._expanded(q.bind(text, params)), 2)
         return self._run(bound)
 
     def executemany(self, text: str, rows: Any) -> Commit:
         """Runs one INSERT with ``?`` for every row, as one commit."""
+        self._check_reads(text)
         values = [tuple(row) for row in rows] if not hasattr(rows, "_native") else rows.fetchall()
         parts = list(q.tokens(text))
         at = next((i for i, (k, p) in enumerate(parts) if k == "name" and p.upper() == "VALUES"), None)
@@ -143,7 +165,7 @@ class Asking:
             if relation is None:
                 continue
             holds += list(relation._holds) + [relation]
-            ctes[q.name(name)] = relation.sql_query() if not relation._order else relation._text
+            ctes[q.name(name)] = relation._unordered()
         if not ctes:
             return text, []
         return _with(text, ctes), holds

@@ -31,9 +31,12 @@ def connect(
     target: Union[str, os.PathLike] = ":memory:", *, read_only: bool = False, workers: Optional[int] = None,
     config: Optional[Mapping] = None,
 ) -> "Database":
-    """Opens a database; in memory unless a directory is named.
+    """Opens a database: in memory, in a directory, or behind ``postgres://user@host:port/name``.
 
-    What a database in a directory has answered is on disk: see docs/durability.md.
+    What a database in a directory has answered is on disk: see docs/durability.md. A remote one
+    needs psycopg; relations in SQL and methods, writes and changes are as here, events and
+    functions of Python are not there. With ``read_only=True`` statements that write raise
+    ``ReadOnlyError``.
 
     >>> import anabranch as ab
     >>> with ab.connect() as db:
@@ -42,10 +45,13 @@ def connect(
     """
     where = os.fspath(target)
     if where.startswith(("postgres://", "postgresql://")):
-        raise NotSupportedError("remote databases are not supported yet", hint='connect(), or a client of PostgreSQL')
-    if read_only:
-        raise NotSupportedError("read_only is not supported yet", hint="transaction(read_only=True)")
-    return Database(workers=workers, config=config, _folder=None if where == ":memory:" else os.fsdecode(where))
+        from . import remote
+
+        if workers is not None:
+            raise ProgrammingError("workers are those of the server", hint="leave workers= out")
+        return remote.connect(where, read_only=read_only, config=config)
+    folder = None if where == ":memory:" else os.fsdecode(where)
+    return Database(workers=workers, config=config, _folder=folder, _read_only=read_only)
 
 
 class Database(Asking, Holding, Writing, Defining):
@@ -62,12 +68,13 @@ class Database(Asking, Holding, Writing, Defining):
 
     def __init__(
         self, *, workers: Optional[int] = None, config: Optional[Mapping] = None, _manual: bool = False,
-        _folder: Optional[str] = None,
+        _folder: Optional[str] = None, _engine: Any = None, _read_only: bool = False,
     ) -> None:
+        self._read_only = _read_only
         n = max(1, (os.cpu_count() or 1) - 1) if workers is None else workers
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise ProgrammingError(f"workers is a number from 0, not {workers!r}", sqlstate="22023")
-        self._engine = _native.Engine(n, _manual, _folder)
+        self._engine = _engine if _engine is not None else _native.Engine(n, _manual, _folder)
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)

@@ -1,8 +1,35 @@
-"""A plan as a picture."""
+"""A plan as a picture, and as JSON."""
 
 from __future__ import annotations
 
 import html as _html
+import json
+from typing import Any, List, Tuple
+
+
+def as_json(plan: str) -> str:
+    """The plan as an object: ``plan`` is a list of steps, each with the steps that it reads."""
+    top: List[Any] = []
+    remarks: List[str] = []
+    stack: List[Tuple[int, Any]] = []
+    for line in plan.splitlines():
+        if not line.strip():
+            continue
+        depth = len(line) - len(line.lstrip())
+        words, _, remark = line.strip().partition("  -- ")
+        if not stack and top or words.startswith("-- "):
+            remarks.append(line.strip().removeprefix("-- "))
+            continue
+        step: Any = {"step": words, "remark": remark or None, "inputs": []}
+        while stack and stack[-1][0] >= depth:
+            stack.pop()
+        is_of_the_whole = not stack and top
+        if is_of_the_whole:
+            remarks.append(line.strip())
+            continue
+        (stack[-1][1]["inputs"] if stack else top).append(step)
+        stack.append((depth, step))
+    return json.dumps({"plan": top, "remarks": remarks}, indent=2)
 
 
 class Graph:

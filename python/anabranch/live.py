@@ -8,12 +8,15 @@ import threading
 import time as _time
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Deque, List, NamedTuple, Optional, Sequence, Union
 
 
 
+from . import sqltext as q
 from .durations import seconds
-from .errors import InterfaceError, NotSupportedError, OperationalError, ProgrammingError
+from .errors import (Error, InterfaceError, NotSupportedError, OperationalError, ProgrammingError, UnknownName,
+                     unknown_column)
+from .expr import listed
 from .rows import Batch
 
 __all__ = ["Changes", "Subscription", "Change", "Progress", "Handle"]
@@ -41,6 +44,10 @@ class Changes:
     in one batch, what leaves before what comes. Rows there at the start are the first batch, unless
     ``snapshot=False``.
 
+    ``buffer`` bounds what is held for a slow reader, in bytes (or ``"1MB"``). More is summed up at
+    the latest of its times (``overflow="coalesce"``), or ends the subscription with
+    ``OperationalError`` 53400 (``overflow="error"``).
+
     >>> import anabranch as ab
     >>> db = ab.connect()
     >>> t = db.create_table("t", {"n": int})
@@ -51,13 +58,11 @@ class Changes:
 
     def __init__(
         self, relation: Any, *, snapshot: bool = True, as_of: Optional[int] = None, up_to: Optional[int] = None,
-        idle: Any = None, buffer: int = 65536, overflow: str = "coalesce", columns: Sequence[str] = ("time", "diff"),
-        progress: bool = False,
+        idle: Any = None, buffer: Union[int, str, None] = None, overflow: str = "coalesce", columns: Sequence[str] = ("time", "diff"),
+        progress: bool = False, _keys: Sequence[str] = (),
     ) -> None:
         if overflow not in ("coalesce", "error"):
             raise ProgrammingError(f"overflow is coalesce or error, not {overflow!r}")
-        if overflow == "error":
-            raise NotSupportedError('overflow="error" is not supported yet', hint="what is not taken waits in the engine")
         if len(columns) != 2:
             raise ProgrammingError("columns are two names, those of time and diff")
         for name in columns:
@@ -65,24 +70,26 @@ class Changes:
                 raise ProgrammingError(f'column "{name}" is in the way of the changes\'',
                                        hint='changes(columns=("_time", "_diff"))')
         self._relation = relation
-        self._names = [*columns, *relation.columns]
         self._idle = None if idle is None else seconds(idle)
         self._waiting: Deque[Any] = deque()
-        self._buffer, self._overflow, self._progress = buffer, overflow, progress
         options = ["SNAPSHOT" if snapshot else "SNAPSHOT = false"] if not snapshot else []
         if progress:
             options.append("PROGRESS")
-        text = f"SUBSCRIBE ({relation._text if relation._order else relation.sql_query()})"
+        text = f"SUBSCRIBE ({relation._unordered()})"
         if relation._from is not None and not relation._order:
             text = f"SUBSCRIBE {relation._from}"
+        if _keys:
+            text += f" ENVELOPE UPSERT (KEY ({', '.join(map(q.name, _keys))}))"
         if options:
             text += f" WITH ({', '.join(options)})"
         if as_of is not None:
             text += f" AS OF {int(as_of)}"
         if up_to is not None:
             text += f" UP TO {int(up_to)}"
-        outcome = relation._db._engine.execute(text)[-1]
+        relation._db._check_bound(text)
+        outcome = _subscribed(relation._db, text, buffer, overflow)
         self._native: Any = outcome[3]
+        self._names = [columns[0], "state" if _keys else columns[1], *self._native.schema().names[2:]]
         self._finalizer = weakref.finalize(self, self._native.close)
         self._finalizer.atexit = False
         self._ended = False
@@ -169,6 +176,28 @@ class Changes:
         self.close()
 
 
+def _subscribed(db: Any, text: str, buffer: Union[int, str, None], overflow: str) -> Any:
+    """The outcome of SUBSCRIBE, with bounds of its own where some were given."""
+    if buffer is None and overflow == "coalesce":
+        return db._engine.execute(text)[-1]
+    asked = {"subscribe_overflow": overflow, **({} if buffer is None else {"subscribe_buffer": str(buffer)})}
+    before = {}
+    try:
+        for name in asked:
+            before[name] = db._run(f"SHOW {name}").all()[0][-1]
+    except UnknownName:
+        raise NotSupportedError("subscriptions of this engine have no bounds of their own",
+                                hint="what is not taken waits in the engine") from None
+    # (One script: no other thread's subscription gets these bounds.)
+    bounds = "".join(f"SET {name} = {q.text(value)}; " for name, value in asked.items())
+    undone = "; ".join(f"SET {name} = {q.text(str(value))}" for name, value in before.items())
+    try:
+        return db._engine.execute(f"{bounds}{text}; {undone}")[len(asked)]
+    except Error:
+        db._engine.execute(undone)
+        raise
+
+
 def _by_time(rows: Any) -> List[Any]:
     """The rows of each time, in order."""
     times = rows.list(0)
@@ -181,14 +210,27 @@ def _by_time(rows: Any) -> List[Any]:
 
 
 class Subscription(Changes):
-    """Changes as ``Change(batch)``, and with ``progress`` ``Progress(time)``."""
+    """Changes as ``Change(batch)``, and with ``progress`` ``Progress(time)``.
+
+    With ``envelope="upsert"`` each key that changed is told once a time: the columns are ``time``,
+    ``state`` (``upsert``, ``delete``, or ``key_violation`` where the key has several rows), the
+    key, and the other columns.
+    """
 
     def __init__(self, relation: Any, *, progress: bool = False, envelope: Optional[str] = None, key: Any = None, **kw: Any) -> None:
         if envelope not in (None, "upsert"):
             raise ProgrammingError(f"envelope is None or upsert, not {envelope!r}")
+        keys: Sequence[str] = ()
         if envelope == "upsert":
-            raise NotSupportedError("the envelope upsert is not supported yet", hint="fold the diffs of each key")
-        super().__init__(relation, progress=progress, **kw)
+            keys = listed(key) or list(getattr(relation, "primary_key", []))
+            if not keys:
+                raise ProgrammingError("the envelope upsert needs a key", hint='subscribe(envelope="upsert", key="id")')
+            for one in keys:
+                if one not in relation.schema:
+                    raise unknown_column(one, relation.schema)
+        elif key is not None:
+            raise ProgrammingError('key is for envelope="upsert"')
+        super().__init__(relation, progress=progress, _keys=keys, **kw)
 
     def _accept(self, item: Any) -> Any:
         return Change(item) if isinstance(item, Batch) else item

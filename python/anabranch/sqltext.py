@@ -7,7 +7,7 @@ import decimal as _decimal
 import math
 import re
 import uuid as _uuid
-from typing import Any, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .errors import ConversionError, ProgrammingError
 from .values import Interval
@@ -178,9 +178,8 @@ def relations_in(sql: str) -> Iterator[str]:
     parts = [(k, p) for k, p in tokens(sql) if k not in ("line", "block") and not p.isspace()]
     ctes = set()
     for i, (kind, part) in enumerate(parts):
-        if kind == "name" and i + 1 < len(parts) and parts[i + 1][1].upper() == "AS" and i and (
-            parts[i - 1][1].upper() in ("WITH", "RECURSIVE") or parts[i - 1][1] == ","
-        ):
+        begins = i and (parts[i - 1][1].upper() in ("WITH", "RECURSIVE") or parts[i - 1][1] == ",")
+        if kind == "name" and begins and _behind_columns(parts, i + 1).upper() == "AS":
             ctes.add(_plain(part))
     seen = set()
     for i, (kind, part) in enumerate(parts[:-1]):
@@ -197,6 +196,17 @@ def relations_in(sql: str) -> Iterator[str]:
                 yield plain
 
 
+def _behind_columns(parts: Sequence[Tuple[str, str]], at: int) -> str:
+    """What stands behind a list of columns in brackets, if one begins here; else what stands
+    here."""
+    depth = 0
+    for _, part in parts[at:]:
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        if depth == 0 and part != ")":
+            return part
+    return ""
+
+
 def _plain(part: str) -> str:
     return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
 
@@ -210,3 +220,52 @@ def shown(sql: str, width: int = 60) -> str:
 def is_query(sql: str) -> bool:
     """Whether a statement is a question that can be asked again."""
     return first_word(sql) in ("SELECT", "WITH", "VALUES", "TABLE")
+
+
+_READING = frozenset(
+    "SELECT WITH VALUES TABLE SHOW EXPLAIN SET RESET BEGIN START COMMIT END ROLLBACK ABORT SAVEPOINT RELEASE SUBSCRIBE FETCH MOVE "
+    "DECLARE CLOSE DISCARD FLUSH".split())
+_WRITING = frozenset("INSERT UPDATE DELETE MERGE".split())
+
+
+def writing(sql: str) -> Optional[str]:
+    """The first word of a script that writes, or that may: a statement of another kind, or INSERT
+    and the like below WITH and EXPLAIN. None where all statements only read."""
+    words: List[str] = []
+    for kind, part in [*tokens(sql), ("end", ";")]:
+        if part == ";":
+            if words and words[0] not in _READING:
+                return words[0]
+            if words and words[0] in ("WITH", "EXPLAIN", "DECLARE"):
+                found = next((w for w in words[1:] if w in _WRITING), None)
+                if found:
+                    return found
+            words = []
+        elif kind == "name" and not part.startswith('"'):
+            words.append(part.upper())
+    return None
+
+
+def parameter(name: str) -> str:
+    """What stands in a text for a value that is given later: NULL with a mark, so that the text
+    has types before."""
+    return f"/*${name}*/NULL"
+
+
+def unbound(sql: str) -> Optional[str]:
+    """A parameter of the text that has no value yet."""
+    if "/*$" not in sql:
+        return None
+    return next((part[3:-2] for kind, part in tokens(sql) if kind == "block" and part.startswith("/*$")), None)
+
+
+def given(sql: str, name: str, value: str) -> Optional[str]:
+    """The text with a value for a parameter; None where there is no such parameter."""
+    mark, is_marked, out = f"/*${name}*/", False, []
+    found = False
+    for kind, part in tokens(sql):
+        if is_marked:
+            part, found = value, True
+        is_marked = kind == "block" and part == mark
+        out.append("" if is_marked else part)
+    return "".join(out) if found else None

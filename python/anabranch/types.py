@@ -6,7 +6,7 @@ import datetime as _dt
 import decimal as _decimal
 import re
 import uuid as _uuid
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Optional
 
 from .errors import ProgrammingError, TypeMismatch
 
@@ -221,3 +221,28 @@ def is_text(name: str) -> bool:
 def is_temporal(name: str) -> bool:
     """Whether a type is one of times."""
     return name.startswith(("timestamp", "date", "time", "interval"))
+
+
+def fields_of(of: str) -> Optional[list]:
+    """Names of the fields of a struct's type, ``struct("a": int64, ..)``; None for other types."""
+    if not of.startswith("struct(") or not of.endswith(")"):
+        return None
+    names, depth, at = [], 0, len("struct(")
+    expects_name = True
+    while at < len(of) - 1:
+        if of[at] == '"':
+            end = at + 1
+            while of[end] != '"' or of[end + 1:end + 2] == '"':
+                end += 2 if of[end] == '"' else 1
+            if depth == 0 and expects_name:
+                names.append(of[at + 1:end].replace('""', '"'))
+                expects_name = False
+            at = end
+        elif of[at] in "(<[":
+            depth += 1
+        elif of[at] in ")>]":
+            depth -= 1
+        elif of[at] == "," and depth == 0:
+            expects_name = True
+        at += 1
+    return names

@@ -195,17 +195,19 @@ def test_ctrl_c_ends_a_call_at_once(call):
         "db = ab.connect()\n"
         "t = db.create_table('t', {'x': int})\n"
         "t.insert({'x': list(range(3000))})\n"
-        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-        "begin = time.monotonic()\n"
+        "at = []\n"
+        "def fire():\n    at.append(time.monotonic()); os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Timer(0.5, fire).start()\n"
         "try:\n"
         f"    {call}\n"
         "except KeyboardInterrupt:\n"
-        "    print('interrupted', time.monotonic() - begin, t.row_count())\n"
+        "    print('interrupted', time.monotonic() - at[0], t.row_count())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("interrupted"), done.stdout + done.stderr
     _, took, rows = done.stdout.split()
-    assert float(took) < 5 and rows == "3000"
+    # (70 ms were seen on a loaded machine; 200 ms is the promise.)
+    assert float(took) < 1 and rows == "3000"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -278,3 +280,76 @@ def test_import_touches_no_optional_package():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("[] "), done.stdout + done.stderr
+
+
+def test_wide_characters_take_two_columns():
+    from anabranch.display import table
+
+    with ab.connect(workers=0) as db:
+        rows = db.values([("茶", 1), ("e\u0301té", 2), ("coffee", 3)], {"s": str, "n": int}).collect()
+        lines = table(rows, width=70).splitlines()
+        wide = [line for line in lines if "茶" in line][0]
+        accented = [line for line in lines if "te" in line or "t\u00e9" in line][-1]
+        assert len(wide) + 1 == len(lines[0]) and len(accented) - 1 == len(lines[0])
+        narrow = table(db.values([("茶" * 40,)], {"s": str}).collect(), width=20).splitlines()
+        assert "…" in narrow[4]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals of Unix")
+def test_ctrl_c_ends_show_in_a_terminal():
+    import pty
+
+    script = (
+        "import anabranch as ab, os, signal, threading, time\n"
+        "db = ab.connect()\n"
+        "t = db.create_table('t', {'x': int}); t.insert([(1,)])\n"
+        "v = t.create_view('v'); at = []\n"
+        "def fire():\n    t.insert([(2,)]); time.sleep(0.4); at.append(time.monotonic()); os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Timer(0.4, fire).start()\n"
+        "v.show(every='50ms')\n"
+        "print('ended', time.monotonic() - at[0], v.row_count())\n"
+    )
+    outer, inner = pty.openpty()
+    done = subprocess.Popen([sys.executable, "-c", script], stdout=inner, stderr=inner)
+    os.close(inner)
+    heard = b""
+    while True:
+        try:
+            part = os.read(outer, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        heard += part
+    os.close(outer)
+    assert done.wait(60) == 0, heard
+    drawn, _, ended = heard.decode().partition("ended ")
+    assert "2 rows" in drawn and "\x1b[" in drawn, drawn
+    took, rows = ended.split()
+    assert float(took) < 1 and rows == "2"
+
+
+def test_a_slow_reader_stays_within_its_buffer(db, t):
+    has_bounds = any(name == "subscribe_buffer" for name, _ in db.settings())
+    if not has_bounds:
+        with pytest.raises(ab.NotSupportedError, match="no bounds"):
+            t.changes(overflow="error")
+        return
+    with t.changes(snapshot=False, buffer=4096, overflow="error") as strict, \
+            t.changes(snapshot=False, buffer=4096, idle="300ms") as lenient, \
+            t.changes(snapshot=False, idle="300ms") as free:
+        for i in range(2000):
+            t.upsert([(i % 5, i)])
+        with pytest.raises(ab.OperationalError) as caught:
+            for _ in strict:
+                pass
+        assert caught.value.sqlstate == "53400"
+        totals = []
+        for changes in (lenient, free):
+            total = {}
+            for batch in changes:
+                for _, diff, k, n in batch:
+                    total[k, n] = total.get((k, n), 0) + diff
+            totals.append({row for row, diff in total.items() if diff})
+        assert totals[0] == totals[1] == set(t.fetchall())
+    assert dict(db.settings().fetchall())["subscribe_overflow"] == "coalesce"

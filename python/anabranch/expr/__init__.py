@@ -16,7 +16,7 @@ from .columns import check_grouping, check_names, expand, named
 from .conditions import When, when
 from .context import Ctx, Sql, _escape, direction, listed, modified, spread
 from .making import (all, coalesce, concat_list, concat_str, element, exclude, format, func, length,
-                     max_horizontal, min_horizontal, now, sql_expr, struct)
+                     max_horizontal, min_horizontal, now, param, sql_expr, struct)
 from .names import Names
 from .node import DEFAULT_NAME, any_types, as_column, as_column_or_lit, as_operand, col, lit, many
 from .whole import Expr, Filtered

@@ -36,6 +36,21 @@ def sql_expr(text: str) -> Expr:
     return Expr(lambda ctx: ctx.sql(f"({text})"), DEFAULT_NAME, roots=True)
 
 
+def param(name: str, dtype: Any) -> Expr:
+    """A value that is given later, by ``relation.bind(name=value)``. Its type is known before.
+
+    >>> import anabranch as ab
+    >>> db = ab.connect()
+    >>> r = db.values([(1,), (2,), (3,)], {"n": int}).filter(ab.col("n") > ab.param("least", int))
+    >>> r.bind(least=2).fetchall()
+    [(3,)]
+    """
+    if not (name.isidentifier() and name.isascii()):
+        raise ProgrammingError(f"{name!r} is no name of a parameter", sqlstate="42P02")
+    of = t.sql_type(dtype)
+    return Expr(lambda ctx: ctx.sql(f"CAST({q.parameter(name)} AS {of})", of), name)
+
+
 def element() -> Expr:
     """The element of a list, inside ``list.eval``."""
     def build(ctx: Ctx) -> Sql:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .. import sqltext as q
 from .. import types as t
@@ -89,11 +89,19 @@ class Groups(Question):
 
     def rolling(self, index_column: Any, *, period: Any, offset: Any = None, closed: str = "right",
                 group_by: Any = None) -> "GroupBy":
-        """One row a row, over the rows of the last ``period``."""
-        if offset is not None or closed != "right":
-            raise NotSupportedError("rolling knows no offset and closed='right' only")
+        """One row a row, over the rows of the last ``period``.
+
+        The window of a row at ``t`` is from ``t + offset`` to ``t + offset + period``; without
+        ``offset`` it ends at the row. ``closed`` says which ends belong to it.
+        """
+        if closed not in ("right", "left", "both", "none"):
+            raise ProgrammingError(f"closed is right, left, both or none, not {closed!r}")
         index = self._index(index_column)
-        return Rolling(self, index, self._span(period, index), [n for k in listed(group_by) for n in self._names(k)])
+        span = self._span(period, index)
+        begin = f"- {span}" if offset is None else f"+ {self._span(offset, index)}"
+        end = "" if offset is None else f"{begin} + {span}"
+        window = Window(begin, end, closed, may_be_empty=offset is not None or closed in ("left", "none"))
+        return Rolling(self, index, window, [n for k in listed(group_by) for n in self._names(k)])
 
 
 class GroupBy:
@@ -203,18 +211,38 @@ class GroupBy:
         raise NotSupportedError("groups cannot be walked", hint=".agg(..), or partition the rows that were read")
 
 
-class Rolling(GroupBy):
-    """Windows that end at each row: the row with those of the last ``period``."""
+class Window(NamedTuple):
+    """Where the window of a row begins and ends, as SQL behind its time; which ends belong to
+    it."""
 
-    def __init__(self, relation: "Relation", index: str, period: str, keys: List[str]) -> None:
+    begin: str
+    end: str
+    closed: str
+    may_be_empty: bool
+
+    def test(self, row: str, other: str) -> str:
+        """Whether the time ``other`` lies in the window of the time ``row``."""
+        after = ">=" if self.closed in ("left", "both") else ">"
+        before = "<=" if self.closed in ("right", "both") else "<"
+        return f"{other} {after} {row} {self.begin} AND {other} {before} {row} {self.end}".rstrip()
+
+
+class Rolling(GroupBy):
+    """Windows around each row: the rows of the last ``period``, or of one at an offset."""
+
+    def __init__(self, relation: "Relation", index: str, window: Window, keys: List[str]) -> None:
         super().__init__(relation, [])
-        self._at, self._period, self._names = index, period, keys
+        self._at, self._window, self._names = index, window, keys
 
     def agg(self, *aggs: Any, **named_aggs: Any) -> "Relation":
         """A row a row: the keys, the index, then the aggregates over the rows of the window."""
         r = self._relation
         made = r._items(aggs, named_aggs)
         inner = r._side("w")
+        there = _free("_there", r._known)
+        if self._window.may_be_empty:
+            # A row whose window is empty stays, with aggregates of no rows.
+            inner = inner.but(filter=f"w.{q.name(there)}")
         columns = [column for e in made for column in expand(e, inner)]
         shown = [*self._names, self._at]
         number = _free("_row", r._known)
@@ -223,9 +251,12 @@ class Rolling(GroupBy):
                     f"FROM {r._source()}")
         tests = [f"s.{q.name(n)} IS NOT DISTINCT FROM w.{q.name(n)}" for n in self._names]
         at = q.name(self._at)
-        tests.append(f"w.{at} > s.{at} - {self._period} AND w.{at} <= s.{at}")
+        tests.append(self._window.test(f"s.{at}", f"w.{at}"))
         grouped = ", ".join(f"s.{q.name(n)}" for n in [*shown, number])
         parts = [_as(f"s.{q.name(n)}", n) for n in shown] + [_as(sql.sql, name) for name, sql in columns]
         check_names([*shown, *[n for n, _ in columns]])
-        return r._new(f"SELECT {', '.join(parts)} FROM ({numbered}) AS s JOIN {_named(r, 'w')} ON {' AND '.join(tests)} "
+        word, windowed = "JOIN", _named(r, "w")
+        if self._window.may_be_empty:
+            word, windowed = "LEFT JOIN", f"(SELECT *, true AS {q.name(there)} FROM {r._source()}) AS w"
+        return r._new(f"SELECT {', '.join(parts)} FROM ({numbered}) AS s {word} {windowed} ON {' AND '.join(tests)} "
                       f"GROUP BY {grouped}")

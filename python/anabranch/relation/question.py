@@ -73,6 +73,10 @@ class Question(Results):
             return f"SELECT * FROM {self._source()} ORDER BY {items}"
         return self._text
 
+    def _unordered(self) -> str:
+        """The text without an order of its rows, for views and for names in other texts."""
+        return self._text
+
     def _source(self) -> str:
         """What stands behind FROM."""
         return self._from if self._from is not None else f"({self._text}) AS {q.name(self._alias or '_')}"

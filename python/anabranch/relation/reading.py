@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterator, List, Optional
 
 from .. import sqltext as q
-from ..errors import unknown_column
+from ..errors import ProgrammingError, unknown_column
 from ..expr import col
 from ..rows import Batch, Rows
 from .question import Question
@@ -23,6 +23,19 @@ class Reading(Question):
             text += f" AS OF {int(as_of)}"
         rows = self._db._ask(text, timeout=timeout)
         return rows
+
+    def bind(self, **params: Any) -> Any:
+        """The relation with values for its parameters (``ab.param``); others stay open."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        for name, value in params.items():
+            value_text = q.literal(value)[0]
+            text = q.given(made._text, name, value_text)
+            if text is None:
+                raise ProgrammingError(f"there is no parameter {name}", sqlstate="42P02", hint=f'ab.param("{name}", int) makes one')
+            made._text = text
+            made._from = q.given(made._from, name, value_text) or made._from if made._from is not None else None
+        return made
 
     def _rows(self) -> Rows:
         return self.collect()
@@ -86,7 +99,7 @@ class Reading(Question):
                      width=self._db._option("display_width"))
 
     def _shown(self) -> Optional[Rows]:
-        if self._db.closed:
+        if self._db.closed or q.unbound(self._text) is not None:
             return None
         return self.collect()
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence
 
 from .. import sqltext as q
 from .. import types as t
-from ..errors import NotSupportedError, ProgrammingError
+from ..errors import NotSupportedError, ProgrammingError, TypeMismatch
 from ..expr import Expr, as_column, check_names, col, direction, listed
 from ..tracing import trace
+from ..types import fields_of
 from .question import Question, _as
 
 if TYPE_CHECKING:
@@ -41,8 +42,19 @@ class Shapes(Question):
         return self._new(text)
 
     def unnest(self, *columns: Any) -> "Relation":
-        """The fields of a struct as columns."""
-        raise NotSupportedError("unnest of structs is not supported yet", hint='select(ab.col("s").struct.field("a"))')
+        """The fields of structs as columns, in the place of the structs."""
+        names = [n for c in columns for n in self._names(c)]
+        parts = []
+        for name in self._known:
+            if name not in names:
+                parts.append(col(name))
+                continue
+            fields = fields_of(self._known[name])
+            if fields is None:
+                raise TypeMismatch(f'column "{name}" is {self._known[name]}, not a struct', hint="explode takes lists apart")
+            parts += [col(name).struct.field(field).alias(field) for field in fields]
+        check_names(part._out or "" for part in parts)
+        return self.select(*parts)
 
     def unpivot(self, on: Any = None, *, index: Any = None, variable_name: Optional[str] = None,
                 value_name: Optional[str] = None) -> "Relation":
@@ -95,7 +107,7 @@ class Shapes(Question):
 
     def alias(self, name: str) -> "Relation":
         """The same under a name that ``sql`` can use."""
-        made = self._new(self._text, order=self._order, schema=self._known)
+        made = self._new(self._unordered(), order=self._order, schema=self._known)
         made._from, made._alias = self._from, name
         return made
 
@@ -105,7 +117,7 @@ class Shapes(Question):
 
     def sql(self, query: str, *, table_name: str = "self") -> "Relation":
         """A query of SQL over this relation, called ``self`` in it."""
-        text = f"WITH {q.name(table_name)} AS ({self.sql_query() if not self._order else self._text}) {query}"
+        text = f"WITH {q.name(table_name)} AS ({self._unordered()}) {query}"
         return self._new(text)
 
     def match_recognize(

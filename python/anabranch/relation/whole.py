@@ -39,6 +39,9 @@ class _Sorted(Relation):
         items = ", ".join(direction(q.name(name), down, last) for name, down, last in self._order)
         return f"SELECT {self._list()} FROM {self._source()} ORDER BY {items}"
 
+    def _unordered(self) -> str:
+        return f"SELECT {self._list()} FROM {self._source()}"
+
     def slice(self, offset: int, length: Optional[int] = None) -> Relation:
         cut = (f" LIMIT {int(length)}" if length is not None else "") + (f" OFFSET {int(offset)}" if offset else "")
         return Relation(self._db, self.sql_query() + cut, holds=self._holds)
