@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Asks random queries of PostgreSQL and of a running server, also as views kept through changes, and compares the answers.
+"""Asks random queries of PostgreSQL and of a running server, also as views kept through changes,
+and compares the answers.
 
-Usage: python tools/random_queries.py --port 5432 [--seed 1] [--batches 100] [--log FILE]     (needs psycopg)
+Usage: python tools/random_queries.py --port 5432 [--seed 1] [--batches 100] [--log FILE] (needs
+psycopg)
 
-A batch has tables with random rows of all types, and some twenty queries: joins, subqueries correlated three deep, windows, set
-operations, aggregates, functions of every chapter. Each query is a materialized view, made before the rows come; then rows are
-inserted, updated and deleted, and after each round the view and the query asked anew are both compared with PostgreSQL's answer.
-What differs is printed with its seed; `--batch N --query M` runs one again. Refusals are counted by their messages, and so are
-queries that fail in PostgreSQL and are answered here. Exit status 1 if an answer differs.
+A batch has tables with random rows of all types, and some twenty queries: joins, subqueries
+correlated three deep, windows, set operations, aggregates, functions of every chapter. Each query
+is a materialized view, made before the rows come; then rows are inserted, updated and deleted, and
+after each round the view and the query asked anew are both compared with PostgreSQL's answer. What
+differs is printed with its seed; `--batch N --query M` runs one again. Refusals are counted by
+their messages, and so are queries that fail in PostgreSQL and are answered here. Exit status 1 if
+an answer differs.
 
-Numbers are compared with a relative error of 1e-9, since means of whole numbers are floats here; rows are compared as bags.
+Numbers are compared with a relative error of 1e-9, since means of whole numbers are floats here;
+rows are compared as bags.
 """
 
 import argparse
