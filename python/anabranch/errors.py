@@ -271,7 +271,7 @@ def from_engine(
         position = len(statement.encode()[:position].decode(errors="ignore"))
     message, trace = _untraced(message)
     chosen = class_of(kind, sqlstate)
-    if trace is not None and kind == "data":
+    if trace is not None:
         chosen = RowError
     if kind == "data" and ("rows have errors" in message or "row has errors" in message or "row has an error" in message):
         chosen = RowError

@@ -292,9 +292,21 @@ class RemoteEngine:
 
 
 def rows_of(names: Sequence[str], types: Sequence[str], tuples: Sequence[Tuple]) -> Any:
-    """Values of psycopg as rows."""
+    """Values of psycopg as rows. Numerics without a scale get the one that their values need; where
+    38 digits are too few for them, they are texts."""
     columns = [[row[i] for row in tuples] for i in range(len(names))]
-    return _native.Rows.from_columns(list(names), columns, _native.Rows.of_types(list(names), list(types)))
+    exact = [_scaled(column) if of == "numeric" else of for of, column in zip(types, columns)]
+    return _native.Rows.from_columns(list(names), columns, _native.Rows.of_types(list(names), exact))
+
+
+def _scaled(values: Sequence[Any]) -> str:
+    """The type of exact numbers that has room for all of these."""
+    there = [value.as_tuple() for value in values if value is not None]
+    if not all(isinstance(value.exponent, int) for value in there):
+        return "numeric"
+    scale = max((max(0, -value.exponent) for value in there), default=0)
+    whole = max((max(0, len(value.digits) + value.exponent) for value in there), default=0)
+    return f"numeric(38,{scale})" if whole + scale <= 38 else "numeric"
 
 
 def _sent(value: Any) -> Any:

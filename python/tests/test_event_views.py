@@ -94,3 +94,27 @@ def test_what_cannot_be_followed_says_so(db):
         readings(db).events(time="at").relation()
     with ab.connect() as other, pytest.raises(ab.ProgrammingError, match="another database"):
         other.create_view("v", db.table("readings").events(time="at"))
+
+
+def test_a_function_that_raises_is_the_error_of_the_view(db):
+    t = readings(db)
+    t.insert([("a", 1, 1)])
+
+    @ab.udf
+    def bad(x: int) -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ab.RowError, match="bad.* raised ValueError"):
+        db.create_view("b", t.events(time="at", duration=None).select(y=bad("x")))
+    assert db.table("readings").row_count() == 1
+
+
+def test_events_of_a_table_that_another_process_has_made(tmp_path):
+    with ab.connect(tmp_path / "d") as db:
+        readings(db)
+        db.create_table("changed", {"at": int}, watermark=("at", 0))
+    with ab.connect(tmp_path / "d") as db:
+        assert list(db.table("readings").events(time="at")._inputs) == ["readings"]
+        assert list(db.table("changed").events(time="at")._inputs) == ["rows"]
+        with pytest.raises(ab.ProgrammingError, match="cannot be kept"):
+            db.create_view("v", db.table("readings").events(time="at"))

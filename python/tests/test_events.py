@@ -240,3 +240,11 @@ def test_errors_come_from_the_line_that_makes_them(wrong, kind, text):
 def test_changelog():
     log = at.changelog(E.select("x").alter_duration(5), [at.row("in", ab.Event.point(3, ("a", 3, 3))), at.advance("in", 20)])
     assert log == ["@3 +1 3", "@8 -1 3"]
+
+
+def test_a_pattern_without_registers_has_the_columns_of_its_groups():
+    rise = ab.Pattern.event(ab.col("x") > 0).then(ab.Pattern.event(ab.col("x") > 1)).within(10)
+    rows = {"in": [("a", 1, 1), ("a", 3, 2), ("b", 1, 3)]}
+    events = ab.Events.input("in", {"k": str, "at": int, "x": int}, time="at")
+    assert events.detect(rise).columns == []
+    assert events.group_apply("k", lambda g: g.detect(rise)).run(rows).fetchall() == [(3, 11, "a")]

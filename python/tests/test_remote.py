@@ -1,5 +1,6 @@
 """A database behind PostgreSQL's protocol: served by this package's own command."""
 
+import datetime
 import os
 import socket
 import subprocess
@@ -57,6 +58,25 @@ def test_methods_and_sql_are_those_of_a_local_database(db):
     assert view.join(names, on="who").select("name", "total").fetchall() == [("Ada Lovelace", Decimal("3.00"))]
     assert db.sql("SELECT count(*) FROM t WHERE k > $least", {"least": 1}).item() == 1
     assert t.sort("k").pl().rows() == [(1, "ada", Decimal("3.00")), (3, None, None)]
+
+
+def test_values_of_all_types_come_back(db):
+    schema = {"b": bool, "i2": "smallint", "i8": int, "f": float, "n": "numeric(12,3)", "nn": "numeric", "s": str, "by": bytes,
+              "d": datetime.date, "t": datetime.time, "ts": "timestamp", "tz": "timestamptz", "iv": "interval",
+              "a": list[int], "at": list[str], "j": "jsonb", "u": "uuid"}
+    rows = [
+        (True, -32768, -2**63, float("inf"), Decimal("123456789.125"), Decimal("0.10"), "a'b\"\\\t\n茶", b"\x00\xff'",
+         datetime.date(1, 1, 1), datetime.time(23, 59, 59, 999999), datetime.datetime(2026, 1, 1, 1, 2, 3, 456),
+         datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(days=3, seconds=5), [1, None, 3],
+         ["x,y", '"q"', None], '{"a": 1}', "00000000-0000-0000-0000-000000000001"), (None,) * 17]
+    with ab.connect() as local:
+        answers = []
+        for place in (local, db):
+            t = place.create_table("t", schema)
+            t.insert(rows)
+            answers.append(t.fetchall())
+    assert answers[0] == answers[1]
+    assert answers[1][0][5] == Decimal("0.10") and answers[1][1] == (None,) * 17
 
 
 def test_changes_come_as_they_happen(db):

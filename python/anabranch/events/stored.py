@@ -25,8 +25,13 @@ def events_of(relation: Any, *, time: Optional[str], end: Optional[str], duratio
     if time not in relation.schema:
         raise unknown_column(time, relation.schema)
     name = kw.pop("name", None)
-    if stored and name is None and not kw and _watermark(relation) == time and relation.append_only:
-        return _followed(relation, time, end, duration, unit)
+    if stored and name is None and not kw and _watermark(relation) == time:
+        try:
+            return _followed(relation, time, end, duration, unit)
+        except ProgrammingError as error:
+            # (The catalog knows whether rows stay, also of tables that another process has made.)
+            if "events stay" not in error.message:
+                raise
     return of_relation(relation, time=time, name=name or "rows", end=end, duration=duration, unit=unit, **kw)
 
 

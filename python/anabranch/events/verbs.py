@@ -174,7 +174,8 @@ class Verbs(Base):
         typed = {n: _type_of_constant(n, v) for n, v in registers.items()}
         ctx = self._ctx(more={reg_name(n): (reg_name(n), of) for n, of in typed.items()})
         initial = [as_column(v)._build(ctx).sql if isinstance(v, Expr) else q.literal(v)[0] for v in registers.values()]
-        like = _native.Rows.of_types(list(typed), [str(of) for of in typed.values()])
+        names, types = list(typed), [str(of) for of in typed.values()]
+        like = _native.Rows.of_types(names, types) if names else _native.Rows.from_columns([], [])
         within = None if pattern._within is None else self._span(pattern._within, "the duration of a pattern")
         made = self._frame.detect(pattern._spec(ctx), like, initial, within, sorted(pattern._flags), ctx.functions)
         return self._new(made)
