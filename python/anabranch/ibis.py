@@ -26,7 +26,7 @@ from sqlglot.dialects.postgres import Postgres
 
 from . import __version__
 from .database import Database, connect
-from .errors import TypeMismatch, UnknownName
+from .errors import Error, TypeMismatch, UnknownName
 from .relation import Relation
 
 
@@ -116,19 +116,32 @@ class Backend(SQLBackend):
     def do_connect(self, database: Any = ":memory:", **kw: Any) -> None:
         """Opens a database, or takes one that is open."""
         self.con = database if isinstance(database, Database) else connect(database, **kw)
+        if self.con is not database:
+            self._drop_memtables()
+
+    def _drop_memtables(self) -> None:
+        """Drops tables of rows that an earlier process, or this one, had in memory; a view may hold
+        some."""
+        for name in filter(_is_memtable, list(self.con._kinds())):
+            try:
+                self.con.drop(name)
+            except Error:
+                pass
 
     def _from_url(self, url: Any, **kw: Any) -> "Backend":
         return self.connect(url.path.lstrip("/") or ":memory:", **kw)
 
     def disconnect(self) -> None:
         """Closes the database."""
+        if not self.con.closed:
+            self._drop_memtables()
         self.con.close()
 
     # -- names -------------------------------------------------------------------------------------
 
     def list_tables(self, *, like: Optional[str] = None, database: Any = None) -> List[str]:
         """Tables, sources and views."""
-        names = [name for name in self.con._kinds() if not name.startswith("_py_")]
+        names = [name for name in self.con._kinds() if not name.startswith("_py_") and not _is_memtable(name)]
         return self._filter_with_like(sorted(names), like)
 
     def get_schema(self, name: str, *, catalog: Any = None, database: Any = None) -> sch.Schema:
@@ -201,9 +214,7 @@ class Backend(SQLBackend):
             columns = {n: self.compiler.type_mapper.to_string(of) for n, of in ibis.schema(schema).items()}
             self.con.create_table(name, columns, replace=overwrite)
             return self.table(name)
-        if not isinstance(obj, ir.Expr):
-            obj = ibis.memtable(obj, schema=schema)
-        rows = self.to_pyarrow(obj)
+        rows = self._rows_of(obj, schema)
         if schema is not None:
             rows = rows.cast(ibis.schema(schema).to_pyarrow())
         self.con.create_table(name, rows, replace=overwrite)
@@ -225,11 +236,18 @@ class Backend(SQLBackend):
 
     def insert(self, name: str, /, obj: Any, *, database: Any = None, overwrite: bool = False) -> None:
         """Appends rows."""
-        import ibis
-
+        rows = self._rows_of(obj, None)
         if overwrite:
             self.con.truncate(name)
-        self.con.insert(name, self.to_pyarrow(obj if isinstance(obj, ir.Expr) else ibis.memtable(obj)))
+        self.con.insert(name, rows)
+
+    def _rows_of(self, obj: Any, schema: Any) -> Any:
+        """The rows of an expression, or of what Python holds, which leave no table behind."""
+        import ibis
+
+        made = obj if isinstance(obj, ir.Expr) else ibis.memtable(obj, schema=schema)
+        op = made.op()
+        return op.data.to_pyarrow(op.schema) if isinstance(op, ops.InMemoryTable) else self.to_pyarrow(made)
 
     def _register_in_memory_table(self, op: ops.InMemoryTable) -> None:
         if op.name not in self.con._kinds():
@@ -241,6 +259,10 @@ class Backend(SQLBackend):
     def _finalize_memtable(self, name: str) -> None:
         if not self.con.closed:
             self.con._engine.post(f"DROP TABLE {sg.to_identifier(name, quoted=True).sql()}")
+
+
+def _is_memtable(name: str) -> bool:
+    return name.startswith("ibis_") and "_memtable_" in name
 
 
 def _no_keys() -> Any:

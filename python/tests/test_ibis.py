@@ -70,6 +70,19 @@ def test_answers_are_pandas_and_arrow(con):
     assert con.sql("SELECT max(x) AS m FROM t").to_pyarrow().to_pylist() == [{"m": 4}]
 
 
+def test_rows_of_python_leave_no_tables(tmp_path):
+    from anabranch.ibis import Backend
+
+    con = Backend().connect(str(tmp_path / "d"))
+    con.create_table("t", {"k": ["a", "b"], "x": [1, 2]})
+    con.insert("t", {"k": ["c"], "x": [3]})
+    assert rows(con.table("t").join(ibis.memtable({"k": ["a"], "y": [5]}), "k").select("x", "y")) == [(1, 5)]
+    assert con.list_tables() == ["t"]
+    con.disconnect()
+    with ab.connect(tmp_path / "d") as db:
+        assert [name for name, *_rest in db.relations()] == ["t"] and db.table("t").row_count() == 3
+
+
 def test_what_is_not_there_is_refused(con):
     from ibis.common.exceptions import OperationNotDefinedError
 

@@ -54,8 +54,8 @@ impl Remote {
     /// Connects; asks for a password at the terminal if one is needed and the address has none.
     ///
     /// # Errors
-    /// `Invalid` for a wrong address, `Unavailable` when the server does not answer or lets no client
-    /// in.
+    /// `Invalid` for a wrong address, `Unavailable` when the server does not answer or lets no
+    /// client in.
     pub(crate) fn connect(url: &str) -> Result<Remote, Error> {
         let mut address = Address::parse(url, Defaults::of_environment())?;
         let asked = Mutex::new(None);
