@@ -61,14 +61,16 @@ pub(crate) fn follow(plan: LogicalPlan, clock: &ClockRelation) -> DfResult<Logic
             let predicate = clock.conditions(filter.predicate)?;
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
         }
-        LogicalPlan::Join(join) if join.filter.as_ref().is_some_and(has_now) => Ok(Transformed::yes(above_join(join)?)),
+        LogicalPlan::Join(join) if join.filter.as_ref().is_some_and(has_now) => {
+            Ok(Transformed::yes(above_join(join, clock)?))
+        }
         node => Ok(Transformed::no(node)),
     })?;
     Ok(followed.data)
 }
 
-/// The join with its conditions on the clock in a filter above, where the walk goes next.
-fn above_join(mut join: Join) -> DfResult<LogicalPlan> {
+/// The join with its conditions on the clock in a filter above.
+fn above_join(mut join: Join, clock: &ClockRelation) -> DfResult<LogicalPlan> {
     if join.join_type != JoinType::Inner {
         return Err(SqlError::unsupported(
             "now() in the ON of an outer join of a view",
@@ -82,7 +84,7 @@ fn above_join(mut join: Join) -> DfResult<LogicalPlan> {
     join.filter = conjunction(others);
     let joined = Arc::new(LogicalPlan::Join(join));
     match conjunction(with_now) {
-        Some(predicate) => Ok(LogicalPlan::Filter(Filter::try_new(predicate, joined)?)),
+        Some(predicate) => Ok(LogicalPlan::Filter(Filter::try_new(clock.conditions(predicate)?, joined)?)),
         None => Ok(Arc::unwrap_or_clone(joined)),
     }
 }
@@ -172,11 +174,21 @@ impl ClockRelation {
 fn apart(value: Expr, op: Operator, now: Expr) -> Option<(Expr, Operator, Expr)> {
     let is_fixed =
         matches!(&value, Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(span)), _) if span.months == 0);
-    let Expr::BinaryExpr(BinaryExpr { left: present, op: Operator::Minus, right: moment }) = now else { return None };
+    let Expr::BinaryExpr(BinaryExpr { left: present, op: Operator::Minus, right: moment }) = uncast(now) else {
+        return None;
+    };
     let is_apart = is_fixed && has_now(&present) && !has_columns(&present) && !has_now(&moment);
     let earlier = Expr::BinaryExpr(BinaryExpr::new(present, Operator::Minus, Box::new(value)));
     // (`i > now() - e` is `e > now() - i`.)
     is_apart.then_some((*moment, op, earlier))
+}
+
+/// An expression without the cast that a difference of moments has.
+fn uncast(expr: Expr) -> Expr {
+    match expr {
+        Expr::Cast(cast) => *cast.expr,
+        other => other,
+    }
 }
 
 /// The parts of a condition that all hold where an expression does not.
