@@ -23,6 +23,9 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 /// A complex number.
 pub type Complex = (f64, f64);
 
+/// Time, window and branch.
+type Part = (i64, i64, i64);
+
 fn times(a: Complex, b: Complex) -> Complex {
     (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
 }
@@ -94,13 +97,13 @@ impl Instance for Windows {
         }
         let whole = |at: usize| rows.columns()[at].as_primitive::<Int64Type>().values();
         let real = |at: usize| rows.columns()[at].as_primitive::<Float64Type>().values();
-        let mut parts: BTreeMap<(i64, i64, i64), BTreeMap<i64, Complex>> = BTreeMap::new();
+        let mut parts: BTreeMap<Part, BTreeMap<i64, Complex>> = BTreeMap::new();
         for row in 0..rows.len() {
             let part = (rows.times()[row], whole(0)[row], whole(1)[row]);
             parts.entry(part).or_default().insert(whole(2)[row], (real(3)[row], real(4)[row]));
         }
         let parts = parts.into_iter().map(|(part, samples)| (part, samples.into_values().collect::<Vec<_>>()));
-        let done: Vec<((i64, i64, i64), Vec<Complex>)> = match self.0 {
+        let done: Vec<(Part, Vec<Complex>)> = match self.0 {
             Work::Transform => parts.map(|(part, samples)| (part, fft(&samples))).collect(),
             Work::Combine => {
                 let parts: Vec<_> = parts.collect();
@@ -112,7 +115,8 @@ impl Instance for Windows {
     }
 }
 
-fn give(done: &[((i64, i64, i64), Vec<Complex>)], out: &mut Given) {
+/// Puts out transforms of parts.
+fn give(done: &[(Part, Vec<Complex>)], out: &mut Given) {
     let rows =
         || done.iter().flat_map(|(part, values)| values.iter().enumerate().map(move |(k, value)| (*part, k, *value)));
     let columns: Vec<ArrayRef> = vec![
