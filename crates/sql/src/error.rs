@@ -179,9 +179,8 @@ impl From<DataFusionError> for SqlError {
             DataFusionError::Shared(inner) => from_message(&inner.strip_backtrace()),
             DataFusionError::SchemaError(inner, _) => from_schema(*inner),
             DataFusionError::SQL(inner, _) => SqlError::from(*inner),
-            DataFusionError::NotImplemented(message) => {
-                SqlError::new(ErrorKind::Unsupported, lower_first(first_line(&message)))
-            }
+            DataFusionError::NotImplemented(message) => known_message(first_line(&message))
+                .unwrap_or_else(|| SqlError::new(ErrorKind::Unsupported, lower_first(first_line(&message)))),
             DataFusionError::Plan(message) | DataFusionError::Execution(message) => from_message(&message),
             DataFusionError::ArrowError(inner, _) => from_arrow(&inner.to_string()),
             DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
@@ -356,6 +355,13 @@ fn known_message(line: &str) -> Option<SqlError> {
             SqlError::new(ErrorKind::Invalid, format!("{word} must not be negative"))
                 .with_hint(format!("Write {word} with a number from zero on.")),
         );
+    }
+    let changes = ["Query DELETE", "Query INSERT", "Query UPDATE", "Query MERGE"];
+    if changes.iter().any(|change| line.starts_with(change)) && line.contains("not implemented") {
+        return Some(SqlError::unsupported(
+            "a statement in WITH that changes rows",
+            "Run the change by itself, with RETURNING where its rows are wanted, and query then.",
+        ));
     }
     if line.contains("Struct(") {
         return Some(SqlError::unsupported(
