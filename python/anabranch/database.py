@@ -110,6 +110,9 @@ class Database(Asking, Holding, Writing, Defining):
                 self._engine.execute(f"DROP {word} {q.name(name)}")
             except Error:
                 pass
+        tables = [name for name, (kind, _) in self._kinds().items() if kind == "Table"]
+        made = {name: self._run(f"SHOW CREATE TABLE {q.name(name)}").all()[0][1] for name in tables}
+        self._append_only = {name for name, text in made.items() if text.endswith("APPEND ONLY")}
         numbers = [int(name.rsplit("_", 1)[1]) for name, _ in left if name.rsplit("_", 1)[1].isdigit()]
         self._numbers = itertools.count(max(numbers, default=0) + 1)
 

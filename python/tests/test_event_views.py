@@ -114,6 +114,7 @@ def test_events_of_a_table_that_another_process_has_made(tmp_path):
         readings(db)
         db.create_table("changed", {"at": int}, watermark=("at", 0))
     with ab.connect(tmp_path / "d") as db:
+        assert db.table("readings").append_only and not db.table("changed").append_only
         assert list(db.table("readings").events(time="at")._inputs) == ["readings"]
         assert list(db.table("changed").events(time="at")._inputs) == ["rows"]
         with pytest.raises(ab.ProgrammingError, match="cannot be kept"):
