@@ -1,7 +1,7 @@
 //! The steps of a loop as nodes of its operator.
 //!
 //! A step that is a function of the rows of each key becomes an arrangement by the key, and the
-//! function of it. A loop within a loop is such a function, of a key that all rows have.
+//! function of it. A loop within a loop is such a function, of all rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
 use anabranch_operators::ordered::window::{Window, WindowSpec};
-use anabranch_operators::recursive::{LeastSpec, LoopSpec, Nested, Node, NodeId, TacticMaker};
+use anabranch_operators::recursive::{LeastSpec, LoopSpec, Node, NodeId, TacticMaker};
 use anabranch_operators::relational::semi_join::TimedSemiJoin;
 use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 use arrow::datatypes::DataType;
@@ -151,7 +151,7 @@ impl Nodes {
                 let spec = spec_of(body, types, &[], EnterAs::Arrangements, effort);
                 let inputs = inputs.iter().zip(types);
                 let inputs = inputs.map(|(input, types)| self.arrange(self.of(*input), &[], types)).collect();
-                self.reduce(inputs, true, move |_| Box::new(Nested::new(spec.clone())))
+                self.push(Node::Loop { inputs, inner: Arc::new(spec) })
             }
             Step::ImportStream { .. } | Step::ImportArranged { .. } | Step::Constant { .. } => {
                 unreachable!("what depends on no variable is computed outside of the loop")

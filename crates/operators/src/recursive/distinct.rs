@@ -32,6 +32,7 @@ use crate::aggregate::group_table::{GroupTable, Touched};
 const PORTION_ROWS: usize = 1 << 16;
 
 /// The distinct rows of all rounds of all epochs.
+#[derive(Clone)]
 pub(super) struct Distinct {
     n_columns: usize,
     rows: GroupTable,
@@ -54,6 +55,7 @@ struct Due {
 }
 
 /// From which round on rows are present.
+#[derive(Clone)]
 enum Presence {
     Exact(ExactRanks),
     /// The rank of each slot, or [`UNRANKED`].
@@ -63,7 +65,7 @@ enum Presence {
 const UNRANKED: u32 = 0;
 
 /// A rank is the first round from which the counts are positive.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ExactRanks {
     /// Whether the present epoch brought the row of a slot.
     is_born: Vec<bool>,
@@ -163,6 +165,10 @@ impl Distinct {
         changes
     }
 
+    pub fn size_bytes(&self) -> usize {
+        self.rows.size_bytes() + self.histories.size_bytes() + self.presence.size_bytes()
+    }
+
     /// The next round in which something may change.
     pub fn next_round(&self) -> Option<Time> {
         self.agenda.keys().next().copied()
@@ -189,6 +195,13 @@ impl Distinct {
 }
 
 impl Presence {
+    fn size_bytes(&self) -> usize {
+        match self {
+            Presence::Exact(ranks) => ranks.is_born.capacity(),
+            Presence::Sticky(ranks) => ranks.capacity() * size_of::<u32>(),
+        }
+    }
+
     fn resize(&mut self, n_slots: usize) {
         match self {
             Presence::Exact(ranks) => ranks.is_born.resize(n_slots.max(ranks.is_born.len()), false),

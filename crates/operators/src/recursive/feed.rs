@@ -58,6 +58,10 @@ struct LoopFeed {
 }
 
 impl Feed for LoopFeed {
+    fn size_bytes(&self) -> usize {
+        self.epochs.machine.size_bytes() + self.epochs.pending.iter().map(Pending::size_bytes).sum::<usize>()
+    }
+
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
         let LoopFeed { streams, runs, epochs } = self;
         let mut upto = END;
@@ -130,8 +134,9 @@ impl Epochs {
     }
 }
 
-/// A loop inside of a loop, as a tactic of the outer one: its epochs are the rounds of that.
-pub struct Nested(Epochs);
+/// A loop inside of a loop, as a tactic of the outer one that is evaluated anew: its epochs are the
+/// rounds of that.
+pub(super) struct Nested(Epochs);
 
 impl Nested {
     /// A loop over nothing, which begins at the first round.

@@ -8,7 +8,7 @@ use anabranch_batch::{Diff, Time};
 const NONE: u32 = u32::MAX;
 
 /// The histories of all slots, as lists in one vector.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Histories {
     /// The latest round of each slot.
     last: Vec<u32>,
@@ -31,6 +31,10 @@ impl Histories {
         if self.last.len() < n_slots {
             self.last.resize(n_slots, NONE);
         }
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.last.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<Entry>()
     }
 
     pub fn is_empty(&self, slot: u32) -> bool {

@@ -10,7 +10,7 @@ use arrow::array::ArrayRef;
 pub(super) type Place = (u32, u32);
 
 /// See the module's page.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct KeptRows {
     blocks: Vec<Columns>,
 }

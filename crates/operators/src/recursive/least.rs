@@ -33,6 +33,7 @@ use crate::aggregate::group_table::{GroupTable, Touched};
 const PORTION_ROWS: usize = 1 << 16;
 
 /// The least values of all rounds of all epochs.
+#[derive(Clone)]
 pub(super) struct Least {
     spec: LeastSpec,
     keys: GroupTable,
@@ -53,6 +54,7 @@ pub(super) struct Least {
 }
 
 /// Steps in order of rounds.
+#[derive(Clone)]
 struct TouchedKey {
     old: Vec<Step>,
     /// Those up to the last round that was looked at.
@@ -235,6 +237,12 @@ impl Least {
             self.kept.clear();
         }
         changes
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        let values = self.values.iter().map(Values::size_bytes).sum::<usize>();
+        let slots = self.values.capacity() * size_of::<Values>() + self.is_born.capacity();
+        self.keys.size_bytes() + values + slots + self.steps.size_bytes()
     }
 
     /// The next round in which something may change.

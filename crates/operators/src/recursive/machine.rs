@@ -21,6 +21,7 @@ use super::overrun::Overrun;
 use super::pairs::{JoinSide, pairs_of};
 use super::reduce::{Reduce, ReduceInput};
 use super::spec::{Limit, LoopSpec, Node, NodeId, Ranks};
+use super::stages::Stages;
 use super::trace::{Entering, RoundTrace};
 use crate::relational::join::{JoinSpec, RunPairs};
 
@@ -65,6 +66,7 @@ enum State {
     Distinct(Distinct),
     Least(Least),
     Reduce(Reduce),
+    Loop(Stages),
 }
 
 struct Variable {
@@ -94,6 +96,7 @@ impl Machine {
             Node::Distinct { types, .. } => State::Distinct(Distinct::new(types, ranks)),
             Node::Least { least, .. } => State::Least(Least::new(least.clone())),
             Node::Reduce { tactic, is_over_nothing, .. } => State::Reduce(Reduce::new(tactic, *is_over_nothing)),
+            Node::Loop { inner, .. } => State::Loop(Stages::new(inner)),
             _ => State::Stateless,
         };
         let states = spec.nodes.iter().map(state).collect();
@@ -113,6 +116,29 @@ impl Machine {
             is_over_limit: false,
             spec,
         }
+    }
+
+    /// The same loop, which goes its own way from here on.
+    ///
+    /// # Panics
+    /// Within an epoch, or if an arrangement enters the loop.
+    pub(super) fn copy(&self) -> Machine {
+        assert!(self.place.is_none(), "a loop is copied between epochs");
+        let states = self.states.iter().map(State::copy).collect();
+        let variables = self.variables.iter().map(Variable::copy).collect();
+        Machine {
+            states,
+            variables,
+            has_begun: self.has_begun,
+            from: self.from,
+            is_over_limit: self.is_over_limit,
+            ..Machine::new(self.spec.clone(), vec![])
+        }
+    }
+
+    /// Bytes of all that is kept. Runs that copies share count for each of them.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.states.iter().map(State::size_bytes).sum()
     }
 
     /// Whether the first epoch has begun.
@@ -272,6 +298,15 @@ impl Machine {
                 rows = out.rows;
                 self.out.errors.extend(out.errors);
             }
+            (Node::Loop { inputs, .. }, State::Loop(stages)) => {
+                let sides: Vec<ReduceInput<'_>> = inputs.iter().map(|input| reduce_input(&before[*input])).collect();
+                if !is_begun && !stages.begin(&sides, &moment) {
+                    return true;
+                }
+                let Some(out) = stages.work(moment.round, fuel) else { return false };
+                rows = out.rows;
+                self.out.errors.extend(out.errors);
+            }
             (Node::EnterArranged { .. }, _) => {}
             _ => unreachable!("each node has the state of its kind"),
         }
@@ -350,6 +385,7 @@ impl Machine {
             State::Distinct(distinct) => distinct.next_round(),
             State::Least(least) => least.next_round(),
             State::Reduce(reduce) => reduce.next_round(),
+            State::Loop(stages) => stages.next_round(),
             _ => None,
         });
         let variables = self.variables.iter().filter_map(|variable| variable.next.first());
@@ -365,6 +401,7 @@ impl Machine {
                 State::Distinct(distinct) => distinct.close(),
                 State::Least(least) => least.close(),
                 State::Reduce(reduce) => reduce.close(),
+                State::Loop(stages) => stages.close(),
                 State::Entering(entering) => entering.close(epoch),
                 _ => {}
             }
@@ -388,7 +425,42 @@ impl Machine {
     }
 }
 
+impl State {
+    fn copy(&self) -> State {
+        match self {
+            State::Stateless => State::Stateless,
+            State::Arrangement(trace) => State::Arrangement(trace.copy()),
+            State::Entering(_) => unreachable!("no arrangement enters a loop that is copied"),
+            State::Joining(_) => State::Joining(VecDeque::new()),
+            State::Distinct(distinct) => State::Distinct(distinct.clone()),
+            State::Least(least) => State::Least(least.clone()),
+            State::Reduce(reduce) => State::Reduce(reduce.copy()),
+            State::Loop(stages) => State::Loop(stages.copy()),
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        match self {
+            State::Arrangement(trace) => trace.size_bytes(),
+            State::Distinct(distinct) => distinct.size_bytes(),
+            State::Least(least) => least.size_bytes(),
+            State::Loop(stages) => stages.size_bytes(),
+            State::Stateless | State::Entering(_) | State::Joining(_) | State::Reduce(_) => 0,
+        }
+    }
+}
+
 impl Variable {
+    /// The same variable, between epochs.
+    fn copy(&self) -> Variable {
+        Variable {
+            next: vec![],
+            is_read: self.is_read,
+            is_consolidated: self.is_consolidated,
+            overrun: self.overrun.clone(),
+        }
+    }
+
     fn new(spec: &LoopSpec, binding: usize) -> Variable {
         let reads = |node: &Node| matches!(node, Node::Variable { binding: read } if *read == binding);
         let node = &spec.nodes[spec.bindings[binding]];

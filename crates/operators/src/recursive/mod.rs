@@ -22,8 +22,8 @@
 //! point of an epoch is the sum of all its rounds: that is what leaves.
 //!
 //! Negation, aggregates and all else that is no sum look at the history of a key by rounds: see
-//! `reduce`. A loop within a loop is such a function, of all its rows at once; it is evaluated anew
-//! for an epoch that changes what enters it.
+//! `reduce`. A loop within a loop is such a function, of all its rows at once: it is kept for each
+//! outer round that changes what enters it (`stages`).
 //!
 //! State: arrangements with rounds for times (`trace`), and the histories of distinct rows. Cost:
 //! an epoch costs the (row, round) pairs that it changes and their joins; the first one is worked
@@ -35,7 +35,7 @@
 //! 0070).
 //!
 //! Reading order: [`LoopSpec`], `machine`, `trace`, `pairs`, `distinct` on `histories` and `kept`,
-//! `least` on `values` and `steps`, `reduce`, `overrun`, `feed`.
+//! `least` on `values` and `steps`, `reduce`, `stages`, `overrun`, `feed`.
 
 mod distinct;
 mod feed;
@@ -48,6 +48,7 @@ mod overrun;
 mod pairs;
 mod reduce;
 mod spec;
+mod stages;
 mod steps;
 mod trace;
 mod values;
@@ -55,5 +56,5 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use feed::{LoopBegin, Nested, recursive};
+pub use feed::{LoopBegin, recursive};
 pub use spec::{LeastSpec, Limit, LoopSpec, Node, NodeId, Ranks, TacticMaker};

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use crate::aggregate::group_table::GroupTable;
 
 /// The changes that the last round makes of one variable.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Overrun {
     /// Made when the first rows come.
     rows: Option<GroupTable>,

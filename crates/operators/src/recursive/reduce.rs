@@ -18,6 +18,7 @@
 //! Source: differential dataflow's reduce, which evaluates keys anew at all least upper bounds of
 //! their times. Here one of two times of a pair is the present epoch, so these are rounds.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Keys, Layout, Matches, NullKeys, Run, probe};
@@ -47,7 +48,7 @@ impl ReduceInput<'_> {
     }
 
     /// The changes of this round.
-    fn changes(&self, moment: &Moment) -> Vec<Batch> {
+    pub fn changes(&self, moment: &Moment) -> Vec<Batch> {
         match self {
             ReduceInput::Inside(trace) => trace.delta().into_iter().flat_map(batches_of).collect(),
             ReduceInput::Outside(entering) => {
@@ -55,6 +56,18 @@ impl ReduceInput<'_> {
                 changes.map(|batch| batch.with_times(Times::Constant(moment.round))).into_iter().collect()
             }
         }
+    }
+
+    /// The rounds after this one in which rows are there, before the present round.
+    pub fn rounds_after(&self, round: Time) -> BTreeSet<Time> {
+        let ReduceInput::Inside(trace) = self else { return BTreeSet::new() };
+        let runs = trace.runs_for(0);
+        let later = runs.iter().flat_map(batches_of).filter_map(|batch| {
+            let rows: Vec<u32> = (0..batch.len() as u32).filter(|row| batch.times().get(*row as usize) > round).collect();
+            (!rows.is_empty()).then(|| batch.take(&rows))
+        });
+        let Some(rows) = Batch::concat(&later.collect::<Vec<_>>()).map(consolidate) else { return BTreeSet::new() };
+        (0..rows.len()).map(|row| rows.times().get(row)).collect()
     }
 
     /// What was there before the present epoch, if nothing of it has come yet.
@@ -126,6 +139,11 @@ struct Epoch {
 impl Reduce {
     pub fn new(tactic: &TacticMaker, is_over_nothing: bool) -> Reduce {
         Reduce { tactic: Arc::clone(tactic), is_over_nothing, epoch: None }
+    }
+
+    /// The same, between epochs.
+    pub fn copy(&self) -> Reduce {
+        Reduce::new(&self.tactic, self.is_over_nothing)
     }
 
     /// Takes the changes of a round. Returns whether there is something to do in it.
@@ -244,7 +262,8 @@ fn difference(new: Output, old: Output, round: Time) -> Output {
     Output { rows: less(new.rows, old.rows, round), errors: less(new.errors, old.errors, round) }
 }
 
-fn less(new: Vec<Batch>, old: Vec<Batch>, round: Time) -> Vec<Batch> {
+/// What some rows have more than others, all in one round.
+pub(super) fn less(new: Vec<Batch>, old: Vec<Batch>, round: Time) -> Vec<Batch> {
     let old = old.into_iter().map(Batch::negate);
     let all: Vec<Batch> =
         new.into_iter().chain(old).map(|batch| batch.flatten().with_times(Times::Constant(round))).collect();

@@ -36,7 +36,7 @@ impl LoopSpec {
     /// point does not depend on the rounds in which rows come. What a variable brings into the next
     /// round must be a set.
     pub fn is_monotone(&self) -> bool {
-        let is_sum = |node: &Node| !matches!(node, Node::Reduce { .. } | Node::Least { .. });
+        let is_sum = |node: &Node| !matches!(node, Node::Reduce { .. } | Node::Least { .. } | Node::Loop { .. });
         let is_read = |binding| {
             self.nodes.iter().any(|node| matches!(node, Node::Variable { binding: read } if *read == binding))
         };
@@ -82,7 +82,7 @@ impl Node {
             Node::Stage { input, .. } | Node::Unnest { input, .. } | Node::Arrange { input, .. } => vec![*input],
             Node::Distinct { input, .. } | Node::Least { input, .. } => vec![*input],
             Node::Join { left, right, .. } => vec![*left, *right],
-            Node::Union { inputs } | Node::Reduce { inputs, .. } => inputs.clone(),
+            Node::Union { inputs } | Node::Reduce { inputs, .. } | Node::Loop { inputs, .. } => inputs.clone(),
         }
     }
 }
@@ -210,5 +210,12 @@ pub enum Node {
         tactic: TacticMaker,
         /// Whether the tactic puts out rows even if no row ever comes.
         is_over_nothing: bool,
+    },
+    /// A loop inside of the loop.
+    Loop {
+        /// An arrangement without a key for each stream that enters it.
+        inputs: Vec<NodeId>,
+        /// The inner loop, which no arrangement enters.
+        inner: Arc<LoopSpec>,
     },
 }

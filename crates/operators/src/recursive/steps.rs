@@ -14,7 +14,7 @@ const ABSENT_BIT: u32 = 1 << 30;
 const ROUND_MAX: u32 = ABSENT_BIT - 1;
 
 /// The steps of all slots, as lists in one vector, the latest step first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Steps {
     last: Vec<u32>,
     entries: Vec<Entry>,
@@ -37,6 +37,10 @@ impl Steps {
     /// Makes room for so many slots.
     pub fn resize(&mut self, n_slots: usize) {
         self.last.resize(n_slots.max(self.last.len()), NONE);
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.last.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<Entry>()
     }
 
     /// The steps of a slot, the latest first.

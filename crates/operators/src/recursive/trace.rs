@@ -27,6 +27,7 @@ const TIDY_PER_ROW: usize = 8;
 /// Rows by key, of all rounds of all epochs.
 pub(super) struct RoundTrace {
     spine: Spine,
+    effort: MergeEffort,
     builder: Builder,
     /// The changes of the present round.
     delta: Option<Arc<Run>>,
@@ -41,6 +42,7 @@ impl RoundTrace {
         let builder = Builder::new(Arc::clone(layout));
         RoundTrace {
             spine: Spine::new(Arc::clone(layout), effort),
+            effort,
             builder,
             delta: None,
             is_in_parts: false,
@@ -50,6 +52,24 @@ impl RoundTrace {
 
     pub fn layout(&self) -> &Arc<Layout> {
         self.spine.layout()
+    }
+
+    /// The same rows, between epochs. Runs are shared.
+    pub fn copy(&self) -> RoundTrace {
+        let mut copy = RoundTrace::new(self.spine.layout(), self.effort);
+        for run in self.spine.runs() {
+            copy.insert(&run);
+        }
+        copy
+    }
+
+    fn insert(&mut self, run: &Run) {
+        let lower = self.spine.upper();
+        self.spine.insert(Arc::new(run.in_interval(lower, lower + 1)));
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.spine.stats().size_bytes
     }
 
     /// Takes the changes of the present round.
@@ -76,8 +96,7 @@ impl RoundTrace {
     pub fn settle(&mut self) {
         let Some(delta) = self.delta.take() else { return };
         self.is_in_parts |= delta.is_in_parts();
-        let lower = self.spine.upper();
-        self.spine.insert(Arc::new(delta.in_interval(lower, lower + 1)));
+        self.insert(&delta);
         // (A round of one row must not pay for a merge of all.)
         let fuel = (TIDY_PER_ROW * delta.len()).clamp(TIDY_FUEL_MIN, TIDY_FUEL_MAX);
         self.spine.tidy(&mut (fuel as isize));

@@ -22,6 +22,7 @@ pub(super) struct Value {
 }
 
 /// See the module's page.
+#[derive(Clone)]
 pub(super) enum Values {
     Few(Vec<Entry>),
     Many(BTreeMap<(Value, u32), Diff>),
@@ -49,6 +50,14 @@ pub(super) struct Least {
 impl Values {
     pub fn new() -> Values {
         Values::Few(Vec::new())
+    }
+
+    /// Bytes beside the value itself; those of a tree are an estimate.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Values::Few(entries) => entries.capacity() * size_of::<Entry>(),
+            Values::Many(entries) => entries.len() * 2 * size_of::<((Value, u32), Diff)>(),
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -18,7 +18,7 @@ const ENTERED_PART: usize = 5;
 const KEPT_PART: usize = 10;
 
 /// A dictionary from neighbouring hashes to slots. See the module's page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Directory {
     /// The least hash for which there is room.
     first: u64,

@@ -16,7 +16,7 @@ const NOWHERE: u32 = u32::MAX;
 const GARBAGE_MIN: usize = 4096;
 
 /// Keys by slot. See the module's page.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KeyStore {
     /// Non-empty, in order of their starts; together they cover `0..end`.
     segments: Vec<Segment>,
@@ -26,7 +26,7 @@ pub(crate) struct KeyStore {
     live: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Segment {
     start: u32,
     len: u32,

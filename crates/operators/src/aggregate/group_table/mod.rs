@@ -48,7 +48,7 @@ const WARM_GROUPS_MIN: usize = 1 << 16;
 const DIRECTORY_GROUPS_MIN: usize = 32;
 
 /// A dictionary from keys to slots. See the module's page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GroupTable {
     key_types: Vec<DataType>,
     /// Whether equal hashes mean equal keys.
