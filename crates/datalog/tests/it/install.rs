@@ -1,7 +1,7 @@
 //! Programs in a database: what SQL sees, what changes with the facts, what is taken down.
 
 use anabranch_datalog::{Program, Value};
-use anabranch_engine::{Database, DatabaseOptions, Session};
+use anabranch_engine::{Database, DatabaseOptions, Options, Session};
 
 use crate::host::session;
 
@@ -109,4 +109,21 @@ fn long_chains_of_relations_are_cut_into_views() {
     let mut other = crate::host::session();
     let installed = installed.install(&mut other).unwrap();
     assert_eq!(installed.rows(&mut other, "w").unwrap().len(), 1);
+}
+
+#[test]
+fn a_chain_of_many_rounds_is_cut_and_mended() {
+    const CHAIN: &str = ".decl edge(a: number, b: number)\n.input edge\n.decl reached(n: number)\n.output reached\n\
+                         reached(0).\nreached(b) :- reached(a), edge(a, b).";
+    let mut session = Session::new(Options::default()).unwrap();
+    Program::parse(CHAIN).unwrap().install(&mut session).unwrap();
+    session.execute("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM reached").unwrap();
+    session
+        .execute("INSERT INTO edge SELECT n, n + 1 FROM (SELECT unnest(generate_series(0, 99998)) AS n) AS numbers")
+        .unwrap();
+    assert_eq!(count(&mut session, "SELECT * FROM n WHERE n = 100000"), 1);
+    session.execute("DELETE FROM edge WHERE a = 99000").unwrap();
+    assert_eq!(count(&mut session, "SELECT * FROM n WHERE n = 99001"), 1);
+    session.execute("INSERT INTO edge VALUES (7, 99001)").unwrap();
+    assert_eq!(count(&mut session, "SELECT * FROM n WHERE n = 100000"), 1);
 }

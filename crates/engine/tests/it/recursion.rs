@@ -73,3 +73,65 @@ fn a_view_at_its_limit_fails_alone_and_recovers() {
         assert_eq!(ask(session, "SELECT * FROM near ORDER BY x"), ["1", "2", "3"]);
     });
 }
+
+#[test]
+fn a_chain_of_many_rounds_is_cut_and_mended() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE edges (a bigint, b bigint)");
+        run(
+            session,
+            "CREATE MATERIALIZED VIEW ends AS WITH RECURSIVE r (x) AS (
+               SELECT 0::bigint UNION SELECT e.b FROM r JOIN edges e ON e.a = r.x) SELECT count(*) AS n, max(x) AS last FROM r",
+        );
+        run(
+            session,
+            "INSERT INTO edges SELECT n, n + 1 FROM (SELECT unnest(generate_series(0, 99999)) AS n) AS numbers",
+        );
+        for (change, answer) in [
+            ("INSERT INTO edges VALUES (100000, 100001)", "100002 100001"),
+            ("DELETE FROM edges WHERE a = 99990", "99991 99990"),
+            ("INSERT INTO edges VALUES (5, 99991)", "100002 100001"),
+            ("DELETE FROM edges WHERE a = 3", "4 3"),
+        ] {
+            run(session, change);
+            assert_eq!(ask(session, "SELECT * FROM ends"), [answer], "{change}");
+        }
+    });
+}
+
+/// What the shell of a new user types from docs/graphs.md: labels of components that are strongly
+/// connected, under single changes.
+#[test]
+fn a_loop_in_a_loop_follows_single_changes() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/graphs.md")).unwrap();
+    let part = text.split("## Strongly connected components").nth(1).expect("the page has the query");
+    let query = part.split("```sql").nth(1).and_then(|rest| rest.split("```").next()).expect("it is SQL");
+    with_workers(|session| {
+        run(session, "CREATE TABLE edges (src bigint, dst bigint, weight bigint)");
+        run(session, &format!("CREATE MATERIALIZED VIEW strong AS {query}"));
+        // Rings of ten nodes; each hangs on the one before.
+        run(
+            session,
+            "INSERT INTO edges SELECT n, CASE WHEN n % 10 = 9 THEN n - 9 ELSE n + 1 END, 1
+               FROM (SELECT unnest(generate_series(0, 399)) AS n) AS numbers
+             UNION ALL SELECT n * 10 + 3, n * 10 + 10, 1 FROM (SELECT unnest(generate_series(0, 38)) AS n) AS rings",
+        );
+        let sizes = "SELECT n, count(*) FROM (SELECT component, count(*) AS n FROM strong GROUP BY component) AS c
+                     GROUP BY n ORDER BY n";
+        assert_eq!(ask(session, sizes), ["10 40"]);
+        for (change, answer) in [
+            ("DELETE FROM edges WHERE src = 204 AND dst = 205", vec!["1 10", "10 39"]),
+            ("INSERT INTO edges VALUES (209, 180, 1)", vec!["1 10", "10 39"]),
+            ("INSERT INTO edges VALUES (204, 205, 1)", vec!["10 37", "30 1"]),
+            ("DELETE FROM edges WHERE src = 193 AND dst = 200", vec!["10 40"]),
+            ("INSERT INTO edges VALUES (399, 0, 1)", vec!["10 20", "200 1"]),
+        ] {
+            run(session, change);
+            let mut found = ask(session, sizes);
+            found.sort();
+            let mut answer: Vec<String> = answer.into_iter().map(ToOwned::to_owned).collect();
+            answer.sort();
+            assert_eq!(found, answer, "{change}");
+        }
+    });
+}

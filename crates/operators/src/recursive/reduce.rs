@@ -63,7 +63,8 @@ impl ReduceInput<'_> {
         let ReduceInput::Inside(trace) = self else { return BTreeSet::new() };
         let runs = trace.runs_for(0);
         let later = runs.iter().flat_map(batches_of).filter_map(|batch| {
-            let rows: Vec<u32> = (0..batch.len() as u32).filter(|row| batch.times().get(*row as usize) > round).collect();
+            let rows: Vec<u32> =
+                (0..batch.len() as u32).filter(|row| batch.times().get(*row as usize) > round).collect();
             (!rows.is_empty()).then(|| batch.take(&rows))
         });
         let Some(rows) = Batch::concat(&later.collect::<Vec<_>>()).map(consolidate) else { return BTreeSet::new() };

@@ -29,6 +29,24 @@ impl Plans<'_> {
         self.builder.recursive(bindings, &result, limit)
     }
 
+    /// A loop with a loop in each of its variables, which may read the outer variables. Outer rounds
+    /// may be more than an engine keeps inner loops for.
+    pub fn two_deep(&mut self, rng: &mut Rng) -> Arc<Plan> {
+        self.enter_loop(rng);
+        let variables = self.loops.last().expect("it was just entered").clone();
+        let mut bindings = Vec::new();
+        for types in &variables {
+            let (inner, scan) = (self.recursive(rng, 1), self.scan(rng));
+            let parts = vec![self.conform(rng, &inner, types), self.conform(rng, &scan, types)];
+            let rows = self.builder.union(parts);
+            bindings.push(self.builder.distinct(&rows));
+        }
+        let result = self.variable_of(0, rng.below(variables.len()));
+        self.loops.pop();
+        let rounds = NonZeroU64::new(rng.between(2, 20) as u64).expect("it is two at least");
+        self.builder.recursive(bindings, &result, RoundLimit::Return(rounds))
+    }
+
     /// A loop of sets that ends by itself.
     pub fn monotone(&mut self, rng: &mut Rng) -> Arc<Plan> {
         self.enter_loop(rng);

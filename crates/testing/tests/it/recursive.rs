@@ -50,6 +50,11 @@ fn loops_of_all_operators() {
 }
 
 #[test]
+fn loops_two_deep() {
+    loops("loops_two_deep", 25, Size::SMALL, |rng, plans| plans.two_deep(rng));
+}
+
+#[test]
 fn loops_below_other_operators() {
     loops("loops_below_other_operators", 15, Size::SMALL, |rng, plans| {
         let (left, right) = (plans.recursive(rng, 1), plans.monotone(rng));

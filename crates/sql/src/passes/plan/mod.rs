@@ -27,6 +27,7 @@ pub(crate) mod subquery_arguments;
 pub(crate) mod temporal_filters;
 pub(crate) mod unions;
 pub(crate) mod unnest;
+mod unnest_loops;
 
 use std::sync::Arc;
 

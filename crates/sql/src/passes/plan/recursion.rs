@@ -258,6 +258,20 @@ impl RecursionPlanner {
 }
 
 impl LoopNode {
+    /// The variable that the loop yields, of several.
+    pub(crate) fn result(&self) -> Option<usize> {
+        match self.form {
+            Form::Terms { .. } => None,
+            Form::Queries { result, .. } => Some(result),
+        }
+    }
+
+    /// The same loop over variables of other columns.
+    pub(crate) fn of(&self, schemas: Vec<SchemaRef>, inputs: Vec<LogicalPlan>) -> DfResult<LoopNode> {
+        let result = self.result().unwrap_or_default();
+        LoopNode::try_new(self.variables.clone(), schemas, self.form.clone(), inputs, result)
+    }
+
     fn try_new(
         variables: Vec<String>,
         schemas: Vec<SchemaRef>,

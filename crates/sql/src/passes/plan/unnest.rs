@@ -15,6 +15,7 @@
 //! push(D, union)                    =  into each branch
 //! push(D, except, intersect)        =  into each side; the value is compared as well
 //! push(D, VALUES)                   =  D x each row
+//! push(D, loop)                     =  into each variable (`unnest_loops`)
 //! ```
 //!
 //! A scalar subquery becomes a column of a left join. EXISTS, IN, ANY and ALL become aggregates for
@@ -32,6 +33,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{
     Column, DFSchema, DFSchemaRef, ExprSchema, JoinType, NullEquality, Result as DfResult, ScalarValue,
@@ -51,8 +53,9 @@ use crate::error::{ErrorKind, SqlError};
 use crate::functions::table::FUNCTIONS;
 use crate::passes::plan::decorrelate::only_present;
 use crate::passes::plan::distinct_on;
-use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
+use crate::passes::plan::recursion::LoopNode;
 use crate::passes::plan::set_operations::SetNode;
+use crate::passes::plan::unnest_loops::{Widening, dependent, loop_of, widened};
 
 /// The largest plan, in nodes. A domain holds the rows outside, and stands in each join with the
 /// subquery: so a plan may double with each level, and planning takes seconds beyond this.
@@ -144,6 +147,8 @@ struct Domain {
 #[derive(Default)]
 struct Unnesting {
     n_names: usize,
+    /// The loops around what is being unnested that carry a domain.
+    loops: Vec<Widening>,
 }
 
 fn subquery_of(expr: &Expr) -> Option<&Subquery> {
@@ -330,7 +335,15 @@ impl Unnesting {
                 self.set_operation(&node, domain)
             }
             LogicalPlan::Unnest(unnest) => self.unnest_lists(unnest, domain),
-            other if recurs_over_outer(&other) => Err(recursion_over_outer().into()),
+            other => match (loop_of(&other), domain) {
+                (Some(node), Some(domain)) => self.recursion(node, domain),
+                _ => self.other(other, domain),
+            },
+        }
+    }
+
+    fn other(&mut self, plan: LogicalPlan, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
+        match plan {
             other if domain.is_some() => Err(refused(&format!("{} in a subquery", kind(&other)))),
             other => self.elsewhere(other),
         }
@@ -350,7 +363,56 @@ impl Unnesting {
         Ok((changed.data.recompute_schema()?, vec![]))
     }
 
+    /// A loop, whose variables carry the values of the domain.
+    fn recursion(&mut self, node: &LoopNode, domain: &Domain) -> DfResult<(LogicalPlan, Vec<Column>)> {
+        let fields = domain.rows.schema().fields().iter();
+        let keys: Vec<FieldRef> =
+            fields.map(|field| Arc::new(Field::new(self.name("domain"), field.data_type().clone(), true))).collect();
+        let renamed: Vec<Column> = keys.iter().map(|_| Column::new_unqualified(self.name("outer"))).collect();
+        let mut is_free = Vec::with_capacity(node.inputs.len());
+        for input in &node.inputs {
+            is_free.push(free_of(input)?.iter().any(|column| domain.outer.contains(column)));
+        }
+        let dependent = dependent(node, &is_free)?;
+        let schemas = node.schemas.iter().zip(&dependent).map(|(schema, dependent)| match dependent {
+            true => widened(schema, &keys),
+            false => schema.clone(),
+        });
+        let schemas: Vec<SchemaRef> = schemas.collect();
+        let of_variables = node.variables.iter().cloned().zip(schemas.iter().cloned()).zip(&dependent);
+        let variables = of_variables.filter(|(_, dependent)| **dependent).map(|(variable, _)| variable).collect();
+        let widening =
+            Widening { outer: domain.outer.clone(), renamed: renamed.clone(), keys: keys.clone(), variables };
+        let domain = Domain { outer: renamed, rows: domain.rows.clone() };
+        let plans = node.inputs.iter().map(|input| widening.apply(input.clone())).collect::<DfResult<Vec<_>>>()?;
+        self.loops.push(widening);
+        let mut inputs = Vec::with_capacity(plans.len());
+        for (at, plan) in plans.into_iter().enumerate() {
+            // (Both terms of a query are of its one variable.)
+            if !dependent.get(at).is_none_or(|dependent| *dependent) {
+                inputs.push(self.push(plan, None)?.0);
+                continue;
+            }
+            let own = plan.schema().columns();
+            let (rows, carried) = self.push(plan, Some(&domain))?;
+            let carried = carried.into_iter().zip(&keys).map(|(key, field)| Expr::Column(key).alias(field.name()));
+            let items: Vec<Expr> = own.into_iter().map(Expr::Column).chain(carried).collect();
+            inputs.push(LogicalPlanBuilder::from(rows).project(items)?.build()?);
+        }
+        self.loops.pop();
+        let node = node.of(schemas, inputs)?;
+        let keys = keys.iter().map(|field| Column::new_unqualified(field.name())).collect();
+        Ok((LogicalPlan::Extension(Extension { node: Arc::new(node) }), keys))
+    }
+
     fn filter(&mut self, filter: Filter, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
+        // (A variable's rows carry the values that the filter compares them with.)
+        let is_carried =
+            |widening: &&Widening| domain.is_some_and(|domain| widening.is_scan_of(&filter.input, &domain.outer));
+        if let Some(widening) = self.loops.iter().find(is_carried) {
+            let keys = widening.keys_of(&filter.input);
+            return Ok((Arc::unwrap_or_clone(filter.input), keys));
+        }
         let own = filter.input.schema().clone();
         let (rows, keys) = self.push(Arc::unwrap_or_clone(filter.input), domain)?;
         let predicate = replaced(filter.predicate, domain, &keys, rows.schema(), &own)?;
