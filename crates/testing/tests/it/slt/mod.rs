@@ -113,6 +113,7 @@ files!(
     prepared,
     queries,
     recursive,
+    recursive_outer,
     regex,
     setops,
     settings,
