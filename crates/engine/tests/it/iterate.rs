@@ -249,23 +249,3 @@ fn the_example_of_loops_says_what_is_reached() {
     ];
     assert_eq!(answers[1].1, expected);
 }
-
-#[test]
-fn a_chain_of_many_rounds_is_cut_and_mended() {
-    const NODES: i64 = 100_000;
-    let reached = start().iterate(|reached| {
-        reached.join(&edges(), [col("node")], [col("src")], How::Inner).select([col("dst").alias("node")])
-    });
-    let mut session = Session::new(Options::default()).unwrap();
-    let mut run = session.start(&reached.agg([count(col("node")).alias("n")])).unwrap();
-    run.push("start", vec![Event::interval(0, 3, [0_i64.into()])]).unwrap();
-    // One edge is not in force at 1.
-    let edge = |node: i64, begin, until| Event::interval(begin, until, [node.into(), (node + 1).into()]);
-    let chain = (0..NODES - 1).filter(|node| *node != 99_000).map(|node| edge(node, 0, 3));
-    let broken = [edge(99_000, 0, 1), edge(99_000, 2, 3)];
-    run.push("edges", chain.chain(broken).collect::<Vec<_>>()).unwrap();
-    run.finish().unwrap();
-    let mut counts: Vec<String> = run.lifetimes().unwrap().iter().map(ToString::to_string).collect();
-    counts.sort();
-    assert_eq!(counts, ["[0, 1) 100000", "[1, 2) 99001", "[2, 3) 100000"]);
-}

@@ -16,9 +16,8 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result as DfResult};
 use datafusion_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::builder::LogicalTableSource;
 use datafusion_expr::logical_plan::{Extension, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, TableScan};
-use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
+use datafusion_expr::{BinaryExpr, Expr, Operator, TableSource, lit};
 
 use crate::passes::plan::recursion::LoopNode;
 
@@ -91,7 +90,7 @@ impl Widening {
     /// The variable's own columns, of the rows with the outer columns' values.
     fn scan(&self, scan: &TableScan, schema: &SchemaRef) -> DfResult<LogicalPlan> {
         let shown: Vec<Expr> = scan.projected_schema.columns().into_iter().map(Expr::Column).collect();
-        let source = Arc::new(LogicalTableSource::new(Arc::clone(schema)));
+        let source = Arc::new(VariableSource(Arc::clone(schema)));
         let wide = LogicalPlanBuilder::scan(scan.table_name.clone(), source, None)?.build()?;
         let keys = self.keys_of(&wide);
         let equal = keys.into_iter().zip(&self.keys).zip(&self.renamed).map(|((key, field), outer)| {
@@ -138,6 +137,15 @@ impl Widening {
             Some(at) => Expr::OuterReferenceColumn(field, self.renamed[at].clone()),
             None => Expr::OuterReferenceColumn(field, column),
         }
+    }
+}
+
+/// A variable as DataFusion scans it: conditions stay above.
+struct VariableSource(SchemaRef);
+
+impl TableSource for VariableSource {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.0)
     }
 }
 
