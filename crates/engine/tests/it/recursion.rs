@@ -124,7 +124,7 @@ fn a_loop_in_a_loop_follows_single_changes() {
             ("INSERT INTO edges VALUES (209, 180, 1)", vec!["1 10", "10 39"]),
             ("INSERT INTO edges VALUES (204, 205, 1)", vec!["10 37", "30 1"]),
             ("DELETE FROM edges WHERE src = 193 AND dst = 200", vec!["10 40"]),
-            ("INSERT INTO edges VALUES (399, 0, 1)", vec!["10 20", "200 1"]),
+            ("INSERT INTO edges VALUES (399, 200, 1)", vec!["10 20", "200 1"]),
         ] {
             run(session, change);
             let mut found = ask(session, sizes);
