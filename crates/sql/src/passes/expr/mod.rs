@@ -279,7 +279,7 @@ pub(crate) const CASTS: &[Pass<Settle>] = &[
         run: Settle::Expr(compare_lengths),
         gives: "comparisons of lengths in place of comparisons of intervals",
         reason: "DataFusion compares months, then days, then the rest: 25 hours would be less than a day",
-        example: "SELECT k FROM w WHERE make_interval(hours => k) > INTERVAL '1 day'",
+        example: "SELECT INTERVAL '25 hours' > INTERVAL '1 day' AS q FROM w",
         without: Loss::WrongAnswer,
     },
     Pass {
