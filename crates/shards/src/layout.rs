@@ -1,8 +1,8 @@
 //! How shards are numbered, and among which of them rows move.
 //!
 //! Shards are seen as P processes of n threads: shard `p * n + l` is thread `l` of process `p`. One
-//! process is the ordinary case; several are a plan for machines to come, run here by threads that
-//! exchange nothing but batches.
+//! process is the ordinary case. A layout of several runs in as many processes
+//! ([`Shards::run_in`](crate::Shards::run_in)), or in one, whose threads exchange batches only.
 
 use anabranch_batch::hash;
 
@@ -72,6 +72,11 @@ impl Layout {
     /// Number of shards.
     pub fn shards(self) -> usize {
         self.processes * self.threads
+    }
+
+    /// Shards of each process.
+    pub fn threads(self) -> usize {
+        self.threads
     }
 
     /// The process of a shard.

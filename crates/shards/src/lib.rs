@@ -33,14 +33,20 @@
 //!
 //! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies
 //! where), [`linear`] (what a query does to placement), [`safety`] (what follows for a program),
-//! [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps, and
-//! `worker`, a shard at work), [`split`] (branches).
+//! [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps,
+//! `group`, the shards of a process, and `worker`, a shard at work), [`processes`] (several of
+//! them), [`split`] (branches).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod address;
+mod group;
 pub mod layout;
 pub mod linear;
+mod message;
+mod moved;
 pub mod placement;
+pub mod processes;
 pub mod program;
 pub mod route;
 pub mod run;
@@ -51,8 +57,10 @@ mod traffic;
 mod worker;
 
 pub use layout::{Layout, Move, Scope, To};
+pub use message::Carry;
+pub use moved::Moved;
 pub use placement::{Placement, Spread};
+pub use processes::Processes;
 pub use program::Shards;
-pub use run::{Carry, Outcome, Run};
+pub use run::{Outcome, Run};
 pub use split::{Branches, SplitPlan};
-pub use traffic::Moved;

@@ -5,8 +5,6 @@
 //! with the results.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{Builder, JoinHandle};
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
@@ -16,10 +14,13 @@ use anabranch_engine::{Error, Options, Session};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
+use crate::group::Group;
+use crate::message::{Carry, Load, Message, Said};
+use crate::moved::Moved;
+use crate::processes::Processes;
 use crate::program::{Shards, Verb};
 use crate::tasks::Tasks;
-use crate::traffic::{Moved, Traffic};
-use crate::worker::{Load, Message, Post, Said, work};
+use crate::traffic::CLIENT;
 
 /// Messages under way before the client waits.
 const MESSAGES_MAX: usize = 256;
@@ -27,22 +28,10 @@ const MESSAGES_MAX: usize = 256;
 /// Rows asked of a source at once.
 const ROWS_MAX: usize = 8192;
 
-/// How rows cross from shard to shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carry {
-    /// As batches, whose memory is never written again.
-    Batches,
-    /// As bytes, as they would cross between processes.
-    Wire,
-}
-
 /// A program at work, a thread for each shard; dropped, it is gone.
 pub struct Run {
     tasks: Arc<Tasks>,
-    shards: Vec<Sender<Message>>,
-    threads: Vec<JoinHandle<()>>,
-    results: Receiver<Said>,
-    traffic: Arc<Traffic>,
+    group: Group,
     /// For each step and shard, how far a source has come there.
     frontiers: Vec<Vec<Time>>,
     outcome: Outcome,
@@ -73,23 +62,47 @@ impl Shards {
     /// # Errors
     /// As for `run`.
     pub fn run_with(&self, carry: Carry) -> Result<Run, Error> {
+        self.start(carry, None)
+    }
+
+    /// Sets the program to work in several processes, of which this one is the client's, number 0.
+    /// The others build the same program and [serve](Shards::serve_in). The layout says how many
+    /// there are.
+    ///
+    /// # Errors
+    /// As for `run`; `Invalid` when this is not process 0, or the layout has another number of
+    /// processes. A process that goes away, or runs another program, is an error of the run.
+    pub fn run_in(&self, processes: Processes) -> Result<Run, Error> {
+        match processes.process {
+            CLIENT => self.start(Carry::Batches, Some(processes)),
+            other => Err(Error::invalid(format!("process {other} is not the client's, which is 0"))
+                .with_hint("Call serve_in there.")),
+        }
+    }
+
+    /// Works at the shards of this process until the client's run is dropped.
+    ///
+    /// # Errors
+    /// That of a shard of this process; `Invalid` when this is process 0, or the layout has another
+    /// number of processes; `Unavailable` when another process goes away.
+    pub fn serve_in(&self, processes: Processes) -> Result<(), Error> {
+        if processes.process == CLIENT {
+            return Err(Error::invalid("process 0 is the client's").with_hint("Call run_in there."));
+        }
+        let tasks = Arc::new(Tasks::of(self)?);
+        let group = Group::start(&tasks, self.step()?.layout, Carry::Batches, Some(processes))?;
+        group.traffic.wait_for_stop()
+    }
+
+    fn start(&self, carry: Carry, processes: Option<Processes>) -> Result<Run, Error> {
         let tasks = Arc::new(Tasks::of(self)?);
         let step = self.step()?;
         let (layout, schema) = (step.layout, step.schema.clone());
-        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..layout.shards()).map(|_| channel()).unzip();
-        let (client, results) = channel();
-        let traffic = Arc::new(Traffic::default());
-        let mut threads = Vec::new();
-        for (shard, inbox) in inboxes.into_iter().enumerate() {
-            let (tasks, shards, client) = (Arc::clone(&tasks), senders.clone(), client.clone());
-            let post = Post { shard, tasks, carry, inbox, shards, client, traffic: Arc::clone(&traffic) };
-            let thread = Builder::new().name(format!("shard-{shard}")).spawn(move || work(post));
-            threads.push(thread.map_err(|error| Error::unavailable(format!("no thread for shard {shard}: {error}")))?);
-        }
+        let group = Group::start(&tasks, layout, carry, processes)?;
         let frontiers = vec![vec![Time::MIN; layout.shards()]; tasks.list.len()];
         let outcome =
             Outcome { schema, shards: vec![vec![]; layout.shards()], frontiers: vec![Time::MIN; layout.shards()] };
-        Ok(Run { tasks, shards: senders, threads, results, traffic, frontiers, outcome })
+        Ok(Run { tasks, group, frontiers, outcome })
     }
 }
 
@@ -138,7 +151,7 @@ impl Run {
             _ => None,
         });
         for source in sources.collect::<Vec<_>>() {
-            (0..self.shards.len()).try_for_each(|shard| self.advance(&source, shard, time))?;
+            (0..self.group.shards.len()).try_for_each(|shard| self.advance(&source, shard, time))?;
         }
         Ok(())
     }
@@ -164,9 +177,9 @@ impl Run {
     /// # Errors
     /// `Data` when a row is in error; that of a shard that failed.
     pub fn drain(&mut self) -> Result<Outcome, Error> {
-        self.traffic.wait(0)?;
+        self.group.traffic.wait(0)?;
         let mut error = None;
-        while let Ok(Said { shard, item }) = self.results.try_recv() {
+        while let Ok(Said { shard, item }) = self.group.results.try_recv() {
             match item {
                 Item::Rows(batch) => self.outcome.shards[shard].push(batch),
                 Item::Frontier(time) => self.outcome.frontiers[shard] = time,
@@ -179,7 +192,7 @@ impl Run {
         if let Some(error) = error {
             return Err(error);
         }
-        let empty = vec![vec![]; self.shards.len()];
+        let empty = vec![vec![]; self.group.shards.len()];
         let shards = std::mem::replace(&mut self.outcome.shards, empty);
         let (schema, frontiers) = (self.outcome.schema.clone(), self.outcome.frontiers.clone());
         Ok(Outcome { schema, shards, frontiers })
@@ -196,7 +209,7 @@ impl Run {
 
     /// What each step hashed and moved so far, in order of the program.
     pub fn moved(&self) -> Vec<(&'static str, Moved)> {
-        let counted = self.traffic.moved();
+        let counted = self.group.traffic.moved();
         let named = self.tasks.list.iter().enumerate().map(|(at, task)| {
             let name = match &task.step.verb {
                 Verb::Source { .. } => "source",
@@ -210,8 +223,8 @@ impl Run {
     }
 
     fn source(&self, name: &str, shard: usize) -> Result<usize, Error> {
-        if shard >= self.shards.len() {
-            return Err(Error::invalid(format!("there is no shard {shard}: there are {}", self.shards.len())));
+        if shard >= self.group.shards.len() {
+            return Err(Error::invalid(format!("there is no shard {shard}: there are {}", self.group.shards.len())));
         }
         self.tasks.source(name).ok_or_else(|| Error::invalid(format!("the program has no source \"{name}\"")))
     }
@@ -224,23 +237,10 @@ impl Run {
     }
 
     fn send(&mut self, shard: usize, task: usize, load: Load) -> Result<(), Error> {
-        self.traffic.wait(MESSAGES_MAX)?;
-        self.traffic.begin();
-        let sent = self.shards[shard].send(Message { task, from: shard, load });
-        sent.map_err(|_| Error::internal(format!("shard {shard} has gone away")))
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        for shard in &self.shards {
-            // (A shard that has gone away needs no order to.)
-            let _ = shard.send(Message { task: 0, from: 0, load: Load::Stop });
-        }
-        for thread in self.threads.drain(..) {
-            // (A panic has been said as an error.)
-            let _ = thread.join();
-        }
+        self.group.traffic.wait(MESSAGES_MAX)?;
+        let message = Message { task, from: shard, load, owed: None };
+        self.group.shards[shard].send(message, &self.group.traffic);
+        Ok(())
     }
 }
 

@@ -37,6 +37,24 @@ impl Tasks {
         self.list.iter().position(|task| task.source_name() == Some(name))
     }
 
+    /// The steps as text, a line each: equal for programs that may run together. What queries and
+    /// functions compute is not part of it, only the columns that come out.
+    pub fn text(&self) -> String {
+        let line = |(at, task): (usize, &Task)| {
+            let Step { verb, schema, key, layout, .. } = &*task.step;
+            let verb = match verb {
+                Verb::Source { events } => format!("source {}", events.name()),
+                Verb::Rekey => "rekey".to_owned(),
+                Verb::Query { .. } => "query".to_owned(),
+                Verb::Move { kind, reach } => format!("{} {reach:?}", kind.name()),
+            };
+            let columns = schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
+            let (columns, key) = (columns.collect::<Vec<_>>().join(", "), key.join(", "));
+            format!("step {at}: {verb} by ({key}) in {layout:?}, readers {:?}, columns {columns}\n", task.readers)
+        };
+        self.list.iter().enumerate().map(line).collect()
+    }
+
     fn add(&mut self, step: &Arc<Step>, places: &mut BTreeMap<*const Step, usize>) -> Result<usize, Error> {
         if let Some(place) = places.get(&Arc::as_ptr(step)) {
             return Ok(*place);

@@ -1,53 +1,123 @@
 //! What is on its way between shards, what went wrong there, and what has moved.
+//!
+//! When is a run of several processes at rest? After Dijkstra and Scholten (Termination detection
+//! for diffusing computations, 1980): each process counts its messages until they are
+//! acknowledged. A process at rest is *engaged* by the message that reaches it, and acknowledges
+//! that one only when it is at rest again. Others are acknowledged as soon as they are dealt with.
+//! So the client's process counts zero only when all processes are at rest.
 
+use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anabranch_engine::Error;
 
-/// Rows and bytes that one step has moved, by how far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Rows whose key hash was computed for the step.
-    pub rows_hashed: u64,
-    /// Rows that stayed in their shard.
-    pub rows_kept: u64,
-    /// Rows to other threads of their process.
-    pub rows_near: u64,
-    /// Rows to other processes.
-    pub rows_far: u64,
-    /// Bytes of rows that left their shard.
-    pub bytes: u64,
-}
+use crate::moved::Moved;
+use crate::processes::frame::Frame;
 
-/// Messages under way, and the first error. The only thing that threads of a run share.
-#[derive(Default)]
+/// The process of the client.
+pub const CLIENT: usize = 0;
+
+/// Messages under way, and the first error. The only thing that threads of a process share.
 pub struct Traffic {
+    /// Number of this process.
+    process: usize,
+    /// To the other processes, by their numbers.
+    links: Vec<Option<Sender<Frame>>>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
+    /// Messages of this process that are not dealt with, here and elsewhere.
     under_way: usize,
+    /// The process whose message ended the rest of this one.
+    engaged_by: Option<usize>,
     error: Option<Error>,
+    /// Of this process.
     moved: Vec<Moved>,
+    /// Whether the client's process has not heard of `moved`.
+    is_moved_unsaid: bool,
+    /// Of each other process, as it last said.
+    moved_elsewhere: Vec<Vec<Moved>>,
+    /// Whether the run is over.
+    is_stopped: bool,
+    /// Connections that have ended.
+    links_ended: usize,
 }
 
 impl Traffic {
+    /// Of a process with these connections.
+    pub fn new(process: usize, links: Vec<Option<Sender<Frame>>>) -> Traffic {
+        let state = State { moved_elsewhere: vec![vec![]; links.len()], ..State::default() };
+        Traffic { process, links, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
     /// A message was sent.
     pub fn begin(&self) {
         self.lock().under_way += 1;
     }
 
+    /// A message of another process came in. Returns the process to acknowledge it to when it is
+    /// dealt with.
+    pub fn arrived(&self, from: usize) -> Option<usize> {
+        let mut state = self.lock();
+        state.under_way += 1;
+        if self.process == CLIENT || state.engaged_by.is_some() {
+            return Some(from);
+        }
+        state.engaged_by = Some(from);
+        None
+    }
+
     /// A message was dealt with, and all that follows from it was sent.
-    pub fn end(&self) {
-        self.lock().under_way -= 1;
+    pub fn end(&self, owed: Option<usize>) {
+        if let Some(process) = owed {
+            self.tell(process, Frame::Acknowledged);
+        }
+        let mut state = self.lock();
+        state.under_way = state.under_way.saturating_sub(1);
+        if state.under_way == 0 {
+            self.rest(&mut state);
+        }
+        drop(state);
         self.changed.notify_all();
+    }
+
+    /// Nothing is left to do here: the process that engaged this one is told, after the client's
+    /// has heard what moved.
+    fn rest(&self, state: &mut State) {
+        let Some(process) = state.engaged_by else { return };
+        if std::mem::take(&mut state.is_moved_unsaid) {
+            state.under_way += 1;
+            self.tell(CLIENT, Frame::Moved(state.moved.clone()));
+            return;
+        }
+        state.engaged_by = None;
+        self.tell(process, Frame::Acknowledged);
+    }
+
+    /// Sends a frame to another process. (A process that has gone away is noticed by its reader.)
+    pub fn tell(&self, process: usize, frame: Frame) {
+        if let Some(Some(link)) = self.links.get(process) {
+            let _ = link.send(frame);
+        }
+    }
+
+    /// Sends a frame to all other processes that are not frames of messages.
+    pub fn tell_all(&self, frame: impl Fn() -> Frame) {
+        (0..self.links.len()).for_each(|process| self.tell(process, frame()));
     }
 
     /// A shard has failed; the first reason counts.
     pub fn fail(&self, error: Error) {
-        self.lock().error.get_or_insert(error);
+        let mut state = self.lock();
+        if state.error.is_none() {
+            state.error = Some(error.clone());
+            self.tell(CLIENT, Frame::Failed(error));
+        }
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -63,6 +133,38 @@ impl Traffic {
         state.error.clone().map_or(Ok(()), Err)
     }
 
+    /// The run is over.
+    pub fn stop(&self) {
+        self.lock().is_stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the run is over.
+    ///
+    /// # Errors
+    /// That of a shard that failed.
+    pub fn wait_for_stop(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        while !state.is_stopped {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// A connection has ended.
+    pub fn link_ended(&self) {
+        self.lock().links_ended += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all connections have ended, at most so long.
+    pub fn wait_for_links(&self, patience: Duration) {
+        let links = self.links.iter().flatten().count();
+        let is_waiting = |state: &mut State| state.links_ended < links;
+        // (Those that have not ended by then are cut.)
+        drop(self.changed.wait_timeout_while(self.lock(), patience, is_waiting));
+    }
+
     /// Counts what a step moved.
     pub fn count(&self, step: usize, add: impl FnOnce(&mut Moved)) {
         let mut state = self.lock();
@@ -70,11 +172,25 @@ impl Traffic {
             state.moved.resize(step + 1, Moved::default());
         }
         add(&mut state.moved[step]);
+        state.is_moved_unsaid = true;
     }
 
-    /// What each step moved, as far as it was counted.
+    /// What each step moved in another process.
+    pub fn moved_there(&self, process: usize, moved: Vec<Moved>) {
+        if let Some(known) = self.lock().moved_elsewhere.get_mut(process) {
+            *known = moved;
+        }
+    }
+
+    /// What each step moved in all processes, as far as it was counted.
     pub fn moved(&self) -> Vec<Moved> {
-        self.lock().moved.clone()
+        let state = self.lock();
+        let mut total = state.moved.clone();
+        for there in &state.moved_elsewhere {
+            total.resize(total.len().max(there.len()), Moved::default());
+            total.iter_mut().zip(there).for_each(|(total, there)| *total += *there);
+        }
+        total
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -7,48 +7,19 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 
 use anabranch_batch::{Batch, Time, types, wire};
 use anabranch_engine::frame::{Item, Run};
 use anabranch_engine::{Error, Options, Session};
 
+use crate::address::{Address, Client};
 use crate::layout::Move;
+use crate::message::{Carry, Load, Message, Said};
 use crate::program::{INPUTS, Kind, Verb};
 use crate::route::{Movement, in_range, routed};
-use crate::run::Carry;
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;
-
-/// What comes to a shard.
-pub struct Message {
-    /// The source or movement that it is for.
-    pub task: usize,
-    /// The shard that sends it.
-    pub from: usize,
-    /// Rows or a promise.
-    pub load: Load,
-}
-
-/// What a message holds.
-pub enum Load {
-    /// Rows.
-    Rows(Batch),
-    /// Rows in the wire form.
-    Wire(Vec<u8>),
-    /// Nothing before this time follows from this sender.
-    Frontier(Time),
-    /// The run is over.
-    Stop,
-}
-
-/// What a shard says to the client.
-pub struct Said {
-    /// Which shard.
-    pub shard: usize,
-    /// Of its result, or errors of its rows.
-    pub item: Item,
-}
 
 /// What a shard is given.
 pub struct Post {
@@ -61,9 +32,9 @@ pub struct Post {
     /// What comes.
     pub inbox: Receiver<Message>,
     /// To all shards.
-    pub shards: Vec<Sender<Message>>,
+    pub shards: Vec<Address>,
     /// To the client.
-    pub client: Sender<Said>,
+    pub client: Client,
     /// What is under way.
     pub traffic: Arc<Traffic>,
 }
@@ -113,8 +84,9 @@ fn serve(post: &Post) -> Result<(), Error> {
         if matches!(message.load, Load::Stop) {
             break;
         }
+        let owed = message.owed;
         shard.receive(message)?;
-        post.traffic.end();
+        post.traffic.end(owed);
     }
     Ok(())
 }
@@ -142,7 +114,7 @@ struct Shard<'p, 's> {
 
 impl Shard<'_, '_> {
     fn receive(&mut self, message: Message) -> Result<(), Error> {
-        let Message { task, from, load } = message;
+        let Message { task, from, load, .. } = message;
         match load {
             Load::Rows(batch) => self.emit(task, Item::Rows(batch))?,
             Load::Wire(bytes) => {
@@ -185,8 +157,7 @@ impl Shard<'_, '_> {
     fn emit(&mut self, task: usize, item: Item) -> Result<(), Error> {
         let readers = &self.post.tasks.list[task].readers;
         if readers.is_empty() || matches!(item, Item::Errors(_)) {
-            // (A client that has gone away stops the run.)
-            let _ = self.post.client.send(Said { shard: self.post.shard, item });
+            self.post.client.say(Said { shard: self.post.shard, item }, &self.post.traffic);
             return Ok(());
         }
         for &(reader, port) in readers {
@@ -285,9 +256,8 @@ impl Shard<'_, '_> {
     }
 
     fn send(&self, target: usize, task: usize, load: Load) {
-        self.post.traffic.begin();
-        // (A shard that has gone away has said why.)
-        let _ = self.post.shards[target].send(Message { task, from: self.post.shard, load });
+        let message = Message { task, from: self.post.shard, load, owed: None };
+        self.post.shards[target].send(message, &self.post.traffic);
     }
 }
 

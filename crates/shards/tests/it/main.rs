@@ -5,6 +5,7 @@ mod fft;
 mod grep;
 mod movement;
 mod plans;
+mod processes;
 mod safety;
 mod split;
 mod support;

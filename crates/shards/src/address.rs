@@ -1,0 +1,58 @@
+//! Where a shard, or the client, is reached: in this process by a channel, elsewhere by a link.
+
+use std::sync::mpsc::Sender;
+
+use crate::message::{Message, Said};
+use crate::processes::frame::Frame;
+use crate::traffic::{CLIENT, Traffic};
+
+/// Where a shard is reached.
+#[derive(Clone)]
+pub enum Address {
+    /// In this process.
+    Here(Sender<Message>),
+    /// In another one.
+    There {
+        /// Its process.
+        process: usize,
+        /// Its number.
+        shard: usize,
+    },
+}
+
+impl Address {
+    /// Sends a message, counted as under way. A shard that has gone away has said why.
+    pub fn send(&self, message: Message, traffic: &Traffic) {
+        traffic.begin();
+        match self {
+            Address::Here(shard) => {
+                let _ = shard.send(message);
+            }
+            Address::There { process, shard } => traffic.tell(*process, Frame::Message { target: *shard, message }),
+        }
+    }
+}
+
+/// Where the client is reached.
+#[derive(Clone)]
+pub enum Client {
+    /// In this process.
+    Here(Sender<Said>),
+    /// In the client's process.
+    There,
+}
+
+impl Client {
+    /// Says something to the client. A client that has gone away stops the run.
+    pub fn say(&self, said: Said, traffic: &Traffic) {
+        match self {
+            Client::Here(client) => {
+                let _ = client.send(said);
+            }
+            Client::There => {
+                traffic.begin();
+                traffic.tell(CLIENT, Frame::Said(said));
+            }
+        }
+    }
+}

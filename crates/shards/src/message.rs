@@ -1,0 +1,46 @@
+//! What crosses between shards, and from shards to the client: rows, promises, and nothing else.
+
+use anabranch_batch::{Batch, Time};
+use anabranch_engine::frame::Item;
+
+/// How rows cross from shard to shard of one process. Rows between processes are always bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// As batches, whose memory is never written again.
+    Batches,
+    /// As bytes, as they cross between processes.
+    Wire,
+}
+
+/// What comes to a shard.
+pub struct Message {
+    /// The source or movement that it is for.
+    pub task: usize,
+    /// The shard that sends it.
+    pub from: usize,
+    /// Rows or a promise.
+    pub load: Load,
+    /// The process that waits for an acknowledgement; none for messages of the same process, and
+    /// for the message that engaged this process.
+    pub owed: Option<usize>,
+}
+
+/// What a message holds.
+pub enum Load {
+    /// Rows.
+    Rows(Batch),
+    /// Rows in the wire form.
+    Wire(Vec<u8>),
+    /// Nothing before this time follows from this sender.
+    Frontier(Time),
+    /// The run is over.
+    Stop,
+}
+
+/// What a shard says to the client.
+pub struct Said {
+    /// Which shard.
+    pub shard: usize,
+    /// Of its result, or errors of its rows.
+    pub item: Item,
+}

@@ -1,0 +1,268 @@
+//! Frames: what crosses a connection between two processes of a run.
+//!
+//! ```text
+//!   length of the whole in bytes | tag | four words | payload
+//! ```
+//!
+//! Words are `u64`, little-endian. Rows are payloads in the wire form of batches. Law: any bytes at
+//! all read as a frame or as an error; memory grows with the bytes that came, not with the length
+//! that they announce.
+
+use std::io::{self, ErrorKind as IoErrorKind, Read, Write};
+
+use anabranch_batch::{Batch, wire};
+use anabranch_engine::frame::Item;
+use anabranch_engine::{Error, ErrorKind};
+
+use crate::message::{Load, Message, Said};
+use crate::moved::Moved;
+
+/// Words before the payload.
+const HEADER_WORDS: usize = 6;
+
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+
+/// Kinds of errors, by their number in a frame.
+const KINDS: [ErrorKind; 6] = [
+    ErrorKind::Invalid,
+    ErrorKind::Data,
+    ErrorKind::Unavailable,
+    ErrorKind::Closed,
+    ErrorKind::Cancelled,
+    ErrorKind::Internal,
+];
+
+/// What crosses a connection.
+pub enum Frame {
+    /// The steps of the sender's program, as text.
+    Program(String),
+    /// A message to a shard of the receiver.
+    Message {
+        /// The shard.
+        target: usize,
+        /// What it is sent.
+        message: Message,
+    },
+    /// A result, to the client's process.
+    Said(Said),
+    /// One earlier frame of the receiver, and all that followed from it, was dealt with.
+    Acknowledged,
+    /// What each step moved in the sender's process so far.
+    Moved(Vec<Moved>),
+    /// A shard of the sender failed.
+    Failed(Error),
+    /// The run is over; no frame follows.
+    Stop,
+}
+
+/// Tags of frames.
+mod tag {
+    pub const PROGRAM: u64 = 1;
+    pub const ROWS: u64 = 2;
+    pub const FRONTIER: u64 = 3;
+    pub const SAID_ROWS: u64 = 4;
+    pub const SAID_FRONTIER: u64 = 5;
+    pub const SAID_ERRORS: u64 = 6;
+    pub const ACKNOWLEDGED: u64 = 7;
+    pub const MOVED: u64 = 8;
+    pub const FAILED: u64 = 9;
+    pub const STOP: u64 = 10;
+}
+
+impl Frame {
+    /// Writes the frame.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+        let (tag, words, payload) = self.parts()?;
+        let length = HEADER_WORDS * WORD + payload.len();
+        for word in [length as u64, tag].into_iter().chain(words) {
+            writer.write_all(&word.to_le_bytes())?;
+        }
+        writer.write_all(&payload)
+    }
+
+    fn parts(&self) -> io::Result<(u64, [u64; 4], Vec<u8>)> {
+        Ok(match self {
+            Frame::Program(text) => (tag::PROGRAM, [0; 4], text.clone().into_bytes()),
+            Frame::Message { target, message } => message_parts(*target, message)?,
+            Frame::Said(Said { shard, item }) => said_parts(*shard as u64, item)?,
+            Frame::Acknowledged => (tag::ACKNOWLEDGED, [0; 4], vec![]),
+            Frame::Moved(steps) => {
+                let counts =
+                    |moved: &Moved| [moved.rows_hashed, moved.rows_kept, moved.rows_near, moved.rows_far, moved.bytes];
+                (tag::MOVED, [0; 4], steps.iter().flat_map(counts).flat_map(u64::to_le_bytes).collect())
+            }
+            Frame::Failed(error) => failed_parts(error),
+            Frame::Stop => (tag::STOP, [0; 4], vec![]),
+        })
+    }
+
+    /// Reads a frame; none at the end of the connection.
+    ///
+    /// # Errors
+    /// Those of the reader; `InvalidData` when the bytes are no frame.
+    pub fn read(reader: &mut impl Read) -> io::Result<Option<Frame>> {
+        let mut header = [0; HEADER_WORDS * WORD];
+        if reader.read(&mut header[..1])? == 0 {
+            return Ok(None);
+        }
+        reader.read_exact(&mut header[1..])?;
+        let words: Vec<u64> = words_of(&header).collect();
+        let length = words[0].checked_sub(header.len() as u64).ok_or_else(|| malformed("a frame is too short"))?;
+        let mut payload = Vec::new();
+        reader.take(length).read_to_end(&mut payload)?;
+        match payload.len() as u64 == length {
+            true => Frame::of_parts(words[1], &words[2..], payload).map(Some),
+            false => Err(IoErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn of_parts(tag: u64, words: &[u64], payload: Vec<u8>) -> io::Result<Frame> {
+        let (first, time) = (words[0] as usize, words[3].cast_signed());
+        let message = |load| {
+            let (task, from) = (words[1] as usize, words[2] as usize);
+            Frame::Message { target: first, message: Message { task, from, load, owed: None } }
+        };
+        let said = |item| Frame::Said(Said { shard: first, item });
+        Ok(match tag {
+            tag::PROGRAM => Frame::Program(text(&payload)?),
+            tag::ROWS => message(Load::Wire(payload)),
+            tag::FRONTIER => message(Load::Frontier(time)),
+            tag::SAID_ROWS => said(Item::Rows(batch(&payload)?)),
+            tag::SAID_FRONTIER => said(Item::Frontier(time)),
+            tag::SAID_ERRORS => said(Item::Errors(batch(&payload)?)),
+            tag::ACKNOWLEDGED => Frame::Acknowledged,
+            tag::MOVED => Frame::Moved(moved(&payload)),
+            tag::FAILED => Frame::Failed(failed(words, &payload)?),
+            tag::STOP => Frame::Stop,
+            _ => return Err(malformed(format!("there are no frames of tag {tag}"))),
+        })
+    }
+}
+
+fn message_parts(target: usize, message: &Message) -> io::Result<(u64, [u64; 4], Vec<u8>)> {
+    let words = [target as u64, message.task as u64, message.from as u64, 0];
+    Ok(match &message.load {
+        Load::Rows(batch) => (tag::ROWS, words, bytes(batch)?),
+        Load::Wire(bytes) => (tag::ROWS, words, bytes.clone()),
+        Load::Frontier(time) => {
+            let [target, task, from, _] = words;
+            (tag::FRONTIER, [target, task, from, time.cast_unsigned()], vec![])
+        }
+        Load::Stop => (tag::STOP, [0; 4], vec![]),
+    })
+}
+
+fn said_parts(shard: u64, item: &Item) -> io::Result<(u64, [u64; 4], Vec<u8>)> {
+    Ok(match item {
+        Item::Rows(batch) => (tag::SAID_ROWS, [shard, 0, 0, 0], bytes(batch)?),
+        Item::Frontier(time) => (tag::SAID_FRONTIER, [shard, 0, 0, time.cast_unsigned()], vec![]),
+        Item::Errors(batch) => (tag::SAID_ERRORS, [shard, 0, 0, 0], bytes(batch)?),
+    })
+}
+
+/// An error: its kind, the length of its message, those of detail and hint plus one, or zero.
+fn failed_parts(error: &Error) -> (u64, [u64; 4], Vec<u8>) {
+    let kind = KINDS.iter().position(|kind| *kind == error.kind).unwrap_or(KINDS.len() - 1);
+    let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64 + 1);
+    let words = [kind as u64, error.message.len() as u64, length(&error.detail), length(&error.hint)];
+    let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+    let payload = format!("{}{}{}", error.message, optional(&error.detail), optional(&error.hint));
+    (tag::FAILED, words, payload.into_bytes())
+}
+
+fn failed(words: &[u64], payload: &[u8]) -> io::Result<Error> {
+    let kind = KINDS.get(words[0] as usize).ok_or_else(|| malformed("there is no such kind of errors"))?;
+    let mut rest = payload;
+    let mut part = |length: u64| {
+        let cut = rest.split_at_checked(usize::try_from(length).unwrap_or(usize::MAX));
+        let (part, after) = cut.ok_or_else(|| malformed("an error is cut short"))?;
+        rest = after;
+        text(part)
+    };
+    let mut error = Error::new(*kind, part(words[1])?);
+    error.detail = (words[2] > 0).then(|| part(words[2] - 1)).transpose()?;
+    error.hint = (words[3] > 0).then(|| part(words[3] - 1)).transpose()?;
+    Ok(error)
+}
+
+fn moved(payload: &[u8]) -> Vec<Moved> {
+    let words: Vec<u64> = words_of(payload).collect();
+    let (steps, _) = words.as_chunks::<5>();
+    let of = |&[rows_hashed, rows_kept, rows_near, rows_far, bytes]: &[u64; 5]| Moved {
+        rows_hashed,
+        rows_kept,
+        rows_near,
+        rows_far,
+        bytes,
+    };
+    steps.iter().map(of).collect()
+}
+
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks::<WORD>().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
+fn bytes(batch: &Batch) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(wire::length_in_bytes(batch));
+    wire::write(batch, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn batch(bytes: &[u8]) -> io::Result<Batch> {
+    wire::read(bytes).map_err(malformed)
+}
+
+fn text(bytes: &[u8]) -> io::Result<String> {
+    String::from_utf8(bytes.to_vec()).map_err(malformed)
+}
+
+fn malformed(reason: impl ToString) -> io::Error {
+    io::Error::new(IoErrorKind::InvalidData, reason.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(frame: &Frame) -> Frame {
+        let mut bytes = Vec::new();
+        frame.write(&mut bytes).unwrap();
+        for cut in 1..bytes.len() {
+            assert!(Frame::read(&mut &bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        Frame::read(&mut bytes.as_slice()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn errors_and_promises_are_read_as_they_were_written() {
+        let error = Error::data("a row").with_hint("Mend it.");
+        assert!(matches!(round_trip(&Frame::Failed(error.clone())), Frame::Failed(found) if found == error));
+        let message = Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None };
+        let Frame::Message { target: 2, message } = round_trip(&Frame::Message { target: 2, message }) else {
+            panic!("another frame");
+        };
+        assert!(matches!(message, Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None }));
+        let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5 };
+        let found = round_trip(&Frame::Moved(vec![moved, Moved::default()]));
+        assert!(matches!(found, Frame::Moved(steps) if steps == [moved, Moved::default()]));
+    }
+
+    #[test]
+    fn bytes_that_are_no_frame_are_an_error() {
+        assert!(Frame::read(&mut [].as_slice()).unwrap().is_none());
+        for words in [
+            [7u64, 1, 0, 0, 0, 0],
+            [48, 99, 0, 0, 0, 0],
+            [48, 9, 77, 0, 0, 0],
+            [48, 9, 0, 5, 0, 0],
+            [u64::MAX, 2, 0, 0, 0, 0],
+        ] {
+            let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+            assert!(Frame::read(&mut bytes.as_slice()).is_err(), "{words:?}");
+        }
+    }
+}
