@@ -59,6 +59,17 @@ fn a_slice_of_views_sends_only_its_own_text() {
     assert_eq!(rows(&read(&to_bytes(&batch)).unwrap()), rows(&batch));
 }
 
+/// Statement T3 of Trill's wire form: control columns that say nothing cost nothing.
+#[test]
+fn two_columns_of_numbers_cost_at_most_17_bytes_a_row() {
+    let rows = 8192;
+    let column =
+        |factor: i64| -> ArrayRef { Arc::new((0..rows).map(|row| row * factor).collect::<arrow::array::Int64Array>()) };
+    let batch = Batch::new(vec![column(1), column(-7)], Times::Constant(5), Diffs::Constant(1));
+    let bytes = to_bytes(&batch).len() as i64;
+    assert!((16 * rows..=17 * rows).contains(&bytes), "{bytes}");
+}
+
 /// Reading garbage gives an error, or a batch that kernels accept.
 fn assert_no_panic(bytes: &[u8]) {
     let Ok(batch) = read(bytes) else { return };
