@@ -18,8 +18,9 @@
 //! looks for what is in force on the other side, in loops over columns: slots, times, ends. Where
 //! events end in the order in which they came, the loop that looks whether there is any pair has no
 //! branch that depends on the data, and only rows that have one go on to a second loop. Payload
-//! columns are gathered once a turn, by row numbers. Cost: the slot of the key (its hash and a
-//! probe of the table), some thirty instructions a row, and some thirty a pair beside gathering it.
+//! columns are gathered once a turn, by row numbers. A turn ends after some [`TURN_ROWS`] pairs, or
+//! after all pairs of one row. Cost: the slot of the key (its hash and a probe of the table), some
+//! thirty instructions a row, and some thirty a pair beside gathering it.
 
 use std::ops::Range;
 
@@ -33,6 +34,7 @@ use super::in_force::{InForce, NONE};
 use super::open_pairs::{Ended, OpenPairs};
 use super::slots::Slots;
 use super::turn::{Step, Turn, next_step, split_null_keys};
+use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::tactic::{Output, Timed};
 
 /// Events in force below which nothing is swept.
@@ -50,10 +52,22 @@ pub struct Join {
     found: Vec<(u32, u32)>,
     /// The pairs of a run: row and event; scratch.
     matched: Vec<(u32, u32)>,
+    /// Rows that are taken on, if a turn ended before all were.
+    merging: Option<Merging>,
     /// Sweep when there are more rows,
     rows_max: usize,
     /// or more keys.
     keys_max: usize,
+}
+
+/// Rows of both sides that are taken on, in order of time.
+#[derive(Debug)]
+struct Merging {
+    turns: [Turn; 2],
+    /// Ids of the turns' first rows.
+    firsts: [u32; 2],
+    /// The rest of a run of starts, and whose it is.
+    run: Option<(usize, Range<usize>)>,
 }
 
 /// Output under construction: ids of both sides.
@@ -90,6 +104,7 @@ impl Join {
             pairs: OpenPairs::default(),
             found: Vec::new(),
             matched: Vec::new(),
+            merging: None,
             rows_max: SWEEP_MIN,
             keys_max: SWEEP_MIN,
         }
@@ -104,14 +119,35 @@ impl Join {
         (turn, first)
     }
 
-    /// Both sides' rows in order of time, ends before starts.
-    fn merge(&mut self, turns: &mut [Turn; 2], firsts: [u32; 2], upto: Time, emit: &mut Emit) {
-        while let Some((side, step)) = next_step(turns) {
-            let (turn, first) = (&turns[side], firsts[side]);
+    /// Takes on the rows before `upto`.
+    fn begin(&mut self, upto: Time) -> Merging {
+        let ((left, first_left), (right, first_right)) = (self.turn(0, upto), self.turn(1, upto));
+        let n_slots = self.slots.n_slots();
+        self.sides[0].hold(&left.batches, first_left, n_slots);
+        self.sides[1].hold(&right.batches, first_right, n_slots);
+        Merging { turns: [left, right], firsts: [first_left, first_right], run: None }
+    }
+
+    /// Both sides' rows in order of time, ends before starts, until a turn is over. Returns whether
+    /// all were taken on.
+    fn merge(&mut self, merging: &mut Merging, upto: Time, emit: &mut Emit) -> bool {
+        loop {
+            let step = match merging.run.take() {
+                Some((side, rows)) => Some((side, Step::Starts(rows))),
+                None => next_step(&mut merging.turns),
+            };
+            let Some((side, step)) = step else { break };
+            let (turn, first) = (&merging.turns[side], merging.firsts[side]);
             match step {
                 Step::Starts(rows) => {
+                    // (Each row has at most as many pairs as rows are in force on the other side.)
+                    let n_rows = (TURN_ROWS / self.sides[1 - side].len().max(1)).max(1);
+                    let cut = rows.end.min(rows.start + n_rows);
+                    if cut < rows.end {
+                        merging.run = Some((side, cut..rows.end));
+                    }
                     self.end_due(turn.times[rows.start], emit);
-                    self.start(side, turn, rows, first, emit);
+                    self.start(side, turn, rows.start..cut, first, emit);
                 }
                 Step::End { row, start } => {
                     let (time, hash) = (turn.times[row], turn.hash(row));
@@ -121,8 +157,12 @@ impl Join {
                     }
                 }
             }
+            if emit.times.len() >= TURN_ROWS {
+                return false;
+            }
         }
         self.end_due(upto.saturating_sub(1), emit);
+        true
     }
 
     /// Ends pairs whose known end has come.
@@ -218,19 +258,31 @@ impl Timed for Join {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let ((left, first_left), (right, first_right)) = (self.turn(0, upto), self.turn(1, upto));
-        let n_slots = self.slots.n_slots();
-        self.sides[0].hold(&left.batches, first_left, n_slots);
-        self.sides[1].hold(&right.batches, first_right, n_slots);
+        let mut merging = match self.merging.take() {
+            Some(merging) => merging,
+            None => self.begin(upto),
+        };
         let mut emit = Emit::default();
-        self.merge(&mut [left, right], [first_left, first_right], upto, &mut emit);
+        let is_all = self.merge(&mut merging, upto, &mut emit);
         self.put_out(emit, out);
-        self.sweep(upto);
+        match is_all {
+            true => self.sweep(upto),
+            false => self.merging = Some(merging),
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.merging.is_some()
     }
 
     fn pending_from(&self) -> Option<Time> {
         let ends = Some(self.pairs.next_end()).filter(|time| *time < END);
-        [self.queues[0].pending_from(), self.queues[1].pending_from(), ends].into_iter().flatten().min()
+        let taken_on = self.merging.as_ref().and_then(|merging| {
+            let starts = merging.turns.iter().filter_map(|turn| turn.times.first().copied());
+            starts.min()
+        });
+        let waiting = [self.queues[0].pending_from(), self.queues[1].pending_from(), ends, taken_on];
+        waiting.into_iter().flatten().min()
     }
 
     fn size_bytes(&self) -> usize {
@@ -261,6 +313,26 @@ mod tests {
         let right = [(105, 115, 1), (106, 116, 2), (5, 6, 3), (6, 9, 3), (205, 230, 4)];
         let expected = [(105, 110, 1), (106, 111, 2), (5, 6, 3), (5, 6, 3), (205, 230, 4)];
         check_inputs(Hold::Same, join, &[&left, &right], &left_only(&expected));
+    }
+
+    #[test]
+    fn many_pairs_are_put_out_in_several_turns() {
+        let n_rows = 2_000;
+        let mut join = join();
+        for (input, first) in [(0, 0), (1, 10_000)] {
+            let rows: Vec<(Time, Time, i64)> = (0..n_rows).map(|at| (first + at % 7, 20_000, 1)).collect();
+            join.push(input, events(&rows));
+        }
+        let (mut n_turns, mut n_pairs) = (0, 0);
+        while n_turns == 0 || join.has_more() {
+            let mut out = Output::default();
+            join.advance(30_000, &mut out);
+            let n_now: usize = out.rows.iter().map(Batch::len).sum();
+            assert!(n_now <= TURN_ROWS + n_rows as usize, "{n_now} pairs in a turn");
+            (n_turns, n_pairs) = (n_turns + 1, n_pairs + n_now);
+        }
+        assert_eq!(n_pairs, 4_000_000);
+        assert!(n_turns >= 15 && join.pending_from().is_none());
     }
 
     #[test]
