@@ -15,6 +15,7 @@ use anabranch_batch::{Batch, Diffs, END, FlatBatch, Time, Times, equal};
 use arrow::array::BooleanArray;
 
 use crate::chunk::{Chunk, Exact};
+use crate::footprint::Footprint;
 use crate::layout::Layout;
 use crate::ordering::{HashBlock, RowSource};
 use crate::pending_rows::{PendingRows, chunk_of_row};
@@ -96,10 +97,10 @@ impl Builder {
         self.rows + self.pieces.iter().map(|piece| piece.len()).sum::<usize>()
     }
 
-    /// Bytes of the batches held.
+    /// Bytes of the batches held; what they share counts once.
     pub fn size_bytes(&self) -> usize {
         let pieces: usize = self.pieces.iter().map(|piece| piece.size_bytes()).sum();
-        self.held.iter().map(|(_, batch)| batch.size_bytes()).sum::<usize>() + pieces
+        Footprint::bytes_of(self.held.iter().map(|(_, batch)| &**batch)) + pieces
     }
 
     /// The earliest time among the updates held.

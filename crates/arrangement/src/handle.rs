@@ -149,6 +149,12 @@ impl Writer {
         shared.builder.max_time().is_some_and(|last| last >= shared.upper())
     }
 
+    /// Bytes that runs and held updates own. O(runs + batches held); nothing is sorted.
+    pub fn size_bytes(&self) -> usize {
+        let shared = self.shared.borrow();
+        shared.spine.stats().size_bytes + shared.builder.size_bytes()
+    }
+
     /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is
     /// more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {

@@ -52,13 +52,14 @@
 //!
 //! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`,
 //! [`Floor`], [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`],
-//! [`ValueCursor`], [`Snapshot`].
+//! [`ValueCursor`], [`Snapshot`], [`Footprint`].
 
 mod builder;
 mod chunk;
 mod control_column;
 mod cursor;
 mod floor;
+mod footprint;
 mod handle;
 mod hashes;
 mod holds;
@@ -84,6 +85,7 @@ pub use builder::Builder;
 pub use chunk::{Chunk, gather_rows};
 pub use cursor::ValueCursor;
 pub use floor::{Floor, has_ticks, ticks};
+pub use footprint::Footprint;
 pub use handle::{Audience, Reader, Stats, Writer, arrangement};
 pub use keys::{Keys, NullKeys};
 pub use layout::{Layout, ValueOrder};

@@ -87,7 +87,7 @@ impl Contents {
             true => vec![],
             false => vec![RecordBatch::try_new(Arc::clone(&self.schema), arrays)?],
         };
-        let rows = Rows { schema: Arc::clone(&self.schema), batches, notices: vec![] };
+        let rows = Rows::received(Arc::clone(&self.schema), batches, vec![]);
         let layout = Layout { rows_max, width: Some(columns), expanded: false };
         let (mut drawn, _) = table_lines(&rows, &layout);
         let more = match self.n_rows() > rows_max {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anabranch_batch::Time;
+use anabranch_flow::account::memory::Holder;
 use anabranch_plan::{Node, Plan};
 
 use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Read};
@@ -67,6 +68,10 @@ pub struct Wanted<'a> {
     pub as_of: Time,
     /// How far it shares.
     pub sharing: Sharing,
+    /// Whose memory it takes.
+    pub holder: Holder,
+    /// The client that it is for alone.
+    pub client: Option<u64>,
 }
 
 /// An operator of an installed dataflow.
@@ -192,7 +197,7 @@ impl Dataflows {
             let by_readers = wanted.get(dataflow).copied();
             let horizon = match installed.egress {
                 Egress::Nothing => own.chain(by_readers).min().unwrap_or(Time::MIN),
-                Egress::Changes | Egress::Events => Time::MIN,
+                Egress::Changes(_) | Egress::Events => Time::MIN,
             };
             for used in &installed.uses {
                 let wanted = wanted.entry(*used).or_insert(horizon);
@@ -224,6 +229,11 @@ impl Dataflows {
         if let Some(existing) = self.whole(wanted) {
             self.retain(existing.0);
             return Ok(existing);
+        }
+        // (A query of system relations reads no others. It tells where memory is, when little is
+        // left.)
+        if wanted.holder != Holder::Rows && !wanted.plan.relations().is_empty() {
+            cluster.check_room()?;
         }
         let (drafts, last_id) = self.draft(wanted)?;
         cluster.check()?;
@@ -280,7 +290,8 @@ impl Dataflows {
         let Draft { dataflow, name, plan, exports, physical } = draft;
         let uses = physical.uses().iter().filter_map(|used| self.makers.get(used).copied()).collect();
         let egress = if is_wanted { wanted.egress } else { Egress::Nothing };
-        cluster.install_prepared(dataflow, &name, &physical, wanted.as_of, egress);
+        let holder = if is_wanted { (wanted.holder, wanted.client) } else { (Holder::Standing, None) };
+        cluster.install_prepared(dataflow, &name, &physical, wanted.as_of, egress, holder);
         let arrangements: Vec<ArrangementId> = exports.iter().map(|export| export.arrangement).collect();
         for export in &exports {
             self.makers.insert(export.arrangement, dataflow);

@@ -40,6 +40,11 @@ impl Spool {
         Spool { folder: folder.to_owned(), limit_bytes, held: vec![], held_bytes: 0, overflow: None, n_rows: 0 }
     }
 
+    /// Bytes held in memory.
+    pub fn size_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
     /// Rows pushed so far.
     pub fn n_rows(&self) -> usize {
         self.n_rows

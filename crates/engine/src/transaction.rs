@@ -113,6 +113,11 @@ impl Transaction {
         at.ok_or_else(|| Error::invalid(format!("savepoint \"{name}\" does not exist")).with_sqlstate("3B001"))
     }
 
+    /// Bytes of the changes that it has staged.
+    pub fn size_bytes(&self) -> usize {
+        self.staged.values().flat_map(|staged| &staged.changes).map(Batch::size_bytes).sum()
+    }
+
     pub fn has_staged(&self) -> bool {
         !self.staged.is_empty()
     }

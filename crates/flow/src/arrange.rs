@@ -24,6 +24,7 @@ use timely::container::NoopBuilder;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::progress::operate::FrontierInterest;
 
+use crate::account::memory::{Gauge, MemoryPart};
 use crate::chain::{Chain, ChainTurn};
 use crate::drive::{HeldCapability, advanced_to};
 use crate::runs::{Arranged, Runs};
@@ -131,7 +132,9 @@ impl<'s> Chain<'s> {
             rows.writer.set_origin(origin, recalled_max);
         }
         let worker = chain.worker().clone();
-        let mut arranging = Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort, worker };
+        let gauge = Gauge::new(worker.account().clone(), MemoryPart::Arrangements);
+        let mut arranging =
+            Arranging { rows, errors: None, listener: None, idler: Idler::default(), effort, worker, gauge };
         let mut errors_reader = None;
         if readers != Readers::Inside {
             let (writer, reader) = arranging.rows.writer.beside(messages(), effort);
@@ -203,6 +206,7 @@ struct Arranging {
     idler: Idler,
     effort: MergeEffort,
     worker: WorkerContext,
+    gauge: Gauge,
 }
 
 impl Arranging {
@@ -220,6 +224,7 @@ impl Arranging {
                 messages.push(Sealing::Errors(batch));
             }
         }
+        let n_rows: usize = turn.out.rows.iter().map(Batch::len).sum();
         turn.out.rows.into_iter().for_each(|batch| self.rows.push(batch));
         self.rows.writer.complete(turn.upto);
         messages.extend(self.listener.as_mut().and_then(sealing));
@@ -233,6 +238,9 @@ impl Arranging {
         if merges && self.idler.should_wait(is_idle, now, &mut self.rows.writer, &self.worker) {
             waker.go_on_after(IDLE_PAUSE);
         }
+        // (An idle turn may have merged.)
+        let n_rows = if is_idle { IDLE_FUEL as usize } else { n_rows };
+        self.gauge.note(n_rows, || self.rows.writer.size_bytes());
         messages
     }
 

@@ -32,6 +32,7 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
+use crate::account::memory::{Gauge, MemoryPart};
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, send};
 use crate::exchange::Route;
@@ -313,6 +314,7 @@ impl<'s> Chain<'s> {
             hold: HeldCapability::none(),
             waker,
             meter: scope.worker().meter(kind),
+            gauge: Gauge::new(scope.worker().account().clone(), MemoryPart::State),
         }
     }
 }
@@ -362,6 +364,7 @@ pub(crate) struct Steps {
     pub hold: HeldCapability,
     waker: Waker,
     meter: Meter,
+    gauge: Gauge,
 }
 
 /// What a turn has brought to the end of a chain.
@@ -389,7 +392,8 @@ impl Steps {
     pub fn turn(&mut self, frontiers: &Frontiers) -> ChainTurn {
         let _step = self.meter.step();
         self.waker.begin_turn();
-        let Pulled { mut out, upto, pending, has_more } = self.line.turn(frontiers, &mut self.hold);
+        let Pulled { mut out, upto, pending, has_more, n_rows } = self.line.turn(frontiers, &mut self.hold);
+        self.gauge.note(n_rows, || self.line.held_bytes());
         if has_more {
             self.waker.go_on();
         }

@@ -12,6 +12,7 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
+use crate::account::memory::{Gauge, MemoryPart};
 use crate::drive::{frontier_of, send};
 use crate::exchange::by_key;
 use crate::paced::Paced;
@@ -77,16 +78,21 @@ pub fn events<'s>(
     operator.build(move |mut capabilities| {
         let mut held = Some(capabilities.pop().expect("one output"));
         let mut tactic = Paced::new(tactic);
+        let mut gauge = Gauge::new(worker.account().clone(), MemoryPart::State);
         let meter = worker.meter(name);
         move |frontiers| {
             let _step = meter.step();
             let Some(capability) = &held else { return };
             let mut out = Output::default();
+            let mut n_rows = 0;
             let turned = worker.account().turn(|| {
                 for (index, input) in pullers.iter_mut().enumerate() {
                     input.for_each(|_capability, parcel| match std::mem::take(parcel) {
                         Parcel::Empty => {}
-                        Parcel::Rows(batch) => tactic.push(index, batch.compact()),
+                        Parcel::Rows(batch) => {
+                            n_rows += batch.len();
+                            tactic.push(index, batch.compact());
+                        }
                         Parcel::Errors(batch) => out.give_errors(batch),
                     });
                 }
@@ -99,6 +105,7 @@ pub fn events<'s>(
                 }
             });
             let Some(()) = turned else { return };
+            gauge.note(n_rows, || tactic.size_bytes());
             send(&mut out, capability, &mut output.activate());
             // Rows may wait for a later turn: the frontier follows what is out, not what has come
             // in.

@@ -24,9 +24,14 @@ pub trait Feed {
     /// is not put out, the pending included.
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled);
 
-    /// Bytes that it holds, apart from arrangements.
+    /// Bytes that the feed's own operator holds, apart from arrangements.
     fn size_bytes(&self) -> usize {
         0
+    }
+
+    /// Bytes that all operators of the feed hold, apart from arrangements.
+    fn held_bytes(&self) -> usize {
+        self.size_bytes()
     }
 }
 
@@ -40,12 +45,14 @@ pub struct Pulled {
     pub pending: Option<Time>,
     /// Whether there is more to do, so that the operator is to be scheduled again.
     pub has_more: bool,
+    /// Rows that came in.
+    pub(crate) n_rows: usize,
 }
 
 impl Default for Pulled {
     /// Nothing has come, and nothing will.
     fn default() -> Pulled {
-        Pulled { out: Output::default(), upto: END, pending: None, has_more: false }
+        Pulled { out: Output::default(), upto: END, pending: None, has_more: false, n_rows: 0 }
     }
 }
 
@@ -63,6 +70,7 @@ impl Pulled {
     pub fn take_but_rows(&mut self, other: Pulled) {
         other.out.errors.into_iter().for_each(|batch| self.out.give_errors(batch));
         self.has_more |= other.has_more;
+        self.n_rows += other.n_rows;
         self.reach(other.upto, other.pending);
     }
 
@@ -101,6 +109,7 @@ impl Line {
     pub fn turn(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability) -> Pulled {
         let mut pulled = Pulled::default();
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, &mut pulled));
+        pulled.n_rows += pulled.out.rows.iter().map(Batch::len).sum::<usize>();
         let (mut came, mut last): (usize, Option<&dyn Timed>) = (0, None);
         for link in &mut self.links {
             if let Link::Count(counting) = link {
@@ -131,6 +140,14 @@ impl Feed for Line {
         own.out.rows.drain(..).for_each(|batch| pulled.out.give_rows(batch));
         pulled.take_but_rows(own);
     }
+
+    fn held_bytes(&self) -> usize {
+        let tactics = self.links.iter().map(|link| match link {
+            Link::Apply(_) | Link::Count(_) => 0,
+            Link::Timed(advancing) => advancing.tactic.size_bytes(),
+        });
+        tactics.chain(self.feeds.iter().map(|feed| feed.held_bytes())).sum()
+    }
 }
 
 /// Lines that meet in a tactic.
@@ -154,6 +171,10 @@ impl Feed for Meeting {
 
     fn size_bytes(&self) -> usize {
         self.tactic.tactic.size_bytes()
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.size_bytes() + self.lines.iter().map(Feed::held_bytes).sum::<usize>()
     }
 }
 

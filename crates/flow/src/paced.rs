@@ -49,6 +49,11 @@ impl Paced {
         Paced { tactic, done: Time::MIN, under_way: None, parts, latest: Time::MIN, n_fresh: 0, stops }
     }
 
+    /// Bytes that the tactic remembers, roughly.
+    pub fn size_bytes(&self) -> usize {
+        self.tactic.size_bytes()
+    }
+
     /// All before this time is put out.
     pub fn done(&self) -> Time {
         self.done

@@ -5,6 +5,7 @@
 //! before. Cost: `push` looks at the times once; rows are copied only when a batch out of order
 //! straddles the bound, or several are made one.
 
+use anabranch_arrangement::Footprint;
 use anabranch_batch::{Batch, Time, Times};
 
 /// Batches in order of arrival, each with the range of its times.
@@ -83,9 +84,9 @@ impl Pending {
         self.waiting.iter().map(|waiting| waiting.from).min()
     }
 
-    /// Bytes of the batches that wait.
+    /// Bytes of the batches that wait; what they share counts once.
     pub fn size_bytes(&self) -> usize {
-        self.waiting.iter().map(|waiting| waiting.batch.size_bytes()).sum()
+        Footprint::bytes_of(self.waiting.iter().map(|waiting| &waiting.batch))
     }
 }
 

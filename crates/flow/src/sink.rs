@@ -5,52 +5,224 @@
 //! collection below `upper`, in order of time. Equal rows meet on one worker first, so that what
 //! cancels is not seen.
 //!
+//! A capture that is not fetched is *full* when its changes take more than [`Bounds::bytes_max`];
+//! the first changes after a fetch are not counted, since a snapshot or a commit comes as a whole.
+//! A full capture is *coalesced*: all its changes move to the latest of their times and are summed
+//! up ([`Captured::coalesced`]). Where that does not help, or is not wanted, the dataflow fails.
+//! Cost: coalescing halves what is counted at least, so a change is looked at twice, amortised.
+//!
 //! State: rows that wait for the frontier, and what was not yet fetched.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
-use anabranch_batch::{Batch, Time};
+use anabranch_batch::gather::compact_views;
+use anabranch_batch::{Batch, Time, Times};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::DataType;
 
+use crate::account::memory::{Gauge, MemoryPart, readable};
+use crate::account::{Account, Cause, Failure};
 use crate::chain::Chain;
-use crate::pending::Pending;
+use crate::pending::{Pending, split_at};
+
+/// Bytes of a row's time and diff.
+const CONTROL_BYTES: usize = 16;
+
+/// Which changes a capture collects, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bounds {
+    /// Changes before this time are left out.
+    pub from: Time,
+    /// Changes from this time on are left out.
+    pub before: Time,
+    /// Bytes of changes that nobody has fetched, at most, on one worker.
+    pub bytes_max: usize,
+    /// What happens to more.
+    pub when_full: WhenFull,
+}
+
+impl Bounds {
+    /// All changes, however many.
+    pub const NONE: Bounds =
+        Bounds { from: Time::MIN, before: Time::MAX, bytes_max: usize::MAX, when_full: WhenFull::End };
+}
+
+/// What happens when nobody fetches changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WhenFull {
+    /// They are summed up at the latest of their times.
+    #[default]
+    Coalesce,
+    /// The dataflow fails.
+    End,
+}
 
 /// What a capture has collected and no caller has fetched.
 #[derive(Debug)]
 pub struct Captured {
+    /// Changes of rows and of row errors, each batch in order of time, batches in order of time.
+    pub(crate) rows: Vec<Batch>,
+    errors: Vec<Batch>,
+    /// Complete before this time.
+    pub(crate) upper: Time,
+    /// Changes at earlier times were moved to this one.
+    coalesced: Time,
+    bounds: Bounds,
+    /// Bytes of the first changes since the last fetch, and of those that came behind.
+    first_bytes: Option<usize>,
+    more_bytes: usize,
+    account: Account,
+    gauge: Gauge,
+}
+
+/// Changes that were fetched.
+#[derive(Debug)]
+pub struct Fetched {
     /// Changes of rows, each batch in order of time, batches in order of time.
     pub rows: Vec<Batch>,
     /// Changes of row errors, likewise.
     pub errors: Vec<Batch>,
     /// Complete before this time.
     pub upper: Time,
+    /// Changes at earlier times were moved to this one, if any were.
+    pub coalesced: Time,
 }
 
 impl Captured {
+    fn new(bounds: Bounds, account: Account) -> Captured {
+        let gauge = Gauge::new(account.clone(), MemoryPart::Changes);
+        let (rows, errors, first_bytes, more_bytes) = (vec![], vec![], None, 0);
+        Captured {
+            rows,
+            errors,
+            upper: Time::MIN,
+            coalesced: Time::MIN,
+            bounds,
+            first_bytes,
+            more_bytes,
+            account,
+            gauge,
+        }
+    }
+
     /// Whether there is nothing to fetch.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.errors.is_empty()
     }
+
+    /// Changes before this time are there.
+    pub fn upper(&self) -> Time {
+        self.upper
+    }
+
+    /// Hands out what was collected.
+    pub fn fetch(&mut self) -> Fetched {
+        (self.first_bytes, self.more_bytes) = (None, 0);
+        self.gauge.measured(0);
+        Fetched {
+            rows: std::mem::take(&mut self.rows),
+            errors: std::mem::take(&mut self.errors),
+            upper: self.upper,
+            coalesced: self.coalesced,
+        }
+    }
+
+    /// Takes changes over that are complete.
+    fn take(&mut self, rows: &mut Pending, errors: &mut Pending, upper: Time) {
+        let mut fresh = (Vec::new(), Vec::new());
+        take_before(rows, upper, self.bounds, &mut fresh.0);
+        take_before(errors, upper, self.bounds, &mut fresh.1);
+        let bytes = size_bytes(&fresh.0) + size_bytes(&fresh.1);
+        self.rows.append(&mut fresh.0);
+        self.errors.append(&mut fresh.1);
+        self.upper = upper;
+        if bytes > 0 {
+            match self.first_bytes {
+                None => self.first_bytes = Some(bytes),
+                Some(_) => self.more_bytes += bytes,
+            }
+            self.keep_within_bounds();
+        }
+        self.gauge.measured(self.first_bytes.unwrap_or(0) + self.more_bytes);
+    }
+
+    fn keep_within_bounds(&mut self) {
+        let bytes_max = self.bounds.bytes_max;
+        if self.more_bytes <= bytes_max {
+            return;
+        }
+        if self.bounds.when_full == WhenFull::Coalesce {
+            self.coalesce();
+            // (At most a half: else the next change would have all of them looked at again.)
+            if self.more_bytes <= bytes_max / 2 {
+                return;
+            }
+        }
+        let message = format!(
+            "its changes were not taken, and its buffer of {} is full",
+            readable(i64::try_from(bytes_max).unwrap_or(i64::MAX))
+        );
+        self.account.fail(Failure { cause: Cause::Buffer, message });
+        self.fetch();
+    }
+
+    /// Moves all changes to the latest of their times.
+    fn coalesce(&mut self) {
+        let all = self.rows.iter().chain(&self.errors);
+        let Some(latest) = all.map(|batch| batch.times().max()).max() else { return };
+        for batches in [&mut self.rows, &mut self.errors] {
+            let moved = Batch::concat(batches).map(|batch| batch.with_times(Times::Constant(latest)));
+            let summed = moved.map(consolidate_in_time_order).filter(|batch| !batch.is_empty());
+            *batches = summed.into_iter().collect();
+        }
+        self.coalesced = latest;
+        let first = self.first_bytes.unwrap_or(0);
+        self.more_bytes = (size_bytes(&self.rows) + size_bytes(&self.errors)).saturating_sub(first);
+    }
+}
+
+/// Bytes of the rows themselves: text that other batches share counts as far as these rows have it.
+fn size_bytes(batches: &[Batch]) -> usize {
+    let columns = |batch: &Batch| batch.columns().iter().map(column_bytes).sum::<usize>();
+    batches.iter().map(|batch| columns(batch) + batch.len() * CONTROL_BYTES).sum()
+}
+
+fn column_bytes(column: &ArrayRef) -> usize {
+    // (A view has the length of its text in its lowest 32 bits; short text is within the view.)
+    let outside =
+        |views: &[u128]| views.iter().map(|view| *view as u32 as usize).filter(|len| *len > 12).sum::<usize>();
+    let text = match column.data_type() {
+        DataType::Utf8View => outside(column.as_string_view().views()),
+        DataType::BinaryView => outside(column.as_binary_view().views()),
+        _ => 0,
+    };
+    text + column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_buffer_memory_size())
 }
 
 /// Shared between the dataflow and the worker.
 pub type CaptureRef = Rc<RefCell<Captured>>;
 
 /// Collects the changes of a chain's rows, of `n_columns` columns.
-pub fn capture(chain: Chain<'_>, n_columns: usize) -> CaptureRef {
-    let captured = Rc::new(RefCell::new(Captured { rows: vec![], errors: vec![], upper: Time::MIN }));
+pub fn capture(chain: Chain<'_>, n_columns: usize, bounds: Bounds) -> CaptureRef {
+    let account = chain.worker().account().clone();
+    let captured = Rc::new(RefCell::new(Captured::new(bounds, account.clone())));
     let target = Rc::clone(&captured);
     let mut rows = Pending::default();
     let mut errors = Pending::default();
+    let mut waiting = Gauge::new(account, MemoryPart::Changes);
     chain.by_key((0..n_columns).collect()).into_end("Capture".to_owned(), None, move |turn, _| {
+        let n_rows = turn.out.rows.iter().map(Batch::len).sum();
         turn.out.rows.into_iter().for_each(|batch| rows.push(batch));
         turn.out.errors.into_iter().for_each(|batch| errors.push(batch));
         let mut target = target.borrow_mut();
-        if turn.upto > target.upper {
-            take_before(&mut rows, turn.upto, &mut target.rows);
-            take_before(&mut errors, turn.upto, &mut target.errors);
-            target.upper = turn.upto;
+        match turn.upto > target.upper {
+            true => {
+                target.take(&mut rows, &mut errors, turn.upto);
+                waiting.measured(rows.size_bytes());
+            }
+            false => waiting.note(n_rows, || rows.size_bytes()),
         }
     });
     captured
@@ -58,12 +230,118 @@ pub fn capture(chain: Chain<'_>, n_columns: usize) -> CaptureRef {
 
 /// Appends the consolidated updates before `upper`, in order of time. Batches that have no time in
 /// common are not made one.
-fn take_before(waiting: &mut Pending, upper: Time, out: &mut Vec<Batch>) {
+fn take_before(waiting: &mut Pending, upper: Time, bounds: Bounds, out: &mut Vec<Batch>) {
     let ready = waiting.take_ready(upper);
     let ready = match ready.is_sorted_by(|a, b| a.times().max() < b.times().min()) {
         true => ready,
         false => Batch::concat(&ready).into_iter().collect(),
     };
-    let consolidated = ready.into_iter().map(|batch| consolidate_in_time_order(batch.without_key()));
-    out.extend(consolidated.filter(|batch| !batch.is_empty()));
+    let within = ready.into_iter().map(|batch| {
+        let (_, from) = split_at(&batch, bounds.from);
+        split_at(&from, bounds.before).0
+    });
+    let within = within.filter(|batch| !batch.is_empty());
+    let consolidated = within.map(|batch| consolidate_in_time_order(batch.without_key()));
+    // (They may wait for long.)
+    let compact = |batch: Batch| {
+        let columns = compact_views(batch.columns().to_vec().into());
+        batch.with_columns(columns)
+    };
+    out.extend(consolidated.filter(|batch| !batch.is_empty()).map(compact));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use anabranch_batch::Diffs;
+    use arrow::array::Int64Array;
+
+    use super::*;
+    use crate::account::Accounts;
+
+    fn bounds(bytes_max: usize, when_full: WhenFull) -> Bounds {
+        Bounds { bytes_max, when_full, ..Bounds::NONE }
+    }
+
+    /// One row, which comes or goes.
+    fn change(value: i64, time: Time, diff: i64) -> Batch {
+        Batch::new(vec![Arc::new(Int64Array::from(vec![value]))], Times::Constant(time), Diffs::Constant(diff))
+    }
+
+    fn give(captured: &mut Captured, changes: impl IntoIterator<Item = Batch>) {
+        let (mut rows, mut errors) = (Pending::default(), Pending::default());
+        let upper = changes.into_iter().fold(captured.upper, |upper, batch| {
+            let upper = upper.max(batch.times().max() + 1);
+            rows.push(batch);
+            upper
+        });
+        captured.take(&mut rows, &mut errors, upper);
+    }
+
+    /// Rows by value: sums of diffs, and the times they are told at.
+    fn told(fetched: &Fetched) -> Vec<(i64, Time, i64)> {
+        let rows = fetched.rows.iter().flat_map(|batch| {
+            let values = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap().clone();
+            let batch = batch.clone();
+            (0..batch.len()).map(move |row| (values.value(row), batch.times().get(row), batch.diffs().get(row)))
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn a_full_capture_sums_up_what_nobody_has_fetched() {
+        let accounts = Accounts::default();
+        let account = accounts.open();
+        let mut captured = Captured::new(bounds(2_000, WhenFull::Coalesce), account.clone());
+        give(&mut captured, [change(0, 1, 1)]);
+        for time in 2..500 {
+            give(&mut captured, [change(time - 2, time, -1), change(time - 1, time, 1)]);
+            assert!(size_bytes(&captured.rows) <= 2_500);
+        }
+        assert!(account.failure().is_none());
+        assert_eq!(account.held_of(MemoryPart::Changes), size_bytes(&captured.rows));
+        let fetched = captured.fetch();
+        assert!(fetched.coalesced > 1 && fetched.upper == 500);
+        let told = told(&fetched);
+        assert!(told.iter().all(|(_, time, _)| *time >= fetched.coalesced));
+        let net: i64 = told.iter().map(|(value, _, diff)| value * diff).sum();
+        assert_eq!((net, told.iter().map(|(_, _, diff)| diff).sum::<i64>()), (498, 1));
+        assert_eq!(account.held_of(MemoryPart::Changes), 0);
+        // What is fetched in time stays apart.
+        give(&mut captured, [change(7, 600, 1)]);
+        give(&mut captured, [change(8, 601, 1)]);
+        assert_eq!(self::told(&captured.fetch()), [(7, 600, 1), (8, 601, 1)]);
+    }
+
+    #[test]
+    fn what_cannot_be_summed_up_ends_its_dataflow() {
+        for when_full in [WhenFull::Coalesce, WhenFull::End] {
+            let accounts = Accounts::default();
+            let account = accounts.open();
+            let mut captured = Captured::new(bounds(2_000, when_full), account.clone());
+            (1..500).for_each(|time| give(&mut captured, [change(time, time, 1)]));
+            assert_eq!(account.failure().map(|failure| failure.cause), Some(Cause::Buffer));
+            assert!(size_bytes(&captured.rows) <= 2_500);
+        }
+    }
+
+    #[test]
+    fn the_first_changes_after_a_fetch_are_taken_however_many_they_are() {
+        let accounts = Accounts::default();
+        let account = accounts.open();
+        let mut captured = Captured::new(bounds(1_000, WhenFull::End), account.clone());
+        give(&mut captured, (0..1_000).map(|value| change(value, 1, 1)));
+        give(&mut captured, [change(0, 2, -1)]);
+        assert!(account.failure().is_none());
+        assert_eq!(told(&captured.fetch()).len(), 1_001);
+    }
+
+    #[test]
+    fn changes_outside_of_the_wanted_times_are_left_out() {
+        let bounds = Bounds { from: 2, before: 4, ..Bounds::NONE };
+        let mut captured = Captured::new(bounds, Accounts::default().open());
+        give(&mut captured, (1..6).map(|time| change(time, time, 1)));
+        assert_eq!(told(&captured.fetch()), [(2, 2, 1), (3, 3, 1)]);
+    }
 }

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::import::{Content, StreamImport, constant, import, no_horizon};
     use crate::relay::Relay;
-    use crate::sink::capture;
+    use crate::sink::{Bounds, capture};
 
     fn rows(values: &[i64], time: Time) -> Batch {
         Batch::new(vec![Arc::new(Int64Array::from(values.to_vec()))], Times::Constant(time), Diffs::Constant(1))
@@ -240,7 +240,7 @@ mod tests {
         };
         let ((changes, literals), dataflow) = worker.dataflow("two ends", |scope| {
             let literals = constant(scope.clone(), 0, Some(rows(&[7], 5)));
-            (capture(import(scope, vec![input]), 1), capture(literals, 1))
+            (capture(import(scope, vec![input]), 1, Bounds::NONE), capture(literals, 1, Bounds::NONE))
         });
         worker.step();
         assert!(!worker.has_dataflows, "timely has nothing to do");

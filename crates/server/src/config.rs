@@ -54,6 +54,9 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of one message, at most.
     pub message_bytes_max: usize,
+    /// Bytes that dataflows and connections may hold together; without an entry there is no limit.
+    /// `SET memory_limit` changes the limit of a server that runs.
+    pub memory_bytes_max: Option<usize>,
     /// Prepared statements and portals of one client together, at most.
     pub statements_max: usize,
     /// Seconds in which a client has told who it is.
@@ -73,6 +76,7 @@ impl Default for Limits {
         Limits {
             connections: 1_000,
             message_bytes_max: 64 << 20,
+            memory_bytes_max: None,
             statements_max: 200_000,
             login_s: 60,
             message_s: 300,

@@ -20,7 +20,8 @@ pub fn run(config: &Config) -> Result<(), ServerError> {
     // (Refused before anything is opened.)
     config.check_reach(&config.users()?)?;
     let workers = config.workers.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).max(1);
-    let options = DatabaseOptions { path: config.data.clone(), workers, ..DatabaseOptions::default() };
+    let memory_limit = config.limits.memory_bytes_max;
+    let options = DatabaseOptions { path: config.data.clone(), workers, memory_limit, ..DatabaseOptions::default() };
     let database = Database::open(options)?;
     database.register_connector("file", Arc::new(FileConnector))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

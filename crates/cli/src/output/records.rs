@@ -37,7 +37,7 @@ mod tests {
             ("a_longer_name", Arc::new(StringArray::from(vec![Some("x"), None])) as _),
         ])
         .unwrap();
-        let rows = Rows { schema: batch.schema(), batches: vec![batch], notices: vec![] };
+        let rows = Rows::from(batch);
         let mut out = Vec::new();
         write(&mut out, &rows, &Layout::default()).unwrap();
         let expected = "-[ RECORD 1 ]-+----\nid            | 1\na_longer_name | x\n\

@@ -190,7 +190,7 @@ mod tests {
             ("miles", Arc::new(Float64Array::from(vec![123456.25]))),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        Rows { schema: batch.schema(), batches: vec![batch], notices: vec![] }
+        Rows::from(batch)
     }
 
     fn shown(width: usize) -> String {

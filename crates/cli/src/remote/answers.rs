@@ -96,7 +96,7 @@ impl Answer {
     /// All rows that have come.
     pub(super) fn rows(mut self) -> Result<Rows, Error> {
         self.close_batch()?;
-        Ok(Rows { schema: self.schema, batches: self.batches, notices: self.notices })
+        Ok(Rows::received(self.schema, self.batches, self.notices))
     }
 
     /// Where progress stands among the columns of changes.

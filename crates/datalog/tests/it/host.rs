@@ -77,7 +77,7 @@ impl Host for ModelHost {
         let rows: Vec<&Row> = contents.iter().map(|(row, _)| row).collect();
         let schema = plan.arrow_schema();
         let batch = to_record_batch(&schema, &rows);
-        Ok(Rows { schema, batches: vec![batch], notices: vec![] })
+        Ok(Rows::received(schema, vec![batch], vec![]))
     }
 }
 

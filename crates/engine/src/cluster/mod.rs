@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Time};
-use anabranch_flow::account::{Accounts, Failure, OperatorCounts};
+use anabranch_flow::account::memory::{Holder, MemoryPart, readable};
+use anabranch_flow::account::{Account, Accounts, Failure, OperatorCounts};
 use anabranch_flow::egress::Item;
 use anabranch_flow::service::Host;
 use anabranch_flow::steps::StepStats;
@@ -42,6 +43,7 @@ use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
 pub(crate) use promised::{Reading, leaving};
+pub(crate) use tenants::InstalledDataflow;
 use tenants::Tenants;
 use worker::{Command, EventsPart, WorkerState, WorkerStats};
 
@@ -65,6 +67,8 @@ enum Workers {
 const SPLIT_ROWS: usize = 4096;
 /// What a batch counts for at least while it waits to be taken in.
 const BATCH_BYTES_MIN: usize = 1 << 10;
+/// Percent of the memory limit above which nothing new is installed.
+const ROOM_PERCENT: usize = 90;
 /// How often a waiting caller looks for interrupts and failed workers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -180,7 +184,7 @@ impl Cluster {
     pub fn install(&mut self, spec: DataflowSpec) -> Result<(), Error> {
         let physical = prepare(&spec.plan, &Leaves::of(&spec.plan), &spec.reads, &spec.exports, &mut NoShares)?;
         self.check()?;
-        self.install_prepared(spec.dataflow, &spec.name, &physical, spec.as_of, spec.egress);
+        self.install_prepared(spec.dataflow, &spec.name, &physical, spec.as_of, spec.egress, (Holder::Standing, None));
         Ok(())
     }
 
@@ -192,8 +196,9 @@ impl Cluster {
         physical: &Physical,
         as_of: Time,
         egress: Egress,
+        (holder, client): (Holder, Option<u64>),
     ) {
-        let account = self.accounts.open();
+        let account = self.accounts.open_for(holder, client);
         self.tenants.add(dataflow, name, physical, account.clone());
         self.tell(|| Command::Install {
             dataflow,
@@ -342,6 +347,7 @@ impl Cluster {
             all.batches.extend(part.batches);
             all.errors.extend(part.errors);
             all.upper = all.upper.min(part.upper);
+            all.coalesced = all.coalesced.max(part.coalesced);
         }
         Ok(all)
     }
@@ -428,6 +434,60 @@ impl Cluster {
         }
     }
 
+    /// The most that dataflows may hold together.
+    pub(crate) fn set_memory_limit(&self, bytes: Option<usize>) {
+        self.accounts.set_limit(bytes);
+    }
+
+    /// The most that dataflows may hold together, if there is a limit.
+    pub(crate) fn memory_limit(&self) -> Option<usize> {
+        self.accounts.limit()
+    }
+
+    /// Whether so many percent of the limit are held, rows that no dataflow has taken in included.
+    pub(crate) fn is_filled_to(&self, percent: usize) -> bool {
+        let held = || self.accounts.held_bytes() + self.accounts.backlog_bytes();
+        self.accounts.limit().is_some_and(|limit| held() / percent > limit / 100)
+    }
+
+    /// The accounts of clients.
+    pub(crate) fn clients(&self) -> Vec<Account> {
+        self.accounts.all().into_iter().filter(|account| account.holder() == Holder::Client).collect()
+    }
+
+    /// Bytes of a part that a dataflow holds.
+    pub(crate) fn held_of(&self, dataflow: DataflowId, part: MemoryPart) -> usize {
+        self.tenants.account(dataflow).map_or(0, |account| account.held_of(part))
+    }
+
+    /// The account of a client.
+    pub(crate) fn client_account(&self, client: u64) -> Account {
+        self.accounts.open_for(Holder::Client, Some(client))
+    }
+
+    /// Refuses what would hold more when little is left.
+    pub(crate) fn check_room(&self) -> Result<(), Error> {
+        match self.is_filled_to(ROOM_PERCENT) {
+            true => Err(self.no_room()),
+            false => Ok(()),
+        }
+    }
+
+    /// The error where little is left.
+    pub(crate) fn no_room(&self) -> Error {
+        let bytes = |bytes: usize| readable(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let (held, limit) = (bytes(self.accounts.held_bytes()), bytes(self.accounts.limit().unwrap_or_default()));
+        Error::unavailable(format!("out of memory: {held} of {limit} are held"))
+            .with_sqlstate("53200")
+            .with_detail("Reads of what is maintained, DELETE and DROP go on.")
+            .with_hint("SELECT * FROM anabranch_memory tells where it is. Drop views, or SET memory_limit to more.")
+    }
+
+    /// What is installed, in order of its numbers.
+    pub(crate) fn installed(&self) -> Vec<InstalledDataflow<'_>> {
+        self.tenants.installed()
+    }
+
     /// How many dataflows have failed so far: it grows with each.
     pub(crate) fn failures(&self) -> u64 {
         self.accounts.failures()
@@ -448,13 +508,18 @@ impl Cluster {
         self.tenants.failure(dataflow)
     }
 
-    /// Lets the next turn of every dataflow of this name panic, for tests of what follows.
+    /// The failure of a dataflow as an error, if it has failed.
+    pub(crate) fn check_dataflow(&self, dataflow: DataflowId) -> Result<(), Error> {
+        self.tenants.check(dataflow)
+    }
+
     /// Lets a dataflow, and those that read it, fail.
     pub(crate) fn fail(&mut self, dataflow: DataflowId, failure: Failure) {
         self.tenants.fail(dataflow, failure);
         self.take_down_failed();
     }
 
+    /// Lets the next turn of every dataflow of this name panic, for tests of what follows.
     pub(crate) fn panic_in(&self, name: &str) {
         self.tenants.panic_in(name);
     }

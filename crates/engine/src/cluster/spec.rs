@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Time};
+use anabranch_flow::sink::Bounds;
 use anabranch_plan::Plan;
 use anabranch_plan::bounds::{Bound, Promises};
 use arrow::array::ArrayRef;
@@ -47,7 +48,7 @@ pub enum Egress {
     /// Nothing: its arrangements are read.
     Nothing,
     /// The consolidated changes, for [`Cluster::changes`](super::Cluster::changes).
-    Changes,
+    Changes(Bounds),
     /// The events as they are, for [`Cluster::events`](super::Cluster::events).
     Events,
 }
@@ -130,7 +131,7 @@ impl PeekResult {
 }
 
 /// Changes of a subscribed plan.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Changes {
     /// Consolidated, in order of time, all before `upper`.
     pub batches: Vec<Batch>,
@@ -138,6 +139,15 @@ pub struct Changes {
     pub errors: Vec<(Time, String, i64)>,
     /// Complete before this time.
     pub upper: Time,
+    /// Changes at earlier times were moved to this one: nobody had fetched them.
+    pub coalesced: Time,
+}
+
+impl Default for Changes {
+    /// None, on no worker.
+    fn default() -> Changes {
+        Changes { batches: vec![], errors: vec![], upper: Time::MIN, coalesced: Time::MIN }
+    }
 }
 
 /// What an arrangement holds, summed over workers.

@@ -33,7 +33,33 @@ struct Tenant {
     is_down: bool,
 }
 
+/// A dataflow, for lists.
+pub(crate) struct InstalledDataflow<'a> {
+    pub dataflow: DataflowId,
+    pub name: &'a str,
+    pub account: &'a Account,
+    pub exports: &'a [ArrangementId],
+}
+
 impl Tenants {
+    /// What is installed, in order of its numbers.
+    pub fn installed(&self) -> Vec<InstalledDataflow<'_>> {
+        self.all
+            .iter()
+            .map(|(dataflow, tenant)| InstalledDataflow {
+                dataflow: *dataflow,
+                name: &tenant.name,
+                account: &tenant.account,
+                exports: &tenant.exports,
+            })
+            .collect()
+    }
+
+    /// The account of a dataflow.
+    pub fn account(&self, dataflow: DataflowId) -> Option<&Account> {
+        self.all.get(&dataflow).map(|tenant| &tenant.account)
+    }
+
     /// A dataflow is installed.
     pub fn add(&mut self, dataflow: DataflowId, name: &str, physical: &Physical, account: Account) {
         let exports: Vec<ArrangementId> = physical.exports.iter().map(|(export, _)| export.arrangement).collect();
@@ -65,10 +91,22 @@ impl Tenants {
         self.all.get(&dataflow).map(|tenant| tenant.account.operators()).unwrap_or_default()
     }
 
-    /// The failure of a dataflow as an error.
+    /// The failure of a dataflow as an error. A dataflow that reads one which memory has ended is
+    /// told as ended by memory, too: its reader can act on that.
     pub fn check(&self, dataflow: DataflowId) -> Result<(), Error> {
         let Some(tenant) = self.all.get(&dataflow) else { return Ok(()) };
-        tenant.account.failure().map_or(Ok(()), |failure| Err(failed(&subject(&tenant.name), failure)))
+        let root = self.root(tenant);
+        let is_memory = root.account.failure().is_some_and(|failure| failure.cause == Cause::Memory);
+        let told = if is_memory { root } else { tenant };
+        told.account.failure().map_or(Ok(()), |failure| Err(failed(&subject(&told.name), failure)))
+    }
+
+    /// The dataflow that failed first, of those that a failed one reads.
+    fn root<'t>(&'t self, tenant: &'t Tenant) -> &'t Tenant {
+        let reads = tenant.account.failure().is_some_and(|failure| failure.cause == Cause::Reads);
+        let mut used = tenant.uses.iter().filter(|_| reads).filter_map(|used| self.all.get(used));
+        let failed = used.find(|used| used.account.failure().is_some());
+        failed.map_or(tenant, |failed| self.root(failed))
     }
 
     /// Lets those fail that read what has failed, and returns all that have failed since the last
@@ -123,11 +161,23 @@ fn subject(name: &str) -> String {
 
 /// The error for what has failed.
 pub(super) fn failed(subject: &str, failure: &Failure) -> Error {
+    if failure.cause == Cause::Memory {
+        return Error::unavailable(format!("{subject} was ended: {}", failure.message))
+            .with_sqlstate("53200")
+            .with_detail("Nothing else is affected; what does not read it goes on.")
+            .with_hint("Ask for less at once, or SET memory_limit to more; a view is dropped and created anew.");
+    }
+    if failure.cause == Cause::Buffer {
+        return Error::unavailable(format!("{subject} was ended: {}", failure.message))
+            .with_sqlstate("53400")
+            .with_detail("Nothing else is affected.")
+            .with_hint("Take changes faster, or SET subscribe_buffer to more, or subscribe_overflow to 'coalesce'.");
+    }
     let error = Error::internal(format!("{subject} has failed: {}", failure.message));
     let error = error.with_detail("Nothing else is affected; what does not read it goes on.");
     match failure.cause {
         Cause::Panic => error.with_hint("Drop it and create it anew; this is a bug, please report it."),
-        Cause::Reads => error.with_hint("Drop both and create them anew."),
+        Cause::Reads | Cause::Memory | Cause::Buffer => error.with_hint("Drop both and create them anew."),
         Cause::Rows => error.with_hint("Drop it and create it anew without the row."),
     }
 }

@@ -14,7 +14,7 @@ use anabranch_flow::import::{Horizon, no_horizon};
 use anabranch_flow::limit::Limit;
 use anabranch_flow::relay::Relay;
 use anabranch_flow::service::Service;
-use anabranch_flow::sink::CaptureRef;
+use anabranch_flow::sink::{CaptureRef, Fetched};
 use anabranch_flow::steps::{Meter, StepStats};
 use anabranch_flow::worker::{Dataflow, Worker};
 use arrow::array::{ArrayRef, AsArray};
@@ -291,7 +291,7 @@ impl Service for WorkerState {
         let inputs = timed.map(|(_, relay)| relay.upper()).min().unwrap_or(END);
         let exported = self.arrangements.values().map(|exported| exported.rows.upper().min(exported.errors.upper()));
         let captures = self.dataflows.values().filter_map(|installed| installed.capture.as_ref());
-        exported.chain(captures.map(|capture| capture.borrow().upper)).any(|upper| upper < inputs)
+        exported.chain(captures.map(|capture| capture.borrow().upper())).any(|upper| upper < inputs)
     }
 
     fn shut_down(&mut self, worker: &mut Worker) {
@@ -420,7 +420,7 @@ impl WorkerState {
         let installed = self.dataflows.get(&dataflow)?;
         let exports = installed.exports.iter().filter_map(|arrangement| self.arrangements.get(arrangement));
         let complete = exports.map(|exported| exported.rows.upper().min(exported.errors.upper()));
-        let captured = installed.capture.iter().map(|capture| capture.borrow().upper);
+        let captured = installed.capture.iter().map(|capture| capture.borrow().upper());
         let events = installed.events.iter().map(|events| events.borrow().upper);
         Some(complete.chain(captured).chain(events).min().unwrap_or(END))
     }
@@ -430,13 +430,9 @@ impl WorkerState {
         let Some(capture) = installed.and_then(|installed| installed.capture.as_ref()) else {
             return;
         };
-        let mut captured = capture.borrow_mut();
-        let errors = std::mem::take(&mut captured.errors);
-        let changes = Changes {
-            batches: std::mem::take(&mut captured.rows),
-            errors: errors.iter().flat_map(messages).collect(),
-            upper: captured.upper,
-        };
+        let Fetched { rows, errors, upper, coalesced } = capture.borrow_mut().fetch();
+        let errors = errors.iter().flat_map(messages).collect();
+        let changes = Changes { batches: rows, errors, upper, coalesced };
         let _ = reply.send(changes);
     }
 

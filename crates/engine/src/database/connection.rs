@@ -26,13 +26,13 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
 use crate::session::{
-    Attempt, Attempted, Changes, ClientState, CopyIn, CopyRows, Copying, Manner, NextRows, Outcome, RelationInfo, Rows,
-    Session, Subscription, Waiting, check_reads_only, fetch_deadline, no_copy, parse_one,
+    Attempt, Attempted, Changes, ClientState, CopyIn, CopyRows, Copying, Manner, NextRows, Outcome, Over, RelationInfo,
+    Rows, Session, Subscription, Waiting, check_reads_only, fetch_deadline, no_copy, parse_one,
 };
 use crate::transaction::{Transaction, TransactionState};
 
 /// How many connections there were.
-static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Waits after which the engine looks whether what is waited for has failed.
 const WAITS_PER_LOOK: u32 = 5;
@@ -55,10 +55,11 @@ pub struct Connection {
 
 impl Connection {
     pub(super) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
-        let client = engine.call(|session| session.new_client())?;
+        let id = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        let client = engine.call(move |session| session.new_client(id))?;
         Ok(Connection {
             engine,
-            id: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+            id,
             interrupt: Interrupt::new(),
             client: Arc::new(Mutex::new(client)),
             subscriptions: BTreeMap::new(),
@@ -160,7 +161,7 @@ impl Connection {
         self.interrupt.clear();
         self.check_may_write()?;
         let (table, batch) = (table.to_owned(), batch.clone());
-        self.attempt(Manner::Writes, move |session| session.insert(&table, &batch))
+        self.attempt(Manner::Adds, move |session| session.insert(&table, &batch))
     }
 
     /// Applies signed changes to a table.
@@ -470,12 +471,15 @@ impl Connection {
             }
             let pace = waiting.pace();
             match waiting.wait(pace) {
-                Ok((attempt, dataflow)) => {
-                    if let Some(dataflow) = dataflow {
-                        self.engine.tell(move |session| session.release_dataflow(dataflow))?;
+                Ok(Over { attempt, dataflow: Some(dataflow), is_lost }) => {
+                    let connection = self.id;
+                    match is_lost {
+                        true => self.call(move |session| session.let_fall(connection, dataflow))??,
+                        false => self.engine.tell(move |session| session.release_dataflow(dataflow))?,
                     }
                     return Ok(attempt);
                 }
+                Ok(Over { attempt, dataflow: None, .. }) => return Ok(attempt),
                 Err(still) => waiting = *still,
             }
             if turn % WAITS_PER_LOOK == 0 {

@@ -34,7 +34,7 @@ pub struct DatabaseOptions {
     /// Worker threads, at least 1.
     pub workers: usize,
     /// Bytes that arrangements, operators, results and buffers may hold together; `None` sets no
-    /// limit.
+    /// limit. `SET memory_limit` changes it.
     pub memory_limit: Option<usize>,
     /// What concerns the engine itself. Its `workers` is not looked at.
     pub engine: Options,
@@ -78,10 +78,12 @@ impl Database {
                 .with_hint("Set workers to 1, or use a Session, which works on the caller's thread."));
         }
         let engine = Options { workers: options.workers, ..options.engine };
+        let memory_limit = options.memory_limit;
         let engine = match options.path {
             None => Engine::start(move || Session::new(engine))?,
             Some(path) => Engine::start(move || Session::open_folder(&path, engine))?,
         };
+        engine.call(move |session| session.set_memory_limit(memory_limit))?;
         Ok(Database { engine: Arc::new(engine) })
     }
 

@@ -123,7 +123,10 @@ pub(crate) fn render<'s>(
         renderer.built.push(built);
     }
     let exports = renderer.exports();
-    let capture = (wanted == Egress::Changes).then(|| capture(renderer.chain(physical.root), physical.types.len()));
+    let capture = match wanted {
+        Egress::Changes(bounds) => Some(capture(renderer.chain(physical.root), physical.types.len(), bounds)),
+        _ => None,
+    };
     let events = (wanted == Egress::Events).then(|| egress(renderer.stream(physical.root)));
     Rendered { exports, capture, events }
 }

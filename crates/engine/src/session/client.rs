@@ -5,21 +5,34 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use anabranch_flow::account::Account;
+use anabranch_flow::account::memory::{Hold, MemoryPart};
 use anabranch_sql::files::ReadFile;
 use anabranch_sql::statement::{Access, Scope};
 use anabranch_store::Durability;
+use arrow::array::RecordBatch;
 
 use super::copying::Copying;
 use super::cursor::Cursors;
+use super::subscribe::Buffer;
 use super::variables::Variables;
-use super::{Options, Outcome, Session};
+use super::{Options, Outcome, Rows, Session};
 use crate::error::Error;
 use crate::prepared::Prepared;
 use crate::transaction::{Transaction, TransactionState};
 
+/// Answers of fewer bytes are not counted.
+const COUNTED_BYTES_MIN: usize = 64 << 10;
+
 /// A client's own. The session has it while it serves the client.
 #[derive(Debug)]
 pub(crate) struct Client {
+    /// Its number; 0 is that of a session by itself.
+    pub number: u64,
+    /// What it holds beside dataflows.
+    pub account: Account,
+    /// Cursors, staged rows and those of a COPY, of which the account knows.
+    pub held: Hold,
     /// The transaction that is open, if one is.
     pub transaction: Option<Transaction>,
     /// PostgreSQL's run-time parameters.
@@ -35,8 +48,12 @@ pub(crate) struct Client {
     /// Rounds after which a loop of a query fails that has not come to its end; `None` lets loops
     /// go on.
     pub recursion_limit: Option<NonZeroU64>,
+    /// What is held of the changes that it has subscribed to and does not take.
+    pub subscribe_buffer: Buffer,
     /// When commits count as done.
     pub durability: Durability,
+    /// What that is again once the open transaction ends, where SET LOCAL has changed it.
+    pub durability_after: Option<Durability>,
     /// The number of the client's schema of temporary tables, if it has made any.
     pub temporary: Option<u64>,
     /// Tables of the files that the statement which runs reads.
@@ -44,8 +61,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub fn new(options: &Options) -> Client {
+    pub fn new(number: u64, account: Account, options: &Options) -> Client {
         Client {
+            number,
+            held: account.hold(MemoryPart::Held),
+            account,
             transaction: None,
             variables: Variables::default(),
             statements: BTreeMap::new(),
@@ -53,7 +73,9 @@ impl Client {
             copying: None,
             wait_for_sources: true,
             recursion_limit: None,
+            subscribe_buffer: Buffer::default(),
             durability: options.durability,
+            durability_after: None,
             temporary: None,
             files: BTreeMap::new(),
         }
@@ -70,7 +92,7 @@ pub struct SessionClient(Client);
 impl Session {
     /// Another client, with the settings that sessions start with.
     pub fn client(&self) -> SessionClient {
-        SessionClient(self.new_client())
+        SessionClient(self.new_client(0))
     }
 
     /// Works for another client: with its transaction and settings.
@@ -84,7 +106,7 @@ impl Session {
     /// Ends a client: an open transaction is rolled back, subscriptions behind cursors are freed.
     pub fn end_client(&mut self, client: &mut SessionClient) {
         self.close_client(&mut client.0);
-        client.0 = self.new_client();
+        client.0 = self.new_client(0);
     }
 
     /// Where the client's transaction stands.
@@ -93,8 +115,40 @@ impl Session {
     }
 
     /// What a new client starts with.
-    pub(crate) fn new_client(&self) -> Client {
-        Client::new(&self.options)
+    pub(crate) fn new_client(&self, number: u64) -> Client {
+        Client::new(number, self.cluster.client_account(number), &self.options)
+    }
+
+    /// Counts what the client holds after a statement.
+    ///
+    /// # Errors
+    /// `Unavailable` when that is more than `memory_limit` allows; what the statement has added is
+    /// let go.
+    pub(super) fn count_held(&mut self) -> Result<(), Error> {
+        let client = &self.client;
+        let staged = client.transaction.as_ref().map_or(0, Transaction::size_bytes);
+        let copied = client.copying.as_ref().map_or(0, Copying::size_bytes);
+        let bytes = staged + copied + client.cursors.size_bytes();
+        if self.client.held.set(bytes) {
+            return Ok(());
+        }
+        self.client.cursors.let_go();
+        self.client.copying.take();
+        self.fail_transaction();
+        Err(self.cluster.no_room())
+    }
+
+    /// Counts an answer until it is dropped.
+    pub(super) fn count_results(&self, rows: Rows) -> Result<Rows, Error> {
+        let bytes = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        if bytes < COUNTED_BYTES_MIN {
+            return Ok(rows);
+        }
+        let mut hold = self.client.account.hold(MemoryPart::Results);
+        match hold.set(bytes) {
+            true => Ok(rows.held_by(hold)),
+            false => Err(self.cluster.no_room()),
+        }
     }
 
     /// Ends what a client leaves behind.

@@ -111,6 +111,17 @@ impl std::fmt::Debug for Copying {
 }
 
 impl Copying {
+    /// Bytes of rows that it holds in memory.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Copying::In(copy) => copy.spool.size_bytes(),
+            Copying::Out(copy) => match &copy.source {
+                Source::Rows(batches) => batches.iter().map(RecordBatch::get_array_memory_size).sum(),
+                Source::Changes(_) => 0,
+            },
+        }
+    }
+
     /// What it subscribes to.
     pub fn into_subscription(self) -> Option<Subscription> {
         match self {
@@ -238,7 +249,12 @@ impl Session {
             Err(error) => return Err(self.placed(&object, copy, block, &batch).unwrap_or(error)),
         };
         copy.keys.add_all(&object.primary_key, &fitted);
-        copy.spool.push(fitted)
+        copy.spool.push(fitted)?;
+        // (The COPY is not the client's while a block of it is looked at.)
+        match self.client.held.set(copy.spool.size_bytes()) {
+            true => Ok(()),
+            false => Err(self.cluster.no_room()),
+        }
     }
 
     /// The error of the first row that does not fit, with its place.

@@ -63,6 +63,20 @@ impl Cursors {
         cursors.into_values().filter_map(Cursor::into_subscription).collect()
     }
 
+    /// Bytes of the rows that they hold.
+    pub fn size_bytes(&self) -> usize {
+        let of = |cursor: &Cursor| match &cursor.source {
+            Source::Rows { rows, .. } => rows.get_array_memory_size(),
+            Source::Changes { ready, .. } => ready.iter().map(RecordBatch::get_array_memory_size).sum(),
+        };
+        self.by_name.values().map(of).sum()
+    }
+
+    /// Closes those that hold the rows of a query.
+    pub fn let_go(&mut self) {
+        self.by_name.retain(|_, cursor| matches!(cursor.source, Source::Changes { .. }));
+    }
+
     fn get(&mut self, name: &str) -> Result<&mut Cursor, Error> {
         self.by_name.get_mut(name).ok_or_else(|| no_cursor(name))
     }
@@ -146,7 +160,9 @@ impl Session {
         };
         match fetch.moves {
             true => Ok(Outcome::done(format!("MOVE {}", rows.num_rows()))),
-            false => Ok(Outcome::Rows(Rows { schema: rows.schema(), batches: non_empty(rows), notices: vec![] })),
+            false => {
+                Ok(Outcome::Rows(Rows { schema: rows.schema(), batches: non_empty(rows), notices: vec![], held: None }))
+            }
         }
     }
 

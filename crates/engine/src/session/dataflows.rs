@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_batch::Time;
-use anabranch_plan::Plan;
+use anabranch_flow::account::memory::Holder;
+use anabranch_flow::sink::Bounds;
 use anabranch_plan::bounds::{self, Bound, Promises};
+use anabranch_plan::{Node, Plan};
 
 use super::Session;
 use super::past::Past;
@@ -25,7 +27,7 @@ pub(super) enum Sink {
     /// Arrangements that are read once.
     Answer,
     /// Changes that are taken.
-    Changes,
+    Changes(Bounds),
 }
 
 impl Session {
@@ -60,10 +62,21 @@ impl Session {
             name,
             plan,
             keys,
-            egress: if sink == Sink::Changes { Egress::Changes } else { Egress::Nothing },
+            egress: match sink {
+                Sink::Changes(bounds) => Egress::Changes(bounds),
+                Sink::Arrangements | Sink::Answer => Egress::Nothing,
+            },
             reads: &reads,
             as_of,
             sharing: self.sharing_for(sink, as_of),
+            holder: match (&plan.node, sink) {
+                (_, Sink::Answer) => Holder::Query,
+                // (Also an index: a table can be read by its rows alone, an index is asked for by
+                // name.)
+                (Node::Scan { .. }, Sink::Arrangements) => Holder::Rows,
+                _ => Holder::Standing,
+            },
+            client: (sink != Sink::Arrangements).then_some(self.client.number),
         };
         self.dataflows.install(&mut self.cluster, &wanted)
     }

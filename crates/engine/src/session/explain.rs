@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use anabranch_flow::account::memory::Holder;
 use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::{Explain, Shows};
@@ -71,8 +72,18 @@ impl Session {
         let as_of = self.timeline.last();
         let reads = self.reads(plan)?;
         let sharing = self.sharing_for(Sink::Arrangements, as_of);
-        let wanted =
-            Wanted { name: "explain", plan, keys: &[], egress: Egress::Nothing, reads: &reads, as_of, sharing };
+        let (holder, client) = (Holder::Standing, None);
+        let wanted = Wanted {
+            name: "explain",
+            plan,
+            keys: &[],
+            egress: Egress::Nothing,
+            reads: &reads,
+            as_of,
+            sharing,
+            holder,
+            client,
+        };
         self.dataflows.usage(&wanted)
     }
 

@@ -32,6 +32,7 @@ mod cursor;
 mod dataflows;
 mod drop;
 mod durable;
+mod engine_state;
 mod envelope;
 mod explain;
 mod files;
@@ -106,7 +107,7 @@ pub(crate) use subscribe::AlarmSet;
 pub use tag::command_tag;
 pub(crate) use transact::check_reads_only;
 pub use turn::Progress;
-pub(crate) use waiting::{Attempt, Attempted, Manner, Waiting};
+pub(crate) use waiting::{Attempt, Attempted, Manner, Over, Waiting};
 
 /// How a session is set up.
 #[derive(Clone)]
@@ -200,9 +201,11 @@ impl Session {
     /// # Errors
     /// `Unavailable` when threads cannot be started.
     pub fn new(options: Options) -> Result<Session, Error> {
+        let cluster = Cluster::start(options.workers, options.merge_effort)?;
         Ok(Session {
             catalog: Catalog::default(),
-            cluster: Cluster::start(options.workers, options.merge_effort)?,
+            client: Client::new(0, cluster.client_account(0), &options),
+            cluster,
             timeline: Timeline::new(options.clock.now_micros()),
             dataflows: Dataflows::default(),
             subscriptions: Subscriptions::default(),
@@ -216,7 +219,6 @@ impl Session {
             serves_many: false,
             serves: false,
             progress: Progress::default(),
-            client: Client::new(&options),
             bound: Bound::default(),
             recorder: None,
             options,
@@ -254,6 +256,7 @@ impl Session {
         self.check_transaction(&statement.statement)?;
         let is_inner = self.interrupt.limit(self.client.variables.statement_timeout());
         let result = self.run(script, statement).map_err(|error| error.placed_in(script));
+        let result = result.and_then(|outcome| self.count_held().map(|()| outcome));
         // (The limit of a statement that waits goes on.)
         if !is_inner && !self.is_handed_over() {
             self.interrupt.unlimit();
@@ -394,6 +397,11 @@ impl Session {
         self.cluster.panic_in(relation);
     }
 
+    /// Limits what arrangements and operators may hold together.
+    pub(crate) fn set_memory_limit(&mut self, bytes: Option<usize>) {
+        self.cluster.set_memory_limit(bytes);
+    }
+
     /// From now on the session is that of a database, whose connections wait by themselves.
     pub(crate) fn serve_many(&mut self) {
         self.serves_many = true;
@@ -402,6 +410,22 @@ impl Session {
     /// Takes down what has failed, so that questions about it are let fall.
     pub(crate) fn take_down_failed(&mut self) {
         self.cluster.take_down_failed();
+    }
+
+    /// Workers let the question of a waiting statement fall; `dataflow` was installed for its
+    /// answer.
+    ///
+    /// # Errors
+    /// Why that dataflow has failed, which ends the statement: the next attempt would install the
+    /// same, and fail in the same way.
+    pub(crate) fn let_fall(&mut self, connection: u64, dataflow: DataflowId) -> Result<(), Error> {
+        self.cluster.take_down_failed();
+        let fate = self.cluster.check_dataflow(dataflow);
+        match &fate {
+            Ok(()) => self.release_dataflow(dataflow),
+            Err(_) => self.give_up(connection, Some(dataflow)),
+        }
+        fate
     }
 
     /// A statement of a connection was given up while it waited.

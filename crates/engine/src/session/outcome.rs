@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, new_null_arr
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use anabranch_batch::Time;
+use anabranch_flow::account::memory::Hold;
 use anabranch_sql::output::{shown_column, shown_schema};
 use anabranch_sql::statement::ObjectKind;
 
@@ -53,9 +54,17 @@ pub struct Rows {
     pub batches: Vec<RecordBatch>,
     /// What a reader of the answer should know: a source that failed and so is incomplete.
     pub notices: Vec<String>,
+    /// That they are counted as memory of their client.
+    #[expect(dead_code, reason = "dropping it counts them off")]
+    pub(super) held: Option<Arc<Hold>>,
 }
 
 impl Rows {
+    /// The same rows, counted until they are dropped.
+    pub(super) fn held_by(self, hold: Hold) -> Rows {
+        Rows { held: Some(Arc::new(hold)), ..self }
+    }
+
     pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Rows {
         let shown = shown_schema(&schema);
         let is_shown = Arc::ptr_eq(&shown, &schema);
@@ -67,12 +76,24 @@ impl Rows {
             }
         };
         let batches = batches.into_iter().filter(|batch| batch.num_rows() > 0).map(show).collect();
-        Rows { schema: shown, batches, notices: Vec::new() }
+        Rows { schema: shown, batches, notices: Vec::new(), held: None }
+    }
+
+    /// Rows that some other engine has answered with.
+    pub fn received(schema: SchemaRef, batches: Vec<RecordBatch>, notices: Vec<String>) -> Rows {
+        Rows { schema, batches, notices, held: None }
     }
 
     /// Rows in all batches.
     pub fn num_rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+impl From<RecordBatch> for Rows {
+    /// The rows of one batch.
+    fn from(batch: RecordBatch) -> Rows {
+        Rows { schema: batch.schema(), batches: vec![batch], notices: vec![], held: None }
     }
 }
 

@@ -61,7 +61,7 @@ impl Session {
             Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let mut rows = Rows::new(schema.clone(), finish(&schema, &batches, &wanted)?);
         rows.notices = notices;
-        Ok(rows)
+        self.count_results(rows)
     }
 
     /// The plan's rows with their multiplicities, as of the last commit.

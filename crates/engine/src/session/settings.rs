@@ -2,11 +2,13 @@
 
 use std::num::NonZeroU64;
 
+use anabranch_flow::sink::WhenFull;
 use anabranch_sql::statement::Scope;
 use anabranch_store::Durability;
 
 use super::durable::RETAIN_HISTORY;
 use super::sealed::SealedFact;
+use super::subscribe::Buffer;
 use super::variables::{self, is_variable};
 use super::{Options, Outcome, Session};
 use crate::catalog::ObjectId;
@@ -26,12 +28,15 @@ pub(super) struct Settings {
 }
 
 /// Names and what they mean, for SHOW ALL.
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 9] = [
     ("batch_rows_max", "rows read from one source in one turn, at most"),
     ("durability", "full: a commit is done when it is on disk; relaxed: at once, and on disk a little later"),
     ("recursion_limit", "rounds after which a recursive query fails that has not come to its end"),
+    ("memory_limit", "bytes that arrangements and operators may hold together; off for no limit"),
     ("retain_history", "how long what has changed can still be read with AS OF"),
     ("sharing", "whether queries share the arrangements of indexes and of their common parts"),
+    ("subscribe_buffer", "bytes of changes that are held for a subscriber on each worker; off for no limit"),
+    ("subscribe_overflow", "coalesce: changes that do not fit are summed up; error: the subscription ends"),
     ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
 ];
 
@@ -60,6 +65,11 @@ impl Session {
     /// - `recursion_limit` (a number, or `off`; at first `off`): a recursive query that has not
     ///   come to its end after so many rounds fails. A view keeps the limit that was set when it
     ///   was created.
+    /// - `memory_limit` (bytes such as `512MB`, or `off`; at first `off`): what dataflows and
+    ///   connections may hold together.
+    /// - `subscribe_buffer` (bytes, or `off`; at first `64MB`): changes that subscriptions from now
+    ///   on hold on each worker until they are taken.
+    /// - `subscribe_overflow` (`coalesce`, `error`; at first `coalesce`): what becomes of more.
     /// - `sharing` (`on`, `off`; at first `on`): queries installed from now on share the
     ///   arrangements of indexes and of their common parts. Those that are installed stay as they
     ///   are.
@@ -80,6 +90,9 @@ impl Session {
                 self.settings.sharing = if parse_bool(&name, value)? { Sharing::Full } else { Sharing::Off };
             }
             "recursion_limit" => self.client.recursion_limit = parse_limit(&name, value)?,
+            "memory_limit" => self.cluster.set_memory_limit(parse_bytes(&name, value)?),
+            "subscribe_buffer" => self.client.subscribe_buffer.bytes_max = parse_bytes(&name, value)?,
+            "subscribe_overflow" => self.client.subscribe_buffer.when_full = parse_overflow(&name, value)?,
             "batch_rows_max" => self.settings.batch_rows_max = parse_count(&name, value)?,
             _ => drop(self.set_variable(&name, Some(value), Scope::Session)?),
         }
@@ -94,11 +107,18 @@ impl Session {
         Ok(())
     }
 
-    /// `SET`: of the client for `wait_for_sources`, `durability`, `recursion_limit` and
-    /// PostgreSQL's parameters, of the database for the others.
+    /// `SET`: of the client for `wait_for_sources`, `durability`, `recursion_limit`,
+    /// `subscribe_..` and PostgreSQL's parameters, of the database for the others.
     pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Outcome, Error> {
         if is_variable(name) {
             return self.set_variable(name, value, scope);
+        }
+        if scope == Scope::Transaction {
+            self.check_local(name)?;
+            if self.client.transaction.is_none() {
+                return Ok(Outcome::done_with("SET", "SET LOCAL can only be used in transaction blocks"));
+            }
+            self.client.durability_after.get_or_insert(self.client.durability);
         }
         match value {
             Some(value) => self.set(name, value)?,
@@ -110,6 +130,17 @@ impl Session {
         Ok(Outcome::done("SET"))
     }
 
+    /// Refuses SET LOCAL of what is not of a transaction.
+    fn check_local(&self, name: &str) -> Result<(), Error> {
+        self.setting(name)?;
+        match matches!(name, "durability" | "synchronous_commit") {
+            true => Ok(()),
+            false => Err(Error::invalid(format!("SET LOCAL of setting \"{name}\" is not supported"))
+                .with_sqlstate("0A000")
+                .with_hint("SET it; it stays until it is set again.")),
+        }
+    }
+
     /// `RESET`; ALL are those of the client.
     pub(super) fn reset(&mut self, name: Option<&str>) -> Result<Outcome, Error> {
         match name {
@@ -118,6 +149,7 @@ impl Session {
                 self.reset_variables();
                 self.client.wait_for_sources = true;
                 self.client.recursion_limit = None;
+                self.client.subscribe_buffer = Buffer::default();
                 self.client.durability = self.options.durability;
             }
         }
@@ -129,10 +161,12 @@ impl Session {
         let settings = Settings::new(&self.options);
         Some(match name {
             "wait_for_sources" => on_off(true),
-            "recursion_limit" => on_off(false),
+            "recursion_limit" | "memory_limit" => on_off(false),
             "retain_history" => duration_text(settings.retain_history_micros),
             "durability" => durability_text(self.options.durability).to_string(),
             "synchronous_commit" => on_off(self.options.durability == Durability::Full),
+            "subscribe_buffer" => bytes_text(Buffer::default().bytes_max),
+            "subscribe_overflow" => overflow_text(Buffer::default().when_full).to_owned(),
             "sharing" => on_off(settings.sharing != Sharing::Off),
             "batch_rows_max" => settings.batch_rows_max.to_string(),
             _ => return None,
@@ -161,6 +195,9 @@ impl Session {
     fn setting_value(&self, name: &str) -> String {
         match name {
             "wait_for_sources" => on_off(self.client.wait_for_sources),
+            "memory_limit" => bytes_text(self.cluster.memory_limit()),
+            "subscribe_buffer" => bytes_text(self.client.subscribe_buffer.bytes_max),
+            "subscribe_overflow" => overflow_text(self.client.subscribe_buffer.when_full).to_owned(),
             "retain_history" => duration_text(self.settings.retain_history_micros),
             "durability" => durability_text(self.client.durability).to_string(),
             "recursion_limit" => self.client.recursion_limit.map_or_else(|| on_off(false), |rounds| rounds.to_string()),
@@ -203,6 +240,50 @@ pub(super) fn parse_bool(name: &str, value: &str) -> Result<bool, Error> {
         "off" | "false" | "no" | "0" => Ok(false),
         _ => Err(Error::invalid(format!("setting \"{name}\" cannot be '{value}'")).with_hint("It takes on or off.")),
     }
+}
+
+/// A number of bytes, with a unit or without, as PostgreSQL's: `512MB`, `2 GB`; none for `off`.
+fn parse_bytes(name: &str, value: &str) -> Result<Option<usize>, Error> {
+    let text = value.trim().to_lowercase().replace('_', "");
+    if text == "off" {
+        return Ok(None);
+    }
+    let (amount, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit.trim() {
+        "" | "b" => Some(0),
+        "kb" => Some(10),
+        "mb" => Some(20),
+        "gb" => Some(30),
+        "tb" => Some(40),
+        _ => None,
+    };
+    let bytes = amount.parse::<usize>().ok().zip(shift).and_then(|(amount, shift)| amount.checked_mul(1 << shift));
+    bytes.filter(|bytes| *bytes > 0).map(Some).ok_or_else(|| {
+        Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
+            .with_sqlstate("22023")
+            .with_hint("It takes a number of bytes such as '512MB' or '2GB', or off.")
+    })
+}
+
+/// A number of bytes as it is read again.
+fn bytes_text(bytes: Option<usize>) -> String {
+    bytes.map_or_else(|| on_off(false), |bytes| bytes.to_string())
+}
+
+fn overflow_text(when_full: WhenFull) -> &'static str {
+    match when_full {
+        WhenFull::Coalesce => "coalesce",
+        WhenFull::End => "error",
+    }
+}
+
+fn parse_overflow(name: &str, value: &str) -> Result<WhenFull, Error> {
+    let all = [WhenFull::Coalesce, WhenFull::End];
+    all.into_iter().find(|when_full| value.eq_ignore_ascii_case(overflow_text(*when_full))).ok_or_else(|| {
+        Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
+            .with_sqlstate("22023")
+            .with_hint("It takes coalesce or error.")
+    })
 }
 
 fn parse_count(name: &str, value: &str) -> Result<usize, Error> {

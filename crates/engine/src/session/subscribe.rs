@@ -4,6 +4,11 @@
 //! that progress has passed. With a snapshot, what was there at the start comes first, at the time
 //! of the start. Within one time, each row appears once.
 //!
+//! Changes that are not taken are held up to `subscribe_buffer` bytes on each worker. More are
+//! *coalesced*: changes of several times are told as those of the latest of them, and progress is
+//! told of no time before it. So the law holds. With `subscribe_overflow = 'error'`, or where
+//! summing up does not help, the subscription ends with an error instead.
+//!
 //! Rows that cannot be computed are an error for each time at which some come, told after the
 //! changes of all times before.
 //!
@@ -18,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
+use anabranch_flow::sink::{Bounds, WhenFull};
 use anabranch_sql::output::{shown_column, shown_schema};
 use anabranch_sql::statement::{ObjectKind, Subscribe};
 use arrow::array::{ArrayRef, BooleanArray, Int64Array};
@@ -28,6 +34,7 @@ use super::dataflows::Sink;
 use super::envelope::Envelope;
 use super::outcome::{Changes, SourceState, Step, Subscription};
 use super::planning::{Named, visible_schema};
+use crate::catalog::system::SubscriptionState;
 use crate::cluster::{self, DataflowId};
 use crate::error::{Error, ErrorKind};
 use crate::finish::record_batch;
@@ -71,6 +78,8 @@ impl Subscriptions {
 #[derive(Debug)]
 struct Live {
     dataflow: DataflowId,
+    /// Whose it is.
+    client: u64,
     schema: SchemaRef,
     /// Changes are told by key.
     envelope: Option<Envelope>,
@@ -80,15 +89,44 @@ struct Live {
     pending: Vec<Batch>,
     /// Row errors, likewise: time, message, diff.
     pending_errors: Vec<(Time, String, Diff)>,
-    /// Changes before this time are left out.
-    from: Time,
     up_to: Option<Time>,
     progress: bool,
     /// Tables and sources behind the query.
     inputs: BTreeSet<String>,
     /// Changes before this time were taken.
     upper: Time,
+    /// Some worker has moved its changes at earlier times to this one.
+    coalesced: Time,
     ended: bool,
+}
+
+/// What is held for a subscriber that takes no changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    /// Bytes on each worker, at most; `None` for no limit.
+    pub bytes_max: Option<usize>,
+    pub when_full: WhenFull,
+}
+
+impl Default for Buffer {
+    fn default() -> Buffer {
+        Buffer { bytes_max: Some(64 << 20), when_full: WhenFull::Coalesce }
+    }
+}
+
+impl Subscriptions {
+    /// Where each stands.
+    pub fn states(&self) -> Vec<SubscriptionState> {
+        let state = |(id, live): (&u64, &Live)| SubscriptionState {
+            id: *id,
+            dataflow: live.dataflow.0,
+            connection: live.client,
+            bytes: 0,
+            waiting_batches: live.queue.len(),
+            ended: live.ended,
+        };
+        self.live.iter().map(state).collect()
+    }
 }
 
 impl Session {
@@ -97,21 +135,26 @@ impl Session {
         let past = self.past(subscribe.as_of.as_deref(), &planned.plan)?;
         let as_of = past.as_ref().map_or(self.timeline.last(), |past| past.at);
         let (schema, envelope) = told_schema(subscribe, &visible_schema(&planned))?;
-        let (dataflow, _) = self.install_as_of("a subscription", &planned.plan, &[], Sink::Changes, past.as_ref())?;
+        let from = if subscribe.snapshot { Time::MIN } else { as_of + 1 };
+        let Buffer { bytes_max, when_full } = self.client.subscribe_buffer;
+        let (before, bytes_max) = (subscribe.up_to.unwrap_or(Time::MAX), bytes_max.unwrap_or(usize::MAX));
+        let sink = Sink::Changes(Bounds { from, before, bytes_max, when_full });
+        let (dataflow, _) = self.install_as_of("a subscription", &planned.plan, &[], sink, past.as_ref())?;
         self.subscriptions.next_id += 1;
         let id = self.subscriptions.next_id;
         let live = Live {
             dataflow,
+            client: self.client.number,
             schema: schema.clone(),
             envelope,
             queue: VecDeque::new(),
             pending: Vec::new(),
             pending_errors: Vec::new(),
-            from: if subscribe.snapshot { Time::MIN } else { as_of + 1 },
             up_to: subscribe.up_to,
             progress: subscribe.progress,
             inputs: self.catalog.inputs_behind(&names),
             upper: as_of,
+            coalesced: Time::MIN,
             ended: false,
         };
         self.subscriptions.live.insert(id, live);
@@ -243,11 +286,12 @@ impl Live {
     /// ahead of one another.
     fn absorb(&mut self, changes: cluster::Changes) -> Result<(), Error> {
         let before = self.up_to.unwrap_or(Time::MAX);
-        let wanted = |time: Time| self.from <= time && time < before;
-        self.pending_errors.extend(changes.errors.into_iter().filter(|(time, _, _)| wanted(*time)));
-        let batches = changes.batches.into_iter().map(|batch| filter_by_time(&batch.flatten(), wanted));
+        self.pending_errors.extend(changes.errors);
+        let batches = changes.batches.into_iter().map(Batch::flatten);
         self.pending.extend(batches.filter(|batch| !batch.is_empty()));
-        if changes.upper > self.upper {
+        self.coalesce(changes.coalesced);
+        // What was moved to a time is told as one with what other workers have up to it.
+        if changes.upper > self.upper.max(self.coalesced) {
             self.upper = changes.upper;
             let (rows, errors) = (self.take_complete(), self.take_errors());
             self.give(rows, errors)?;
@@ -257,6 +301,26 @@ impl Live {
         }
         self.ended |= self.upper >= before;
         Ok(())
+    }
+
+    /// Moves what waits, as a worker has moved its own.
+    fn coalesce(&mut self, to: Time) {
+        if to <= self.coalesced {
+            return;
+        }
+        self.coalesced = to;
+        self.pending_errors.iter_mut().for_each(|(time, ..)| *time = to.max(*time));
+        let moved = |batch: Batch| {
+            let times = match batch.times() {
+                _ if batch.times().min() >= to => return batch,
+                Times::Constant(_) => Times::Constant(to),
+                Times::Column(times) => Times::Column(times.iter().map(|time| to.max(*time)).collect()),
+            };
+            // (Rows that were apart may meet.)
+            consolidate_in_time_order(batch.with_times(times))
+        };
+        let pending = std::mem::take(&mut self.pending).into_iter().map(moved);
+        self.pending = pending.filter(|batch| !batch.is_empty()).collect();
     }
 
     /// Queues changes and errors, both in order of time: an error before the changes of its own

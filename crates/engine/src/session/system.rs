@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_plan::{Node, Plan};
 
 use super::Session;
-use crate::catalog::system::{Snapshot, relation, rows_of};
+use crate::catalog::system::{EngineState, Snapshot, relation, rows_of, tells_of_engine};
 use crate::error::Error;
 use crate::transaction::substitute;
 
@@ -16,8 +16,12 @@ impl Session {
             return Ok(Arc::clone(plan));
         }
         let snapshot = Snapshot::of(self.catalog.objects(), self.catalog.indexes(), self.catalog.schemas());
+        let engine = match plan.relations().iter().any(|name| tells_of_engine(name)) {
+            true => self.engine_state(),
+            false => EngineState::default(),
+        };
         let mut problem = None;
-        let scan = |scan: &Arc<Plan>| constant(scan, &snapshot);
+        let scan = |scan: &Arc<Plan>| constant(scan, &snapshot, &engine);
         let changed = substitute(plan, &scan, &mut problem);
         problem.map_or(Ok(changed), Err)
     }
@@ -34,11 +38,11 @@ pub(super) fn check_standing(plan: &Plan) -> Result<(), Error> {
 }
 
 /// The rows that a scan of a system relation reads.
-fn constant(scan: &Arc<Plan>, snapshot: &Snapshot) -> Result<Arc<Plan>, Error> {
+fn constant(scan: &Arc<Plan>, snapshot: &Snapshot, engine: &EngineState) -> Result<Arc<Plan>, Error> {
     let Node::Scan { relation: name, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
     if relation(name).is_none() {
         return Ok(Arc::clone(scan));
     }
-    let rows = rows_of(name, columns, snapshot)?;
+    let rows = rows_of(name, columns, snapshot, engine)?;
     Ok(Arc::new(Plan { node: Node::Constant { rows }, schema: scan.schema.clone() }))
 }

@@ -42,6 +42,9 @@ impl Session {
         if was_open && self.client.transaction.is_none() {
             let is_committed = matches!(&result, Ok(Outcome::Done { tag, .. }) if tag == "COMMIT");
             self.client.variables.end(is_committed);
+            if let Some(durability) = self.client.durability_after.take() {
+                self.client.durability = durability;
+            }
             self.end_cursors(is_committed);
         }
         result

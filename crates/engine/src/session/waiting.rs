@@ -16,7 +16,7 @@
 //! A `Session` that is used by itself waits where it is. So do COPY and COMMIT, which ask tables
 //! for keys only.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_batch::Time;
 use anabranch_sql::statement::{Shows, Statement, TransactionStatement};
@@ -29,6 +29,10 @@ use crate::error::{Error, ErrorKind};
 const WAIT_INLINE: Duration = Duration::from_millis(2);
 /// How often a statement is overtaken before others have to wait for it.
 const OVERTAKEN_MAX: usize = 2;
+/// Percent of the memory limit above which rows wait before they are taken, sources' too; and how
+/// long those of a statement wait.
+const FILLED_PERCENT: usize = 95;
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of rows that workers have not taken in, above which those that write wait.
 const BACKLOG_BYTES_MAX: usize = 256 << 20;
 
@@ -43,11 +47,13 @@ pub(crate) enum Manner {
     Reads,
     /// Beside the session; at its end, what it read is as it was.
     Writes,
+    /// As `Writes`; it adds rows.
+    Adds,
 }
 
 impl Manner {
     fn writes(self) -> bool {
-        matches!(self, Manner::Writes | Manner::InlineWrites)
+        matches!(self, Manner::Writes | Manner::Adds | Manner::InlineWrites)
     }
 
     fn is_inline(self) -> bool {
@@ -64,11 +70,10 @@ impl Manner {
             | Statement::Explain(_)
             | Statement::Show(_)
             | Statement::Describe { .. } => Manner::Reads,
-            Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::CreateTableAs(_)
-            | Statement::Execute(_) => Manner::Writes,
+            Statement::Insert(_) => Manner::Adds,
+            Statement::Update(_) | Statement::Delete(_) | Statement::CreateTableAs(_) | Statement::Execute(_) => {
+                Manner::Writes
+            }
             Statement::Flush => Manner::Reads,
             Statement::Subscribe(_)
             | Statement::Fetch(_)
@@ -93,6 +98,8 @@ pub(crate) struct Attempt {
     answers: Vec<Answer>,
     /// How often it was overtaken.
     overtaken: usize,
+    /// Since when it waits for memory.
+    without_room: Option<Instant>,
 }
 
 /// What has come of an attempt.
@@ -153,37 +160,56 @@ impl std::fmt::Debug for Wait {
 impl Attempt {
     /// The first.
     pub fn first(connection: u64, manner: Manner) -> Attempt {
-        Attempt { connection, manner, answers: vec![], overtaken: 0 }
+        Attempt { connection, manner, answers: vec![], overtaken: 0, without_room: None }
+    }
+}
+
+/// A wait that is over.
+pub(crate) struct Over {
+    /// The next attempt.
+    pub attempt: Attempt,
+    /// The dataflow that was installed for the answer, and is not needed any more.
+    pub dataflow: Option<DataflowId>,
+    /// Whether workers let the question fall.
+    pub is_lost: bool,
+}
+
+impl Over {
+    fn answered(attempt: Attempt, dataflow: Option<DataflowId>) -> Over {
+        Over { attempt, dataflow, is_lost: false }
+    }
+
+    fn lost(attempt: Attempt, dataflow: Option<DataflowId>) -> Over {
+        Over { attempt, dataflow, is_lost: true }
     }
 }
 
 impl Waiting {
-    /// Waits a while. Returns the next attempt and the dataflow that is not needed any more, or
-    /// itself if the wait is not over.
-    pub fn wait(self, timeout: Duration) -> Result<(Attempt, Option<DataflowId>), Box<Waiting>> {
+    /// Waits a while. Returns itself if the wait is not over.
+    pub fn wait(self, timeout: Duration) -> Result<Over, Box<Waiting>> {
         let Waiting { mut attempt, wait } = self;
         match wait {
             Wait::Again => {
                 std::thread::sleep(timeout);
-                Ok((attempt, None))
+                Ok(Over::answered(attempt, None))
             }
             Wait::Reach(asked) => match asked.wait(timeout) {
                 Waited::Waiting(asked) => Err(Box::new(Waiting { attempt, wait: Wait::Reach(asked) })),
-                Waited::Lost => Ok((attempt, None)),
+                Waited::Lost => Ok(Over::lost(attempt, None)),
                 Waited::Answered(_) => {
                     attempt.answers.push(Answer { result: None, relations: vec![], version: 0, at: 0 });
-                    Ok((attempt, None))
+                    Ok(Over::answered(attempt, None))
                 }
             },
             Wait::Read { asked, relations, version, at, dataflow } => match asked.wait(timeout) {
                 Waited::Waiting(asked) => {
                     Err(Box::new(Waiting { attempt, wait: Wait::Read { asked, relations, version, at, dataflow } }))
                 }
-                Waited::Lost => Ok((attempt, dataflow)),
+                Waited::Lost => Ok(Over::lost(attempt, dataflow)),
                 Waited::Answered(parts) => {
                     let result = Some(PeekResult::of_parts(parts));
                     attempt.answers.push(Answer { result, relations, version, at });
-                    Ok((attempt, dataflow))
+                    Ok(Over::answered(attempt, dataflow))
                 }
             },
         }
@@ -221,6 +247,12 @@ impl Session {
         let connection = attempt.connection;
         let is_held = self.waits.alone.is_some_and(|alone| alone != connection);
         if attempt.manner.writes() && (is_held || self.has_backlog()) {
+            return Attempted::Waits(Box::new(Waiting { attempt, wait: Wait::Again }));
+        }
+        if attempt.manner == Manner::Adds && self.cluster.is_filled_to(FILLED_PERCENT) {
+            if attempt.without_room.get_or_insert_with(Instant::now).elapsed() > ROOM_WAIT_MAX {
+                return Attempted::Done(Err(self.cluster.no_room()));
+            }
             return Attempted::Waits(Box::new(Waiting { attempt, wait: Wait::Again }));
         }
         if !self.is_sound(&attempt) {
@@ -263,7 +295,8 @@ impl Session {
 
     /// Whether sources have to wait: for a statement that is alone, or for workers.
     pub(super) fn holds_sources(&self) -> bool {
-        self.serves_many && (self.waits.alone.is_some() || self.has_backlog())
+        self.serves_many
+            && (self.waits.alone.is_some() || self.has_backlog() || self.cluster.is_filled_to(FILLED_PERCENT))
     }
 
     fn has_backlog(&self) -> bool {

@@ -449,6 +449,14 @@ fn an_answer_shows_only_what_lasts_and_one_sync_serves_many() {
     disk.set(true);
     connections::run(&mut hasty, "INSERT INTO t VALUES (2)");
     assert_eq!(connections::ask(&mut first, "SELECT count(*) FROM t"), ["2"]);
+    // One transaction may be relaxed by itself.
+    let relaxed = "BEGIN; SET LOCAL durability = relaxed; INSERT INTO t VALUES (3); COMMIT";
+    connections::run(&mut first, relaxed);
+    assert_eq!(connections::ask(&mut first, "SHOW durability"), ["full"]);
+    assert_eq!(connections::ask(&mut hasty, "SELECT count(*) FROM t"), ["3"]);
+    connections::run(&mut first, "SET LOCAL durability = relaxed");
+    assert_eq!(connections::ask(&mut first, "SHOW durability"), ["full"]);
+    assert_eq!(connections::fail(&mut first, "BEGIN; SET LOCAL memory_limit = off").sqlstate(), "0A000");
     disk.set(false);
     database.close().unwrap();
 }

@@ -1,5 +1,5 @@
-//! What is known of a dataflow beside its rows: whether it has failed. And of rows that no dataflow
-//! has taken in yet: how many bytes they are.
+//! What is known of a dataflow beside its rows: whether it has failed, and what memory it holds
+//! ([`memory`]). And of rows that no dataflow has taken in yet: how many bytes they are.
 //!
 //! Law: a turn that panics fails the dataflow of its operator, and no other. From then on no
 //! operator of the dataflow has a turn, on any worker, and none lets go of the right to send: so no
@@ -11,10 +11,14 @@
 
 mod operators;
 
+pub mod memory;
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use memory::{Holder, PARTS};
 
 pub use operators::{OperatorCounter, OperatorCounts};
 
@@ -22,12 +26,28 @@ pub use operators::{OperatorCounter, OperatorCounts};
 #[derive(Clone, Debug, Default)]
 pub struct Accounts(Arc<Book>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Book {
     /// How many dataflows have failed so far.
     failures: AtomicU64,
     /// Bytes of rows that were pushed and that some dataflow has not taken in.
     backlog: AtomicUsize,
+    /// Bytes that the dataflows hold which have not failed, and the most that they may.
+    held: AtomicI64,
+    limit: AtomicI64,
+    entries: Mutex<Vec<Weak<Entry>>>,
+}
+
+impl Default for Book {
+    fn default() -> Book {
+        Book {
+            failures: AtomicU64::new(0),
+            backlog: AtomicUsize::new(0),
+            held: AtomicI64::new(0),
+            limit: AtomicI64::new(i64::MAX),
+            entries: Mutex::default(),
+        }
+    }
 }
 
 /// A part of the backlog, until this is dropped by the last of those that take the rows in.
@@ -53,6 +73,11 @@ struct Entry {
     /// None outside of all accounts.
     book: Option<Accounts>,
     failure: OnceLock<Failure>,
+    holder: Holder,
+    /// The client that it belongs to.
+    client: Option<u64>,
+    /// Bytes by part.
+    held: Mutex<[i64; PARTS.len()]>,
     /// Whether the next turn panics on purpose.
     panics_next: AtomicBool,
     operators: operators::Operators,
@@ -72,6 +97,10 @@ pub struct Failure {
 pub enum Cause {
     /// An operator panicked.
     Panic,
+    /// All dataflows together held more than they may.
+    Memory,
+    /// Nobody took its changes, and its buffer was full.
+    Buffer,
     /// The dataflow reads one that has failed.
     Reads,
     /// A row that the dataflow is made of is in error.
@@ -79,9 +108,21 @@ pub enum Cause {
 }
 
 impl Accounts {
-    /// A new account.
+    /// A new account, of what stands.
     pub fn open(&self) -> Account {
-        Account(Arc::new(Entry { book: Some(self.clone()), ..Entry::default() }))
+        self.open_for(Holder::Standing, None)
+    }
+
+    /// A new account, of a client if there is one.
+    pub fn open_for(&self, holder: Holder, client: Option<u64>) -> Account {
+        let account = Account(Arc::new(Entry { book: Some(self.clone()), holder, client, ..Entry::default() }));
+        let mut entries = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        // (Those that are gone are cleared away when as many have come.)
+        if entries.len() == entries.capacity() {
+            entries.retain(|entry| entry.strong_count() > 0);
+        }
+        entries.push(Arc::downgrade(&account.0));
+        account
     }
 
     /// Counts rows that are pushed.
@@ -109,9 +150,11 @@ impl Account {
 
     /// Fails the dataflow. The first failure is kept.
     pub fn fail(&self, failure: Failure) {
+        let held = self.lock_held();
         if self.0.failure.set(failure).is_ok()
             && let Some(book) = &self.0.book
         {
+            book.0.held.fetch_sub(held.iter().sum(), Ordering::Relaxed);
             book.0.failures.fetch_add(1, Ordering::Release);
         }
     }

@@ -16,6 +16,8 @@ use anabranch_batch::Batch;
 use anabranch_engine::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Peek, Read};
 use anabranch_engine::dataflows::{Dataflows, Wanted};
 use anabranch_engine::{Interrupt, Sharing};
+use anabranch_flow::account::memory::Holder;
+use anabranch_flow::sink::Bounds;
 use anabranch_plan::Plan;
 use anabranch_plan::bounds::Promises;
 
@@ -145,6 +147,8 @@ impl<'a> Program<'a> {
             reads: &reads,
             as_of: 0,
             sharing: Sharing::Full,
+            holder: Holder::Rows,
+            client: None,
         };
         let (_, arrangements) = self.dataflows.install(&mut self.cluster, &wanted).expect("a scan can be installed");
         read.arrangements = arrangements.into_iter().zip(keys).collect();
@@ -168,9 +172,9 @@ impl<'a> Program<'a> {
     fn install(&mut self) {
         let index = self.rng.below(self.plans.len());
         let plan = &self.plans[index];
-        let egress = if self.rng.chance(30) { Egress::Changes } else { Egress::Nothing };
+        let egress = if self.rng.chance(30) { Egress::Changes(Bounds::NONE) } else { Egress::Nothing };
         let columns = self.rng.below(width(plan) + 1);
-        let keys = if egress == Egress::Changes { vec![] } else { vec![self.rng.subset(width(plan), columns)] };
+        let keys = if egress != Egress::Nothing { vec![] } else { vec![self.rng.subset(width(plan), columns)] };
         let sharing = *self.rng.pick(&[Sharing::Full, Sharing::Full, Sharing::Full, Sharing::Existing, Sharing::Off]);
         let mut reads = self.reads.clone();
         let mut as_of = self.completed;
@@ -179,7 +183,9 @@ impl<'a> Program<'a> {
             as_of = self.rng.between(self.forgotten, self.completed);
             reads.values_mut().for_each(|read| read.is_input = false);
         }
-        let wanted = Wanted { name: "a plan", plan, keys: &keys, egress, reads: &reads, as_of, sharing };
+        let (holder, client) = (Holder::Standing, None);
+        let wanted =
+            Wanted { name: "a plan", plan, keys: &keys, egress, reads: &reads, as_of, sharing, holder, client };
         let (dataflow, arrangements) = self.dataflows.install(&mut self.cluster, &wanted).expect("the plan is valid");
         let sink = match arrangements.first() {
             Some(arrangement) => Sink::Arrangement(*arrangement),

@@ -9,6 +9,7 @@ use anabranch_engine::cluster::{
     ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read,
 };
 use anabranch_engine::{Error, Interrupt};
+use anabranch_flow::sink::Bounds;
 use anabranch_plan::Plan;
 use anabranch_plan::bounds::Promises;
 
@@ -174,7 +175,7 @@ impl<'a> Run<'a> {
             reads,
             as_of: self.completed,
             exports: vec![Export { arrangement, key, is_part: false }],
-            egress: Egress::Changes,
+            egress: Egress::Changes(Bounds::NONE),
         }
     }
 

@@ -12,9 +12,12 @@
 //! Left out: the system relations do not list themselves in `pg_class`, and `pg_proc` lists
 //! nothing.
 //!
+//! Relations that tell of the engine ([`engine`]) are Anabranch's own, named `anabranch_..`.
+//!
 //! Reading order: [`schema`] (columns), [`lists`] (what never changes), [`snapshot`] (what is told
-//! of), [`rows`] and [`information`] (rows), [`functions`].
+//! of), [`rows`], [`information`] and [`engine`] (rows), [`functions`].
 
+mod engine;
 mod functions;
 mod information;
 mod lists;
@@ -29,12 +32,13 @@ use datafusion_expr::ScalarUDF;
 
 use crate::error::Error;
 
+pub(crate) use engine::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
 pub(crate) use schema::relation;
 pub(crate) use snapshot::Snapshot;
 
 /// Whether a system relation of that name has no rows in any database.
 pub(crate) fn never_has_rows(name: &str) -> bool {
-    relation(name).is_some() && !rows::has_rows(name) && !information::has_rows(name)
+    relation(name).is_some() && !engine::tells(name) && !rows::has_rows(name) && !information::has_rows(name)
 }
 
 /// A function that tells of the catalog.
@@ -42,10 +46,21 @@ pub(crate) fn function(name: &str, snapshot: impl FnOnce() -> Arc<Snapshot>) -> 
     functions::find(name, snapshot)
 }
 
+/// Whether a relation tells of the engine, and not of the catalog.
+pub(crate) fn tells_of_engine(name: &str) -> bool {
+    engine::tells(name)
+}
+
 /// The rows of a system relation: for each, the values of these columns.
-pub(crate) fn rows_of(name: &str, columns: &[usize], snapshot: &Snapshot) -> Result<Vec<Vec<ScalarValue>>, Error> {
+pub(crate) fn rows_of(
+    name: &str,
+    columns: &[usize],
+    snapshot: &Snapshot,
+    engine: &EngineState,
+) -> Result<Vec<Vec<ScalarValue>>, Error> {
     let Some(relation) = relation(name) else { return Ok(vec![]) };
-    let told = rows::rows(name, snapshot).or_else(|| information::rows(name, snapshot)).unwrap_or_default();
+    let told = rows::rows(name, snapshot).or_else(|| information::rows(name, snapshot));
+    let told = told.or_else(|| engine::rows(name, engine)).unwrap_or_default();
     let row = |row| columns.iter().map(|column| relation.value(*column, row)).collect();
     told.iter().map(row).collect()
 }

@@ -12,6 +12,9 @@ use crate::error::Error;
 /// Lines `schema.name oid`, each with lines `  column type` below; `!` forbids NULL.
 const RELATIONS: &str = include_str!("relations.txt");
 
+/// Those that tell of the engine, likewise.
+const OF_ENGINE: &str = include_str!("engine.txt");
+
 static ALL: LazyLock<BTreeMap<String, SystemRelation>> = LazyLock::new(all);
 
 /// A system relation.
@@ -151,7 +154,7 @@ fn zero(data_type: &DataType) -> ScalarValue {
 
 fn all() -> BTreeMap<String, SystemRelation> {
     let mut relations: Vec<(String, u32, Vec<Field>)> = vec![];
-    for line in RELATIONS.lines() {
+    for line in RELATIONS.lines().chain(OF_ENGINE.lines()) {
         match line.strip_prefix("  ") {
             None => {
                 let (name, oid) = line.split_once(' ').expect("a relation has a number");
