@@ -4,7 +4,7 @@
 #   make test                     everything CI runs (.ci/run)
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
 #   make laws | slt | tpch | flights | graphs      one family of tests
-#   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server
+#   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server, histories of 32 clients
 #   make lint                     formatting and clippy
 #   make wheel                    the Python package, as a wheel in target/wheels (docs/python.md)
 #   make picture                  the picture of the demo in the README (docs/demo.svg)
@@ -54,7 +54,7 @@ tpch: $(VENV)/ready
 	$(VENV)/bin/python tests/compare/tpch.py --program $(BIN)/tpch-check
 
 soak:
-	KILLS=$${KILLS:-1000} ROUNDS=$${ROUNDS:-100} $(CARGO) test --release --workspace --test it -- kill:: restore:: crashes:: damage:: faults:: hostile::
+	KILLS=$${KILLS:-1000} ROUNDS=$${ROUNDS:-100} $(CARGO) test --release --workspace --test it -- kill:: restore:: crashes:: damage:: faults:: hostile:: histories::
 
 lint:
 	$(CARGO) fmt --all --check
