@@ -28,7 +28,8 @@ type Counted = Vec<(Arc<Plan>, OperatorCounts)>;
 
 impl Session {
     pub(super) fn explain_analyze(&mut self, explain: &Explain) -> Result<Rows, Error> {
-        let Named { planned, names, .. } = self.plan_query(&explain.query)?;
+        let Named { mut planned, names, .. } = self.plan_query(&explain.query)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         self.await_dataflows(self.timeline.last())?;

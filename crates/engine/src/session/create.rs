@@ -101,7 +101,8 @@ impl Session {
         if let Some(outcome) = self.existing("CREATE TABLE AS", &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
-        let Named { planned, names, .. } = self.plan_query(&create.query)?;
+        let Named { mut planned, names, .. } = self.plan_query(&create.query)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         let given = visible_schema(&planned);
         if create.column_names.len() > given.fields().len() {

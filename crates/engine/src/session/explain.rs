@@ -11,10 +11,12 @@ use anabranch_sql::statement::{Explain, Shows};
 
 use super::dataflows::Sink;
 use super::outcome::Rows;
+use super::query::Direct;
 use super::show::text_rows;
 use super::state_remark::state_remark;
 use super::{Session, planning::Named};
 use crate::catalog::Arranged;
+use crate::catalog::system::quoted;
 use crate::cluster::{ArrangementId, Egress};
 use crate::dataflows::{Usage, Wanted};
 use crate::error::Error;
@@ -27,7 +29,8 @@ impl Session {
         if explain.shows == Shows::Analyze {
             return self.explain_analyze(explain);
         }
-        let Named { planned, .. } = self.plan_query(&explain.query)?;
+        let Named { mut planned, .. } = self.plan_query(&explain.query)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
         self.await_dataflows(self.timeline.last())?;
         let sizes = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.bytes)).collect();
         let mut lines: Vec<String> = finish_line(&planned).into_iter().collect();
@@ -41,7 +44,9 @@ impl Session {
         let annotate = |plan: &Plan| match (&plan.node, &read) {
             (Node::Scan { relation, .. }, Some((read, arranged, by_key))) if relation == read => {
                 let how = if *by_key { "looks keys up in" } else { "reads all of" };
-                Some(format!("{how} {}", self.arrangement_name(relation, arranged)))
+                let lacking = direct.as_ref().map_or(&[][..], Direct::lacking);
+                let lacks = self.lacking_index(relation, lacking).unwrap_or_default();
+                Some(format!("{how} {}{lacks}", self.arrangement_name(relation, arranged)))
             }
             (_, None) => {
                 let remarks = [self.sharing_remark(plan, &usage, &sizes), state_remark(plan, &reads)];
@@ -54,6 +59,14 @@ impl Session {
         let indent = if lines.is_empty() { "" } else { "  " };
         lines.extend(tree.lines().map(|line| format!("{indent}{line}")));
         text_rows("plan", lines)
+    }
+
+    /// The index that would serve a look-up by the first columns of a key.
+    fn lacking_index(&self, relation: &str, columns: &[usize]) -> Option<String> {
+        let object = self.catalog.find(relation).filter(|_| !columns.is_empty())?;
+        let path: Vec<String> = relation.split('.').map(quoted).collect();
+        let columns: Vec<String> = columns.iter().map(|column| quoted(object.schema.field(*column).name())).collect();
+        Some(format!("; CREATE INDEX ON {} ({}) would look keys up", path.join("."), columns.join(", ")))
     }
 
     /// The plan before and after each rewrite that changes it.

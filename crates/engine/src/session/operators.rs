@@ -1,5 +1,5 @@
-//! SHOW OPERATORS: what each operator of each view, index and subscription has done, and what
-//! bounds its state.
+//! SHOW OPERATORS and `anabranch_operators`: what each operator of each view, index and
+//! subscription has done, and what bounds its state.
 //!
 //! Law: time, rows and bytes are those of all workers since the dataflow was installed, as far as
 //! they had been counted; no worker is asked, but for what arrangements hold.
@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_flow::account::OperatorCounts;
-use anabranch_plan::Plan;
+use anabranch_plan::{Node, Plan};
 
 use super::Session;
 use super::outcome::Rows;
 use super::show::{numbers, optional_numbers, optional_texts, rows, texts};
 use super::state_remark::state_remark;
+use crate::catalog::system::{self, Cell, OPERATORS};
 use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};
 use crate::error::Error;
+use crate::transaction::substitute;
 
 /// An operator, or an arrangement at the end of a dataflow.
 struct OperatorRow {
@@ -30,6 +32,24 @@ struct OperatorRow {
     bytes: usize,
     bound: Option<String>,
     since: i64,
+}
+
+impl OperatorRow {
+    /// As a row of `anabranch_operators`.
+    fn cells(&self) -> system::Row {
+        let number = |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok()).map_or(Cell::Null, Cell::Number);
+        vec![
+            ("relation", self.name.as_str().into()),
+            ("dataflow", number(Some(self.dataflow.0))),
+            ("operator", self.operator.as_str().into()),
+            ("rows_out", number(self.rows_out)),
+            ("cpu_us", number(self.cpu_us)),
+            ("state_rows", number(self.rows.map(|rows| rows as u64))),
+            ("state_bytes", number(Some(self.bytes as u64))),
+            ("bound", self.bound.clone().into()),
+            ("since", Cell::Number(self.since)),
+        ]
+    }
 }
 
 impl Session {
@@ -47,6 +67,26 @@ impl Session {
             ("state", optional_texts(all.iter().map(|row| row.bound.clone()))),
             ("since", numbers(all.iter().map(|row| row.since))),
         ])
+    }
+
+    /// The plan with rows in place of `anabranch_operators`, as of now.
+    pub(super) fn with_operator_rows(&mut self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
+        let is_read = plan.relations().iter().any(|name| name == OPERATORS);
+        if !is_read || self.catalog.find(OPERATORS).is_some() {
+            return Ok(Arc::clone(plan));
+        }
+        let told: Vec<system::Row> = self.operator_rows().iter().map(OperatorRow::cells).collect();
+        let mut problem = None;
+        let scan = |scan: &Arc<Plan>| -> Result<Arc<Plan>, Error> {
+            let Node::Scan { relation, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
+            if relation != OPERATORS {
+                return Ok(Arc::clone(scan));
+            }
+            let rows = system::values(OPERATORS, columns, &told)?;
+            Ok(Arc::new(Plan { node: Node::Constant { rows }, schema: scan.schema.clone() }))
+        };
+        let changed = substitute(plan, &scan, &mut problem);
+        problem.map_or(Ok(changed), Err)
     }
 
     fn operator_rows(&mut self) -> Vec<OperatorRow> {

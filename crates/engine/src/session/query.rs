@@ -42,13 +42,21 @@ enum Base<'a> {
     /// Literal rows.
     Constant(&'a Plan, &'a [Vec<ScalarValue>]),
     /// An arrangement of a relation, and which of its columns are wanted.
-    Arrangement { relation: String, arranged: Arranged, keys: Option<Vec<ArrayRef>>, columns: &'a [usize] },
+    Arrangement {
+        relation: String,
+        arranged: Arranged,
+        keys: Option<Vec<ArrayRef>>,
+        /// Columns of an index that would look keys up where all rows are read.
+        lacking: Vec<usize>,
+        columns: &'a [usize],
+    },
 }
 
 impl Session {
     /// Runs a query and returns its answer, as of a past time if one is given.
     pub(super) fn select(&mut self, query: &ast::Query, as_of: Option<&ast::Expr>) -> Result<Rows, Error> {
-        let Named { planned, names, .. } = self.plan_query(query)?;
+        let Named { mut planned, names, .. } = self.plan_query(query)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
         let notices = self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let past = match as_of.is_some() && self.has_staged() {
@@ -84,7 +92,7 @@ impl Session {
     fn collect_direct(&mut self, direct: Direct<'_>, at: Time) -> Result<Vec<Batch>, Error> {
         let batches = match direct.base {
             Base::Constant(plan, rows) => vec![constant(plan, rows)?],
-            Base::Arrangement { relation, arranged, keys, columns } => {
+            Base::Arrangement { relation, arranged, keys, columns, .. } => {
                 let result = match self.answered() {
                     Some(result) => result,
                     None => self.ask(Peek { arrangement: arranged.arrangement, at, keys }, vec![relation], None)?,
@@ -135,8 +143,10 @@ impl Session {
                     Some(Node::Stage { filter, .. }) => filter.as_slice(),
                     _ => &[],
                 };
-                let (arranged, keys) = choose_arrangement(object, past, &equalities(below, columns, filter))?;
-                Base::Arrangement { relation: relation.clone(), arranged, keys, columns }
+                let fixed = equalities(below, columns, filter);
+                let (arranged, keys) = choose_arrangement(object, past, &fixed)?;
+                let lacking = if keys.is_none() { fixed_prefix(object, past, &fixed) } else { vec![] };
+                Base::Arrangement { relation: relation.clone(), arranged, keys, lacking, columns }
             }
             _ => return None,
         };
@@ -189,6 +199,15 @@ impl Direct<'_> {
         match &self.base {
             Base::Constant(..) => None,
             Base::Arrangement { relation, arranged, keys, .. } => Some((relation, arranged, keys.is_some())),
+        }
+    }
+
+    /// Columns of an index that would serve the query: a condition fixes them, and a longer key
+    /// begins with them.
+    pub(super) fn lacking(&self) -> &[usize] {
+        match &self.base {
+            Base::Constant(..) => &[],
+            Base::Arrangement { lacking, .. } => lacking,
         }
     }
 }
@@ -318,6 +337,19 @@ fn choose_arrangement(
         Some((arranged, keys)) => Some(((*arranged).clone(), Some(keys))),
         None => arrangements.first().map(|arranged| ((*arranged).clone(), None)),
     }
+}
+
+/// The longest beginning of a declared key that is fixed. (Arrangements are in the order of hashes
+/// of whole keys, so a part of a key finds nothing in them.)
+fn fixed_prefix(object: &Object, past: Option<&Past>, fixed: &[(usize, Vec<&ScalarValue>)]) -> Vec<usize> {
+    let is_declared = |arranged: &&Arranged| {
+        arranged.key == object.primary_key || arranged.owners.iter().any(|owner| *owner != object.name)
+    };
+    let prefixes = readable(object, past).into_iter().filter(is_declared).filter_map(|arranged| {
+        let key = &arranged.key;
+        (1..key.len()).rev().map(|n| &key[..n]).find(|prefix| key_columns(object, prefix, fixed).is_some())
+    });
+    prefixes.max_by_key(|prefix| prefix.len()).map(<[usize]>::to_vec).unwrap_or_default()
 }
 
 fn key_columns(object: &Object, key: &[usize], fixed: &[(usize, Vec<&ScalarValue>)]) -> Option<Vec<ArrayRef>> {

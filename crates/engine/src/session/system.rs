@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_plan::{Node, Plan};
 
 use super::Session;
-use crate::catalog::system::{EngineState, Snapshot, relation, rows_of, tells_of_engine};
+use crate::catalog::system::{EngineState, OPERATORS, Snapshot, relation, rows_of, tells_of_engine};
 use crate::error::Error;
 use crate::transaction::substitute;
 
@@ -40,7 +40,8 @@ pub(super) fn check_standing(plan: &Plan) -> Result<(), Error> {
 /// The rows that a scan of a system relation reads.
 fn constant(scan: &Arc<Plan>, snapshot: &Snapshot, engine: &EngineState) -> Result<Arc<Plan>, Error> {
     let Node::Scan { relation: name, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
-    if relation(name).is_none() {
+    // (What operators have done is asked of workers: see `operators`.)
+    if relation(name).is_none() || name == OPERATORS {
         return Ok(Arc::clone(scan));
     }
     let rows = rows_of(name, columns, snapshot, engine)?;

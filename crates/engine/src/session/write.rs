@@ -33,7 +33,8 @@ impl Session {
 
     fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         let returning = self.plan_returning(&insert.table, None, &insert.returning)?;
-        let Named { planned, names, .. } = self.plan_insert(insert)?;
+        let Named { mut planned, names, .. } = self.plan_insert(insert)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         let rows = self.collect_finished(&planned)?;
         let rows = self.number_rows(&self.catalog.table(&insert.table)?.clone(), rows)?;
@@ -51,7 +52,8 @@ impl Session {
     pub(super) fn delete_rows(&mut self, delete: &Delete) -> Result<Outcome, Error> {
         self.catalog.table(&delete.table)?;
         let returning = self.plan_returning(&delete.table, delete.alias.as_deref(), &delete.returning)?;
-        let Named { planned, names, .. } = self.plan_delete(delete)?;
+        let Named { mut planned, names, .. } = self.plan_delete(delete)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows: Vec<Batch> = self.collect_to_change(&planned.plan)?.into_iter().map(Batch::flatten).collect();
@@ -64,7 +66,8 @@ impl Session {
         let object = self.catalog.table(&update.table)?.clone();
         let n_columns = object.schema.fields().len();
         let returning = self.plan_returning(&update.table, update.alias.as_deref(), &update.returning)?;
-        let Named { planned, names, .. } = self.plan_update(update)?;
+        let Named { mut planned, names, .. } = self.plan_update(update)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows = self.collect_to_change(&planned.plan)?;

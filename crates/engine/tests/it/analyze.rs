@@ -1,6 +1,6 @@
 //! What operators have done: EXPLAIN ANALYZE of a query, SHOW OPERATORS of what stands.
 
-use crate::support::{ask, run, with_workers};
+use crate::support::{ask, fail, run, with_workers};
 
 const TABLES: &str = "CREATE TABLE t (k bigint, x bigint, ts bigint, WATERMARK FOR ts AS ts - 5) APPEND ONLY;
      CREATE TABLE names (k bigint, name text);
@@ -66,6 +66,62 @@ fn show_operators_finds_the_view_whose_state_grows() {
         let (first, last) = (seen[0], seen[3]);
         assert!(last.0 > 2 * first.0, "the state of the growing view is seen to grow: {seen:?}");
         assert!(last.1 <= first.1 + first.1 / 2, "the state of the bounded view is not: {seen:?}");
+    });
+}
+
+#[test]
+fn one_select_finds_the_operator_that_keeps_most() {
+    with_workers(|session| {
+        run(session, TABLES);
+        run(
+            session,
+            "CREATE MATERIALIZED VIEW bounded AS SELECT sum(s) AS n FROM (
+                 SELECT window_end, k, sum(x) AS s FROM TUMBLE(t, ts, 10) GROUP BY window_end, k) AS w;
+             CREATE MATERIALIZED VIEW growing AS SELECT sum(s) AS n FROM (SELECT x, sum(k) AS s FROM t GROUP BY x) AS w;
+             INSERT INTO t SELECT i % 10, i, i FROM generate_series(1, 5000) AS g(i)",
+        );
+        let kept = "SELECT relation, operator, state_bytes > 5000 * 8, since <= now() FROM anabranch_operators
+                    WHERE bound LIKE 'state kept%' ORDER BY state_bytes DESC LIMIT 1";
+        let found = ask(session, kept);
+        // (Another view may use the same groups, so they are a part by themselves.)
+        assert!(found[0].contains(" Aggregate by x ["), "{found:?}");
+        assert!(found[0].ends_with(" true true"), "{found:?}");
+        // All that SHOW OPERATORS tells is told, and joins and tables take it.
+        let n_shown = ask(session, "SHOW OPERATORS").len();
+        assert_eq!(ask(session, "SELECT count(*) FROM anabranch_operators"), [n_shown.to_string()]);
+        run(
+            session,
+            "CREATE TABLE noted AS SELECT relation, sum(state_bytes) AS bytes FROM anabranch_operators GROUP BY relation",
+        );
+        let same = "SELECT count(*) FROM noted n JOIN anabranch_operators o ON o.relation = n.relation WHERE n.relation = 'growing'";
+        assert_ne!(ask(session, same), ["0"]);
+        let error = fail(session, "CREATE MATERIALIZED VIEW v AS SELECT * FROM anabranch_operators");
+        assert!(error.message.contains("not supported in a standing query"), "{}", error.message);
+        assert!(!ask(session, "EXPLAIN SELECT * FROM anabranch_operators").is_empty());
+    });
+}
+
+#[test]
+fn explain_names_the_index_that_the_beginning_of_a_key_lacks() {
+    with_workers(|session| {
+        run(
+            session,
+            "CREATE TABLE lines (o int, n int, x int, PRIMARY KEY (o, n)); CREATE INDEX xno ON lines (x, n, o)",
+        );
+        let explained = |session: &mut _, condition: &str| {
+            ask(session, &format!("EXPLAIN SELECT n FROM lines WHERE {condition}")).join(" ")
+        };
+        let lacks = |columns: &str| format!("; CREATE INDEX ON lines ({columns}) would look keys up");
+        assert!(explained(session, "o = 1").contains(&lacks("o")));
+        assert!(explained(session, "x = 1 AND n = 2").contains(&lacks("x, n")));
+        assert!(explained(session, "o = 1 AND x > 2").contains(&lacks("o")));
+        // A key that is fixed as a whole, and columns that begin no key.
+        for condition in ["o = 1 AND n = 2", "n = 1", "o > 1"] {
+            assert!(!explained(session, condition).contains("CREATE INDEX"), "{condition}");
+        }
+        run(session, "CREATE INDEX ON lines (o); INSERT INTO lines VALUES (1, 1, 5), (1, 2, 6), (2, 1, 7)");
+        assert!(explained(session, "o = 1").contains("looks keys up in"));
+        assert_eq!(ask(session, "SELECT n FROM lines WHERE o = 1 ORDER BY n"), ["1", "2"]);
     });
 }
 

@@ -9,6 +9,8 @@
 //! Cost: a query that names a system relation builds its rows, O(columns of the catalog). Others
 //! pay nothing.
 //!
+//! A relation of our own tells what operators have done (`anabranch_operators`).
+//!
 //! Left out: the system relations do not list themselves in `pg_class`, and `pg_proc` lists
 //! nothing.
 //!
@@ -33,12 +35,13 @@ use datafusion_expr::ScalarUDF;
 use crate::error::Error;
 
 pub(crate) use engine::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
-pub(crate) use schema::relation;
-pub(crate) use snapshot::Snapshot;
+pub(crate) use schema::{Cell, OPERATORS, Row, relation};
+pub(crate) use snapshot::{Snapshot, quoted};
 
 /// Whether a system relation of that name has no rows in any database.
 pub(crate) fn never_has_rows(name: &str) -> bool {
-    relation(name).is_some() && !engine::tells(name) && !rows::has_rows(name) && !information::has_rows(name)
+    let tells = name == OPERATORS || engine::tells(name) || rows::has_rows(name) || information::has_rows(name);
+    relation(name).is_some() && !tells
 }
 
 /// A function that tells of the catalog.
@@ -58,9 +61,14 @@ pub(crate) fn rows_of(
     snapshot: &Snapshot,
     engine: &EngineState,
 ) -> Result<Vec<Vec<ScalarValue>>, Error> {
-    let Some(relation) = relation(name) else { return Ok(vec![]) };
     let told = rows::rows(name, snapshot).or_else(|| information::rows(name, snapshot));
     let told = told.or_else(|| engine::rows(name, engine)).unwrap_or_default();
+    values(name, columns, &told)
+}
+
+/// The values of these columns of rows of a system relation.
+pub(crate) fn values(name: &str, columns: &[usize], told: &[Row]) -> Result<Vec<Vec<ScalarValue>>, Error> {
+    let Some(relation) = relation(name) else { return Ok(vec![]) };
     let row = |row| columns.iter().map(|column| relation.value(*column, row)).collect();
     told.iter().map(row).collect()
 }

@@ -15,6 +15,9 @@ const RELATIONS: &str = include_str!("relations.txt");
 /// Those that tell of the engine, likewise.
 const OF_ENGINE: &str = include_str!("engine.txt");
 
+/// The relation of operators that stand. Its rows are told by workers, not by the catalog.
+pub(crate) const OPERATORS: &str = "anabranch_operators";
+
 static ALL: LazyLock<BTreeMap<String, SystemRelation>> = LazyLock::new(all);
 
 /// A system relation.
@@ -37,7 +40,7 @@ pub(super) fn oid_of(name: &str) -> Option<u32> {
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Bool(bool),
     /// A whole number of any width.
     Number(i64),
@@ -84,7 +87,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 
 /// Values by column. A column that is left out is NULL, or zero, false or empty where NULL cannot
 /// be.
-pub(super) type Row = Vec<(&'static str, Cell)>;
+pub(crate) type Row = Vec<(&'static str, Cell)>;
 
 impl SystemRelation {
     /// The value of a column in a row.
@@ -107,6 +110,9 @@ fn scalar(cell: &Cell, field: &Field) -> Result<ScalarValue, Error> {
             DataType::Int16 => ScalarValue::Int16(Some(number.try_into().ok()?)),
             DataType::Int32 => ScalarValue::Int32(Some(number.try_into().ok()?)),
             DataType::Int64 => ScalarValue::Int64(Some(number)),
+            DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+                ScalarValue::TimestampMicrosecond(Some(number), zone.clone())
+            }
             DataType::Float32 => ScalarValue::Float32(Some(number as f32)),
             DataType::Float64 => ScalarValue::Float64(Some(number as f64)),
             _ => return None,

@@ -245,7 +245,7 @@ pub(super) fn type_of(field: &Field) -> PgType {
 }
 
 /// A name as it is written in SQL.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let starts_well = name.bytes().next().is_some_and(|byte| is_plain(byte) && !byte.is_ascii_digit());
     match starts_well && name.bytes().all(is_plain) {
