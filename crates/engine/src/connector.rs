@@ -9,7 +9,7 @@
 //! The session itself handles `connector`, `rate` and `retain`; all other options are the
 //! connector's, which refuses those it does not know (see [`unknown_option`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -28,6 +28,17 @@ pub trait Connector: Send + Sync {
     /// the system does not answer or the file is not there, `Data` when what is there cannot be
     /// read.
     fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error>;
+
+    /// What the source holds, in words that differ whenever a reader that starts anew could give
+    /// other rows. `None` when rows can be read only once. A source with an edition keeps no row
+    /// until a query needs rows that have passed: they are read again.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn edition(&self, spec: &SourceSpec) -> Result<Option<String>, Error> {
+        let _ = spec;
+        Ok(None)
+    }
 
     /// Opens a reader that goes on where another of the same options had told that it was. Its rows
     /// are those that the other one had not given yet, each once.
@@ -56,6 +67,16 @@ pub struct SourceSpec {
 pub trait SourceReader: Send {
     /// The columns of every batch that [`poll`](Self::poll) yields. Fixed for the reader's life.
     fn schema(&self) -> SchemaRef;
+
+    /// Columns that are read from here on; the reader may give NULL in others. Called before the
+    /// first [`poll`](Self::poll), if at all. Which rows come does not depend on these columns.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    fn narrow(&mut self, columns: &BTreeSet<usize>) -> Result<(), Error> {
+        let _ = columns;
+        Ok(())
+    }
 
     /// The next rows, at most `rows_max` of them.
     ///

@@ -5,7 +5,8 @@
 //! until a fiftieth of a second's worth is due, so that batches stay batches. A source that fails
 //! stops; what was read before stays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -28,6 +29,12 @@ pub(crate) struct Pump {
 pub(crate) struct Pumped {
     name: String,
     reader: Option<Box<dyn SourceReader>>,
+    /// How it is read from its beginning once more, if rows that have passed can be.
+    again: Option<Again>,
+    /// Columns that are read; `None` is all.
+    wanted: Option<BTreeSet<usize>>,
+    /// Whether it was polled: a reader of the future alone comes too late.
+    has_begun: bool,
     /// What a source without a reader waits for.
     waiting: Option<Waiting>,
     state: SourceState,
@@ -41,6 +48,14 @@ pub(crate) struct Pumped {
     rows_before: u64,
     /// Not to be polled before this time, micros of the session's clock.
     retry_at: i64,
+}
+
+/// How a source is read from its beginning once more.
+pub(crate) struct Again {
+    pub connector: Arc<dyn Connector>,
+    pub spec: SourceSpec,
+    /// What the source held when it was created.
+    pub edition: String,
 }
 
 /// A source whose connector is not known yet.
@@ -142,6 +157,9 @@ impl Pumped {
         Pumped {
             name: name.to_string(),
             reader: Some(reader),
+            again: None,
+            wanted: None,
+            has_begun: false,
             waiting: None,
             state: SourceState::Running,
             rate,
@@ -149,6 +167,71 @@ impl Pumped {
             rows: 0,
             rows_before: 0,
             retry_at: i64::MIN,
+        }
+    }
+
+    /// As it is, but reading begins with the first query that reads the source.
+    pub fn unread(mut self) -> Pumped {
+        self.state = SourceState::Unread;
+        self
+    }
+
+    /// As [`unread`](Self::unread), with a way to read rows that have passed again. Columns that no
+    /// query reads are not read.
+    pub fn on_demand(mut self, again: Again) -> Pumped {
+        (self.again, self.wanted) = (Some(again), Some(BTreeSet::new()));
+        self.unread()
+    }
+
+    /// A query reads these columns of what comes; `None` is all. The first one lets reading begin.
+    pub fn begin(&mut self, columns: Option<&BTreeSet<usize>>, now: i64) {
+        if !self.has_begun {
+            match (&mut self.wanted, columns) {
+                (Some(wanted), Some(columns)) => wanted.extend(columns),
+                (wanted, None) => *wanted = None,
+                (None, Some(_)) => {}
+            }
+        }
+        if self.state == SourceState::Unread {
+            (self.state, self.started) = (SourceState::Running, now);
+        }
+    }
+
+    /// Whether rows may have passed.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Rows taken in so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// A reader of all columns at the source's beginning.
+    ///
+    /// # Errors
+    /// The connector's, and `Unavailable` when the source holds something else than before.
+    pub fn reopen(&self) -> Result<Box<dyn SourceReader>, Error> {
+        let again = self.again.as_ref();
+        let Again { connector, spec, edition } =
+            again.ok_or_else(|| Error::internal(format!("source \"{}\" is read only once", self.name)))?;
+        if connector.edition(spec)?.as_ref() != Some(edition) {
+            return Err(self.changed());
+        }
+        connector.open(spec)
+    }
+
+    /// The error for a source that cannot be read again as it was.
+    pub fn changed(&self) -> Error {
+        Error::unavailable(format!("source \"{}\" has changed since it was created", self.name))
+            .with_detail("The query needs rows that have passed, which are not kept and would be read again.")
+            .with_hint("DROP the source and create it again; retain = 'all' keeps every row as it comes.")
+    }
+
+    /// Goes on with a reader of all columns that has given the same rows.
+    pub fn replace_reader(&mut self, reader: Box<dyn SourceReader>) {
+        if self.state == SourceState::Running {
+            (self.reader, self.wanted) = (Some(reader), None);
         }
     }
 
@@ -161,7 +244,20 @@ impl Pumped {
         };
         let (name, rows) = (spec.name.clone(), stand.rows);
         let waiting = (!stand.is_done).then_some(waiting);
-        Pumped { name, reader: None, waiting, state, rate, started: 0, rows, rows_before: rows, retry_at: i64::MIN }
+        Pumped {
+            name,
+            reader: None,
+            again: None,
+            wanted: None,
+            has_begun: rows > 0,
+            waiting,
+            state,
+            rate,
+            started: 0,
+            rows,
+            rows_before: rows,
+            retry_at: i64::MIN,
+        }
     }
 
     /// Goes on where it was, or fails with the reason why it cannot.
@@ -206,6 +302,10 @@ impl Pumped {
             Err(due_at) => return Ok(Pumping::Later(due_at)),
         };
         let Some(reader) = &mut self.reader else { return Ok(Pumping::Ended) };
+        if !self.has_begun {
+            self.has_begun = true;
+            self.wanted.as_ref().map_or(Ok(()), |wanted| reader.narrow(wanted))?;
+        }
         match reader.poll(allowed)? {
             Poll::Rows(batch) => {
                 self.rows += batch.num_rows() as u64;

@@ -5,7 +5,7 @@
 //! read. Files must agree on their columns. Memory is bounded by one batch and the pages it needs.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     fs::File,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,7 +15,7 @@ use anabranch_batch::{TextLimit, numeric, types};
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader, nearest::nearest};
 use anabranch_sql::input;
 use arrow::{
-    array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch},
+    array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array},
     compute::{CastOptions, cast_with_options, filter_record_batch},
     datatypes::{DataType, Field, Schema, SchemaRef},
     util::display::array_value_to_string,
@@ -43,6 +43,8 @@ pub(crate) struct ParquetReader {
     schema: SchemaRef,
     /// For each column, its name in the files.
     members: Vec<String>,
+    /// For each column, whether it is wanted. Others are NULL, and not read where every value fits.
+    wanted: Vec<bool>,
     faults: Faults,
     rows: u64,
     /// Bytes of the files read to their end.
@@ -61,8 +63,8 @@ struct Current {
     batches: ParquetRecordBatchReader,
     /// Decoded and not yet delivered.
     held: Option<RecordBatch>,
-    /// For each column, its position in decoded batches.
-    positions: Vec<usize>,
+    /// For each column, its position in decoded batches; `None` for a column that is not read.
+    positions: Vec<Option<usize>>,
     /// Rows taken out of `batches`, of how many.
     rows: u64,
     rows_total: u64,
@@ -90,6 +92,7 @@ impl ParquetReader {
             files: files.into(),
             current: None,
             schema: Arc::new(Schema::new(fields)),
+            wanted: vec![true; members.len()],
             members,
             faults: Faults::new(options.on_error),
             rows: 0,
@@ -131,10 +134,17 @@ impl ParquetReader {
             }
         }
         // Decoded columns keep the file's order, whatever order they were asked for in.
-        let mut decoded = roots.clone();
+        // A value that does not fit is a fault, whether it is wanted or not.
+        let is_read = |(column, root): (usize, &usize)| {
+            let is_needed = self.wanted[column] || may_fault(builder.schema().field(*root), self.schema.field(column));
+            is_needed.then_some(*root)
+        };
+        let read: Vec<Option<usize>> = roots.iter().enumerate().map(is_read).collect();
+        let mut decoded: Vec<usize> = read.iter().flatten().copied().collect();
         decoded.sort_unstable();
         decoded.dedup();
-        let positions = roots.iter().map(|root| decoded.partition_point(|other| other < root)).collect();
+        let position = |root: usize| decoded.partition_point(|other| *other < root);
+        let positions = read.iter().map(|root| root.map(position)).collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), decoded);
         let rows_total = builder.metadata().file_metadata().num_rows().max(0) as u64;
         let batches = builder
@@ -154,6 +164,10 @@ impl ParquetReader {
         let mut bad: Vec<(usize, usize)> = Vec::new();
         let mut columns = Vec::with_capacity(self.members.len());
         for (column, (field, &position)) in self.schema.fields().iter().zip(&current.positions).enumerate() {
+            let Some(position) = position else {
+                columns.push(new_null_array(field.data_type(), batch.num_rows()));
+                continue;
+            };
             let stored = batch.column(position);
             let array =
                 convert_column(stored, field.data_type()).map_err(|problem| malformed(&current.path, problem))?;
@@ -199,7 +213,8 @@ impl ParquetReader {
         let field = self.schema.field(column);
         let place =
             format!("{}, row {}, column \"{}\"", current.path.display(), first_row + row as u64 + 1, field.name());
-        let stored = batch.column(current.positions[column]);
+        let Some(position) = current.positions[column] else { return place };
+        let stored = batch.column(position);
         if stored.is_null(row) {
             return format!("{place}: NULL, where the column is NOT NULL");
         }
@@ -289,6 +304,13 @@ fn missing_column(path: &Path, column: &str, found: &Schema) -> Error {
     }
 }
 
+/// Whether a stored value may be no value of the column.
+fn may_fault(stored: &Field, column: &Field) -> bool {
+    !column.is_nullable()
+        || TextLimit::of(column).is_some()
+        || types::planned_type(stored.data_type()) != *column.data_type()
+}
+
 /// A cast in which values that do not fit become NULL.
 fn convert_column(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, arrow::error::ArrowError> {
     if array.data_type() == data_type {
@@ -316,6 +338,16 @@ fn numbers(array: &ArrayRef) -> ArrayRef {
 impl SourceReader for ParquetReader {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+
+    fn narrow(&mut self, columns: &BTreeSet<usize>) -> Result<(), Error> {
+        // (At least one column is read: it tells how many rows there are.)
+        let is_wanted = |column: usize| columns.contains(&column) || (columns.is_empty() && column == 0);
+        self.wanted = (0..self.members.len()).map(is_wanted).collect();
+        let Some(current) = self.current.take() else { return Ok(()) };
+        self.files.push_front(current.path);
+        self.next_idx -= 1;
+        self.next_file(current.rows)
     }
 
     fn poll(&mut self, rows_max: usize) -> Result<Poll, Error> {

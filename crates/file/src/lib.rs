@@ -58,6 +58,11 @@ impl Connector for FileConnector {
         open(spec, None)
     }
 
+    fn edition(&self, spec: &SourceSpec) -> Result<Option<String>, Error> {
+        let options = Options::parse(&spec.options)?;
+        paths::edition(&paths::expand(&options.path, options.format)?)
+    }
+
     fn resume(&self, spec: &SourceSpec, position: &str) -> Result<Box<dyn SourceReader>, Error> {
         open(spec, Some(Position::read(position)?))
     }

@@ -7,6 +7,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use anabranch_engine::{Error, nearest::nearest};
@@ -29,6 +30,21 @@ pub(crate) fn expand(path: &str, format: Option<Format>) -> Result<Vec<PathBuf>,
         return pattern(path);
     }
     Err(missing(plain))
+}
+
+/// Names, lengths and times of last change; `None` when one of them can be read only once, as a pipe.
+pub(crate) fn edition(files: &[PathBuf]) -> Result<Option<String>, Error> {
+    let mut told = String::new();
+    for file in files {
+        let metadata = file.metadata().map_err(|e| unreadable(file, e))?;
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let changed = changed.map_or(0, |since| since.as_nanos());
+        told.push_str(&format!("{} {changed} {}\n", metadata.len(), file.display()));
+    }
+    Ok(Some(told))
 }
 
 fn folder(path: &Path, format: Option<Format>) -> Result<Vec<PathBuf>, Error> {

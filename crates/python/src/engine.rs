@@ -192,6 +192,7 @@ impl Engine {
         let list = PyList::empty(py);
         for source in sources {
             let (state, error) = match source.state {
+                anabranch_engine::SourceState::Unread => ("unread", None),
                 anabranch_engine::SourceState::Running => ("running", None),
                 anabranch_engine::SourceState::Done => ("done", None),
                 anabranch_engine::SourceState::Failed(text) => ("failed", Some(text)),

@@ -130,7 +130,7 @@ class Source(Table):
 
     @property
     def state(self) -> str:
-        """``running``, ``done`` or ``failed``."""
+        """``unread`` (no query reads it yet), ``running``, ``done`` or ``failed``."""
         return self._status()["state"]
 
     @property

@@ -189,6 +189,7 @@ fn sources(runner: &Runner<'_>) -> Status {
     }
     for source in sources {
         let state = match &source.state {
+            SourceState::Unread => "unread until a query reads it".into(),
             SourceState::Running => format!("reading{}", share(&source)),
             SourceState::Done => "read to its end".into(),
             SourceState::Failed(problem) => format!("failed: {problem}"),

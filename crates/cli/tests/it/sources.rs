@@ -22,6 +22,26 @@ fn a_select_waits_for_files_to_be_read() {
 }
 
 #[test]
+fn a_script_loses_no_row_between_a_source_and_its_view() {
+    let place = Place::new();
+    place.write("a.csv", (0..50_000).fold("id,kind\n".to_string(), |text, i| text + &format!("{i},k{}\n", i % 3)));
+    let none = "CREATE SOURCE s WITH (connector = 'file', path = 'a.csv', retain = 'none');
+                CREATE TABLE middle (a int); INSERT INTO middle VALUES (1);
+                CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM s; SELECT n FROM v";
+    // Each view comes while the file is read, or after it.
+    let all = "CREATE SOURCE s WITH (connector = 'file', path = 'a.csv');
+               CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM s; INSERT INTO middle VALUES (1);
+               CREATE MATERIALIZED VIEW w AS SELECT kind, sum(id) AS total FROM s GROUP BY kind;
+               SELECT n, total FROM v, w WHERE kind = 'k1'; SELECT count(*) AS m FROM s WHERE kind = 'k2'";
+    for workers in ["0", "2"] {
+        assert_eq!(place.run(&["--csv", "--workers", workers, "-c", none]).good(), "n\n50000\n");
+        let all = format!("CREATE TABLE middle (a int); {all}");
+        let ran = place.run(&["--csv", "--workers", workers, "-c", &all]);
+        assert_eq!(ran.good(), "n,total\n50000,416675000\nm\n16666\n");
+    }
+}
+
+#[test]
 fn copy_takes_all_or_nothing_or_skips() {
     let place = Place::new();
     place.write("a.csv", "1,x\noops,y\n3,z\n");

@@ -57,6 +57,8 @@ pub(crate) struct Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retain {
     All,
+    /// Nothing until a query needs rows that have passed, which are then read again (sources only).
+    OnDemand,
     /// Nothing; tells whether rows have been passed on already.
     Nothing {
         passed: bool,
@@ -114,6 +116,11 @@ impl Object {
             Some(maintained) => !maintained.arrangements.is_empty(),
             None => self.query_text.is_some(),
         }
+    }
+
+    /// Whether rows that have passed are to be had only by reading the source again.
+    pub fn is_kept_on_demand(&self) -> bool {
+        self.retain == Retain::OnDemand && !self.is_readable()
     }
 
     /// Checks that nothing is taken out of an append-only relation.

@@ -408,6 +408,9 @@ impl Session {
         self.timeline.rows_unforgotten += sealed.n_updates();
         for rows in sealed.rows {
             self.timeline.changed.insert(rows.object, greatest);
+            for earlier in self.earlier_inputs.get(&rows.collection).into_iter().flatten() {
+                self.cluster.push(*earlier, rows.batch.clone());
+            }
             self.cluster.push(rows.collection, rows.batch);
         }
         for mark in sealed.marks {

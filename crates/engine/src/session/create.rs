@@ -32,7 +32,7 @@ use crate::coerce::planned_schema;
 use crate::connector::SourceSpec;
 use crate::error::Error;
 use crate::nearest::nearest;
-use crate::pump::{Pumped, Stand, Waiting, parse_rate};
+use crate::pump::{Again, Pumped, Stand, Waiting, parse_rate};
 
 impl Session {
     pub(super) fn create_table(&mut self, create: &CreateTable, text: &str) -> Result<Outcome, Error> {
@@ -57,7 +57,7 @@ impl Session {
         let schema = not_null(&schema, &create.primary_key);
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
-        let retain = take_retain(&mut options)?;
+        let retain = take_retain(&mut options)?.unwrap_or(Retain::All);
         refuse_options("table", &create.name, &options, &["retain"])?;
         if retain != Retain::All && !create.primary_key.is_empty() {
             return Err(Error::invalid(format!("table \"{}\" has a primary key and retain = 'none'", create.name))
@@ -154,19 +154,31 @@ impl Session {
                 .with_detail("What comes from outside is not checked for duplicates.")
                 .with_hint("Leave PRIMARY KEY out; create an index on the columns for lookups."));
         }
-        let asked = asked_source(create)?;
-        let reader = self.connector(&asked.connector)?.open(&asked.spec)?;
+        let mut asked = asked_source(create)?;
+        let connector = self.connector(&asked.connector)?;
+        // (A database in a folder has all rows in its log: opening it reads no source again.)
+        let edition = match asked.retain {
+            None if self.recorder.is_none() => connector.edition(&asked.spec)?,
+            _ => None,
+        };
+        let reader = connector.open(&asked.spec)?;
         let given = reader.schema();
         let fields: Vec<Field> = match create.columns.is_empty() {
             true => given.fields().iter().map(|field| field.as_ref().clone()).collect(),
             false => create.columns.clone(),
         };
         let schema = planned_schema("source", &create.name, &fields)?;
+        asked.retain = asked.retain.or_else(|| edition.is_some().then_some(Retain::OnDemand));
         self.add_source(create, &asked, schema, text)?;
         let now = self.options.clock.now_micros();
-        self.pump.add(Pumped::new(&create.name, reader, asked.rate, now));
-        self.publish_progress();
         let floats = if create.columns.is_empty() { told_floats(&asked.spec, &fields) } else { None };
+        let pumped = Pumped::new(&create.name, reader, asked.rate, now);
+        self.pump.add(match edition {
+            Some(edition) => pumped.on_demand(Again { connector, spec: asked.spec.clone(), edition }),
+            None if asked.retain == Some(Retain::Nothing { passed: false }) => pumped.unread(),
+            None => pumped,
+        });
+        self.publish_progress();
         Ok(match floats {
             Some(detail) => Outcome::done_with("CREATE SOURCE", detail),
             None => Outcome::done("CREATE SOURCE"),
@@ -218,7 +230,7 @@ impl Session {
             query_text: None,
             reads: BTreeSet::new(),
             maintained: None,
-            retain: asked.retain,
+            retain: asked.retain.unwrap_or(Retain::All),
             watermark,
             source: Some(SourceOptions { connector: asked.connector.clone() }),
             fitting: None,
@@ -448,7 +460,7 @@ impl Session {
 
     /// Gives `owner` an arrangement of the relation by `key`: one that is there already, or a new
     /// one. Tells when it is shared.
-    fn arrange(&mut self, object: &Object, key: &[usize], owner: &str) -> Result<Option<String>, Error> {
+    pub(super) fn arrange(&mut self, object: &Object, key: &[usize], owner: &str) -> Result<Option<String>, Error> {
         let shared = object.maintained.iter().flat_map(|maintained| &maintained.arrangements).find(|a| a.key == key);
         if let Some(shared) = shared {
             self.retain_dataflow(shared.dataflow);
@@ -600,7 +612,8 @@ fn group_columns(plan: &Plan) -> Option<Vec<usize>> {
 /// What the options of a source ask for.
 struct AskedSource {
     connector: String,
-    retain: Retain,
+    /// `None` when not said.
+    retain: Option<Retain>,
     /// Rows a second; `None` is as fast as possible.
     rate: Option<f64>,
     spec: SourceSpec,
@@ -619,12 +632,15 @@ fn asked_source(create: &CreateSource) -> Result<AskedSource, Error> {
 }
 
 /// Takes `retain` out of the options.
-fn take_retain(options: &mut BTreeMap<String, String>) -> Result<Retain, Error> {
+fn take_retain(options: &mut BTreeMap<String, String>) -> Result<Option<Retain>, Error> {
     match options.remove("retain").as_deref() {
-        None | Some("all") => Ok(Retain::All),
-        Some("none") => Ok(Retain::Nothing { passed: false }),
-        Some(other) => Err(Error::invalid(format!("option \"retain\" has the value '{other}'"))
-            .with_hint("It takes 'all' (the default) or 'none'.")),
+        None => Ok(None),
+        Some("all") => Ok(Some(Retain::All)),
+        Some("none") => Ok(Some(Retain::Nothing { passed: false })),
+        Some(other) => {
+            Err(Error::invalid(format!("option \"retain\" has the value '{other}'"))
+                .with_hint("It takes 'all' or 'none'."))
+        }
     }
 }
 

@@ -52,6 +52,8 @@ impl Session {
         sink: Sink,
         past: Option<&Past>,
     ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
+        // (Reading again takes commits; the clock is as of the last one.)
+        self.begin_sources(plan)?;
         self.follow_clock(plan)?;
         let mut reads = self.reads(plan)?;
         if let Some(past) = past {

@@ -118,6 +118,9 @@ impl Session {
             }
         }
         if maintained.is_input {
+            for earlier in self.earlier_inputs.remove(&maintained.collection).into_iter().flatten() {
+                self.cluster.drop_input(earlier);
+            }
             self.cluster.drop_input(maintained.collection);
         }
         if object.watermark.is_some() {

@@ -17,6 +17,7 @@
 //! program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with [`envelope`]),
 //! [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
 
+mod again;
 mod alter;
 mod analyze;
 mod announce;
@@ -75,7 +76,7 @@ use anabranch_store::Durability;
 
 use crate::catalog::{Catalog, Created, ObjectId};
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{Cluster, DataflowId};
+use crate::cluster::{Cluster, CollectionId, DataflowId};
 use crate::connector::Connector;
 use crate::dataflows::Dataflows;
 use crate::error::Error;
@@ -176,6 +177,8 @@ pub struct Session {
     pump: Pump,
     /// What the relation of the clock holds.
     present: Present,
+    /// Inputs whose readers came before the source's present input: they are given the same rows.
+    earlier_inputs: BTreeMap<CollectionId, Vec<CollectionId>>,
     connectors: BTreeMap<String, Arc<dyn Connector>>,
     settings: Settings,
     interrupt: Interrupt,
@@ -212,6 +215,7 @@ impl Session {
             frame_views: Vec::new(),
             pump: Pump::default(),
             present: Present::default(),
+            earlier_inputs: BTreeMap::new(),
             connectors: BTreeMap::new(),
             settings: Settings::new(&options),
             interrupt: Interrupt::new(),

@@ -202,6 +202,8 @@ pub struct SourceStatus {
 /// Whether a source still reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceState {
+    /// Reading begins with the first query that reads the source.
+    Unread,
     /// Reading, or waiting for rows.
     Running,
     /// Read to its end.

@@ -172,6 +172,7 @@ impl Session {
     /// # Errors
     /// When the session waits for sources, a failed one is an error: the answer cannot be had.
     pub(super) fn settle_sources(&mut self, names: &BTreeSet<String>) -> Result<Vec<String>, Error> {
+        self.keep_sources(names)?;
         let sources = self.catalog.sources_behind(names);
         if self.client.wait_for_sources {
             self.read_to_end(&sources)?;

@@ -302,6 +302,7 @@ fn yes_no(yes: bool) -> String {
 
 fn state_name(state: &SourceState) -> &'static str {
     match state {
+        SourceState::Unread => "unread",
         SourceState::Running => "running",
         SourceState::Done => "done",
         SourceState::Failed(_) => "failed",

@@ -96,6 +96,7 @@ impl Session {
     /// `Data` when a source failed, after the others were read; `Cancelled` when interrupted.
     pub fn wait(&mut self) -> Result<(), Error> {
         self.begin_statement()?;
+        self.keep_unread_sources()?;
         self.pump_while(|status| status.bounded)?;
         self.await_dataflows(self.timeline.last())?;
         let failed = self.pump.statuses().into_iter().find_map(|status| match status.state {

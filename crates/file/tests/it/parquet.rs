@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use anabranch_engine::{Connector, SourceSpec};
+use anabranch_file::FileConnector;
 use arrow::{
     array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray},
     datatypes::{DataType, Field},
@@ -72,6 +74,44 @@ fn several_files_and_small_polls() {
     let whole = rows(&path, &[], &[]);
     assert_eq!(whole.len(), 150);
     assert_eq!(read_in(open(&path, &[], &[]).unwrap(), 7).rows, whole);
+}
+
+#[test]
+fn columns_that_are_not_wanted_are_null_unless_a_value_may_not_fit() {
+    let folder = Folder::new();
+    write(&folder, "1.parquet", 3);
+    write(&folder, "2.parquet", 1);
+    let path = folder.path().display().to_string();
+    let narrowed = |declared: &[Field], options: &[(&str, &str)], wanted: &[usize]| {
+        let mut reader = open(&path, declared, options).unwrap();
+        reader.narrow(&wanted.iter().copied().collect()).unwrap();
+        read_in(reader, 2)
+    };
+    let all = ["1970-01-01T00:00:00", "1970-01-01T00:00:01", "1970-01-01T00:00:02", "1970-01-01T00:00:00"];
+    assert_eq!(narrowed(&[], &[], &[2]).rows, all.map(|at| format!("NULL|NULL|{at}")));
+    assert_eq!(narrowed(&[], &[], &[]).rows, ["0|NULL|NULL", "1|NULL|NULL", "2|NULL|NULL", "0|NULL|NULL"]);
+    // Which rows come does not depend on what is wanted of them.
+    let declared = [Field::new("id", DataType::Int64, true), Field::new("name", DataType::Utf8View, false)];
+    let skipped = narrowed(&declared, &[("on_error", "skip")], &[0]);
+    assert_eq!((skipped.rows.len(), skipped.progress.skipped), (3, 1));
+}
+
+#[test]
+fn an_edition_tells_whether_files_are_those_that_were() {
+    let folder = Folder::new();
+    let path = write(&folder, "1.parquet", 3);
+    let edition = || {
+        let options = [("path".to_string(), folder.path().display().to_string())].into();
+        FileConnector.edition(&SourceSpec { name: "s".to_string(), columns: vec![], options }).unwrap().unwrap()
+    };
+    let before = edition();
+    assert_eq!(edition(), before);
+    write(&folder, "2.parquet", 1);
+    assert_ne!(edition(), before);
+    std::fs::remove_file(folder.path().join("2.parquet")).unwrap();
+    assert_eq!(edition(), before);
+    std::fs::write(&path, b"something else").unwrap();
+    assert_ne!(edition(), before);
 }
 
 #[test]

@@ -1,0 +1,181 @@
+//! Sources that keep no rows of their own until a query needs those that have passed.
+//!
+//! Law: a query over such a source has the answer that it has over one that keeps every row. A
+//! reader that comes before reading begins is given what comes, and keeps what its own operators
+//! keep. A reader that comes later finds all rows in an arrangement: the source is read again, as
+//! far as it was read, into a new input. Readers of the earlier inputs are given the same rows on.
+//!
+//! Cost: nothing while readers come first. The first reader that comes later pays a second reading,
+//! and from then on the source keeps every column of every row. Rows are read again in the
+//! statement that needs them; others wait. Decision 0094.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_plan::{Node, Plan};
+
+use super::commit::target;
+use super::{Session, SourceState};
+use crate::catalog::{Arrival, Maintained, Object, Retain, Watermark};
+use crate::cluster::CollectionId;
+use crate::coerce::coerce;
+use crate::connector::{Poll, SourceReader};
+use crate::error::Error;
+
+impl Session {
+    /// Lets the sources begin that `plan` scans. A source that has begun is read again.
+    pub(super) fn begin_sources(&mut self, plan: &Plan) -> Result<(), Error> {
+        let mut scanned = BTreeMap::new();
+        scanned_columns(plan, &mut scanned);
+        for (name, mut columns) in scanned {
+            let Some(object) = self.catalog.find(&name) else { continue };
+            columns.extend(object.watermark.as_ref().map(Watermark::column));
+            let is_kept_on_demand = object.is_kept_on_demand();
+            let now = self.options.clock.now_micros();
+            let Some(source) = self.pump.get_mut(&name) else { continue };
+            if is_kept_on_demand && source.has_begun() {
+                self.keep_rows(&name)?;
+            } else {
+                source.begin(Some(&columns), now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets these sources keep their rows, which are to be read in full.
+    pub(super) fn keep_sources(&mut self, names: &BTreeSet<String>) -> Result<(), Error> {
+        for name in names {
+            if self.catalog.find(name).is_some_and(Object::is_kept_on_demand) {
+                self.keep_rows(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets sources that no query reads begin, as far as they can keep their rows.
+    pub(super) fn keep_unread_sources(&mut self) -> Result<(), Error> {
+        let unread = self.pump.statuses().into_iter().filter(|status| status.state == SourceState::Unread);
+        self.keep_sources(&unread.map(|status| status.name).collect())
+    }
+
+    /// Gives a source an arrangement of all its rows.
+    fn keep_rows(&mut self, name: &str) -> Result<(), Error> {
+        let before = self.catalog.get(name)?.clone();
+        let Some(source) = self.pump.get_mut(name) else { return Ok(()) };
+        let again = if source.has_begun() { Some((source.reopen()?, source.rows())) } else { None };
+        // All columns are wanted from here on.
+        source.begin(None, self.options.clock.now_micros());
+        let mut maintained = before.maintained.clone();
+        if let (Some(_), Some(maintained)) = (&again, &mut maintained) {
+            maintained.collection = self.dataflows.next_collection();
+            self.cluster.create_input(maintained.collection, self.timeline.upper());
+        }
+        let input = maintained.as_ref().map(|maintained| maintained.collection);
+        self.set_kept(name, Retain::All, maintained);
+        let kept = self.arrange_all(name).and_then(|()| match (again, input) {
+            (Some((reader, n_rows)), Some(input)) => self.read_again(name, input, reader, n_rows).map(Some),
+            _ => Ok(None),
+        });
+        match kept {
+            Ok(None) => Ok(()),
+            Ok(Some(reader)) => {
+                self.follow_earlier(&before, input);
+                if let Some(source) = self.pump.get_mut(name) {
+                    source.replace_reader(reader);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.forget_kept(name, before, input);
+                Err(error)
+            }
+        }
+    }
+
+    fn set_kept(&mut self, name: &str, retain: Retain, maintained: Option<Maintained>) {
+        if let Some(object) = self.catalog.find_mut(name) {
+            (object.retain, object.maintained) = (retain, maintained);
+        }
+    }
+
+    fn arrange_all(&mut self, name: &str) -> Result<(), Error> {
+        let object = self.catalog.get(name)?.clone();
+        let key: Vec<usize> = (0..object.schema.fields().len()).collect();
+        self.arrange(&object, &key, name).map(|_| ())
+    }
+
+    /// Lets inputs whose readers came before go on beside the new one.
+    fn follow_earlier(&mut self, before: &Object, input: Option<CollectionId>) {
+        let (Some(maintained), Some(input)) = (&before.maintained, input) else { return };
+        let mut earlier = self.earlier_inputs.remove(&maintained.collection).unwrap_or_default();
+        earlier.push(maintained.collection);
+        self.earlier_inputs.insert(input, earlier);
+    }
+
+    /// Undoes what was made to keep the rows.
+    fn forget_kept(&mut self, name: &str, before: Object, input: Option<CollectionId>) {
+        let made = self.catalog.find(name).and_then(|object| object.maintained.clone());
+        for arranged in made.into_iter().flat_map(|maintained| maintained.arrangements) {
+            self.release_dataflow(arranged.dataflow);
+        }
+        let old = before.maintained.as_ref().map(|maintained| maintained.collection);
+        input.filter(|input| Some(*input) != old).into_iter().for_each(|input| self.cluster.drop_input(input));
+        self.set_kept(name, before.retain, before.maintained);
+    }
+
+    /// Gives an input the first `n_rows` rows of a source. Returns the reader behind them.
+    fn read_again(
+        &mut self,
+        name: &str,
+        input: CollectionId,
+        mut reader: Box<dyn SourceReader>,
+        n_rows: u64,
+    ) -> Result<Box<dyn SourceReader>, Error> {
+        let object = self.catalog.get(name)?.clone();
+        // Rows are late by those before them, so the same rows are left out as the first time.
+        let watermark = object.watermark.as_ref().map(|known| Watermark::new(&known.declared, &object.schema));
+        let mut watermark = watermark.transpose()?;
+        let mut n_left = n_rows;
+        while n_left > 0 {
+            self.interrupt.check()?;
+            let rows_max = usize::try_from(n_left).unwrap_or(usize::MAX).min(self.settings.batch_rows_max);
+            let batch = match reader.poll(rows_max)? {
+                Poll::Rows(batch) => batch,
+                Poll::Pending { retry_after } => {
+                    std::thread::sleep(retry_after);
+                    continue;
+                }
+                Poll::Done => return Err(self.changed_source(name)),
+            };
+            n_left = n_left.saturating_sub(batch.num_rows() as u64);
+            let columns = coerce(target(&object), &batch, |_, _| Ok(None))?;
+            let times = Times::Constant(self.begin_commit());
+            let rows = Batch::with_len(columns.into(), batch.num_rows(), times, Diffs::Constant(1));
+            let rows = match &mut watermark {
+                Some(watermark) => watermark.admit(rows, Arrival::InOrder)?,
+                None => rows,
+            };
+            // (Only the new input is given them: its readers have seen no row yet.)
+            self.cluster.push(input, rows);
+            self.commit_pending()?;
+            self.keep_workers_near()?;
+        }
+        Ok(reader)
+    }
+
+    fn changed_source(&mut self, name: &str) -> Error {
+        match self.pump.get_mut(name) {
+            Some(source) => source.changed(),
+            None => Error::closed(format!("\"{name}\" was dropped")),
+        }
+    }
+}
+
+/// The columns of each relation that the plan reads.
+fn scanned_columns(plan: &Plan, scanned: &mut BTreeMap<String, BTreeSet<usize>>) {
+    if let Node::Scan { relation, columns } = &plan.node {
+        scanned.entry(relation.clone()).or_default().extend(columns);
+    }
+    plan.inputs().into_iter().map(Arc::as_ref).for_each(|input| scanned_columns(input, scanned));
+}

@@ -1,0 +1,179 @@
+//! Sources that keep no rows until a query needs those that have passed.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use anabranch_engine::{
+    Connector, Error, ErrorKind, Poll, ReadProgress, Session, SourceReader, SourceSpec, SourceState, Step,
+};
+use arrow::datatypes::SchemaRef;
+
+use crate::support::{ask, fail, pairs, run, with_workers};
+
+/// Gives `(i, "a" or "b")` for i in 0..10, two rows a poll, from the beginning for each reader.
+#[derive(Clone, Default)]
+struct Tape {
+    edition: Arc<Mutex<String>>,
+    /// Columns that readers were narrowed to, one entry a reader.
+    narrowed: Arc<Mutex<Vec<BTreeSet<usize>>>>,
+    at: i64,
+}
+
+impl Connector for Tape {
+    fn open(&self, _spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error> {
+        Ok(Box::new(Tape { at: 0, ..self.clone() }))
+    }
+
+    fn edition(&self, _spec: &SourceSpec) -> Result<Option<String>, Error> {
+        Ok(Some(self.edition.lock().unwrap().clone()))
+    }
+}
+
+impl SourceReader for Tape {
+    fn schema(&self) -> SchemaRef {
+        pairs(&[]).schema()
+    }
+
+    fn narrow(&mut self, columns: &BTreeSet<usize>) -> Result<(), Error> {
+        self.narrowed.lock().unwrap().push(columns.clone());
+        Ok(())
+    }
+
+    fn poll(&mut self, rows_max: usize) -> Result<Poll, Error> {
+        let n_rows = (10 - self.at).min(2).min(rows_max as i64);
+        let kind = |i: i64| if i % 3 == 0 { "a" } else { "b" };
+        let rows: Vec<(i64, &str)> = (self.at..self.at + n_rows).map(|i| (i, kind(i))).collect();
+        self.at += n_rows;
+        Ok(if n_rows == 0 { Poll::Done } else { Poll::Rows(pairs(&rows)) })
+    }
+
+    fn progress(&self) -> ReadProgress {
+        ReadProgress::default()
+    }
+}
+
+fn read_some(session: &mut Session) {
+    while session.sources()[0].rows < 4 {
+        session.step().unwrap();
+    }
+}
+
+#[test]
+fn reading_begins_with_the_first_query_and_only_its_columns_are_read() {
+    with_workers(|session| {
+        let tape = Tape::default();
+        session.register_connector("tape", Arc::new(tape.clone()));
+        run(session, "CREATE SOURCE s WITH (connector = 'tape')");
+        while session.step().unwrap() == Step::Working {}
+        assert_eq!((session.sources()[0].rows, &session.sources()[0].state), (0, &SourceState::Unread));
+        assert_eq!(ask(session, "SHOW SOURCES"), ["s tape unread 0 0 null null"]);
+        run(session, "CREATE MATERIALIZED VIEW n AS SELECT v, count(*) AS n FROM s GROUP BY v");
+        assert_eq!(ask(session, "SELECT * FROM n ORDER BY v"), ["a 4", "b 6"]);
+        assert_eq!(*tape.narrowed.lock().unwrap(), [BTreeSet::from([1])]);
+        // The view's groups are all that is kept.
+        assert_eq!(ask(session, "SHOW ARRANGEMENTS").len(), 1);
+    });
+}
+
+#[test]
+fn a_query_that_comes_later_reads_the_source_again() {
+    with_workers(|session| {
+        session.register_connector("tape", Arc::new(Tape::default()));
+        run(
+            session,
+            "SET wait_for_sources = off; CREATE SOURCE s WITH (connector = 'tape');
+             CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
+        );
+        read_some(session);
+        // Rows have passed; the next view needs them and those to come, and so does an index.
+        run(session, "CREATE MATERIALIZED VIEW total AS SELECT v, sum(k) AS k FROM s GROUP BY v");
+        assert_eq!(ask(session, "SELECT n FROM n"), ["4"]);
+        assert_eq!(ask(session, "SELECT * FROM total ORDER BY v"), ["a 3", "b 3"]);
+        run(session, "CREATE INDEX by_v ON s (v); SET wait_for_sources = on");
+        assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);
+        assert_eq!(ask(session, "SELECT * FROM total ORDER BY v"), ["a 18", "b 27"]);
+        assert_eq!(ask(session, "SELECT k FROM s WHERE v = 'a' ORDER BY k"), ["0", "3", "6", "9"]);
+        let pairs = "SELECT count(*) FROM s a JOIN s b ON a.k = b.k JOIN n ON true WHERE n.n = 10";
+        assert_eq!(ask(session, pairs), ["10"]);
+        run(session, "DROP SOURCE s CASCADE");
+        assert!(session.sources().is_empty());
+    });
+}
+
+#[test]
+fn a_source_with_a_watermark_is_read_again() {
+    with_workers(|session| {
+        session.register_connector("tape", Arc::new(Tape::default()));
+        run(
+            session,
+            "CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k) WITH (connector = 'tape');
+             CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
+        );
+        assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);
+        run(session, "CREATE MATERIALIZED VIEW w AS SELECT k / 4 AS w, count(*) AS n FROM s GROUP BY k / 4");
+        assert_eq!(ask(session, "SELECT * FROM w ORDER BY w"), ["0 4", "1 4", "2 2"]);
+        assert_eq!(ask(session, "SELECT count(*) FROM s"), ["10"]);
+    });
+}
+
+#[test]
+fn a_source_that_has_changed_is_not_read_again() {
+    with_workers(|session| {
+        let tape = Tape::default();
+        session.register_connector("tape", Arc::new(tape.clone()));
+        run(
+            session,
+            "CREATE SOURCE s WITH (connector = 'tape'); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
+        );
+        assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);
+        *tape.edition.lock().unwrap() = "another".to_string();
+        for text in ["SELECT * FROM s", "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s", "SUBSCRIBE s"] {
+            let error = fail(session, text);
+            assert_eq!(error.kind, ErrorKind::Unavailable, "{text}");
+            assert!(error.message.contains("source \"s\" has changed"), "{}", error.message);
+            assert!(error.hint.unwrap().contains("retain = 'all'"));
+        }
+        assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);
+        *tape.edition.lock().unwrap() = String::new();
+        assert_eq!(ask(session, "SELECT max(k) FROM s"), ["9"]);
+    });
+}
+
+#[test]
+fn a_source_keeps_all_rows_when_told_so() {
+    with_workers(|session| {
+        let tape = Tape::default();
+        session.register_connector("tape", Arc::new(tape.clone()));
+        run(session, "CREATE SOURCE s WITH (connector = 'tape', retain = 'all')");
+        session.wait().unwrap();
+        *tape.edition.lock().unwrap() = "another".to_string();
+        assert_eq!(ask(session, "SELECT count(*) FROM s"), ["10"]);
+        assert!(tape.narrowed.lock().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_source_that_keeps_nothing_waits_for_its_first_view() {
+    with_workers(|session| {
+        session.register_connector("tape", Arc::new(Tape::default()));
+        run(session, "CREATE SOURCE s WITH (connector = 'tape', retain = 'none')");
+        while session.step().unwrap() == Step::Working {}
+        session.wait().unwrap();
+        run(session, "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s");
+        assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);
+        assert!(fail(session, "SELECT * FROM s").message.contains("keeps no rows"));
+        let error = fail(session, "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s");
+        assert!(error.message.contains("rows have passed already"), "{}", error.message);
+    });
+}
+
+#[test]
+fn waiting_reads_sources_without_queries() {
+    with_workers(|session| {
+        session.register_connector("tape", Arc::new(Tape::default()));
+        run(session, "CREATE SOURCE s WITH (connector = 'tape')");
+        session.wait().unwrap();
+        assert_eq!(session.sources()[0].rows, 10);
+        assert_eq!(ask(session, "SELECT v FROM s WHERE k = 3"), ["a"]);
+    });
+}
