@@ -24,16 +24,16 @@ const SHARED: &[(usize, &str)] = &[
     (10, "Entry Part State"),
     (9, "Run"),
     (8, "Changes Place"),
-    (7, "Answer Column Emit Input Rows Scope"),
-    (6, "Builder End Frame Inner Row Step Verb"),
-    (5, "Cell Line Named Open Pairs Parts Relation Side Stream Turn Value Variable Waiting Wanted"),
+    (7, "Answer Column Emit Frame Input Rows Scope"),
+    (6, "Builder Cell End Inner Row Step Verb"),
+    (5, "Line Named Open Pairs Parts Relation Side Stream Turn Value Variable Waiting Wanted"),
     (
         4,
-        "Aggregate Arguments Asof Bound Call Change Contents Counts Described Ends Form Format Function Held Host Keep Known Next Node Pattern Program Report Seen Total Walk Zone",
+        "Aggregate Arguments Asof Bound Call Change Contents Counts Described Ends Form Format Function Group Held Host Keep Known Next Node Pattern Program Report Seen Total Walk Zone",
     ),
     (
         3,
-        "Arrival Asked Cells Check Clock Columns Condition Direction Edge Feed Found Group History Installed Interval Item Layout Lifetime Match Moment Names Out Outcome Pair Partition Random Request Running Search Shape Shared Snapshot Spread Steps Takes Target Window Windowed Writer",
+        "Arrival Asked Cells Check Client Clock Columns Condition Direction Edge Feed Found History Installed Interval Item Layout Lifetime Match Moment Names Out Outcome Pair Partition Random Request Running Search Shape Shared Snapshot Spread Steps Takes Target Window Windowed Writer",
     ),
 ];
 
@@ -47,7 +47,7 @@ const UNNAMED: &[(&str, usize)] = &[
     ("linear_road", 14),
     ("operators", 11),
     ("plan", 1),
-    ("shards", 9),
+    ("shards", 12),
     ("sql", 6),
     ("store", 2),
     ("testing", 4),

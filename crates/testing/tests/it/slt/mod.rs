@@ -112,6 +112,7 @@ files!(
     planner,
     prepared,
     queries,
+    random,
     recursive,
     recursive_outer,
     regex,
