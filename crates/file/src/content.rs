@@ -41,6 +41,11 @@ impl Content {
         }
     }
 
+    /// Whether gzip has packed it.
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self, Content::Packed(_))
+    }
+
     /// Goes to a place of the file that is open at its start.
     pub(crate) fn go_to(&mut self, path: &Path, at: u64) -> io::Result<()> {
         if let Content::Plain(file) = self {

@@ -32,7 +32,8 @@ pub(crate) fn expand(path: &str, format: Option<Format>) -> Result<Vec<PathBuf>,
     Err(missing(plain))
 }
 
-/// Names, lengths and times of last change; `None` when one of them can be read only once, as a pipe.
+/// Names, lengths and times of last change; `None` when one of them can be read only once, as a
+/// pipe.
 pub(crate) fn edition(files: &[PathBuf]) -> Result<Option<String>, Error> {
     let mut told = String::new();
     for file in files {

@@ -38,7 +38,8 @@ pub(crate) struct Window {
     line: u64,
     /// Bytes consumed of all files, unpacked.
     pub consumed: u64,
-    /// Bytes of all files when they were listed, as they lie on disk.
+    /// Bytes of all files when they were listed: as they lie on disk, of packed ones that were read
+    /// to their end unpacked.
     pub total: u64,
     /// Bytes consumed before the current file.
     before: u64,
@@ -70,6 +71,7 @@ impl Window {
 
     /// Opens the next file and reads its first block. `false` when there is none left.
     pub(crate) fn next_file(&mut self) -> Result<bool, Error> {
+        self.settle_total();
         let Some(path) = self.files.pop_front() else {
             self.current = None;
             return Ok(false);
@@ -88,6 +90,14 @@ impl Window {
             self.consume(3, 0);
         }
         Ok(true)
+    }
+
+    /// How long a packed file is, is known at its end.
+    fn settle_total(&mut self) {
+        let Some((path, _)) = self.current.as_ref().filter(|(_, file)| file.is_packed()) else { return };
+        if let Ok(metadata) = path.metadata() {
+            self.total = (self.total + self.consumed - self.before).saturating_sub(metadata.len());
+        }
     }
 
     /// Leaves out the files before the one in which reading goes on. No file is open yet.

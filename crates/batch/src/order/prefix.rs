@@ -4,6 +4,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 
 use super::Direction;
+use super::compare::interval_length;
 use crate::cells::{ByteCells, Cells, INLINE_BYTES_MAX, Views, canonical, cells, nulls};
 
 /// For each of `rows` rows a 64-bit prefix of its place under the directions: a smaller prefix
@@ -60,7 +61,10 @@ fn column_prefixes(array: &ArrayRef, direction: Direction, rows: usize) -> (Vec<
             None => (if values[row].is_negative() { u64::MIN } else { u64::MAX }, false),
         }),
         Cells::DayTime(values) => place.each(|row| (pair(values[row].days, values[row].milliseconds), true)),
-        Cells::MonthDayNano(values) => place.each(|row| (pair(values[row].months, values[row].days), false)),
+        Cells::MonthDayNano(values) => {
+            // (Microseconds: 64 bits of nanoseconds end with three centuries.)
+            place.each(|row| (saturate(interval_length(&values[row]).div_euclid(1000)).0, false))
+        }
         Cells::Bytes(values) => place.each(|row| (text(values.bytes(row)), false)),
         Cells::LargeBytes(values) => place.each(|row| (text(values.bytes(row)), false)),
         Cells::Fixed(values) => place.each(|row| (text(values.bytes(row)), false)),

@@ -141,7 +141,8 @@ impl Join {
             match step {
                 Step::Starts(rows) => {
                     // (Each row has at most as many pairs as rows are in force on the other side.)
-                    let n_rows = (TURN_ROWS / self.sides[1 - side].len().max(1)).max(1);
+                    let left = TURN_ROWS.saturating_sub(emit.times.len());
+                    let n_rows = (left / self.sides[1 - side].len().max(1)).max(1);
                     let cut = rows.end.min(rows.start + n_rows);
                     if cut < rows.end {
                         merging.run = Some((side, cut..rows.end));

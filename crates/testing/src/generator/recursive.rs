@@ -29,8 +29,8 @@ impl Plans<'_> {
         self.builder.recursive(bindings, &result, limit)
     }
 
-    /// A loop with a loop in each of its variables, which may read the outer variables. Outer rounds
-    /// may be more than an engine keeps inner loops for.
+    /// A loop with a loop in each of its variables, which may read the outer variables. Outer
+    /// rounds may be more than an engine keeps inner loops for.
     pub fn two_deep(&mut self, rng: &mut Rng) -> Arc<Plan> {
         self.enter_loop(rng);
         let variables = self.loops.last().expect("it was just entered").clone();
