@@ -2,9 +2,9 @@
 //!
 //! Law: the order agrees with [`crate::equal`] (equal rows compare as `Equal` and no others do).
 //! Within a column: false before true, numbers by value with NaN after all others, text by bytes,
-//! intervals by their length (a month is 30 days, a day 24 hours), then by their parts, lists and structs lexicographically with their own
-//! nulls last; each reversed by `descending`. NULLs stand first or last by `nulls_first`, whether
-//! descending or not.
+//! intervals by their length (a month is 30 days, a day 24 hours), then by their parts, lists and
+//! structs lexicographically with their own nulls last; each reversed by `descending`. NULLs stand
+//! first or last by `nulls_first`, whether descending or not.
 //!
 //! `compare` holds the order itself, `prefix` its first 64 bits as integers, `sort` the sort by
 //! hash that everything keyed rests on.

@@ -175,7 +175,7 @@ impl Nodes {
         &mut self,
         inputs: Vec<NodeId>,
         is_over_nothing: bool,
-        tactic: impl Fn(&[Arc<Layout>]) -> Box<dyn Timed> + 'static,
+        tactic: impl Fn(&[Arc<Layout>]) -> Box<dyn Timed> + Send + Sync + 'static,
     ) -> NodeId {
         let tactic: TacticMaker = Arc::new(tactic);
         self.push(Node::Reduce { inputs, tactic, is_over_nothing })

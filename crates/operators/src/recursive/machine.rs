@@ -66,7 +66,7 @@ enum State {
     Distinct(Distinct),
     Least(Least),
     Reduce(Reduce),
-    Loop(Stages),
+    Loop(Box<Stages>),
 }
 
 struct Variable {
@@ -96,7 +96,7 @@ impl Machine {
             Node::Distinct { types, .. } => State::Distinct(Distinct::new(types, ranks)),
             Node::Least { least, .. } => State::Least(Least::new(least.clone())),
             Node::Reduce { tactic, is_over_nothing, .. } => State::Reduce(Reduce::new(tactic, *is_over_nothing)),
-            Node::Loop { inner, .. } => State::Loop(Stages::new(inner)),
+            Node::Loop { inner, .. } => State::Loop(Box::new(Stages::new(inner))),
             _ => State::Stateless,
         };
         let states = spec.nodes.iter().map(state).collect();
@@ -435,7 +435,7 @@ impl State {
             State::Distinct(distinct) => State::Distinct(distinct.clone()),
             State::Least(least) => State::Least(least.clone()),
             State::Reduce(reduce) => State::Reduce(reduce.copy()),
-            State::Loop(stages) => State::Loop(stages.copy()),
+            State::Loop(stages) => State::Loop(Box::new(stages.copy())),
         }
     }
 

@@ -133,7 +133,7 @@ pub struct LeastSpec {
 
 /// Makes the tactic of a [`Node::Reduce`], for inputs of these layouts. It may put out rows over
 /// nothing at round 1.
-pub type TacticMaker = Arc<dyn Fn(&[Arc<Layout>]) -> Box<dyn Timed>>;
+pub type TacticMaker = Arc<dyn Fn(&[Arc<Layout>]) -> Box<dyn Timed> + Send + Sync>;
 
 /// A step of a round.
 #[derive(Clone)]

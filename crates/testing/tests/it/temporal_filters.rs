@@ -78,8 +78,8 @@ impl Harness {
             next_id: 1,
             unit,
         };
-        for n in 0..queries.len() {
-            let view = format!("CREATE MATERIALIZED VIEW v{n} AS {}", queries[n]);
+        for (n, query) in queries.iter().enumerate() {
+            let view = format!("CREATE MATERIALIZED VIEW v{n} AS {query}");
             run(&mut harness.session, &view);
             harness.subscribe(n);
         }
