@@ -177,12 +177,6 @@ impl Catalog {
         }
     }
 
-    /// The collection of a relation.
-    pub fn collection_of(&self, id: ObjectId) -> Option<CollectionId> {
-        let object = self.objects.values().find(|object| object.id == id)?;
-        object.maintained.as_ref().map(|maintained| maintained.collection)
-    }
-
     /// The watermark of a relation: no row before it comes.
     pub fn watermark_of(&self, id: ObjectId) -> Option<i64> {
         let object = self.objects.values().find(|object| object.id == id)?;

@@ -110,6 +110,29 @@ pub(crate) struct Index {
 }
 
 impl Object {
+    /// A relation that keeps all rows, has no key, no time and no rules, and is read by users.
+    pub fn new(name: &str, kind: ObjectKind, schema: SchemaRef, definition: String) -> Object {
+        Object {
+            id: ObjectId::default(),
+            name: name.to_owned(),
+            kind,
+            schema,
+            primary_key: Vec::new(),
+            defaults: Vec::new(),
+            definition,
+            query_text: None,
+            reads: BTreeSet::new(),
+            maintained: None,
+            retain: Retain::All,
+            watermark: None,
+            source: None,
+            fitting: None,
+            is_append_only: false,
+            is_hidden: false,
+            rules: TableRules::default(),
+        }
+    }
+
     /// Whether reading it now gives all its rows.
     pub fn is_readable(&self) -> bool {
         match &self.maintained {

@@ -161,23 +161,22 @@ fn subject(name: &str) -> String {
 
 /// The error for what has failed.
 pub(super) fn failed(subject: &str, failure: &Failure) -> Error {
-    if failure.cause == Cause::Memory {
-        return Error::unavailable(format!("{subject} was ended: {}", failure.message))
+    const ALONE: &str = "Nothing else is affected; what does not read it goes on.";
+    let ended = format!("{subject} was ended: {}", failure.message);
+    let failed = format!("{subject} has failed: {}", failure.message);
+    match failure.cause {
+        Cause::Memory => Error::unavailable(ended)
             .with_sqlstate("53200")
-            .with_detail("Nothing else is affected; what does not read it goes on.")
-            .with_hint("Ask for less at once, or SET memory_limit to more; a view is dropped and created anew.");
-    }
-    if failure.cause == Cause::Buffer {
-        return Error::unavailable(format!("{subject} was ended: {}", failure.message))
+            .with_detail(ALONE)
+            .with_hint("Ask for less at once, or SET memory_limit to more; a view is dropped and created anew."),
+        Cause::Buffer => Error::unavailable(ended)
             .with_sqlstate("53400")
             .with_detail("Nothing else is affected.")
-            .with_hint("Take changes faster, or SET subscribe_buffer to more, or subscribe_overflow to 'coalesce'.");
-    }
-    let error = Error::internal(format!("{subject} has failed: {}", failure.message));
-    let error = error.with_detail("Nothing else is affected; what does not read it goes on.");
-    match failure.cause {
-        Cause::Panic => error.with_hint("Drop it and create it anew; this is a bug, please report it."),
-        Cause::Reads | Cause::Memory | Cause::Buffer => error.with_hint("Drop both and create them anew."),
-        Cause::Rows => error.with_hint("Drop it and create it anew without the row."),
+            .with_hint("Take changes faster, or SET subscribe_buffer to more, or subscribe_overflow to 'coalesce'."),
+        Cause::Rows => Error::data(failed).with_detail(ALONE).with_hint("Drop it and create it anew without the row."),
+        Cause::Reads => Error::internal(failed).with_detail(ALONE).with_hint("Drop both and create them anew."),
+        Cause::Panic => Error::internal(failed)
+            .with_detail(ALONE)
+            .with_hint("Drop it and create it anew; this is a bug, please report it."),
     }
 }

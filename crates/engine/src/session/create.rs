@@ -65,23 +65,13 @@ impl Session {
                 .with_hint("Leave one of them out."));
         }
         let object = Object {
-            id: ObjectId::default(),
-            name: create.name.clone(),
-            kind: ObjectKind::Table,
-            schema,
             primary_key: create.primary_key.clone(),
             defaults: create.defaults.clone(),
-            definition: text.to_string(),
-            query_text: None,
-            reads: BTreeSet::new(),
-            maintained: None,
             retain,
             watermark,
-            source: None,
-            fitting: None,
             is_append_only: create.is_append_only,
-            is_hidden: false,
             rules: TableRules::new(create.rules.clone()),
+            ..Object::new(&create.name, ObjectKind::Table, schema, text.to_string())
         };
         self.check_defaults(&object)?;
         self.add_timed_input(object)?;
@@ -220,23 +210,11 @@ impl Session {
     ) -> Result<(), Error> {
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let object = Object {
-            id: ObjectId::default(),
-            name: create.name.clone(),
-            kind: ObjectKind::Source,
-            schema,
-            primary_key: Vec::new(),
-            defaults: Vec::new(),
-            definition: text.to_string(),
-            query_text: None,
-            reads: BTreeSet::new(),
-            maintained: None,
             retain: asked.retain.unwrap_or(Retain::All),
             watermark,
             source: Some(SourceOptions { connector: asked.connector.clone() }),
-            fitting: None,
             is_append_only: true,
-            is_hidden: false,
-            rules: TableRules::default(),
+            ..Object::new(&create.name, ObjectKind::Source, schema, text.to_string())
         };
         self.add_timed_input(object)
     }
@@ -286,23 +264,9 @@ impl Session {
         };
         let schema = view_schema(kind, create, &planned.plan)?;
         let mut object = Object {
-            id: ObjectId::default(),
-            name,
-            kind,
-            schema,
-            primary_key: Vec::new(),
-            defaults: Vec::new(),
-            definition: text.to_string(),
             query_text: Some(create.query_text.clone()),
             reads: names,
-            maintained: None,
-            retain: Retain::All,
-            watermark: None,
-            source: None,
-            fitting: None,
-            is_append_only: false,
-            is_hidden: false,
-            rules: TableRules::default(),
+            ..Object::new(&name, kind, schema, text.to_string())
         };
         if create.materialized {
             let all_columns = (0..object.schema.fields().len()).collect();

@@ -165,7 +165,7 @@ fn read_past(read: &mut Read, past: &Past) {
 }
 
 /// An error when rows of the relation were passed on and are gone.
-fn check_history(object: &Object) -> Result<(), Error> {
+pub(super) fn check_history(object: &Object) -> Result<(), Error> {
     if object.is_readable() || object.retain != (Retain::Nothing { passed: true }) {
         return Ok(());
     }

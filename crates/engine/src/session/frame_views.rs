@@ -12,7 +12,7 @@
 //! Cost: a commit waits for the frames that read one of its relations. A row in error fails the
 //! view until it is dropped; nothing else is affected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_batch::{Batch, Time, Times, consolidate::consolidate, types};
 use anabranch_flow::account::{Cause, Failure};
@@ -21,8 +21,10 @@ use arrow::datatypes::Field;
 
 use super::Session;
 use super::create::scan_plan;
+use super::dataflows::check_history;
 use super::sealed::SealedRows;
-use crate::catalog::{Catalog, Object, ObjectId, Retain, TableRules, kind_name};
+use crate::catalog::{Catalog, Object, ObjectId, kind_name};
+use crate::cluster::CollectionId;
 use crate::coerce::planned_schema;
 use crate::error::Error;
 use crate::frame::{Events, Frame, Run, Suspended, Timing};
@@ -31,8 +33,9 @@ use crate::frame::{Events, Frame, Run, Suspended, Timing};
 pub(super) struct FrameView {
     /// The relation.
     object: ObjectId,
+    collection: CollectionId,
     /// Inputs of the frame, and the relations that they stand for.
-    inputs: Vec<(String, ObjectId)>,
+    inputs: BTreeMap<String, ObjectId>,
     /// The frame at work; none once it has failed.
     run: Option<Suspended>,
     /// Whether its times are those of commits: it may change with each.
@@ -44,7 +47,7 @@ pub(super) struct FrameView {
 impl FrameView {
     /// Whether a commit may change it.
     fn is_due(&mut self, rows: &[SealedRows]) -> bool {
-        let has_rows = rows.iter().any(|rows| self.inputs.iter().any(|(_, input)| *input == rows.object));
+        let has_rows = rows.iter().any(|rows| self.inputs.values().any(|input| *input == rows.object));
         !std::mem::replace(&mut self.has_begun, true) || self.is_by_commits || has_rows
     }
 }
@@ -109,31 +112,44 @@ impl Session {
         self.begin_statement()?;
         self.check_made_here(name, "a frame")?;
         let inputs = self.relations_behind(frame)?;
-        let reads: BTreeSet<String> = inputs.iter().map(|(_, object)| object.name.clone()).collect();
-        self.settle_sources(&reads)?;
+        let reads: BTreeSet<String> = inputs.keys().cloned().collect();
         let object = frame_object(name, frame, reads)?;
-        let contents = inputs.iter().map(|(input, object)| Ok((input.clone(), self.rows_of(object)?)));
+        let contents = inputs.keys().map(|input| Ok((input.clone(), self.rows_of(input)?)));
         let contents = contents.collect::<Result<Vec<(String, Vec<Batch>)>, Error>>()?;
-        let ids: Vec<(String, ObjectId)> = inputs.iter().map(|(input, object)| (input.clone(), object.id)).collect();
+        self.add_input(object)?;
+        let followed = self.follow_from_now(name, frame, inputs, contents);
+        followed.inspect_err(|_| self.drop_relation(name))
+    }
+
+    /// Sets the frame behind a relation to work, over these rows at first.
+    fn follow_from_now(
+        &mut self,
+        name: &str,
+        frame: &Frame,
+        inputs: BTreeMap<String, ObjectId>,
+        contents: Vec<(String, Vec<Batch>)>,
+    ) -> Result<(), Error> {
         let time = self.timeline.last();
         let mut run = self.start(frame)?;
         for (input, rows) in contents {
             rows.into_iter().try_for_each(|rows| run.push_rows(&input, rows.with_times(Times::Constant(time))))?;
         }
-        let run = run.suspend();
-        self.add_input(object)?;
-        let object = self.catalog.get(name)?.id;
+        let run = Some(run.suspend());
+        let object = self.catalog.get(name)?;
+        let collection = object.maintained.as_ref().map(|maintained| maintained.collection);
+        let collection = collection.ok_or_else(|| Error::internal(format!("\"{name}\" has no collection")))?;
         let is_by_commits = frame.state()?.inputs.values().any(|input| input.timing() == Some(Timing::Commits));
-        self.frame_views.push(FrameView { object, inputs: ids, run: Some(run), is_by_commits, has_begun: false });
+        let object = object.id;
+        self.frame_views.push(FrameView { object, collection, inputs, run, is_by_commits, has_begun: false });
         self.begin_commit();
         self.commit_pending()?;
-        self.check_frame_view(name).inspect_err(|_| self.drop_relation(name))
+        self.check_frame_view(name)
     }
 
     /// The relations that the inputs of a frame stand for.
-    fn relations_behind(&self, frame: &Frame) -> Result<Vec<(String, Object)>, Error> {
+    fn relations_behind(&self, frame: &Frame) -> Result<BTreeMap<String, ObjectId>, Error> {
         let state = frame.state()?;
-        let mut relations = Vec::new();
+        let mut relations = BTreeMap::new();
         let mut is_mixed = (false, false);
         for (input, events) in &state.inputs {
             let Some(timing) = events.timing() else {
@@ -149,7 +165,7 @@ impl Session {
                 Timing::Column => is_mixed.0 = true,
                 Timing::Commits => is_mixed.1 = true,
             }
-            relations.push((input.clone(), object.clone()));
+            relations.insert(input.clone(), object.id);
         }
         if is_mixed == (true, true) {
             return Err(Error::invalid("the frame reads one relation by times of a column, another by commits")
@@ -159,14 +175,17 @@ impl Session {
         Ok(relations)
     }
 
-    /// The rows of an input as of the last commit.
-    fn rows_of(&mut self, object: &Object) -> Result<Vec<Batch>, Error> {
-        let plan = scan_plan(object)?;
-        if !object.is_readable() && object.retain == (Retain::Nothing { passed: false }) {
-            return Ok(vec![]);
+    /// The rows of an input as of the last commit. A source begins with the frame, which reads all
+    /// of its columns: the source needs no rows of its own for that.
+    fn rows_of(&mut self, input: &str) -> Result<Vec<Batch>, Error> {
+        let plan = scan_plan(self.catalog.get(input)?)?;
+        self.begin_sources(&plan)?;
+        let object = self.catalog.get(input)?;
+        if object.is_readable() {
+            return self.collect(&plan);
         }
-        self.check_kept(&plan)?;
-        self.collect(&plan)
+        check_history(object)?;
+        Ok(vec![])
     }
 
     /// What the views of frames become by a commit that brings `rows`, in the order in which they
@@ -182,12 +201,8 @@ impl Session {
             match follow(&mut run, &self.catalog, &view.inputs, rows, time) {
                 Ok(changes) => {
                     view.run = Some(run.suspend());
-                    let collection = self.catalog.collection_of(view.object);
-                    rows.extend(changes.zip(collection).map(|(batch, collection)| SealedRows {
-                        object: view.object,
-                        collection,
-                        batch,
-                    }));
+                    let (object, collection) = (view.object, view.collection);
+                    rows.extend(changes.map(|batch| SealedRows { object, collection, batch }));
                 }
                 Err(error) => {
                     drop(run);
@@ -226,7 +241,7 @@ impl Session {
 fn follow(
     run: &mut Run<'_>,
     catalog: &Catalog,
-    inputs: &[(String, ObjectId)],
+    inputs: &BTreeMap<String, ObjectId>,
     rows: &[SealedRows],
     time: Time,
 ) -> Result<Option<Batch>, Error> {
@@ -252,24 +267,8 @@ fn follow(
 fn frame_object(name: &str, frame: &Frame, reads: BTreeSet<String>) -> Result<Object, Error> {
     let schema = frame.schema()?;
     let fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    let schema = planned_schema("materialized view", name, &fields)?;
     let explained: String = frame.explain()?.lines().map(|line| format!("\n--   {line}")).collect();
-    Ok(Object {
-        id: ObjectId::default(),
-        name: name.to_owned(),
-        kind: ObjectKind::MaterializedView,
-        schema: planned_schema("materialized view", name, &fields)?,
-        primary_key: Vec::new(),
-        defaults: Vec::new(),
-        definition: format!("-- \"{name}\" is a view of a frame of the program:{explained}"),
-        query_text: None,
-        reads,
-        maintained: None,
-        retain: Retain::All,
-        watermark: None,
-        source: None,
-        fitting: None,
-        is_append_only: false,
-        is_hidden: false,
-        rules: TableRules::default(),
-    })
+    let definition = format!("-- \"{name}\" is a view of a frame of the program:{explained}");
+    Ok(Object { reads, ..Object::new(name, ObjectKind::MaterializedView, schema, definition) })
 }

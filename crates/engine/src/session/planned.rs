@@ -13,7 +13,7 @@ use anabranch_sql::statement::ObjectKind;
 
 use super::outcome::Rows;
 use super::{Outcome, Session};
-use crate::catalog::{Object, ObjectId, Planning, Retain, TableRules, kind_name};
+use crate::catalog::{Object, Planning, kind_name};
 use crate::coerce::planned_schema;
 use crate::error::Error;
 use crate::finish::{Wanted, finish};
@@ -34,25 +34,8 @@ impl Session {
         let reads = self.check_scans(plan)?;
         let schema = planned_schema("materialized view", name, &fields(plan))?;
         let plan = self.with_indexes(plan);
-        let mut object = Object {
-            id: ObjectId::default(),
-            name: name.to_owned(),
-            kind: ObjectKind::MaterializedView,
-            schema,
-            primary_key: Vec::new(),
-            defaults: Vec::new(),
-            definition: definition.to_owned(),
-            query_text: None,
-            reads,
-            maintained: None,
-            retain: Retain::All,
-            watermark: None,
-            source: None,
-            fitting: None,
-            is_append_only: false,
-            is_hidden: false,
-            rules: TableRules::default(),
-        };
+        let mut object =
+            Object { reads, ..Object::new(name, ObjectKind::MaterializedView, schema, definition.to_owned()) };
         let key = (0..object.schema.fields().len()).collect();
         object.maintained = Some(self.maintain(&object, &plan, key)?);
         self.catalog.add(object);

@@ -9,7 +9,6 @@
 //!
 //! Cost: none without a reader. A tick costs its readers the rows that come or go with it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
@@ -19,7 +18,7 @@ use arrow::array::{ArrayRef, TimestampMicrosecondArray};
 
 use super::Session;
 use super::sealed::SealedMark;
-use crate::catalog::{CLOCK, Object, ObjectId, Retain, TableRules, clock_schema};
+use crate::catalog::{CLOCK, Object, ObjectId, clock_schema};
 use crate::error::Error;
 
 /// A quiet session with a reader of the clock commits so often.
@@ -114,23 +113,5 @@ impl Session {
 }
 
 fn clock_object() -> Object {
-    Object {
-        id: ObjectId::default(),
-        name: CLOCK.to_owned(),
-        kind: ObjectKind::Table,
-        schema: clock_schema(),
-        primary_key: vec![],
-        defaults: vec![],
-        definition: String::new(),
-        query_text: None,
-        reads: BTreeSet::new(),
-        maintained: None,
-        retain: Retain::All,
-        watermark: None,
-        source: None,
-        fitting: None,
-        is_append_only: false,
-        is_hidden: true,
-        rules: TableRules::default(),
-    }
+    Object { is_hidden: true, ..Object::new(CLOCK, ObjectKind::Table, clock_schema(), String::new()) }
 }

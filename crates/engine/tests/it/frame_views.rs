@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anabranch_engine::frame::{Emit, Event, FOREVER, Frame, How, col, count, floor_div, lit, sum, window_end};
-use anabranch_engine::{Changes, Outcome, Session};
+use anabranch_engine::{Changes, ErrorKind, Outcome, Session};
 
 use super::support::{ask, fail, lines, run, session, with_workers};
 
@@ -212,7 +212,9 @@ fn a_row_in_error_fails_the_view_alone() {
         run(session, "INSERT INTO t VALUES (1, 5)");
         assert_eq!(ask(session, "SELECT * FROM n"), ["1"]);
         run(session, "INSERT INTO t VALUES (1, 0)");
-        assert!(fail(session, "SELECT * FROM quotients").message.contains("\"quotients\" has failed"));
+        let error = fail(session, "SELECT * FROM quotients");
+        assert!(error.message.contains("\"quotients\" has failed: division by zero"), "{}", error.message);
+        assert_eq!(error.kind, ErrorKind::Data);
         assert!(fail(session, "SELECT * FROM n").message.contains("has failed"));
         run(session, "INSERT INTO t VALUES (1, 2)");
         assert_eq!(ask(session, "SELECT count(*) FROM t"), ["3"]);

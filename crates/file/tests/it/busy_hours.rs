@@ -1,5 +1,10 @@
 //! The example: a frame over a file, joined with SQL, against SQL alone.
 
+use std::sync::Arc;
+
+use anabranch_engine::frame::{FOREVER, col, count_rows, sum};
+use anabranch_engine::{Options, Session, Step};
+use anabranch_file::FileConnector;
 use arrow::util::display::array_value_to_string;
 
 #[path = "../../examples/busy_hours.rs"]
@@ -30,4 +35,39 @@ fn the_board_shows_the_hour_that_closed_last() {
                   GROUP BY f.origin, late_min ORDER BY f.origin";
     assert_eq!(board, ask(&mut session, by_sql));
     assert!(!board.is_empty());
+}
+
+/// A frame is a reader of a source by itself: reading begins with the frame, and no column is
+/// missing, whether the source keeps its rows or not, and whether rows have passed before.
+#[test]
+fn a_frame_alone_reads_a_source() {
+    let flights = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/flights.parquet");
+    for retain in ["", ", retain = 'none'", ", retain = 'all'"] {
+        for begins_before in [false, true] {
+            if begins_before && retain.contains("none") {
+                continue;
+            }
+            let mut session = Session::new(Options::default()).unwrap();
+            session.register_connector("file", Arc::new(FileConnector));
+            let source = format!(
+                "CREATE SOURCE flights (sched_dep timestamp, origin text, dep_delay int, WATERMARK FOR sched_dep AS sched_dep)
+                 WITH (connector = 'file', path = '{flights}'{retain})"
+            );
+            session.execute(&source).unwrap();
+            if begins_before {
+                session.execute("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM flights").unwrap();
+                session.step().unwrap();
+            }
+            let all = session
+                .events("flights")
+                .unwrap()
+                .frame()
+                .agg([count_rows().alias("n"), sum(col("dep_delay")).alias("late")]);
+            session.create_view("all_flights", &all.alter_duration(FOREVER)).unwrap();
+            while session.step().unwrap() == Step::Working {}
+            session.wait().unwrap();
+            let found = ask(&mut session, "SELECT max(n) FROM all_flights");
+            assert!(found[0][0].parse::<i64>().is_ok_and(|n| n > 336_000), "{retain} {begins_before}: {found:?}");
+        }
+    }
 }
