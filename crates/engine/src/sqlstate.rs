@@ -30,6 +30,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("is a source, not", "42809"),
     ("is an index, not", "42809"),
     ("is not in select list", "42P10"),
+    ("matching the ON CONFLICT specification", "42P10"),
     ("must match initial ORDER BY", "42P10"),
     ("for SELECT DISTINCT, ORDER BY", "42P10"),
     ("LIMIT must", "2201W"),

@@ -30,11 +30,9 @@ use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::{is_number, sql_name};
-use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
 use crate::syntax::statement::{Delete, Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding, Update};
 use crate::syntax::template::template;
-use crate::syntax::walk::{Changing, change};
 use crate::translate::{Translator, conform};
 
 impl Planner<'_> {
@@ -105,25 +103,27 @@ impl Planner<'_> {
     /// columns, then the values.
     fn conflict_query(&self, insert: &Insert) -> Result<(Vec<String>, Box<ast::Query>)> {
         let table = &insert.table;
+        let named = Named { table, alias: insert.alias.as_deref() };
+        let given = match insert.query.body.as_ref() {
+            SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
+            _ => self.plan_query(&*insert.query)?.plan.schema.fields().len(),
+        };
         self.guarded(&insert.query, |context| {
             let target = Target::of(context, table, "INSERT into")?;
             let key: Vec<String> = target.key.iter().map(|at| target.schema.field(*at).name().clone()).collect();
             let (names, values): (Vec<String>, Vec<ast::Expr>) =
                 insert.conflict.iter().filter_map(|conflict| conflict.update.clone()).flatten().unzip();
-            let proposed = target.proposed(insert)?;
+            let proposed = target.proposed(insert, given)?;
             let from = template(&format!("SELECT 1 FROM ({}) AS excluded ({proposed})", insert.query))?;
             let SetExpr::Select(from) = *from.body else {
                 return Err(SqlError::internal("a template is a select"));
             };
-            let equal =
-                key.iter().map(|name| format!("{}.{} = excluded.{}", quoted(table), quoted(name), quoted(name)));
+            let own = named.alias.unwrap_or(table);
+            let equal = key.iter().map(|key| format!("{}.{} = excluded.{}", quoted(own), quoted(key), quoted(key)));
             let mut condition = parse_expr(&equal.collect::<Vec<_>>().join(" AND "))?;
             if let Some(selection) = insert.conflict.as_ref().and_then(|conflict| conflict.selection.clone()) {
-                let selection = target.qualified(selection)?;
                 condition = parse_expr(&format!("({condition}) AND ({selection})"))?;
             }
-            let values = values.into_iter().map(|value| target.qualified(value)).collect::<Result<_>>()?;
-            let named = Named { table, alias: None };
             Ok((names, all_where(named, from.from, &Some(condition), values)?))
         })
     }
@@ -146,7 +146,7 @@ impl Planner<'_> {
             let (names, query) = self.conflict_query(insert)?;
             parts.push(self.changed_part(&insert.table, query, &names)?);
         }
-        parts.extend(self.returned_part(&insert.table, None, &insert.returning)?);
+        parts.extend(self.returned_part(&insert.table, insert.alias.as_deref(), &insert.returning)?);
         Ok(parts)
     }
 
@@ -342,9 +342,9 @@ impl Target {
         Ok(positions)
     }
 
-    /// The columns of the rows that an insertion proposes, as a list; the conflict must be on the
-    /// primary key.
-    fn proposed(&self, insert: &Insert) -> Result<String> {
+    /// The columns of the rows that an insertion proposes, `given` values each, as a list; the
+    /// conflict must be on the primary key.
+    fn proposed(&self, insert: &Insert, given: usize) -> Result<String> {
         let named = insert.conflict.iter().flat_map(|conflict| &conflict.columns);
         let mut named =
             named.map(|name| self.positions_of(std::slice::from_ref(name))).collect::<Result<Vec<_>>>()?.concat();
@@ -356,20 +356,9 @@ impl Target {
             return Err(SqlError::new(ErrorKind::Invalid, message)
                 .with_hint(format!("Name the primary key of \"{}\"; declare one if it has none.", self.name)));
         }
-        let given = match insert.query.body.as_ref() {
-            SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
-            _ => self.schema.fields().len(),
-        };
         let all = self.schema.fields().iter().take(given).map(|field| field.name().clone());
         let names: Vec<String> = if insert.columns.is_empty() { all.collect() } else { insert.columns.clone() };
         Ok(names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
-    }
-
-    /// The expression with the table's name before its columns that have none.
-    fn qualified(&self, mut expr: ast::Expr) -> Result<ast::Expr> {
-        let mut qualify = Qualify { table: &self.name, schema: &self.schema };
-        change(&mut expr, &mut qualify)?;
-        Ok(expr)
     }
 
     /// The rows of the table that `VALUES` of plain literals for these columns are, if they surely
@@ -673,23 +662,6 @@ fn is_default(expr: &ast::Expr) -> bool {
 
 fn column(plan: &LogicalPlan, at: usize) -> Expr {
     Expr::Column(Column::from(plan.schema().qualified_field(at)))
-}
-
-/// Writes a table's name before its columns that have none.
-struct Qualify<'a> {
-    table: &'a str,
-    schema: &'a SchemaRef,
-}
-
-impl Changing for Qualify<'_> {
-    fn after_expr(&mut self, expr: &mut ast::Expr) -> Result<()> {
-        if let ast::Expr::Identifier(ident) = expr
-            && self.schema.column_with_name(&fold(ident)).is_some()
-        {
-            *expr = ast::Expr::CompoundIdentifier(vec![ast::Ident::with_quote('"', self.table), ident.clone()]);
-        }
-        Ok(())
-    }
 }
 
 fn quoted(name: &str) -> String {

@@ -232,7 +232,8 @@ impl Session {
         }
         let (columns, query) = rewritten(altered, &object.name)?;
         let overriding = Overriding::System;
-        let insert = Insert { table: draft.to_string(), columns, query, conflict: None, returning: None, overriding };
+        let table = draft.to_string();
+        let insert = Insert { table, alias: None, columns, query, conflict: None, returning: None, overriding };
         let planned = self.plan_insert(&insert).map_err(|error| about(error, &object.name, draft))?;
         let rows = self.collect_finished(&planned.planned)?;
         let rows = self.number_rows(&after, rows)?;

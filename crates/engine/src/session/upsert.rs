@@ -33,6 +33,11 @@ impl Session {
     pub(super) fn upsert(&mut self, insert: &Insert, proposed: Vec<Batch>) -> Result<Upsert, Error> {
         let object = self.catalog.table(&insert.table)?.clone();
         let updates = insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
+        let names_none = insert.conflict.as_ref().is_none_or(|conflict| conflict.columns.is_empty());
+        if object.primary_key.is_empty() && names_none {
+            // Rows without a key meet no conflict.
+            return Ok(Upsert { fresh: proposed, removed: vec![], added: vec![] });
+        }
         self.note_reads(std::slice::from_ref(&insert.table))?;
         // Planned in any case: it checks what the conflict names.
         let Named { planned, names, .. } = self.plan_conflict(insert)?;

@@ -32,7 +32,7 @@ impl Session {
     }
 
     fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
-        let returning = self.plan_returning(&insert.table, None, &insert.returning)?;
+        let returning = self.plan_returning(&insert.table, insert.alias.as_deref(), &insert.returning)?;
         let Named { mut planned, names, .. } = self.plan_insert(insert)?;
         planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;

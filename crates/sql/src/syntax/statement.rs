@@ -443,6 +443,8 @@ pub struct CreateIndex {
 pub struct Insert {
     /// Table that is changed.
     pub table: String,
+    /// Its name in `ON CONFLICT` and `RETURNING`, if it has another there.
+    pub alias: Option<String>,
     /// Target columns; empty means all, in order.
     pub columns: Vec<String>,
     /// The rows: `VALUES` or any query.

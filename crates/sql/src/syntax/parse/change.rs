@@ -88,6 +88,7 @@ fn insert_of(insert: ast::Insert, with: Option<ast::With>) -> Result<Statement> 
     }
     Ok(Statement::Insert(Insert {
         table: object_name(name)?,
+        alias: insert.table_alias.map(|alias| fold(&alias.alias)),
         columns,
         query,
         conflict,
@@ -201,6 +202,11 @@ fn conflict(on: ast::OnInsert) -> Result<Conflict> {
     };
     Ok(match conflict.action {
         ast::OnConflictAction::DoNothing => Conflict { columns, update: None, selection: None },
+        ast::OnConflictAction::DoUpdate(_) if columns.is_empty() => {
+            let message = "syntax error: ON CONFLICT DO UPDATE names no columns";
+            let hint = "Name the key's columns: ON CONFLICT (key) DO UPDATE SET ..";
+            return Err(SqlError::new(ErrorKind::Syntax, message).with_hint(hint));
+        }
         ast::OnConflictAction::DoUpdate(update) => {
             Conflict { columns, update: Some(assignments(update.assignments)?), selection: update.selection }
         }

@@ -131,5 +131,6 @@ files!(
     types,
     unnesting,
     untyped,
+    upsert,
     windows,
 );
