@@ -47,6 +47,7 @@ pub mod connector;
 mod copy;
 pub mod database;
 pub mod dataflows;
+mod direct;
 mod error;
 mod evaluate;
 mod finish;

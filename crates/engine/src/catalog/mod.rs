@@ -34,7 +34,7 @@ pub(crate) use schemas::{Schema, is_temporary, schema_of};
 pub(crate) use watermark::{Arrival, CLOCK, Watermark, clock_schema};
 
 /// All objects of a session.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
     /// How often it has changed: plans of another version may be wrong.
     version: u64,

@@ -14,6 +14,8 @@
 mod asked;
 pub(crate) mod marks;
 pub(crate) mod promised;
+mod published;
+mod shown;
 pub(crate) mod spec;
 mod tenants;
 mod worker;
@@ -43,6 +45,8 @@ use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
 pub(crate) use promised::{Reading, leaving};
+pub(crate) use published::Publication;
+pub(crate) use shown::Shown;
 pub(crate) use tenants::InstalledDataflow;
 use tenants::Tenants;
 use worker::{Command, EventsPart, WorkerState, WorkerStats};
@@ -238,6 +242,19 @@ impl Cluster {
         let (sender, receiver) = channel();
         self.tell(|| Command::Peek { peek: peek.clone(), reply: sender.clone() });
         Ok(Asked::new(receiver, self.n_workers))
+    }
+
+    /// Has workers publish an arrangement, from their next turn on.
+    ///
+    /// # Errors
+    /// `Internal` when a worker, or the arrangement's maker, has failed.
+    pub(crate) fn publish(&mut self, arrangement: ArrangementId) -> Result<Arc<Publication>, Error> {
+        self.take_down_failed();
+        self.check()?;
+        self.check_sound(arrangement)?;
+        let publication = Arc::new(Publication::new(self.n_workers));
+        self.tell(|| Command::Publish { arrangement, publication: Arc::clone(&publication) });
+        Ok(publication)
     }
 
     /// Why a question to an arrangement was let fall.

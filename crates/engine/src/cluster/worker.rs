@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Keys, Matches, MergeEffort, NullKeys, Reader, Snapshot, probe, snapshot};
-use anabranch_batch::consolidate::consolidate;
-use anabranch_batch::{Batch, Diffs, END, Time, Times, hash};
+use anabranch_arrangement::{MergeEffort, Reader, Snapshot};
+use anabranch_batch::{Batch, END, Time};
 use anabranch_flow::account::{Account, Load};
 use anabranch_flow::egress::{EgressRef, Item};
 use anabranch_flow::hidden::HiddenTimes;
@@ -17,10 +16,11 @@ use anabranch_flow::service::Service;
 use anabranch_flow::sink::{CaptureRef, Fetched};
 use anabranch_flow::steps::{Meter, StepStats};
 use anabranch_flow::worker::{Dataflow, Worker};
-use arrow::array::{ArrayRef, AsArray};
 
 use super::Reply;
 use super::marks::Marks;
+use super::published::{Publication, Publisher};
+use super::shown::{Shown, messages, upper};
 use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Egress, Peek, PeekResult};
 use crate::render::physical::Physical;
 use crate::render::{Exported, RenderOptions, Rendered, Shared, render};
@@ -86,6 +86,10 @@ pub(super) enum Command {
         dataflow: DataflowId,
         reply: Reply<EventsPart>,
     },
+    Publish {
+        arrangement: ArrangementId,
+        publication: Arc<Publication>,
+    },
     AllowCompaction {
         arrangement: ArrangementId,
         since: Time,
@@ -124,6 +128,9 @@ pub(super) struct WorkerState {
     /// What parts of queries need not keep for others.
     floors: BTreeMap<ArrangementId, Limit>,
     waiting: Vec<Waiting>,
+    /// This worker's number.
+    index: usize,
+    publisher: Publisher,
     /// Counts how long answering takes.
     answering: Meter,
 }
@@ -180,6 +187,8 @@ impl WorkerState {
             marks: Marks::default(),
             floors: BTreeMap::new(),
             waiting: Vec::new(),
+            index: worker.index(),
+            publisher: Publisher::default(),
             answering: worker.context().meter("Answer"),
         }
     }
@@ -228,11 +237,11 @@ impl Service for WorkerState {
             Command::Uninstall { dataflow } => self.uninstall(worker, dataflow),
             Command::Peek { peek, reply } => {
                 self.waiting.push(Waiting::Peek { peek, hold: None, reply });
-                self.answer();
+                self.answer_waiting();
             }
             Command::Await { dataflow, past, reply } => {
                 self.waiting.push(Waiting::Await { dataflow, past, reply });
-                self.answer();
+                self.answer_waiting();
             }
             Command::Fetch { dataflow, reply } => self.fetch(dataflow, &reply),
             Command::Notify { dataflow, reply } => {
@@ -241,9 +250,10 @@ impl Service for WorkerState {
                     |question: &Waiting| matches!(question, Waiting::Changes { dataflow: of, .. } if *of == dataflow);
                 self.waiting.retain(|question| !is_same(question));
                 self.waiting.push(Waiting::Changes { dataflow, reply });
-                self.answer();
+                self.answer_waiting();
             }
             Command::FetchEvents { dataflow, reply } => self.fetch_events(worker.index(), dataflow, &reply),
+            Command::Publish { arrangement, publication } => self.publisher.begin(arrangement, publication),
             Command::AllowCompaction { arrangement, since } => {
                 if let Some(exported) = self.arrangements.get_mut(&arrangement) {
                     allow_compaction(&mut exported.rows, since);
@@ -270,8 +280,37 @@ impl Service for WorkerState {
         }
     }
 
-    /// Questions about what was dropped are let fall; their asker hears that.
     fn answer(&mut self) {
+        self.publisher.publish(self.index, &self.arrangements);
+        self.answer_waiting();
+    }
+
+    fn is_answering(&self) -> bool {
+        self.waiting.iter().any(|question| matches!(question, Waiting::Reading { .. }))
+    }
+
+    fn is_behind(&self) -> bool {
+        let timed = self.relays.iter().filter(|(input, _)| !self.event_inputs.contains(input));
+        let inputs = timed.map(|(_, relay)| relay.upper()).min().unwrap_or(END);
+        let exported = self.arrangements.values().map(upper);
+        let captures = self.dataflows.values().filter_map(|installed| installed.capture.as_ref());
+        exported.chain(captures.map(|capture| capture.borrow().upper())).any(|upper| upper < inputs)
+    }
+
+    fn shut_down(&mut self, worker: &mut Worker) {
+        self.waiting.clear();
+        self.publisher.end_all();
+        self.arrangements.clear();
+        for (_, installed) in std::mem::take(&mut self.dataflows) {
+            worker.drop_dataflow(installed.built);
+        }
+        self.relays.clear();
+    }
+}
+
+impl WorkerState {
+    /// Questions about what was dropped are let fall; their asker hears that.
+    fn answer_waiting(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
@@ -282,29 +321,6 @@ impl Service for WorkerState {
         self.waiting = waiting;
     }
 
-    fn is_answering(&self) -> bool {
-        self.waiting.iter().any(|question| matches!(question, Waiting::Reading { .. }))
-    }
-
-    fn is_behind(&self) -> bool {
-        let timed = self.relays.iter().filter(|(input, _)| !self.event_inputs.contains(input));
-        let inputs = timed.map(|(_, relay)| relay.upper()).min().unwrap_or(END);
-        let exported = self.arrangements.values().map(|exported| exported.rows.upper().min(exported.errors.upper()));
-        let captures = self.dataflows.values().filter_map(|installed| installed.capture.as_ref());
-        exported.chain(captures.map(|capture| capture.borrow().upper())).any(|upper| upper < inputs)
-    }
-
-    fn shut_down(&mut self, worker: &mut Worker) {
-        self.waiting.clear();
-        self.arrangements.clear();
-        for (_, installed) in std::mem::take(&mut self.dataflows) {
-            worker.drop_dataflow(installed.built);
-        }
-        self.relays.clear();
-    }
-}
-
-impl WorkerState {
     #[expect(clippy::too_many_arguments, reason = "they are the parts of one command")]
     fn install(
         &mut self,
@@ -351,10 +367,11 @@ impl WorkerState {
             worker.drop_dataflow(installed.built);
             for arrangement in installed.exports {
                 self.arrangements.remove(&arrangement);
+                self.publisher.end(arrangement);
                 self.floors.remove(&arrangement);
             }
         }
-        self.answer();
+        self.answer_waiting();
     }
 
     /// The question, while it has to wait.
@@ -378,7 +395,7 @@ impl WorkerState {
 
     fn try_peek(&self, peek: Peek, hold: Option<Box<Exported>>, reply: Reply<PeekResult>) -> Option<Waiting> {
         let exported = self.arrangements.get(&peek.arrangement)?;
-        if exported.rows.upper() <= peek.at || exported.errors.upper() <= peek.at {
+        if upper(exported) <= peek.at {
             // The session does not wait for the answer: commits may follow, and compaction with
             // them.
             let hold = hold.unwrap_or_else(|| {
@@ -389,15 +406,12 @@ impl WorkerState {
             });
             return Some(Waiting::Peek { peek, hold: Some(hold), reply });
         }
-        let errors = snapshot(exported.errors.layout(), &exported.errors.runs(), peek.at);
-        let errors = errors.iter().flat_map(messages).map(|(_, message, diff)| (message, diff)).collect();
+        let shown = Shown::of(exported);
+        let errors = shown.errors(peek.at);
         match &peek.keys {
-            None => {
-                let snapshot = Snapshot::new(exported.rows.layout(), exported.rows.runs(), peek.at);
-                read_on(snapshot, PeekResult { batches: vec![], errors }, reply)
-            }
+            None => read_on(shown.snapshot(peek.at), PeekResult { batches: vec![], errors }, reply),
             Some(keys) => {
-                let batches = rows_of_keys(&exported.rows, keys, peek.at).into_iter().collect();
+                let batches = shown.rows_of_keys(keys, peek.at).into_iter().collect();
                 let _ = reply.send(PeekResult { batches, errors });
                 None
             }
@@ -461,34 +475,6 @@ fn allow_compaction(reader: &mut Reader, since: Time) {
     if since > reader.since() {
         reader.set_since(since);
     }
-}
-
-/// The consolidated rows under some keys at a time.
-fn rows_of_keys(reader: &Reader, key_columns: &[ArrayRef], at: Time) -> Option<Batch> {
-    let n_keys = key_columns.first().map_or(1, |column| column.len());
-    let hashes = hash::hash_columns(key_columns, n_keys);
-    let (keys, _) = Keys::from_columns(key_columns, &hashes, NullKeys::Match);
-    let runs = reader.runs();
-    let layout = reader.layout();
-    let mut matches = Matches::default();
-    let mut from = 0;
-    while from < keys.len() {
-        from = probe(&runs, &layout.key, &keys, from, at + 1, usize::MAX, &mut matches);
-    }
-    if matches.is_empty() {
-        return None;
-    }
-    let columns: Vec<usize> = (0..layout.types.len()).collect();
-    let n_rows = matches.len();
-    let diffs = Diffs::Column(matches.diffs().into());
-    let rows = consolidate(Batch::with_len(matches.gather(&columns), n_rows, Times::Constant(at), diffs));
-    (!rows.is_empty()).then_some(rows)
-}
-
-/// The messages of a batch of row errors.
-fn messages(batch: &Batch) -> Vec<(Time, String, i64)> {
-    let texts = batch.column(0).as_string_view();
-    (0..batch.len()).map(|row| (batch.times().get(row), texts.value(row).to_owned(), batch.diffs().get(row))).collect()
 }
 
 fn arrangement_stats(arrangement: ArrangementId, exported: &Exported) -> ArrangementStats {

@@ -1,6 +1,7 @@
 //! A connection: statements of one client, in their order.
 //!
-//! Parsing and waiting happen on the connection's thread: the engine attempts a statement, and
+//! Parsing, planning and waiting happen on the connection's thread, and so does much of reading
+//! (`beside`). The rest the engine attempts, and
 //! where the answer of workers takes longer, the connection waits for it and has the statement
 //! attempted again. An interrupt stops the statement that runs, or that waits for its turn; one
 //! that arrives between two statements is forgotten.
@@ -19,6 +20,7 @@ use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
 use super::alarm::{Alarm, Rung};
+use super::beside::Here;
 use super::engine::Engine;
 use super::prepared::Remembered;
 use crate::copy::decode::Block;
@@ -26,8 +28,8 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
 use crate::session::{
-    Attempt, Attempted, Changes, ClientState, CopyIn, CopyRows, Copying, Manner, NextRows, Outcome, Over, RelationInfo,
-    Rows, Session, Subscription, Waiting, check_reads_only, fetch_deadline, no_copy, parse_one,
+    Attempt, Attempted, BoundParameters, Changes, ClientState, CopyIn, CopyRows, Copying, Manner, NextRows, Outcome,
+    Over, RelationInfo, Rows, Session, Subscription, Waiting, check_reads_only, fetch_deadline, no_copy, parse_one,
 };
 use crate::transaction::{Transaction, TransactionState};
 
@@ -39,12 +41,12 @@ const WAITS_PER_LOOK: u32 = 5;
 
 /// A client of a [`Database`](crate::Database).
 pub struct Connection {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     /// Its number among all connections.
     id: u64,
-    interrupt: Interrupt,
+    pub(super) interrupt: Interrupt,
     /// Transaction, settings and cursors; the engine has them while it serves the connection.
-    client: Arc<Mutex<ClientState>>,
+    pub(super) client: Arc<Mutex<ClientState>>,
     subscriptions: BTreeMap<u64, Subscription>,
     /// Alarms that were set and not rung yet, by subscription.
     alarms: BTreeMap<u64, Alarm>,
@@ -110,16 +112,18 @@ impl Connection {
     pub fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
         self.interrupt.clear();
         if let Some((version, known)) = self.remembered.get(sql, types) {
-            let known = known.clone();
-            if self.call(|session| session.catalog_version())? == version {
-                return Ok(known);
+            if self.engine.latest().moment().version == version {
+                return Ok(known.clone());
             }
         }
         let (text, statement, given) = (Arc::from(sql), Arc::new(parse_one(sql)?), types.to_vec());
-        let (version, prepared) = self.call(move |session| {
-            let prepared = session.prepare_parsed(text, statement, &given)?;
-            Ok::<_, Error>((session.catalog_version(), prepared))
-        })??;
+        let (version, prepared) = match self.prepare_here(&text, &statement, types)? {
+            Some(prepared) => prepared,
+            None => self.call(move |session| {
+                let prepared = session.prepare_parsed(text, statement, &given)?;
+                Ok::<_, Error>((session.catalog_version(), prepared))
+            })??,
+        };
         self.remembered.put(types, version, &prepared);
         Ok(prepared)
     }
@@ -147,7 +151,10 @@ impl Connection {
         if self.reads_only {
             check_reads_only(&prepared.statement.statement)?;
         }
-        let bound = prepared.fitted(parameters)?;
+        let bound = match self.begin_here(&prepared.statement.statement, prepared.fitted(parameters)?)? {
+            Here::Answered(rows) => return Ok(Outcome::Rows(rows)),
+            Here::Planned(bound) => bound,
+        };
         let run = prepared.clone();
         self.awaited(&prepared.statement, move |session| session.run_bound(&run, bound.clone()))
     }
@@ -399,8 +406,14 @@ impl Connection {
         if self.reads_only {
             check_reads_only(&statement.statement)?;
         }
+        let bound = match self.begin_here(&statement.statement, BoundParameters::default())? {
+            Here::Answered(rows) => return Ok(Outcome::Rows(rows)),
+            Here::Planned(bound) => bound,
+        };
         let (script, run) = (Arc::clone(script), Arc::clone(statement));
-        self.awaited(statement, move |session| session.execute_one(&script, &run))
+        self.awaited(statement, move |session| {
+            session.with_bound(bound.clone(), |session| session.execute_one(&script, &run))
+        })
     }
 
     /// Has a statement done. A FETCH that waits for changes waits here, and the engine serves

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::session::{Session, Step};
+use crate::session::{Latest, Session, Step};
 
 /// Stack of the engine's thread. Pages that are not touched take no memory. A build without
 /// optimisation overflowed 2 MB with `NOT IN (correlated subquery) OR ..`.
@@ -36,6 +36,8 @@ enum Request {
 /// A running engine. Dropping it stops the engine and waits for its end.
 pub(super) struct Engine {
     requests: Sender<Request>,
+    /// What is known of the session without asking.
+    latest: Arc<Latest>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Why the engine has stopped by itself.
     failure: Arc<Mutex<Option<String>>>,
@@ -60,14 +62,19 @@ impl Engine {
                     return;
                 }
             };
-            let _ = started.send(Ok(()));
+            let _ = started.send(Ok(session.latest()));
             serve(session, &queue, &its_failure);
         };
         let thread = std::thread::Builder::new().name("anabranch-engine".to_owned()).stack_size(STACK_BYTES).spawn(run);
         let thread =
             thread.map_err(|error| Error::unavailable(format!("cannot start the engine's thread: {error}")))?;
-        starting.recv().map_err(|_| Error::internal("the engine ended while it started"))??;
-        Ok(Engine { requests, thread: Mutex::new(Some(thread)), failure })
+        let latest = starting.recv().map_err(|_| Error::internal("the engine ended while it started"))??;
+        Ok(Engine { requests, latest, thread: Mutex::new(Some(thread)), failure })
+    }
+
+    /// What is known of the session without asking.
+    pub fn latest(&self) -> &Latest {
+        &self.latest
     }
 
     /// Has `work` done and waits for what it returns.

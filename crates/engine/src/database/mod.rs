@@ -5,10 +5,12 @@
 //! was told of before it began.
 //!
 //! The *engine* is a thread that owns the catalog, the timeline and the workers. A [`Connection`]
-//! sends it requests and waits for their answers on its own thread. Reading order: [`engine`],
-//! [`connection`], [`alarm`], [`prepared`].
+//! plans on its own thread, reads there what workers publish, sends the engine requests for the
+//! rest, and waits for their answers. Reading order: [`engine`],
+//! [`connection`], [`beside`] (what needs no engine), [`alarm`], [`prepared`].
 
 mod alarm;
+mod beside;
 mod connection;
 mod engine;
 mod prepared;

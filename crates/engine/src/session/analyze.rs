@@ -14,13 +14,13 @@ use anabranch_plan::{Node, Plan};
 use anabranch_sql::statement::Explain;
 
 use super::Session;
+use super::context::Named;
 use super::dataflows::Sink;
 use super::explain::{finish_line, readable_bytes};
 use super::outcome::Rows;
-use super::planning::Named;
-use super::query::rows_or_error;
 use super::show::text_rows;
 use crate::cluster::Peek;
+use crate::direct::rows_or_error;
 use crate::error::Error;
 
 /// Nodes of a plan, and what they have cost.

@@ -7,9 +7,9 @@ use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 
 use super::Session;
+use super::context::visible_schema;
 use super::files::Wanted;
 use super::outcome::with_progress;
-use super::planning::visible_schema;
 use super::show::text_rows;
 use super::subscribe::told_schema;
 use crate::error::Error;

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_sql::input::convert;
 use anabranch_sql::statement::Statement;
-use anabranch_sql::{Parameters, Parsed, Planned, Planner};
+use anabranch_sql::{Parameters, Parsed};
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
-use super::planning::Named;
+use super::context::{Named, PlanContext, Planning};
 use super::{Outcome, Session, command_tag};
 use crate::bind::{bind, serves_all};
 use crate::error::Error;
@@ -21,7 +21,7 @@ use crate::prepared::Prepared;
 
 /// Which of a statement's plans it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// The rows that are read or changed.
     Rows,
     /// The rows that ON CONFLICT changes.
@@ -46,17 +46,19 @@ pub(crate) struct Bound {
     /// Values of all; `None` while the statement is only looked at.
     values: Option<Arc<[ScalarValue]>>,
     plans: Option<Arc<Mutex<Plans>>>,
+    /// The plan of its rows for this one run, and the catalog's version at which it was made.
+    given: Option<(u64, Arc<Named>)>,
 }
 
 impl Bound {
     /// A statement that is looked at.
     pub fn of_types(types: Arc<[DataType]>, plans: Arc<Mutex<Plans>>) -> Bound {
-        Bound { types, values: None, plans: Some(plans) }
+        Bound { types, values: None, plans: Some(plans), given: None }
     }
 
     /// A statement that runs with values of these types.
     pub fn of_values(types: Arc<[DataType]>, values: Arc<[ScalarValue]>, plans: Arc<Mutex<Plans>>) -> Bound {
-        Bound { types, values: Some(values), plans: Some(plans) }
+        Bound { types, values: Some(values), plans: Some(plans), given: None }
     }
 
     /// What plans are made with that are not kept.
@@ -75,9 +77,6 @@ impl Bound {
         Ok(Parameters::Values(nulls.into()))
     }
 }
-
-/// What a plan is made by.
-pub(super) type Planning<'a> = &'a dyn Fn(&Planner<'_>) -> anabranch_sql::Result<Planned>;
 
 impl Session {
     /// Runs `work` with these values for parameters.
@@ -135,8 +134,8 @@ impl Session {
         if parsed.parameters == 0 && given.iter().all(Option::is_some) {
             return Ok(given.iter().flatten().cloned().collect());
         }
-        let catalog = self.planning_catalog();
-        Ok(Planner::as_of(&catalog, self.options.clock.now_micros()).parameter_types(parsed, given)?)
+        let context = self.plan_context();
+        Ok(context.planner(&context.catalog()).parameter_types(parsed, given)?)
     }
 
     /// How often the catalog has changed.
@@ -172,19 +171,49 @@ impl Session {
 
     /// The plan that is kept for this role, made if it must be, with the values bound.
     pub(super) fn kept_plan(&self, role: Role, plan: Planning<'_>) -> Result<Option<Named>, Error> {
-        let Some(plans) = &self.bound.plans else { return Ok(None) };
+        if self.has_staged() {
+            return Ok(None);
+        }
+        if let Some((version, given)) = self.bound.given.as_ref().filter(|_| role == Role::Rows)
+            && *version == self.catalog.version()
+        {
+            return Ok(Some(Named::clone(given)));
+        }
+        self.bound.kept_plan(&self.plan_context(), role, plan)
+    }
+
+    /// A plan that is not kept.
+    pub(super) fn plan_now(&self, plan: Planning<'_>) -> Result<Named, Error> {
+        self.bound.plan_now(&self.plan_context(), plan)
+    }
+}
+
+impl Bound {
+    /// The same with the plan of the statement's rows for this run.
+    pub fn given(self, version: u64, plan: Arc<Named>) -> Bound {
+        Bound { given: Some((version, plan)), ..self }
+    }
+
+    /// The plan that is kept for this role, made if it must be, with the values bound. No table of
+    /// the context has been written by an open transaction.
+    ///
+    /// # Errors
+    /// `Internal` for a parameter without a value.
+    pub fn kept_plan(&self, context: &PlanContext<'_>, role: Role, plan: Planning<'_>) -> Result<Option<Named>, Error> {
+        let Some(plans) = &self.plans else { return Ok(None) };
         // (A limit of rounds is a part of the plan, and another connection has another.)
-        if self.has_staged() || self.client.recursion_limit.is_some() {
+        if context.recursion_limit.is_some() {
             return Ok(None);
         }
         let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if plans.version != self.catalog.version() {
-            *plans = Plans { version: self.catalog.version(), by_role: BTreeMap::new() };
+        let version = context.catalog.version();
+        if plans.version != version {
+            *plans = Plans { version, by_role: BTreeMap::new() };
         }
-        let kept = plans.by_role.entry(role).or_insert_with(|| self.plan_for_all(plan));
+        let kept = plans.by_role.entry(role).or_insert_with(|| self.plan_for_all(context, plan));
         let Some(kept) = kept else { return Ok(None) };
         let mut named = kept.clone();
-        if let Some(values) = &self.bound.values {
+        if let Some(values) = &self.values {
             named.planned.plan = bind(&named.planned.plan, values)?;
         }
         Ok(Some(named))
@@ -192,23 +221,24 @@ impl Session {
 
     /// The plan for all values at any moment, if there is one. Why there is none, planning with the
     /// values tells.
-    fn plan_for_all(&self, plan: Planning<'_>) -> Option<Named> {
-        let parameters = Parameters::Types(Arc::clone(&self.bound.types));
-        let named = self.plan_steady(parameters, plan).ok();
+    fn plan_for_all(&self, context: &PlanContext<'_>, plan: Planning<'_>) -> Option<Named> {
+        let named = context.plan_steady(Parameters::Types(Arc::clone(&self.types)), plan).ok();
         named.filter(|named| serves_all(&named.planned.plan))
     }
 
     /// A plan that is not kept.
-    pub(super) fn plan_now(&self, plan: Planning<'_>) -> Result<Named, Error> {
-        let planned = self.plan(self.bound.parameters(), plan);
-        match planned {
+    ///
+    /// # Errors
+    /// What is wrong with the statement.
+    pub fn plan_now(&self, context: &PlanContext<'_>, plan: Planning<'_>) -> Result<Named, Error> {
+        match context.plan(self.parameters(), plan) {
             // A place that takes a constant only: any value tells the columns.
             Err(error)
-                if self.bound.values.is_none()
-                    && !self.bound.types.is_empty()
+                if self.values.is_none()
+                    && !self.types.is_empty()
                     && !error.message.starts_with("operator does not exist") =>
             {
-                self.plan(self.bound.nulls()?, plan).map_err(|_| error)
+                context.plan(self.nulls()?, plan).map_err(|_| error)
             }
             planned => planned,
         }

@@ -22,10 +22,9 @@ use arrow::array::{Array, ArrayRef};
 use datafusion_expr::Expr;
 
 use super::Session;
-use super::past::readable;
-use super::query::{evaluate_stages, rows_or_error};
 use crate::catalog::Arranged;
 use crate::cluster::Peek;
+use crate::direct::{evaluate_stages, rows_or_error};
 use crate::error::Error;
 
 /// A plan of rows whose keys are listed.
@@ -86,11 +85,11 @@ impl Session {
         let object = self.catalog.find(relation)?;
         let fixed = left_key.iter().map(|at| Some(columns[origin(&below, *at)?])).collect::<Option<Vec<usize>>>()?;
         let place = |column: &usize| fixed.iter().position(|of| of == column).map(|at| right_key[at]);
-        let serves = |arranged: &&&Arranged| {
+        let serves = |arranged: &&Arranged| {
             arranged.key.len() == fixed.len() && !fixed.is_empty() && arranged.key.iter().all(|of| fixed.contains(of))
         };
-        let arrangements = readable(object, None);
-        let arranged = Arranged::clone(arrangements.iter().find(serves)?);
+        let mut arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        let arranged = Arranged::clone(arrangements.find(serves)?);
         let key_columns = arranged.key.iter().map(place).collect::<Option<Vec<usize>>>()?;
         Some(Listed { above, output, below, relation, columns, arranged, keys, key_columns })
     }

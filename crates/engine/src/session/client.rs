@@ -82,6 +82,16 @@ impl Client {
     }
 }
 
+/// The answer, counted for a client until it is dropped; `None` where the limit leaves no room.
+pub(crate) fn counted(account: &Account, rows: Rows) -> Option<Rows> {
+    let bytes = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+    if bytes < COUNTED_BYTES_MIN {
+        return Some(rows);
+    }
+    let mut hold = account.hold(MemoryPart::Results);
+    hold.set(bytes).then(|| rows.held_by(hold))
+}
+
 /// What one client of a session has of its own: its transaction, settings, prepared statements and
 /// cursors.
 ///
@@ -140,15 +150,7 @@ impl Session {
 
     /// Counts an answer until it is dropped.
     pub(super) fn count_results(&self, rows: Rows) -> Result<Rows, Error> {
-        let bytes = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        if bytes < COUNTED_BYTES_MIN {
-            return Ok(rows);
-        }
-        let mut hold = self.client.account.hold(MemoryPart::Results);
-        match hold.set(bytes) {
-            true => Ok(rows.held_by(hold)),
-            false => Err(self.cluster.no_room()),
-        }
+        counted(&self.client.account, rows).ok_or_else(|| self.cluster.no_room())
     }
 
     /// Ends what a client leaves behind.

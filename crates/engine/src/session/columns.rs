@@ -6,7 +6,7 @@ use anabranch_sql::statement::Statement;
 use arrow::datatypes::SchemaRef;
 
 use super::Session;
-use super::planning::visible_schema;
+use super::context::visible_schema;
 use crate::error::Error;
 
 impl Session {

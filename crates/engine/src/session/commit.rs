@@ -432,6 +432,9 @@ impl Session {
         {
             self.allow_compaction();
         }
+        if self.serves_many {
+            self.note_latest();
+        }
         self.cluster.step();
     }
 

@@ -18,8 +18,8 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{DFSchema, TableReference};
 use datafusion_expr::Expr;
 
+use super::context::{Named, visible_schema};
 use super::dataflows::Sink;
-use super::planning::{Named, visible_schema};
 use super::write::n_rows;
 use super::{Outcome, Session};
 

@@ -11,14 +11,14 @@ use anabranch_sql::statement::{Explain, Shows};
 
 use super::dataflows::Sink;
 use super::outcome::Rows;
-use super::query::Direct;
 use super::show::text_rows;
 use super::state_remark::state_remark;
-use super::{Session, planning::Named};
+use super::{Session, context::Named};
 use crate::catalog::Arranged;
 use crate::catalog::system::quoted;
 use crate::cluster::{ArrangementId, Egress};
 use crate::dataflows::{Usage, Wanted};
+use crate::direct::Direct;
 use crate::error::Error;
 
 impl Session {

@@ -10,7 +10,8 @@
 //!
 //! Reading order: [`outcome`] (what statements give back), [`commit`] (times), [`dataflows`] (how
 //! plans are installed), [`sealed`] (what is recorded), [`client`] (what is a client's own),
-//! [`bound`] (parameters), then one file per statement family: [`create`], [`drop`](mod@drop),
+//! [`bound`] (parameters), [`context`] (what plans depend on), [`latest`] (what connections know),
+//! then one file per statement family: [`create`], [`drop`](mod@drop),
 //! [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files), [`copying`] (with the client),
 //! [`transact`], [`durable`] (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent
 //! queries), [`frame_views`] (their results as relations), [`functions`] (of the embedding
@@ -26,6 +27,7 @@ mod by_keys;
 mod client;
 mod columns;
 mod commit;
+mod context;
 mod copy;
 mod copying;
 mod create;
@@ -40,6 +42,7 @@ mod files;
 mod frame_views;
 mod frames;
 mod functions;
+mod latest;
 mod named;
 mod operators;
 mod outcome;
@@ -76,7 +79,7 @@ use anabranch_store::Durability;
 
 use crate::catalog::{Catalog, Created, ObjectId};
 use crate::clock::{Clock, WallClock};
-use crate::cluster::{Cluster, CollectionId, DataflowId};
+use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId};
 use crate::connector::Connector;
 use crate::dataflows::Dataflows;
 use crate::error::Error;
@@ -95,13 +98,15 @@ use settings::Settings;
 use subscribe::Subscriptions;
 use waiting::Waits;
 
-pub(crate) use bound::{Bound as BoundParameters, Plans, fit, parse_one};
-pub(crate) use client::Client as ClientState;
+pub(crate) use bound::{Bound as BoundParameters, Plans, Role, fit, parse_one};
 pub use client::SessionClient;
+pub(crate) use client::{Client as ClientState, counted};
+pub(crate) use context::{Named, PlanContext, visible_schema};
 pub(crate) use copying::{CopyIn, Copying, Next as NextRows, no_copy};
 pub use copying::{CopyRows, CopyStart, CopyWay};
 pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
+pub(crate) use latest::{CatalogFacts, Latest, Moment};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
 pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
 pub(crate) use subscribe::AlarmSet;
@@ -193,6 +198,8 @@ pub struct Session {
     client: Client,
     /// What stands for the parameters of the statement that runs.
     bound: Bound,
+    /// What connections know without asking.
+    latest: Arc<Latest>,
     /// Keeps what is sealed, if anything does.
     recorder: Option<Box<dyn Recorder>>,
     options: Options,
@@ -224,6 +231,7 @@ impl Session {
             serves: false,
             progress: Progress::default(),
             bound: Bound::default(),
+            latest: Arc::new(Latest::new(Arc::clone(&options.clock))),
             recorder: None,
             options,
         })
@@ -409,6 +417,7 @@ impl Session {
     /// From now on the session is that of a database, whose connections wait by themselves.
     pub(crate) fn serve_many(&mut self) {
         self.serves_many = true;
+        self.note_latest();
     }
 
     /// Takes down what has failed, so that questions about it are let fall.
@@ -452,10 +461,39 @@ impl Session {
         std::mem::swap(&mut self.client, client);
         self.serves = true;
         let result = work(self);
+        self.note_latest();
         self.serves = false;
         std::mem::swap(&mut self.client, client);
         self.interrupt = own;
         result
+    }
+
+    /// What connections know without asking.
+    pub(crate) fn latest(&self) -> Arc<Latest> {
+        Arc::clone(&self.latest)
+    }
+
+    /// Notes for connections where the engine stands.
+    fn note_latest(&self) {
+        let (time, version) = (self.timeline.last(), self.catalog.version());
+        self.latest.note(Moment { time, version, receipt: self.receipt() });
+    }
+
+    /// Makes the present catalog known to connections.
+    pub(crate) fn share_catalog(&self) -> Arc<CatalogFacts> {
+        let facts = Arc::new(CatalogFacts { catalog: self.catalog.clone(), sharing: self.settings.sharing });
+        self.latest.know(Arc::clone(&facts));
+        facts
+    }
+
+    /// Has workers publish an arrangement for connections, unless many are published.
+    pub(crate) fn publish_arrangement(&mut self, arrangement: ArrangementId) {
+        // (What cannot be published is read through the engine, which tells why not.)
+        if self.latest.has_room(arrangement)
+            && let Ok(publication) = self.cluster.publish(arrangement)
+        {
+            self.latest.published(arrangement, publication);
+        }
     }
 
     /// Forgets an interrupt that came before the statement.

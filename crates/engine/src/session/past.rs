@@ -17,7 +17,7 @@ use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion_expr::sqlparser::ast;
 
 use super::Session;
-use crate::catalog::{Arranged, Object, kind_name};
+use crate::catalog::{Object, kind_name};
 use crate::cluster::ArrangementId;
 use crate::error::Error;
 
@@ -89,12 +89,6 @@ impl Session {
             false => last,
         }
     }
-}
-
-/// The arrangements of a relation that can be read, those as of a past time if there is one.
-pub(super) fn readable<'a>(object: &'a Object, past: Option<&Past>) -> Vec<&'a Arranged> {
-    let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-    arrangements.filter(|arranged| past.is_none_or(|past| past.is_readable(arranged.arrangement))).collect()
 }
 
 /// The first time as of which some arrangement of the relation can be read.

@@ -1,28 +1,17 @@
 //! Statements planned against the session's catalog.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
-use anabranch_sql::{Parameters, Planned, Planner};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use anabranch_sql::{Parameters, Planner};
 use datafusion_expr::sqlparser::ast;
 
 use super::Session;
-use super::bound::{self, Role};
+use super::bound::Role;
+use super::context::{Named, PlanContext, Planning};
 use super::system::check_standing;
-use crate::catalog::Planning;
 use crate::error::Error;
-
-/// A plan and the relations that its text names, those inside plain views included.
-#[derive(Clone, Debug)]
-pub(super) struct Named {
-    pub planned: Planned,
-    pub names: BTreeSet<String>,
-    /// Functions of the embedding program that it calls.
-    pub functions: BTreeSet<String>,
-}
 
 impl Session {
     /// Plans a query whose answer is wanted once.
@@ -45,8 +34,9 @@ impl Session {
 
     /// The plan of a query before and after each rewrite.
     pub(super) fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>, Error> {
-        let catalog = self.planning_catalog();
-        Ok(self.planner(&catalog).plan_in_steps(query)?)
+        let context = self.plan_context();
+        let catalog = context.catalog();
+        Ok(context.planner(&catalog).plan_in_steps(query)?)
     }
 
     /// Plans the rows of an INSERT, as the table's columns.
@@ -89,7 +79,7 @@ impl Session {
     }
 
     /// Plans what is read at once: over what the open transaction has written, too.
-    fn plan_read(&self, role: Role, plan: bound::Planning<'_>) -> Result<Named, Error> {
+    fn plan_read(&self, role: Role, plan: Planning<'_>) -> Result<Named, Error> {
         if let Some(mut named) = self.kept_plan(role, plan)? {
             named.planned.plan = self.with_system_rows(&named.planned.plan)?;
             return Ok(named);
@@ -102,31 +92,25 @@ impl Session {
     }
 
     /// A plan with these parameters, as of now.
-    pub(super) fn plan(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
-        let catalog = self.planning_catalog();
-        let planner = self.planner(&catalog).with_parameters(parameters);
-        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
+    pub(super) fn plan(&self, parameters: Parameters, plan: Planning<'_>) -> Result<Named, Error> {
+        self.plan_context().plan(parameters, plan)
     }
 
     /// A plan with these parameters that holds at any moment.
-    pub(super) fn plan_steady(&self, parameters: Parameters, plan: bound::Planning<'_>) -> Result<Named, Error> {
-        let catalog = self.planning_catalog();
-        let planner = self.planner(&catalog).with_parameters(parameters).steady();
-        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
+    pub(super) fn plan_steady(&self, parameters: Parameters, plan: Planning<'_>) -> Result<Named, Error> {
+        self.plan_context().plan_steady(parameters, plan)
     }
 
-    /// A planner with the session's settings, as of now.
-    fn planner<'a>(&self, catalog: &'a Planning<'_>) -> Planner<'a> {
-        Planner::as_of(catalog, self.options.clock.now_micros()).with_recursion_limit(self.client.recursion_limit)
-    }
-
-    /// The catalog for a statement of the open transaction.
-    pub(super) fn planning_catalog(&self) -> Planning<'_> {
-        let catalog =
-            Planning::new(&self.catalog, self.settings.sharing).with_own_schema(self.client.temporary_schema());
-        match self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) {
-            Some(transaction) => catalog.with_written(transaction.written()),
-            None => catalog,
+    /// What the plan of a statement of the open transaction depends on.
+    pub(super) fn plan_context(&self) -> PlanContext<'_> {
+        let transaction = self.client.transaction.as_ref().filter(|transaction| transaction.has_staged());
+        PlanContext {
+            catalog: &self.catalog,
+            sharing: self.settings.sharing,
+            own_schema: self.client.temporary_schema(),
+            written: transaction.map(|transaction| transaction.written()).unwrap_or_default(),
+            recursion_limit: self.client.recursion_limit,
+            now_micros: self.options.clock.now_micros(),
         }
     }
 }
@@ -135,10 +119,4 @@ impl Session {
 fn standing(named: Named) -> Result<Named, Error> {
     check_standing(&named.planned.plan)?;
     Ok(named)
-}
-
-/// The columns that the query's user asked for.
-pub(super) fn visible_schema(planned: &Planned) -> SchemaRef {
-    let fields = planned.plan.schema.fields().iter().take(planned.visible);
-    Arc::new(Schema::new(fields.map(|field| field.as_ref().clone()).collect::<Vec<Field>>()))
 }

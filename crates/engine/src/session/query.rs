@@ -1,9 +1,8 @@
 //! SELECT: reading what is maintained, and computing what is not.
 //!
-//! Filters and projections over one maintained relation, or over literal rows, are answered from an
-//! arrangement: by key when equalities fix all columns of some arrangement's key, else by reading
-//! all of it. Everything else becomes a dataflow for the length of the statement, which shares the
-//! arrangements that are there.
+//! What is [direct](crate::direct) is answered from an arrangement or from literal rows. Everything
+//! else becomes a dataflow for the length of the statement, which shares the arrangements that are
+//! there.
 //!
 //! Law: the answer is as of the last commit, or of the time that AS OF names. A row error in the
 //! relation read, or in evaluating the query on a row that takes part in the answer, is the
@@ -12,45 +11,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diffs, Time, Times, types};
-use anabranch_plan::{Node, Plan};
+use anabranch_batch::{Batch, Time, types};
+use anabranch_plan::Plan;
 use arrow::array::ArrayRef;
-use datafusion_common::ScalarValue;
 use datafusion_expr::sqlparser::ast;
-use datafusion_expr::{Expr, Operator};
 
 use super::Session;
+use super::context::{Named, visible_schema};
 use super::dataflows::Sink;
 use super::outcome::{Rows, SourceState};
-use super::past::{Past, readable};
-use super::planning::{Named, visible_schema};
-use crate::catalog::{Arranged, Object, Retain, kind_name};
-use crate::cluster::{Peek, PeekResult};
+use super::past::Past;
+use crate::catalog::{Arranged, Retain, kind_name};
+use crate::cluster::Peek;
+use crate::direct::{Base, Direct, constant, evaluate_stages, rows_or_error};
 use crate::error::Error;
-use crate::evaluate::evaluate_stage;
 use crate::finish::{Wanted, finish};
 use crate::transaction::as_of_after_writes;
-
-/// How a plan is answered without a dataflow.
-pub(super) struct Direct<'a> {
-    /// Stages from the base upwards.
-    stages: Vec<&'a Arc<Plan>>,
-    base: Base<'a>,
-}
-
-enum Base<'a> {
-    /// Literal rows.
-    Constant(&'a Plan, &'a [Vec<ScalarValue>]),
-    /// An arrangement of a relation, and which of its columns are wanted.
-    Arrangement {
-        relation: String,
-        arranged: Arranged,
-        keys: Option<Vec<ArrayRef>>,
-        /// Columns of an index that would look keys up where all rows are read.
-        lacking: Vec<usize>,
-        columns: &'a [usize],
-    },
-}
 
 impl Session {
     /// Runs a query and returns its answer, as of a past time if one is given.
@@ -89,6 +65,12 @@ impl Session {
         }
     }
 
+    /// The way to answer `plan` without a dataflow, if there is one.
+    pub(super) fn direct<'a>(&self, plan: &'a Arc<Plan>, past: Option<&Past>) -> Option<Direct<'a>> {
+        let is_readable = |arranged: &Arranged| past.is_none_or(|past| past.is_readable(arranged.arrangement));
+        Direct::of(plan, |name| self.catalog.find(name), is_readable)
+    }
+
     fn collect_direct(&mut self, direct: Direct<'_>, at: Time) -> Result<Vec<Batch>, Error> {
         let batches = match direct.base {
             Base::Constant(plan, rows) => vec![constant(plan, rows)?],
@@ -124,33 +106,6 @@ impl Session {
         let batches = evaluate_stages(&stages, vec![constant(literal, rows)?])?;
         let batch = batches.first().ok_or_else(|| Error::internal(format!("{text} has no row")))?;
         Ok(types::widened(batch.column(0)))
-    }
-
-    /// The way to answer `plan` without a dataflow, if there is one.
-    pub(super) fn direct<'a>(&self, plan: &'a Arc<Plan>, past: Option<&Past>) -> Option<Direct<'a>> {
-        let mut stages = Vec::new();
-        let mut below = plan;
-        while let Node::Stage { input, .. } = &below.node {
-            stages.push(below);
-            below = input;
-        }
-        stages.reverse();
-        let base = match &below.node {
-            Node::Constant { rows } => Base::Constant(below, rows),
-            Node::Scan { relation, columns } => {
-                let object = self.catalog.find(relation)?;
-                let filter = match stages.first().map(|stage| &stage.node) {
-                    Some(Node::Stage { filter, .. }) => filter.as_slice(),
-                    _ => &[],
-                };
-                let fixed = equalities(below, columns, filter);
-                let (arranged, keys) = choose_arrangement(object, past, &fixed)?;
-                let lacking = if keys.is_none() { fixed_prefix(object, past, &fixed) } else { vec![] };
-                Base::Arrangement { relation: relation.clone(), arranged, keys, lacking, columns }
-            }
-            _ => return None,
-        };
-        Some(Direct { stages, base })
     }
 
     /// Refuses to read relations that keep no rows.
@@ -192,178 +147,4 @@ impl Session {
         }
         Ok(notices)
     }
-}
-
-impl Direct<'_> {
-    /// The relation and arrangement that are read, and whether by key; nothing for literal rows.
-    pub(super) fn arranged(&self) -> Option<(&str, &Arranged, bool)> {
-        match &self.base {
-            Base::Constant(..) => None,
-            Base::Arrangement { relation, arranged, keys, .. } => Some((relation, arranged, keys.is_some())),
-        }
-    }
-
-    /// Columns of an index that would serve the query: a condition fixes them, and a longer key
-    /// begins with them.
-    pub(super) fn lacking(&self) -> &[usize] {
-        match &self.base {
-            Base::Constant(..) => &[],
-            Base::Arrangement { lacking, .. } => lacking,
-        }
-    }
-}
-
-/// The answer of a query over one table, for these rows of it.
-pub(super) fn evaluate_over(plan: &Arc<Plan>, rows: Vec<Batch>) -> Result<Vec<Batch>, Error> {
-    let mut stages = Vec::new();
-    let mut below = plan;
-    while let Node::Stage { input, .. } = &below.node {
-        stages.push(below);
-        below = input;
-    }
-    stages.reverse();
-    let Node::Scan { columns, .. } = &below.node else {
-        return Err(Error::invalid("RETURNING takes expressions over the row's columns")
-            .with_hint("SELECT the rest in a statement of its own; reads see all earlier writes."));
-    };
-    evaluate_stages(&stages, rows.iter().map(|batch| batch.project(columns)).collect())
-}
-
-/// The rows after these stages, the lowest first.
-pub(super) fn evaluate_stages(stages: &[&Arc<Plan>], mut batches: Vec<Batch>) -> Result<Vec<Batch>, Error> {
-    for stage in stages {
-        let Node::Stage { input, filter, project } = &stage.node else { continue };
-        batches = evaluate_stage(input, filter, project, stage, batches)?;
-    }
-    Ok(batches)
-}
-
-/// The rows, or the first row error.
-pub(super) fn rows_or_error(result: PeekResult) -> Result<Vec<Batch>, Error> {
-    match row_error(result.errors.iter().map(|(text, diff)| (text.as_str(), *diff))) {
-        Some(error) => Err(error),
-        None => Ok(result.batches),
-    }
-}
-
-/// The error for rows that could not be computed, if there are any: the first in the order of their
-/// texts.
-pub(super) fn row_error<'a>(errors: impl Iterator<Item = (&'a str, i64)>) -> Option<Error> {
-    let errors: Vec<(&str, i64)> = errors.filter(|(_, diff)| *diff > 0).collect();
-    let first = errors.iter().map(|(text, _)| *text).min()?;
-    let n_errors: i64 = errors.iter().map(|(_, diff)| *diff).sum();
-    let error = Error::data(first);
-    Some(if n_errors > 1 { error.with_detail(format!("{n_errors} rows have errors.")) } else { error })
-}
-
-/// Literal rows as a batch.
-fn constant(plan: &Plan, rows: &[Vec<ScalarValue>]) -> Result<Batch, Error> {
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(plan.schema.fields().len());
-    for (column, field) in plan.schema.fields().iter().enumerate() {
-        let values = rows.iter().map(|row| row[column].clone());
-        let array = match rows.is_empty() {
-            true => arrow::array::new_empty_array(field.data_type()),
-            false => ScalarValue::iter_to_array(values)
-                .map_err(|e| Error::internal(format!("literal column \"{}\": {e}", field.name())))?,
-        };
-        let array = if array.data_type() == field.data_type() {
-            array
-        } else {
-            arrow::compute::cast(&array, field.data_type())?
-        };
-        columns.push(types::narrowed(&array).map_err(|error| Error::data(error.detail()))?);
-    }
-    Ok(Batch::with_len(columns.into(), rows.len(), Times::Constant(0), Diffs::Constant(1)))
-}
-
-/// Columns of the relation that the filter fixes to values.
-fn equalities<'a>(scan: &Plan, columns: &[usize], filter: &'a [Expr]) -> Vec<(usize, Vec<&'a ScalarValue>)> {
-    let position = |expr: &Expr| match expr {
-        Expr::Column(column) => scan.schema.index_of_column(column).ok().map(|idx| columns[idx]),
-        _ => None,
-    };
-    let literal = |expr: &'a Expr| match expr {
-        Expr::Literal(value, _) => Some(value),
-        _ => None,
-    };
-    let mut fixed = Vec::new();
-    for conjunct in filter.iter().flat_map(conjuncts) {
-        match conjunct {
-            Expr::BinaryExpr(binary) if binary.op == Operator::Eq => {
-                let (column, value) = match position(&binary.left) {
-                    Some(column) => (Some(column), literal(&binary.right)),
-                    None => (position(&binary.right), literal(&binary.left)),
-                };
-                if let (Some(column), Some(value)) = (column, value) {
-                    fixed.push((column, vec![value]));
-                }
-            }
-            Expr::InList(list) if !list.negated => {
-                let values: Option<Vec<&ScalarValue>> = list.list.iter().map(literal).collect();
-                if let (Some(column), Some(values)) = (position(&list.expr), values) {
-                    fixed.push((column, values));
-                }
-            }
-            _ => {}
-        }
-    }
-    fixed
-}
-
-fn conjuncts(expr: &Expr) -> Vec<&Expr> {
-    match expr {
-        Expr::BinaryExpr(binary) if binary.op == Operator::And => {
-            let mut all = conjuncts(&binary.left);
-            all.extend(conjuncts(&binary.right));
-            all
-        }
-        other => vec![other],
-    }
-}
-
-/// The arrangement to read: one whose whole key is fixed, the longest key first; else the first
-/// one, in full. A key of one column may have several values.
-fn choose_arrangement(
-    object: &Object,
-    past: Option<&Past>,
-    fixed: &[(usize, Vec<&ScalarValue>)],
-) -> Option<(Arranged, Option<Vec<ArrayRef>>)> {
-    let arrangements = readable(object, past);
-    let keyed = arrangements
-        .iter()
-        .filter(|arranged| !arranged.key.is_empty())
-        .filter_map(|arranged| Some((arranged, key_columns(object, &arranged.key, fixed)?)))
-        .max_by_key(|(arranged, _)| (arranged.key.len(), std::cmp::Reverse(arranged.arrangement)));
-    match keyed {
-        Some((arranged, keys)) => Some(((*arranged).clone(), Some(keys))),
-        None => arrangements.first().map(|arranged| ((*arranged).clone(), None)),
-    }
-}
-
-/// The longest beginning of a declared key that is fixed. (Arrangements are in the order of hashes
-/// of whole keys, so a part of a key finds nothing in them.)
-fn fixed_prefix(object: &Object, past: Option<&Past>, fixed: &[(usize, Vec<&ScalarValue>)]) -> Vec<usize> {
-    let is_declared = |arranged: &&Arranged| {
-        arranged.key == object.primary_key || arranged.owners.iter().any(|owner| *owner != object.name)
-    };
-    let prefixes = readable(object, past).into_iter().filter(is_declared).filter_map(|arranged| {
-        let key = &arranged.key;
-        (1..key.len()).rev().map(|n| &key[..n]).find(|prefix| key_columns(object, prefix, fixed).is_some())
-    });
-    prefixes.max_by_key(|prefix| prefix.len()).map(<[usize]>::to_vec).unwrap_or_default()
-}
-
-fn key_columns(object: &Object, key: &[usize], fixed: &[(usize, Vec<&ScalarValue>)]) -> Option<Vec<ArrayRef>> {
-    let mut columns = Vec::with_capacity(key.len());
-    for column in key {
-        let field = object.schema.field(*column);
-        let usable = |values: &[&ScalarValue]| {
-            let fits = |value: &&ScalarValue| !value.is_null() && value.data_type() == *field.data_type();
-            !values.is_empty() && values.iter().all(fits) && (key.len() == 1 || values.len() == 1)
-        };
-        let (_, values) = fixed.iter().find(|(fixed, values)| fixed == column && usable(values))?;
-        let values = ScalarValue::iter_to_array(values.iter().copied().cloned()).ok()?;
-        columns.push(types::narrowed(&values).ok()?);
-    }
-    Some(columns)
 }

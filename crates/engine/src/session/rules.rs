@@ -15,10 +15,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
 use super::Session;
-use super::query::evaluate_over;
 use super::upsert::one_by_one;
 use crate::catalog::{Object, number_max};
 use crate::coerce::row_text;
+use crate::direct::evaluate_over;
 use crate::error::Error;
 
 impl Session {

@@ -88,6 +88,7 @@ impl Session {
             }
             "sharing" => {
                 self.settings.sharing = if parse_bool(&name, value)? { Sharing::Full } else { Sharing::Off };
+                self.latest.forget_facts();
             }
             "recursion_limit" => self.client.recursion_limit = parse_limit(&name, value)?,
             "memory_limit" => self.cluster.set_memory_limit(parse_bytes(&name, value)?),

@@ -30,15 +30,15 @@ use arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::Session;
+use super::context::{Named, visible_schema};
 use super::dataflows::Sink;
 use super::envelope::Envelope;
 use super::outcome::{Changes, SourceState, Step, Subscription};
-use super::planning::{Named, visible_schema};
 use crate::catalog::system::SubscriptionState;
 use crate::cluster::{self, DataflowId};
+use crate::direct::row_error;
 use crate::error::{Error, ErrorKind};
 use crate::finish::record_batch;
-use crate::session::query::row_error;
 
 /// Changes that a batch of them has at least, where there are more.
 const BATCH_ROWS_MIN: usize = 1 << 12;

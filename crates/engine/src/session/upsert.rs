@@ -14,7 +14,7 @@ use anabranch_sql::statement::Insert;
 use arrow::array::ArrayRef;
 
 use super::Session;
-use super::planning::Named;
+use super::context::Named;
 use super::write::check_distinct;
 use crate::catalog::Object;
 use crate::error::Error;

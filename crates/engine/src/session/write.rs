@@ -12,16 +12,16 @@ use arrow::array::{ArrayRef, RecordBatch};
 use datafusion_expr::sqlparser::ast;
 
 use super::commit::target;
+use super::context::{Named, visible_schema};
 use super::outcome::Rows;
-use super::planning::{Named, visible_schema};
 use super::rules::check_rows;
 use super::{Outcome, Session};
 use crate::catalog::{Arrival, Object};
 use crate::cluster::Peek;
 use crate::coerce::{check_not_null, fit_lengths, row_text};
+use crate::direct::{evaluate_over, rows_or_error};
 use crate::error::Error;
 use crate::finish::{Wanted, finish};
-use crate::session::query::{evaluate_over, rows_or_error};
 
 impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {

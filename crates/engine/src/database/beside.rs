@@ -1,0 +1,245 @@
+//! What a connection does on its own thread: planning, and answering what is direct.
+//!
+//! Law: a statement means the same wherever it is planned: the plan is made with the catalog of the
+//! version that the engine has noted ([`Latest`]), and the engine takes it only at that version. An
+//! answer is as of a commit that was the last one at some moment after the statement began, and is
+//! given once that commit lasts; so every commit that anyone was told of before is in it.
+//!
+//! What is answered here: queries that are [direct](crate::direct), over relations that no source
+//! and no clock stands behind, outside transactions, from arrangements that workers publish
+//! ([`Publication`](crate::cluster::Publication)). Where a worker is behind, the connection waits
+//! for [`WAIT_MAX`]; then the engine answers, as it answers everything else, and as it tells what
+//! is wrong with a statement.
+//!
+//! Cost: a look-up takes no turn of the engine or of a worker.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anabranch_batch::{Batch, Time};
+use anabranch_sql::output::shown_schema;
+use anabranch_sql::statement::{ObjectKind, Statement};
+use anabranch_sql::{Parsed, Planner};
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+
+use super::connection::Connection;
+use crate::catalog::{CLOCK, Object};
+use crate::cluster::{ArrangementId, PeekResult, Shown};
+use crate::direct::{Base, Direct, evaluate_stages, rows_or_error};
+use crate::error::Error;
+use crate::finish::{Wanted, finish};
+use crate::prepared::Prepared;
+use crate::session::{
+    BoundParameters, CatalogFacts, Moment, Named, PlanContext, Plans, Role, Rows, command_tag, counted, visible_schema,
+};
+
+/// How long a read waits for workers to publish the last commit.
+const WAIT_MAX: Duration = Duration::from_millis(2);
+/// Rows read between two looks at the interrupt.
+const ROWS_PER_LOOK: usize = 1 << 15;
+
+/// What has become of a statement on this thread.
+pub(super) enum Here {
+    Answered(Rows),
+    /// The engine is to run it, with the plan that was made, if one was.
+    Planned(BoundParameters),
+}
+
+/// Arrangements at the time that is read.
+struct Found {
+    shards: Vec<Arc<Shown>>,
+    moment: Moment,
+}
+
+impl Connection {
+    /// Plans a statement, and answers it if that can be done here.
+    ///
+    /// # Errors
+    /// Those of the answer. What is wrong with the statement itself is left to the engine to tell.
+    pub(super) fn begin_here(&self, statement: &Statement, bound: BoundParameters) -> Result<Here, Error> {
+        let moment = self.engine.latest().moment();
+        let Some((facts, named)) = self.plan_here(statement, &bound, &moment)? else { return Ok(Here::Planned(bound)) };
+        if let Statement::Select { as_of: None, .. } = statement
+            && let Some(rows) = self.answer_here(&facts, &named, &moment)?
+        {
+            return Ok(Here::Answered(rows));
+        }
+        Ok(Here::Planned(bound.given(moment.version, Arc::new(named))))
+    }
+
+    /// The plan of a statement's rows, with the catalog that it was made with; `None` where the
+    /// client has something of its own that the statement may mean, and where planning fails.
+    fn plan_here(
+        &self,
+        statement: &Statement,
+        bound: &BoundParameters,
+        moment: &Moment,
+    ) -> Result<Option<(Arc<CatalogFacts>, Named)>, Error> {
+        let plan: &dyn Fn(&Planner<'_>) -> _ = match statement {
+            Statement::Select { query, .. } => &|planner| planner.plan_query(query),
+            Statement::Insert(insert) => &|planner| planner.plan_insert(insert),
+            Statement::Update(update) => &|planner| planner.plan_update(update),
+            Statement::Delete(delete) => &|planner| planner.plan_delete(delete),
+            _ => return Ok(None),
+        };
+        let Some(facts) = self.facts(moment.version)? else { return Ok(None) };
+        let Some(context) = self.context(&facts) else { return Ok(None) };
+        let kept = bound.kept_plan(&context, Role::Rows, plan)?;
+        let named = kept.map_or_else(|| bound.plan_now(&context, plan).ok(), Some);
+        Ok(named.map(|named| (Arc::clone(&facts), named)))
+    }
+
+    /// The catalog of a version; `None` if the engine has another by now.
+    fn facts(&self, version: u64) -> Result<Option<Arc<CatalogFacts>>, Error> {
+        let latest = self.engine.latest();
+        let facts = match latest.facts(version) {
+            Some(facts) => facts,
+            None => self.engine.call(|session| session.share_catalog())?,
+        };
+        Ok((facts.catalog.version() == version).then_some(facts))
+    }
+
+    /// What this client's plans depend on; `None` where the client has relations of its own.
+    fn context<'a>(&self, facts: &'a CatalogFacts) -> Option<PlanContext<'a>> {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_written = client.transaction.as_ref().is_some_and(|transaction| transaction.has_staged());
+        if has_written || client.temporary.is_some() || !client.files.is_empty() {
+            return None;
+        }
+        Some(PlanContext {
+            catalog: &facts.catalog,
+            sharing: facts.sharing,
+            own_schema: None,
+            written: BTreeSet::new(),
+            recursion_limit: client.recursion_limit,
+            now_micros: self.engine.latest().now_micros(),
+        })
+    }
+
+    /// The answer of a plan, if it can be had here.
+    fn answer_here(&self, facts: &CatalogFacts, named: &Named, moment: &Moment) -> Result<Option<Rows>, Error> {
+        let Named { planned, names, .. } = named;
+        let find = |name: &str| facts.catalog.find(name).filter(|object| object.is_readable());
+        let Some(direct) = Direct::of(&planned.plan, find, |_| true) else { return Ok(None) };
+        let Base::Arrangement { arranged, keys, columns, .. } = &direct.base else { return Ok(None) };
+        if !is_steady(facts, names) || self.is_in_transaction() {
+            return Ok(None);
+        }
+        let Some(found) = self.find_published(arranged.arrangement, moment)? else { return Ok(None) };
+        let read = self.timed(|| {
+            let result = self.read(&found, keys.as_deref())?;
+            let rows: Vec<_> = rows_or_error(result)?.iter().map(|batch| batch.project(columns)).collect();
+            evaluate_stages(&direct.stages, rows)
+        })?;
+        let schema = visible_schema(planned);
+        let wanted =
+            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
+        let rows = Rows::new(schema.clone(), finish(&schema, &read, &wanted)?);
+        let account = self.client.lock().unwrap_or_else(PoisonError::into_inner).account.clone();
+        // (Where there is no room, the engine says what holds it.)
+        let Some(rows) = counted(&account, rows) else { return Ok(None) };
+        found.moment.receipt.wait()?;
+        Ok(Some(rows))
+    }
+
+    /// What is published of an arrangement, all of it readable as of the last commit. One that is
+    /// not published is from now on.
+    fn find_published(&self, arrangement: ArrangementId, moment: &Moment) -> Result<Option<Found>, Error> {
+        let latest = self.engine.latest();
+        let Some(publication) = latest.publication(arrangement) else {
+            self.engine.tell(move |session| session.publish_arrangement(arrangement))?;
+            return Ok(None);
+        };
+        let deadline = Instant::now() + WAIT_MAX;
+        let mut moment = moment.clone();
+        loop {
+            let Some(shards) = publication.read(moment.time, deadline) else { return Ok(None) };
+            if shards.iter().all(|shard| shard.since <= moment.time) {
+                return Ok(Some(Found { shards, moment }));
+            }
+            // History went on while the shards were gathered, and so did the last commit.
+            let later = latest.moment();
+            if later.version != moment.version || later.time <= moment.time {
+                return Ok(None);
+            }
+            moment = later;
+        }
+    }
+
+    fn read(&self, found: &Found, keys: Option<&[ArrayRef]>) -> Result<PeekResult, Error> {
+        let at = found.moment.time;
+        let parts = found.shards.iter().map(|shard| {
+            let batches = match keys {
+                Some(keys) => shard.rows_of_keys(keys, at).into_iter().collect(),
+                None => self.read_all(shard, at)?,
+            };
+            Ok(PeekResult { batches, errors: shard.errors(at) })
+        });
+        Ok(PeekResult::of_parts(parts.collect::<Result<Vec<_>, Error>>()?))
+    }
+
+    fn read_all(&self, shard: &Shown, at: Time) -> Result<Vec<Batch>, Error> {
+        let (mut snapshot, mut batches) = (shard.snapshot(at), Vec::new());
+        while let Some(portion) = snapshot.next_portion(ROWS_PER_LOOK) {
+            batches.extend(portion);
+            self.interrupt.check()?;
+        }
+        Ok(batches)
+    }
+
+    /// Works under the client's `statement_timeout`.
+    fn timed<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let timeout = self.client.lock().unwrap_or_else(PoisonError::into_inner).variables.statement_timeout();
+        let is_inner = self.interrupt.limit(timeout);
+        let result = work();
+        if !is_inner {
+            self.interrupt.unlimit();
+        }
+        result
+    }
+
+    fn is_in_transaction(&self) -> bool {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).transaction.is_some()
+    }
+
+    /// Types and plans a query, for values that come later; `None` for what the engine is to
+    /// prepare, which also tells what is wrong with it.
+    pub(super) fn prepare_here(
+        &self,
+        text: &Arc<str>,
+        statement: &Arc<Parsed>,
+        given: &[Option<DataType>],
+    ) -> Result<Option<(u64, Prepared)>, Error> {
+        let Statement::Select { query, .. } = &statement.statement else { return Ok(None) };
+        let version = self.engine.latest().moment().version;
+        let Some(facts) = self.facts(version)? else { return Ok(None) };
+        let Some(context) = self.context(&facts) else { return Ok(None) };
+        let parameters = match statement.parameters == 0 && given.iter().all(Option::is_some) {
+            true => given.iter().flatten().cloned().collect(),
+            false => match context.planner(&context.catalog()).parameter_types(statement, given) {
+                Ok(types) => types,
+                Err(_) => return Ok(None),
+            },
+        };
+        let types: Arc<[DataType]> = parameters.as_slice().into();
+        let plans = Arc::new(Mutex::new(Plans::default()));
+        let bound = BoundParameters::of_types(Arc::clone(&types), Arc::clone(&plans));
+        let plan = |planner: &Planner<'_>| planner.plan_query(query);
+        let kept = bound.kept_plan(&context, Role::Rows, &plan)?;
+        let Some(named) = kept.map_or_else(|| bound.plan_now(&context, &plan).ok(), Some) else { return Ok(None) };
+        let columns = Some(shown_schema(&visible_schema(&named.planned)));
+        let tag = command_tag(&statement.statement);
+        let (text, statement) = (Arc::clone(text), Arc::clone(statement));
+        Ok(Some((version, Prepared { parameters, columns, tag, text, statement, types, plans })))
+    }
+}
+
+/// Whether relations change by commits of tables only: no source has to be read first, and no clock
+/// has to go on.
+fn is_steady(facts: &CatalogFacts, names: &BTreeSet<String>) -> bool {
+    let inputs = facts.catalog.inputs_behind(names);
+    let is_table = |object: &Object| object.kind == ObjectKind::Table;
+    inputs.iter().all(|name| name != CLOCK && facts.catalog.find(name).is_some_and(is_table))
+}

@@ -1,0 +1,84 @@
+//! What a plan depends on beside its text, so that it can be made on any thread.
+//!
+//! Law: two plans of one text in equal contexts are equal, but for what `now()` means.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use anabranch_sql::{Parameters, Planned, Planner};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use crate::catalog::Catalog;
+use crate::catalog::Planning as PlanningCatalog;
+use crate::error::Error;
+use crate::sharing::Sharing;
+
+/// A plan and the relations that its text names, those inside plain views included.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub planned: Planned,
+    pub names: BTreeSet<String>,
+    /// Functions of the embedding program that it calls.
+    pub functions: BTreeSet<String>,
+}
+
+/// What a plan is made by.
+pub(crate) type Planning<'a> = &'a dyn Fn(&Planner<'_>) -> anabranch_sql::Result<Planned>;
+
+/// What plans depend on.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanContext<'a> {
+    pub catalog: &'a Catalog,
+    /// Whether plans may rely on indexes.
+    pub sharing: Sharing,
+    /// The schema of the client's temporary tables.
+    pub own_schema: Option<String>,
+    /// Tables that the open transaction has written.
+    pub written: BTreeSet<String>,
+    pub recursion_limit: Option<NonZeroU64>,
+    /// What `now()` means, in microseconds since the epoch.
+    pub now_micros: i64,
+}
+
+impl PlanContext<'_> {
+    /// The catalog as the planner sees it.
+    pub fn catalog(&self) -> PlanningCatalog<'_> {
+        let catalog = PlanningCatalog::new(self.catalog, self.sharing).with_own_schema(self.own_schema.clone());
+        match self.written.is_empty() {
+            true => catalog,
+            false => catalog.with_written(self.written.clone()),
+        }
+    }
+
+    /// A planner over that catalog.
+    pub fn planner<'a>(&self, catalog: &'a PlanningCatalog<'_>) -> Planner<'a> {
+        Planner::as_of(catalog, self.now_micros).with_recursion_limit(self.recursion_limit)
+    }
+
+    /// A plan with these parameters, as of now.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn plan(&self, parameters: Parameters, plan: Planning<'_>) -> Result<Named, Error> {
+        let catalog = self.catalog();
+        let planner = self.planner(&catalog).with_parameters(parameters);
+        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
+    }
+
+    /// A plan with these parameters that holds at any moment.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub fn plan_steady(&self, parameters: Parameters, plan: Planning<'_>) -> Result<Named, Error> {
+        let catalog = self.catalog();
+        let planner = self.planner(&catalog).with_parameters(parameters).steady();
+        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
+    }
+}
+
+/// The columns that the query's user asked for.
+pub(crate) fn visible_schema(planned: &Planned) -> SchemaRef {
+    let fields = planned.plan.schema.fields().iter().take(planned.visible);
+    Arc::new(Schema::new(fields.map(|field| field.as_ref().clone()).collect::<Vec<Field>>()))
+}
