@@ -58,12 +58,13 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the answer. What is wrong with the statement itself is left to the engine to tell.
-    pub(super) fn begin_here(&self, statement: &Statement, bound: BoundParameters) -> Result<Here, Error> {
+    pub(super) fn begin_here(&mut self, statement: &Statement, bound: BoundParameters) -> Result<Here, Error> {
         let moment = self.engine.latest().moment();
         let Some((facts, named)) = self.plan_here(statement, &bound, &moment)? else { return Ok(Here::Planned(bound)) };
         if let Statement::Select { as_of: None, .. } = statement
             && let Some(rows) = self.answer_here(&facts, &named, &moment)?
         {
+            self.answered_here += 1;
             return Ok(Here::Answered(rows));
         }
         Ok(Here::Planned(bound.given(moment.version, Arc::new(named))))

@@ -53,6 +53,8 @@ pub struct Connection {
     remembered: Remembered,
     /// Whether statements that write are refused.
     reads_only: bool,
+    /// Statements that needed no engine.
+    pub(super) answered_here: u64,
 }
 
 impl Connection {
@@ -68,6 +70,7 @@ impl Connection {
             alarms: BTreeMap::new(),
             remembered: Remembered::default(),
             reads_only: false,
+            answered_here: 0,
         })
     }
 
@@ -380,6 +383,12 @@ impl Connection {
     /// Where the connection's transaction stands.
     pub fn transaction(&self) -> TransactionState {
         Transaction::state(self.client.lock().unwrap_or_else(PoisonError::into_inner).transaction.as_ref())
+    }
+
+    /// How many statements this connection has answered on its own thread, for tests.
+    #[doc(hidden)]
+    pub fn answered_here(&self) -> u64 {
+        self.answered_here
     }
 
     /// A handle that stops the running statement from another thread.

@@ -5,6 +5,7 @@ mod again;
 mod altered;
 mod analyze;
 mod appender;
+mod beside;
 mod by_keys;
 mod clients;
 mod connections;
