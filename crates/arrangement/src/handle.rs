@@ -177,7 +177,7 @@ impl Writer {
         Audience { shared: Rc::downgrade(&self.shared) }
     }
 
-    /// Whether anybody reads.
+    /// Whether there are readers.
     pub fn has_readers(&self) -> bool {
         self.shared.borrow().holds.len() > 0
     }

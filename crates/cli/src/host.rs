@@ -36,7 +36,7 @@ pub(crate) struct Host {
 
 type Request = Box<dyn FnOnce(&mut Session) + Send>;
 
-/// How long a subscription waits before it looks whether anybody still listens.
+/// How long a subscription waits before it looks whether its client still listens.
 const CHANGES_WAIT: Duration = Duration::from_millis(100);
 
 /// How long to wait after a turn that failed.

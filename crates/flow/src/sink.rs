@@ -37,7 +37,7 @@ pub struct Bounds {
     pub from: Time,
     /// Changes from this time on are left out.
     pub before: Time,
-    /// Bytes of changes that nobody has fetched, at most, on one worker.
+    /// Bytes of changes that were not fetched yet, at most, on one worker.
     pub bytes_max: usize,
     /// What happens to more.
     pub when_full: WhenFull,
@@ -49,7 +49,7 @@ impl Bounds {
         Bounds { from: Time::MIN, before: Time::MAX, bytes_max: usize::MAX, when_full: WhenFull::End };
 }
 
-/// What happens when nobody fetches changes.
+/// What happens when changes are not fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WhenFull {
     /// They are summed up at the latest of their times.

@@ -2,7 +2,7 @@
 //!
 //! Law: every scheduling of an operator is one step, and counted once, under the operator's kind.
 //! While a step runs, nothing else of its worker does: no other query, no answer. So the longest
-//! step is the longest that anyone waits for the work of others.
+//! step is the longest that a task waits for the work of others.
 //!
 //! Cost: a reading of the clock a step, some 25 nanoseconds: within a *round*, in which the runtime
 //! goes through operators without a pause, a step begins where the one before it ended, and what

@@ -168,7 +168,7 @@ fn check_read(
 ) -> Result<(), String> {
     for value in before {
         match writers.get(&(key, *value)) {
-            None => return Err(format!("{} read {value} of {key}, which nobody wrote", named(history, at))),
+            None => return Err(format!("{} read {value} of {key}, which no client wrote", named(history, at))),
             Some(writer) if history[*writer].fate == Fate::Refused => {
                 return Err(format!("{} read {value} of {key}, which was refused", named(history, at)));
             }
@@ -367,7 +367,7 @@ mod tests {
             ),
             ("a lost value", "lost", vec![deed(1, 2, &[Act::Append(1, 10)]), last(&[])]),
             ("a dirty read", "refused", vec![refused(&[Act::Append(1, 10)]), deed(3, 4, &[read(1, &[10])])]),
-            ("a read of nothing", "nobody wrote", vec![deed(3, 4, &[read(1, &[10])])]),
+            ("a read of nothing", "no client wrote", vec![deed(3, 4, &[read(1, &[10])])]),
             (
                 "two orders",
                 "list 1 was",

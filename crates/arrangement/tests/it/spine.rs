@@ -260,7 +260,7 @@ fn pieces_after(batches: i64, asks: bool) -> usize {
     let chunks = runs.iter().flat_map(|run| run.chunks());
     // (The newest time is not given up yet when rows are sorted.)
     let is_told_apart = |times: &Times| times.max() - times.min() > 1;
-    chunks.inspect(|chunk| assert!(!is_told_apart(chunk.times()), "nobody tells times apart")).count()
+    chunks.inspect(|chunk| assert!(!is_told_apart(chunk.times()), "no reader tells times apart")).count()
 }
 
 #[test]

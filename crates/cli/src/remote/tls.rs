@@ -30,7 +30,7 @@ pub(super) fn encrypt(socket: TcpStream, address: &Address) -> Result<StreamOwne
             return Err(Error::invalid("no certificate is named that the server's could be checked by")
                 .with_hint("Add sslrootcert=FILE to the address."));
         }
-        _ => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))).with_no_client_auth(),
+        _ => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider))).with_no_client_auth(),
     };
     let name = ServerName::try_from(address.host.clone()).map_err(|error| unusable(error.to_string()))?;
     let connection = ClientConnection::new(Arc::new(config), name).map_err(|error| unusable(error.to_string()))?;
@@ -56,9 +56,9 @@ fn roots(address: &Address) -> Result<RootCertStore, Error> {
 /// Takes any certificate: `sslmode=require` without a root hides what is said, and from whom is
 /// open.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyServer(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyServer {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! Arrangements that workers publish, so that connections read them without asking anyone.
+//! Arrangements that workers publish, so that connections read them without asking the engine.
 //!
 //! Law: a reader that finds all shards of a [`Publication`] complete past a time, and readable from
 //! it on, reads the collection as of that time ([`Shown`]). A worker publishes at the end of a turn

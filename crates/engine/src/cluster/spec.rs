@@ -139,7 +139,7 @@ pub struct Changes {
     pub errors: Vec<(Time, String, i64)>,
     /// Complete before this time.
     pub upper: Time,
-    /// Changes at earlier times were moved to this one: nobody had fetched them.
+    /// Changes at earlier times, which were not fetched, were moved to this one.
     pub coalesced: Time,
 }
 

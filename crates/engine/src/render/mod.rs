@@ -155,7 +155,7 @@ struct Renderer<'s, 'a, 'b> {
     /// How many loops were built so far.
     n_loops: usize,
     built: Vec<Built<'s>>,
-    /// The row errors beside what is exported: complete where it is, without telling anybody, so
+    /// The row errors beside what is exported: complete where it is, without waking readers, so
     /// who reads one of the two must hear of the other.
     errors: BTreeMap<StepId, Reader>,
 }

@@ -14,7 +14,7 @@ use crate::catalog::{Created, ObjectId};
 use crate::cluster::CollectionId;
 use crate::error::Error;
 
-/// Keeps what is sealed, before anybody sees it.
+/// Keeps what is sealed, before readers see it.
 pub trait Recorder: Send {
     /// Takes note of a commit or a change of the catalog, in their order.
     ///

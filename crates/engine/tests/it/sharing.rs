@@ -89,7 +89,7 @@ fn without_sharing_each_view_has_its_own() {
     let base = arrangements(&mut session);
     run(&mut session, &format!("create materialized view a as {SUMS}"));
     run(&mut session, &format!("create materialized view b as {SUMS}"));
-    // Only the views' own arrangements are anybody else's to read.
+    // Only the views' own arrangements are read by other queries.
     assert_eq!(arrangements(&mut session), base + 2);
     assert_eq!(ask(&mut session, "select * from b order by name"), ["ann 12"]);
     assert_eq!(ask(&mut session, "show sharing"), ["off"]);

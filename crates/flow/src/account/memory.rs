@@ -24,7 +24,7 @@ pub enum MemoryPart {
     Arrangements,
     /// What operators remember, and rows that wait for their time.
     State,
-    /// Changes that nobody has fetched.
+    /// Changes that were not fetched yet.
     Changes,
     /// Answers on their way to a client.
     Results,

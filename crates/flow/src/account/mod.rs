@@ -99,7 +99,7 @@ pub enum Cause {
     Panic,
     /// All dataflows together held more than they may.
     Memory,
-    /// Nobody took its changes, and its buffer was full.
+    /// Its changes were not taken, and its buffer was full.
     Buffer,
     /// The dataflow reads one that has failed.
     Reads,

@@ -190,7 +190,7 @@ impl Edges {
     }
 
     fn count(&mut self, id: u64) -> i64 {
-        self.cluster.await_frontier(DataflowId(id), self.time, &Interrupt::new()).expect("nobody interrupts");
+        self.cluster.await_frontier(DataflowId(id), self.time, &Interrupt::new()).expect("no interrupt is triggered");
         let peek = Peek { arrangement: ArrangementId(id), at: self.time, keys: None };
         let found = self.cluster.peek(peek, &Interrupt::new()).expect("the arrangement is there");
         let rows = |batch: &Batch| (0..batch.len()).map(|row| batch.diffs().get(row)).sum::<i64>();

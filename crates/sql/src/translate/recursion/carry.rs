@@ -65,7 +65,7 @@ pub(super) fn reads(plan: &Plan, depth: usize) -> bool {
 #[derive(Default)]
 pub(super) struct Carry {
     /// Rows that each row of the part is paired with: where a round has none of them, what the part
-    /// says of the round is nothing to anyone.
+    /// says of the round has no reader.
     beside: Option<Arc<Plan>>,
 }
 
