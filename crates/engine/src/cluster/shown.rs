@@ -18,8 +18,8 @@ use crate::render::Exported;
 /// Rows and row errors of one worker.
 #[derive(Debug)]
 pub(crate) struct Shown {
-    rows: Part,
-    errors: Part,
+    rows: ShownRuns,
+    errors: ShownRuns,
     /// Readable from this time on.
     pub since: Time,
     /// Complete before this time.
@@ -28,17 +28,17 @@ pub(crate) struct Shown {
 
 /// The runs of an arrangement.
 #[derive(Debug)]
-struct Part {
+struct ShownRuns {
     layout: Arc<Layout>,
     runs: Vec<Arc<Run>>,
 }
 
-impl Part {
-    fn of(reader: &Reader) -> Part {
-        Part { layout: Arc::clone(reader.layout()), runs: reader.runs() }
+impl ShownRuns {
+    fn of(reader: &Reader) -> ShownRuns {
+        ShownRuns { layout: Arc::clone(reader.layout()), runs: reader.runs() }
     }
 
-    fn has_runs_of(&self, other: &Part) -> bool {
+    fn has_runs_of(&self, other: &ShownRuns) -> bool {
         let are_same = |(own, other): (&Arc<Run>, &Arc<Run>)| Arc::ptr_eq(own, other);
         self.runs.len() == other.runs.len() && self.runs.iter().zip(&other.runs).all(are_same)
     }
@@ -49,7 +49,7 @@ impl Shown {
     pub fn of(exported: &Exported) -> Shown {
         let since = exported.rows.since().max(exported.errors.since());
         let upper = upper(exported);
-        Shown { rows: Part::of(&exported.rows), errors: Part::of(&exported.errors), since, upper }
+        Shown { rows: ShownRuns::of(&exported.rows), errors: ShownRuns::of(&exported.errors), since, upper }
     }
 
     /// Whether the other has the same runs.
@@ -76,7 +76,7 @@ impl Shown {
         let n_keys = key_columns.first().map_or(1, |column| column.len());
         let hashes = hash::hash_columns(key_columns, n_keys);
         let (keys, _) = Keys::from_columns(key_columns, &hashes, NullKeys::Match);
-        let Part { layout, runs } = &self.rows;
+        let ShownRuns { layout, runs } = &self.rows;
         let mut matches = Matches::default();
         let mut from = 0;
         while from < keys.len() {

@@ -32,7 +32,8 @@ use crate::error::Error;
 use crate::finish::{Wanted, finish};
 use crate::prepared::Prepared;
 use crate::session::{
-    BoundParameters, CatalogFacts, Moment, Named, PlanContext, Plans, Role, Rows, command_tag, counted, visible_schema,
+    BoundParameters, CatalogFacts, EngineMoment, Named, PlanContext, Plans, Role, Rows, command_tag, counted,
+    visible_schema,
 };
 
 /// How long a read waits for workers to publish the last commit.
@@ -48,9 +49,9 @@ pub(super) enum Here {
 }
 
 /// Arrangements at the time that is read.
-struct Found {
+struct PublishedShards {
     shards: Vec<Arc<Shown>>,
-    moment: Moment,
+    moment: EngineMoment,
 }
 
 impl Connection {
@@ -76,7 +77,7 @@ impl Connection {
         &self,
         statement: &Statement,
         bound: &BoundParameters,
-        moment: &Moment,
+        moment: &EngineMoment,
     ) -> Result<Option<(Arc<CatalogFacts>, Named)>, Error> {
         let plan: &dyn Fn(&Planner<'_>) -> _ = match statement {
             Statement::Select { query, .. } => &|planner| planner.plan_query(query),
@@ -120,7 +121,7 @@ impl Connection {
     }
 
     /// The answer of a plan, if it can be had here.
-    fn answer_here(&self, facts: &CatalogFacts, named: &Named, moment: &Moment) -> Result<Option<Rows>, Error> {
+    fn answer_here(&self, facts: &CatalogFacts, named: &Named, moment: &EngineMoment) -> Result<Option<Rows>, Error> {
         let Named { planned, names, .. } = named;
         let find = |name: &str| facts.catalog.find(name).filter(|object| object.is_readable());
         let Some(direct) = Direct::of(&planned.plan, find, |_| true) else { return Ok(None) };
@@ -147,7 +148,11 @@ impl Connection {
 
     /// What is published of an arrangement, all of it readable as of the last commit. One that is
     /// not published is from now on.
-    fn find_published(&self, arrangement: ArrangementId, moment: &Moment) -> Result<Option<Found>, Error> {
+    fn find_published(
+        &self,
+        arrangement: ArrangementId,
+        moment: &EngineMoment,
+    ) -> Result<Option<PublishedShards>, Error> {
         let latest = self.engine.latest();
         let Some(publication) = latest.publication(arrangement) else {
             self.engine.tell(move |session| session.publish_arrangement(arrangement))?;
@@ -158,7 +163,7 @@ impl Connection {
         loop {
             let Some(shards) = publication.read(moment.time, deadline) else { return Ok(None) };
             if shards.iter().all(|shard| shard.since <= moment.time) {
-                return Ok(Some(Found { shards, moment }));
+                return Ok(Some(PublishedShards { shards, moment }));
             }
             // History went on while the shards were gathered, and so did the last commit.
             let later = latest.moment();
@@ -169,7 +174,7 @@ impl Connection {
         }
     }
 
-    fn read(&self, found: &Found, keys: Option<&[ArrayRef]>) -> Result<PeekResult, Error> {
+    fn read(&self, found: &PublishedShards, keys: Option<&[ArrayRef]>) -> Result<PeekResult, Error> {
         let at = found.moment.time;
         let parts = found.shards.iter().map(|shard| {
             let batches = match keys {

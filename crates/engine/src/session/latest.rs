@@ -24,20 +24,20 @@ const PUBLICATIONS_MAX: usize = 256;
 
 /// What is noted, for all connections of an engine.
 pub(crate) struct Latest {
-    state: Mutex<State>,
+    state: Mutex<Noted>,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Default)]
-struct State {
-    moment: Moment,
+struct Noted {
+    moment: EngineMoment,
     facts: Option<Arc<CatalogFacts>>,
     publications: BTreeMap<ArrangementId, Arc<Publication>>,
 }
 
 /// Where the engine stands.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moment {
+pub(crate) struct EngineMoment {
     /// Time of the last commit.
     pub time: Time,
     /// The catalog's version.
@@ -58,17 +58,17 @@ impl Latest {
         Latest { state: Mutex::default(), clock }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes where the engine stands.
-    pub fn note(&self, moment: Moment) {
+    pub fn note(&self, moment: EngineMoment) {
         self.lock().moment = moment;
     }
 
     /// Where the engine stands.
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self) -> EngineMoment {
         self.lock().moment.clone()
     }
 

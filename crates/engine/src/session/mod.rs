@@ -106,7 +106,7 @@ pub(crate) use copying::{CopyIn, Copying, Next as NextRows, no_copy};
 pub use copying::{CopyRows, CopyStart, CopyWay};
 pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
-pub(crate) use latest::{CatalogFacts, Latest, Moment};
+pub(crate) use latest::{CatalogFacts, EngineMoment, Latest};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
 pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
 pub(crate) use subscribe::AlarmSet;
@@ -476,7 +476,7 @@ impl Session {
     /// Notes for connections where the engine stands.
     fn note_latest(&self) {
         let (time, version) = (self.timeline.last(), self.catalog.version());
-        self.latest.note(Moment { time, version, receipt: self.receipt() });
+        self.latest.note(EngineMoment { time, version, receipt: self.receipt() });
     }
 
     /// Makes the present catalog known to connections.

@@ -1,4 +1,5 @@
-//! Subscribers that do not take their changes: what is held for them is bounded, and delays no other client.
+//! Subscribers that do not take their changes: what is held for them is bounded, and delays no
+//! other client.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

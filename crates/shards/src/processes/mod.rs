@@ -5,7 +5,8 @@
 //! until the client's run is dropped ([`Shards::serve_in`](crate::Shards::serve_in)). No memory is
 //! shared: rows cross in the wire form of batches.
 //!
-//! Trust: a process that reaches the port takes part. Ports are to be open to the run's machines only.
+//! Trust: a process that reaches the port takes part. Ports are to be open to the run's machines
+//! only.
 //!
 //! `frame` (what crosses), `link` (threads of a connection).
 
