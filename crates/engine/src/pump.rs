@@ -13,7 +13,7 @@ use arrow::array::RecordBatch;
 
 use crate::connector::{Connector, Poll, SourceReader, SourceSpec};
 use crate::error::Error;
-use crate::session::{SourceState, SourceStatus};
+use crate::session::outcome::{SourceState, SourceStatus};
 
 /// Part of a second whose rows are read at once, at least.
 const RATE_SLICES: f64 = 50.0;

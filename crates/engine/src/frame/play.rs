@@ -25,7 +25,7 @@ use super::input::IntoEvents;
 use super::run::Run;
 use crate::connector::{Poll, ReadProgress, SourceReader};
 use crate::error::Error;
-use crate::session::Session;
+use crate::session::state::Session;
 
 /// Rows asked of a source at once.
 const ROWS_MAX: usize = 8192;

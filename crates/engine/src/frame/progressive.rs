@@ -29,7 +29,7 @@ use super::query::{Frame, temporal};
 use super::run::Run;
 use crate::connector::{Poll, SourceReader};
 use crate::error::Error;
-use crate::session::Session;
+use crate::session::state::Session;
 
 /// Rows asked of a source at once.
 const ROWS_MAX: usize = 8192;

@@ -16,7 +16,8 @@ use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_plan::{Node, Plan};
 
 use super::commit::target;
-use super::{Session, SourceState};
+use super::outcome::SourceState;
+use super::state::Session;
 use crate::catalog::{Arrival, Maintained, Object, Retain, Watermark};
 use crate::cluster::CollectionId;
 use crate::coerce::coerce;

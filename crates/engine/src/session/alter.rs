@@ -16,9 +16,10 @@ use anabranch_sql::statement::{
 use anabranch_sql::table::{Altered, RowsBecome, ToCheck, quoted_path, rewritten};
 
 use super::durable::{COUNTERS, DEFINITION};
+use super::keys::check_distinct;
+use super::outcome::Outcome;
 use super::sealed::{Sealed, SealedFact, SealedRows};
-use super::write::check_distinct;
-use super::{Outcome, Session};
+use super::state::Session;
 use crate::catalog::{Created, Index, Object, ObjectId, Retain, TableRules, is_temporary, kind_name};
 use crate::error::Error;
 

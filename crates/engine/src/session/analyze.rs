@@ -13,12 +13,12 @@ use anabranch_flow::account::OperatorCounts;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::statement::Explain;
 
-use super::Session;
 use super::context::Named;
 use super::dataflows::Sink;
 use super::explain::{finish_line, readable_bytes};
 use super::outcome::Rows;
 use super::show::text_rows;
+use super::state::Session;
 use crate::cluster::Peek;
 use crate::direct::rows_or_error;
 use crate::error::Error;

@@ -6,11 +6,11 @@ use anabranch_sql::statement::Statement;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 
-use super::Session;
 use super::context::visible_schema;
 use super::files::Wanted;
 use super::outcome::with_progress;
 use super::show::text_rows;
+use super::state::Session;
 use super::subscribe::told_schema;
 use crate::error::Error;
 

@@ -21,7 +21,7 @@ use anabranch_plan::{JoinKind, Node, Nulls, Plan};
 use arrow::array::{Array, ArrayRef};
 use datafusion_expr::Expr;
 
-use super::Session;
+use super::state::Session;
 use crate::catalog::Arranged;
 use crate::cluster::Peek;
 use crate::direct::{evaluate_stages, rows_or_error};

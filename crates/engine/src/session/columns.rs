@@ -5,8 +5,8 @@ use anabranch_sql::output::shown_schema;
 use anabranch_sql::statement::Statement;
 use arrow::datatypes::SchemaRef;
 
-use super::Session;
 use super::context::visible_schema;
+use super::state::Session;
 use crate::error::Error;
 
 impl Session {

@@ -10,16 +10,14 @@
 //! the times no reader will read (see
 //! [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
-use std::collections::{BTreeMap, VecDeque};
-
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use anabranch_sql::statement::ObjectKind;
 use arrow::array::{ArrayRef, RecordBatch};
 
-use super::Session;
 use super::durable::{COUNTERS, WATERMARK};
 use super::sealed::{Receipt, Sealed, SealedFact, SealedMark, SealedRows};
-use crate::catalog::{Arrival, Catalog, Created, Object, ObjectId, Retain, Watermark, kind_name};
+use super::state::Session;
+use crate::catalog::{Arrival, Catalog, Created, Object, Retain, Watermark, kind_name};
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -28,70 +26,6 @@ const COMMITS_AHEAD_MAX: usize = 8;
 /// Commits, and rows, after which arrangements are allowed to forget.
 const COMPACT_AFTER_COMMITS: usize = 16;
 const COMPACT_AFTER_ROWS: usize = 16_384;
-
-/// Where the session stands in time.
-#[derive(Debug)]
-pub(super) struct Timeline {
-    /// Time of the last commit: reads are as of it.
-    last: Time,
-    /// Least time of the open commit, if one is open, and the greatest staged so far.
-    open: Option<(Time, Time)>,
-    /// The open commit's rows, with the names of their relations, in the order in which they came.
-    staged: Vec<(String, Batch)>,
-    /// An object that was made for the open commit, and is recorded with it.
-    staged_created: Option<Created>,
-    /// Small values that are recorded with the open commit.
-    staged_facts: Vec<SealedFact>,
-    /// When each relation's rows changed last.
-    changed: BTreeMap<ObjectId, Time>,
-    /// Times of commits that the workers may not have finished, oldest first.
-    in_flight: VecDeque<Time>,
-    /// Commits and rows since arrangements were last allowed to forget.
-    commits_unforgotten: usize,
-    rows_unforgotten: usize,
-}
-
-impl Timeline {
-    /// A timeline that starts at the clock's `now`.
-    pub fn new(now: Time) -> Timeline {
-        Timeline {
-            last: now.clamp(0, END / 2),
-            open: None,
-            staged: Vec::new(),
-            staged_created: None,
-            staged_facts: Vec::new(),
-            changed: BTreeMap::new(),
-            in_flight: VecDeque::new(),
-            commits_unforgotten: 0,
-            rows_unforgotten: 0,
-        }
-    }
-
-    /// Goes on behind the commit at `last`, of an earlier run.
-    pub fn restart(&mut self, last: Time) {
-        self.last = last;
-    }
-
-    /// Whether a commit is open.
-    pub fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
-    /// Time of the last commit.
-    pub fn last(&self) -> Time {
-        self.last
-    }
-
-    /// Whether a relation's rows have changed after a time.
-    pub fn has_changed(&self, object: ObjectId, after: Time) -> bool {
-        self.changed.get(&object).is_some_and(|time| *time > after)
-    }
-
-    /// Inputs made now are complete before this time.
-    pub fn upper(&self) -> Time {
-        self.last + 1
-    }
-}
 
 impl Session {
     /// Time of the last commit; what is read now is as of it.

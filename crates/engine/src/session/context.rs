@@ -9,8 +9,7 @@ use std::sync::Arc;
 use anabranch_sql::{Parameters, Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use crate::catalog::Catalog;
-use crate::catalog::Planning as PlanningCatalog;
+use crate::catalog::{Catalog, Planning as PlanningCatalog};
 use crate::error::Error;
 use crate::sharing::Sharing;
 

@@ -8,19 +8,18 @@
 //! table with a primary key. Keys that occur in several blocks are found by their hashes; then the
 //! spool is read once more, to compare these keys themselves.
 
-use std::collections::{BTreeMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_sql::statement::{CopyEnd, CopyFrom};
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
 
 use super::commit::target;
-use super::write::check_distinct;
-use super::{Outcome, Session, SourceState, SourceStatus};
+use super::keys::SeenKeys;
+use super::outcome::{Outcome, SourceState, SourceStatus};
+use super::state::Session;
 use crate::catalog::{Arrival, Object};
 use crate::coerce::coerce;
 use crate::connector::{Poll, SourceReader, SourceSpec};
@@ -129,79 +128,6 @@ impl Session {
             rate: None,
         });
         self.progress.publish(statuses);
-    }
-}
-
-/// Hashes of the primary keys read so far.
-#[derive(Default)]
-pub(super) struct SeenKeys {
-    hashes: Hashes,
-    /// Hashes that came in more than one block.
-    repeated: Hashes,
-}
-
-/// A set of hashes, which need not be hashed again. (A tenth of loading a large file went into
-/// that.)
-type Hashes = HashSet<u64, BuildHasherDefault<Spread>>;
-
-/// Spreads the bits of a hash, which keeps the order of integers, by one multiplication.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = (self.0 ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-impl SeenKeys {
-    /// Takes note of a block's keys, which may come more than once within it.
-    pub(super) fn add_all(&mut self, key: &[usize], block: &Batch) {
-        if key.is_empty() {
-            return;
-        }
-        let columns: Vec<ArrayRef> = key.iter().map(|column| block.column(*column).clone()).collect();
-        for hash in hash_columns(&columns, block.len()) {
-            if !self.hashes.insert(hash) {
-                self.repeated.insert(hash);
-            }
-        }
-    }
-
-    /// Takes note of a block's keys, which are distinct within it.
-    fn add(&mut self, key: &[usize], block: &Batch) {
-        if key.is_empty() {
-            return;
-        }
-        let columns: Vec<ArrayRef> = key.iter().map(|column| block.column(*column).clone()).collect();
-        let hashes: Hashes = hash_columns(&columns, block.len()).into_iter().collect();
-        self.repeated.extend(hashes.iter().filter(|hash| self.hashes.contains(hash)));
-        self.hashes.extend(hashes);
-    }
-
-    /// Compares the keys whose hashes were repeated.
-    pub(super) fn check_repeated(&self, object: &Object, spool: &mut Spool) -> Result<(), Error> {
-        if self.repeated.is_empty() {
-            return Ok(());
-        }
-        let mut suspects: Vec<Batch> = Vec::new();
-        spool.each(|block| {
-            let keys = block.project(&object.primary_key);
-            let hashes = hash_columns(keys.columns(), keys.len());
-            let rows: Vec<u32> =
-                (0..keys.len()).filter(|row| self.repeated.contains(&hashes[*row])).map(|row| row as u32).collect();
-            suspects.push(keys.take(&rows));
-            Ok(())
-        })?;
-        check_distinct(object, &suspects)
     }
 }
 

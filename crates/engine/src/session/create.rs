@@ -20,9 +20,9 @@ use datafusion_expr::Expr;
 
 use super::context::{Named, visible_schema};
 use super::dataflows::Sink;
+use super::outcome::Outcome;
+use super::state::Session;
 use super::write::n_rows;
-use super::{Outcome, Session};
-
 use crate::catalog::{
     Arranged, Created, Index, Maintained, Object, ObjectId, Planning, Retain, SourceOptions, TableRules, Watermark,
     is_temporary, kind_name,

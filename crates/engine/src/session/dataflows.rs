@@ -10,11 +10,10 @@ use anabranch_flow::sink::Bounds;
 use anabranch_plan::bounds::{self, Bound, Promises};
 use anabranch_plan::{Node, Plan};
 
-use super::Session;
 use super::past::Past;
+use super::state::Session;
 use crate::catalog::{Object, Retain, Watermark, kind_name};
-use crate::cluster::Reading;
-use crate::cluster::{ArrangementId, DataflowId, Egress, Read};
+use crate::cluster::{ArrangementId, DataflowId, Egress, Read, Reading};
 use crate::dataflows::Wanted;
 use crate::error::Error;
 use crate::sharing::Sharing;

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use anabranch_sql::statement::{Drop, ObjectKind};
 
-use super::{Outcome, Session};
+use super::outcome::Outcome;
+use super::state::Session;
 use crate::catalog::{ObjectId, Watermark, kind_name};
 use crate::error::Error;
 

@@ -3,8 +3,8 @@
 use anabranch_flow::account::Account;
 use anabranch_flow::account::memory::{Holder, MemoryPart};
 
-use super::Session;
 use super::outcome::SourceState as Reading;
+use super::state::Session;
 use crate::catalog::system::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
 use crate::cluster::{DataflowId, InstalledDataflow};
 

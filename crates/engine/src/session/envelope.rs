@@ -29,7 +29,7 @@ use crate::finish::record_batch;
 
 /// The columns of a subscription by key.
 #[derive(Clone, Debug)]
-pub(super) struct Envelope {
+pub(crate) struct Envelope {
     /// Positions of the key's columns.
     key: Vec<usize>,
     /// Positions of the others.

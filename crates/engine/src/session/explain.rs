@@ -9,11 +9,12 @@ use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::{Explain, Shows};
 
+use super::context::Named;
 use super::dataflows::Sink;
 use super::outcome::Rows;
 use super::show::text_rows;
+use super::state::Session;
 use super::state_remark::state_remark;
-use super::{Session, context::Named};
 use crate::catalog::Arranged;
 use crate::catalog::system::quoted;
 use crate::cluster::{ArrangementId, Egress};

@@ -12,7 +12,7 @@ use anabranch_sql::files::{ReadFile, with_tables};
 use anabranch_sql::statement::{CreateTable, Lifetime, Rules, Statement};
 use arrow::datatypes::Field;
 
-use super::Session;
+use super::state::Session;
 use crate::connector::{Poll, SourceSpec};
 use crate::error::Error;
 

@@ -14,43 +14,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_batch::{Batch, Time, Times, consolidate::consolidate, types};
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, Time, Times, types};
 use anabranch_flow::account::{Cause, Failure};
 use anabranch_sql::statement::ObjectKind;
 use arrow::datatypes::Field;
 
-use super::Session;
 use super::create::scan_plan;
 use super::dataflows::check_history;
 use super::sealed::SealedRows;
+use super::state::Session;
+use super::state::frame_view::FrameView;
 use crate::catalog::{Catalog, Object, ObjectId, kind_name};
-use crate::cluster::CollectionId;
 use crate::coerce::planned_schema;
 use crate::error::Error;
-use crate::frame::{Events, Frame, Run, Suspended, Timing};
-
-/// A frame whose result is a relation.
-pub(super) struct FrameView {
-    /// The relation.
-    object: ObjectId,
-    collection: CollectionId,
-    /// Inputs of the frame, and the relations that they stand for.
-    inputs: BTreeMap<String, ObjectId>,
-    /// The frame at work; none once it has failed.
-    run: Option<Suspended>,
-    /// Whether its times are those of commits: it may change with each.
-    is_by_commits: bool,
-    /// Whether it has followed a commit.
-    has_begun: bool,
-}
-
-impl FrameView {
-    /// Whether a commit may change it.
-    fn is_due(&mut self, rows: &[SealedRows]) -> bool {
-        let has_rows = rows.iter().any(|rows| self.inputs.values().any(|input| *input == rows.object));
-        !std::mem::replace(&mut self.has_begun, true) || self.is_by_commits || has_rows
-    }
-}
+use crate::frame::{Events, Frame, Run, Timing};
 
 impl Session {
     /// Rows of an append-only table or source as events of frames, at the times of the column of

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_batch::Time;
 use anabranch_plan::bounds::Promises;
 
-use super::Session;
+use super::state::Session;
 use crate::cluster::{DataflowSpec, Egress, Read};
 use crate::error::Error;
 use crate::frame::{Frame, Run, RunInput, has_open_variable};

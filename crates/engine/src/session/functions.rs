@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_sql::statement::ObjectKind;
 
-use super::Session;
+use super::state::Session;
 use crate::catalog::kind_name;
 use crate::error::Error;
 use crate::functions::Function;

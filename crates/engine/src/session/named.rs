@@ -5,7 +5,8 @@ use std::sync::Arc;
 use anabranch_sql::statement::{Execute, Prepare};
 use datafusion_common::ScalarValue;
 
-use super::{Outcome, Session};
+use super::outcome::Outcome;
+use super::state::Session;
 use crate::error::Error;
 use crate::prepared::Prepared;
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use anabranch_flow::account::OperatorCounts;
 use anabranch_plan::{Node, Plan};
 
-use super::Session;
 use super::outcome::Rows;
 use super::show::{numbers, optional_numbers, optional_texts, rows, texts};
+use super::state::Session;
 use super::state_remark::state_remark;
 use crate::catalog::system::{self, Cell, OPERATORS};
 use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};

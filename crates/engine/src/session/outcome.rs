@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, new_null_array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-
 use anabranch_batch::Time;
 use anabranch_flow::account::memory::Hold;
 use anabranch_sql::output::{shown_column, shown_schema};
 use anabranch_sql::statement::ObjectKind;
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, new_null_array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::copying::CopyStart;
+use super::state::copying::CopyStart;
 use crate::connector::ReadProgress;
 use crate::error::Error;
 

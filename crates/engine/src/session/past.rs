@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion_expr::sqlparser::ast;
 
-use super::Session;
+use super::state::Session;
 use crate::catalog::{Object, kind_name};
 use crate::cluster::ArrangementId;
 use crate::error::Error;

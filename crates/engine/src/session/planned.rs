@@ -11,8 +11,8 @@ use anabranch_plan::rewrite::{Facts, REWRITES};
 use anabranch_sql::catalog::Catalog as _;
 use anabranch_sql::statement::ObjectKind;
 
-use super::outcome::Rows;
-use super::{Outcome, Session};
+use super::outcome::{Outcome, Rows};
+use super::state::Session;
 use crate::catalog::{Object, Planning, kind_name};
 use crate::coerce::planned_schema;
 use crate::error::Error;

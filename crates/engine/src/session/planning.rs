@@ -7,9 +7,9 @@ use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
 use anabranch_sql::{Parameters, Planner};
 use datafusion_expr::sqlparser::ast;
 
-use super::Session;
-use super::bound::Role;
 use super::context::{Named, PlanContext, Planning};
+use super::state::Session;
+use super::state::bound::Role;
 use super::system::check_standing;
 use crate::error::Error;
 

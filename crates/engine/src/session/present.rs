@@ -16,22 +16,13 @@ use anabranch_plan::Plan;
 use anabranch_sql::statement::ObjectKind;
 use arrow::array::{ArrayRef, TimestampMicrosecondArray};
 
-use super::Session;
 use super::sealed::SealedMark;
+use super::state::Session;
 use crate::catalog::{CLOCK, Object, ObjectId, clock_schema};
 use crate::error::Error;
 
 /// A quiet session with a reader of the clock commits so often.
 const TICK_MICROS: i64 = 100_000;
-
-/// What the relation holds.
-#[derive(Debug, Default)]
-pub(super) struct Present {
-    /// Time of its row; none before the first reader.
-    shown: Option<Time>,
-    /// A reader is about to come.
-    is_awaited: bool,
-}
 
 impl Session {
     /// Makes the clock ready for a plan that reads it.

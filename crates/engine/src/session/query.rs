@@ -16,11 +16,11 @@ use anabranch_plan::Plan;
 use arrow::array::ArrayRef;
 use datafusion_expr::sqlparser::ast;
 
-use super::Session;
 use super::context::{Named, visible_schema};
 use super::dataflows::Sink;
 use super::outcome::{Rows, SourceState};
 use super::past::Past;
+use super::state::Session;
 use crate::catalog::{Arranged, Retain, kind_name};
 use crate::cluster::Peek;
 use crate::direct::{Base, Direct, constant, evaluate_stages, rows_or_error};

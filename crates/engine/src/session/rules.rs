@@ -14,7 +14,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::Session;
+use super::state::Session;
 use super::upsert::one_by_one;
 use crate::catalog::{Object, number_max};
 use crate::coerce::row_text;

@@ -8,9 +8,10 @@ use anabranch_sql::statement::{
     Alter, Copied, CopyFrom, CopyTo, CreateIndex, Delete, Drop, Insert, ObjectKind, Show, Statement, Update,
 };
 
-use super::client::Client;
+use super::outcome::Outcome;
 use super::sealed::Sealed;
-use super::{Outcome, Session};
+use super::state::Session;
+use super::state::client::Client;
 use crate::catalog::{Catalog, ObjectId, is_temporary, schema_of};
 use crate::error::Error;
 

@@ -7,25 +7,16 @@ use anabranch_sql::statement::Scope;
 use anabranch_store::Durability;
 
 use super::durable::RETAIN_HISTORY;
+use super::outcome::Outcome;
 use super::sealed::SealedFact;
-use super::subscribe::Buffer;
-use super::variables::{self, is_variable};
-use super::{Options, Outcome, Session};
+use super::state::Session;
+use super::state::settings::Settings;
+use super::state::subscriptions::Buffer;
+use super::state::variables::{self, is_variable, parse_bool};
 use crate::catalog::ObjectId;
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::sharing::Sharing;
-
-/// A session's settings.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    /// Rows read from one source in one turn, at most.
-    pub batch_rows_max: usize,
-    /// How far queries share arrangements.
-    pub sharing: Sharing,
-    /// How long, before the last commit, what relations held can still be read.
-    pub retain_history_micros: i64,
-}
 
 /// Names and what they mean, for SHOW ALL.
 const SETTINGS: [(&str, &str); 9] = [
@@ -39,16 +30,6 @@ const SETTINGS: [(&str, &str); 9] = [
     ("subscribe_overflow", "coalesce: changes that do not fit are summed up; error: the subscription ends"),
     ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
 ];
-
-impl Settings {
-    pub fn new(options: &Options) -> Settings {
-        Settings {
-            batch_rows_max: options.batch_rows_max.max(1),
-            sharing: options.sharing,
-            retain_history_micros: i64::try_from(options.retain_history.as_micros()).unwrap_or(i64::MAX),
-        }
-    }
-}
 
 impl Session {
     /// Changes a setting, as `SET name = value` does.
@@ -233,14 +214,6 @@ pub(super) fn unknown_setting(name: &str) -> Error {
         None => "SHOW ALL tells which there are.".to_owned(),
     };
     Error::invalid(format!("setting \"{name}\" does not exist")).with_hint(hint)
-}
-
-pub(super) fn parse_bool(name: &str, value: &str) -> Result<bool, Error> {
-    match value.to_lowercase().as_str() {
-        "on" | "true" | "yes" | "1" => Ok(true),
-        "off" | "false" | "no" | "0" => Ok(false),
-        _ => Err(Error::invalid(format!("setting \"{name}\" cannot be '{value}'")).with_hint("It takes on or off.")),
-    }
 }
 
 /// A number of bytes, with a unit or without, as PostgreSQL's: `512MB`, `2 GB`; none for `off`.

@@ -12,9 +12,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::util::display::array_value_to_string;
 
-use super::Session;
 use super::explain::column_names;
 use super::outcome::{Rows, SourceState, SourceStatus};
+use super::state::Session;
 use crate::catalog::{Index, Object, Watermark};
 use crate::cluster::{ArrangementId, ArrangementStats};
 use crate::error::Error;

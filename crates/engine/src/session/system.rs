@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan};
 
-use super::Session;
+use super::state::Session;
 use crate::catalog::system::{EngineState, OPERATORS, Snapshot, relation, rows_of, tells_of_engine};
 use crate::error::Error;
 use crate::transaction::substitute;

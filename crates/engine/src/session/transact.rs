@@ -22,7 +22,9 @@ use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{Access, CopyEnd, CreateView, Emit, ObjectKind, Statement, TransactionStatement};
 
-use super::{Outcome, Session, command_tag};
+use super::outcome::Outcome;
+use super::state::Session;
+use super::tag::command_tag;
 use crate::catalog::{Arrival, Object, ObjectId, kind_name};
 use crate::error::Error;
 use crate::transaction::{

@@ -4,7 +4,6 @@
 //! columns, or whose reader fails, stops with that error; the others and the session go on.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_batch::{Batch, Diffs, Times};
@@ -12,8 +11,10 @@ use arrow::array::RecordBatch;
 
 use super::commit::target;
 use super::durable::SOURCE;
+use super::outcome::{SourceState, SourceStatus, Step};
 use super::sealed::SealedFact;
-use super::{Session, SourceState, SourceStatus, Step};
+use super::state::Session;
+use super::state::progress::Progress;
 use crate::catalog::Arrival;
 use crate::coerce::coerce;
 use crate::error::Error;
@@ -25,22 +26,6 @@ const WORKER_RUNS_MAX: usize = 64;
 const HOLD_PAUSE: Duration = Duration::from_millis(2);
 /// Longest sleep while waiting, so that interrupts are seen.
 const NAP_MAX: Duration = Duration::from_millis(20);
-
-/// Where the sources stand, to be looked at from another thread while the session is busy. Clones
-/// show the same.
-#[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Mutex<Vec<SourceStatus>>>);
-
-impl Progress {
-    /// The sources, and a running `COPY`, as of the last turn.
-    pub fn sources(&self) -> Vec<SourceStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn publish(&self, statuses: Vec<SourceStatus>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = statuses;
-    }
-}
 
 impl Session {
     /// One turn: lets the workers run, then reads from each source that is due, at most

@@ -13,9 +13,9 @@ use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_sql::statement::Insert;
 use arrow::array::ArrayRef;
 
-use super::Session;
 use super::context::Named;
-use super::write::check_distinct;
+use super::keys::check_distinct;
+use super::state::Session;
 use crate::catalog::Object;
 use crate::error::Error;
 

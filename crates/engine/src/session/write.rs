@@ -4,7 +4,6 @@
 //! commit or not at all. A primary key is checked on what the commit would leave: rows there now
 //! with one of its keys, and its changes, may add up to one row a key.
 
-use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
 use anabranch_sql::Planned;
 use anabranch_sql::statement::{Delete, Insert, Update};
@@ -13,12 +12,13 @@ use datafusion_expr::sqlparser::ast;
 
 use super::commit::target;
 use super::context::{Named, visible_schema};
-use super::outcome::Rows;
+use super::keys::check_distinct;
+use super::outcome::{Outcome, Rows};
 use super::rules::check_rows;
-use super::{Outcome, Session};
+use super::state::Session;
 use crate::catalog::{Arrival, Object};
 use crate::cluster::Peek;
-use crate::coerce::{check_not_null, fit_lengths, row_text};
+use crate::coerce::{check_not_null, fit_lengths};
 use crate::direct::{evaluate_over, rows_or_error};
 use crate::error::Error;
 use crate::finish::{Wanted, finish};
@@ -256,18 +256,6 @@ fn check_joined_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
             .with_detail(error.detail.unwrap_or_default())
             .with_hint("Join with a query that has one row for each key, for example with GROUP BY.")
     })
-}
-
-/// Refuses keys of a table that add up to more than one row.
-pub(super) fn check_distinct(object: &Object, keys: &[Batch]) -> Result<(), Error> {
-    let Some(sums) = Batch::concat(keys).map(consolidate) else { return Ok(()) };
-    let Some(row) = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1) else { return Ok(()) };
-    Err(Error::data(format!("duplicate key in table \"{}\"", object.name)).with_detail(format!(
-        "The primary key ({}) = ({}) would appear {} times.",
-        object.column_list(&object.primary_key),
-        row_text(sums.columns(), row),
-        sums.diffs().get(row)
-    )))
 }
 
 /// Number of rows, copies counted.

@@ -21,7 +21,8 @@ use crate::catalog::{ObjectId, Retain};
 use crate::error::Error;
 use crate::pump::Stand;
 use crate::session::sealed::Sealed;
-use crate::session::{Options, Session};
+use crate::session::state::Session;
+use crate::session::state::options::Options;
 
 /// An object as its statement makes it.
 struct Recorded {

@@ -7,17 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_sql::Parameters;
 use anabranch_sql::input::convert;
-use anabranch_sql::statement::Statement;
-use anabranch_sql::{Parameters, Parsed};
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
-use super::context::{Named, PlanContext, Planning};
-use super::{Outcome, Session, command_tag};
 use crate::bind::{bind, serves_all};
 use crate::error::Error;
-use crate::prepared::Prepared;
+use crate::session::context::{Named, PlanContext, Planning};
 
 /// Which of a statement's plans it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,12 +39,12 @@ pub(crate) struct Plans {
 /// What stands for parameters while a statement runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bound {
-    types: Arc<[DataType]>,
+    pub(crate) types: Arc<[DataType]>,
     /// Values of all; `None` while the statement is only looked at.
-    values: Option<Arc<[ScalarValue]>>,
-    plans: Option<Arc<Mutex<Plans>>>,
+    pub(crate) values: Option<Arc<[ScalarValue]>>,
+    pub(crate) plans: Option<Arc<Mutex<Plans>>>,
     /// The plan of its rows for this one run, and the catalog's version at which it was made.
-    given: Option<(u64, Arc<Named>)>,
+    pub(crate) given: Option<(u64, Arc<Named>)>,
 }
 
 impl Bound {
@@ -75,116 +72,6 @@ impl Bound {
         let nulls = self.types.iter().map(ScalarValue::try_from).collect::<Result<Vec<_>, _>>();
         let nulls = nulls.map_err(|error| Error::internal(format!("the NULL of a parameter: {error}")))?;
         Ok(Parameters::Values(nulls.into()))
-    }
-}
-
-impl Session {
-    /// Runs `work` with these values for parameters.
-    pub(crate) fn with_bound<T>(&mut self, bound: Bound, work: impl FnOnce(&mut Session) -> T) -> T {
-        let before = std::mem::replace(&mut self.bound, bound);
-        let result = work(self);
-        self.bound = before;
-        result
-    }
-
-    /// Types and plans a statement, for values that come later. `types` are those of `$1`, `$2` ..
-    /// as far as they are known.
-    ///
-    /// # Errors
-    /// Whatever is wrong with the statement, as far as it shows before it runs.
-    pub fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
-        self.prepare_parsed(sql.into(), Arc::new(parse_one(sql)?), types)
-    }
-
-    /// Runs a prepared statement with values for its parameters.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute); `Invalid` for a wrong number of values, `Data` for one that
-    /// does not fit.
-    pub fn run_prepared(&mut self, prepared: &Prepared, values: &[ScalarValue]) -> Result<Outcome, Error> {
-        let bound = prepared.fitted(values)?;
-        self.run_bound(prepared, bound)
-    }
-
-    /// As [`run_prepared`](Self::run_prepared), with values that fit.
-    pub(crate) fn run_bound(&mut self, prepared: &Prepared, bound: Bound) -> Result<Outcome, Error> {
-        self.with_bound(bound, |session| session.execute_one(&prepared.text, &prepared.statement))
-    }
-
-    pub(crate) fn prepare_parsed(
-        &mut self,
-        text: Arc<str>,
-        statement: Arc<Parsed>,
-        given: &[Option<DataType>],
-    ) -> Result<Prepared, Error> {
-        let parameters = self.parameter_types(&statement, given).map_err(|error| error.placed_in(&text))?;
-        let types: Arc<[DataType]> = parameters.as_slice().into();
-        let plans = Arc::new(Mutex::new(Plans::default()));
-        let bound = Bound::of_types(Arc::clone(&types), Arc::clone(&plans));
-        let columns = self.with_bound(bound, |session| {
-            session.check_no_parameters(&statement)?;
-            session.columns_of(&text, &statement)
-        })?;
-        let tag = command_tag(&statement.statement);
-        Ok(Prepared { parameters, columns, tag, text, statement, types, plans })
-    }
-
-    /// The types of a statement's parameters; `given` are those that are known.
-    pub(crate) fn parameter_types(&self, parsed: &Parsed, given: &[Option<DataType>]) -> Result<Vec<DataType>, Error> {
-        if parsed.parameters == 0 && given.iter().all(Option::is_some) {
-            return Ok(given.iter().flatten().cloned().collect());
-        }
-        let context = self.plan_context();
-        Ok(context.planner(&context.catalog()).parameter_types(parsed, given)?)
-    }
-
-    /// How often the catalog has changed.
-    pub(crate) fn catalog_version(&self) -> u64 {
-        self.catalog.version()
-    }
-
-    /// Refuses parameters that no value stands for.
-    pub(super) fn check_parameters(&self, parsed: &Parsed) -> Result<(), Error> {
-        if parsed.parameters <= self.bound.types.len() {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("there is no parameter ${}", self.bound.types.len() + 1))
-            .with_sqlstate("42P02")
-            .with_hint("Write the value itself, or prepare the statement and run it with values."))
-    }
-
-    /// Refuses parameters in definitions: they are kept as text, without the values.
-    pub(super) fn check_no_parameters(&self, parsed: &Parsed) -> Result<(), Error> {
-        let what = match &parsed.statement {
-            Statement::CreateView(_) => "a view",
-            Statement::CreateTable(_) | Statement::Alter(_) => "a table",
-            _ => return Ok(()),
-        };
-        if parsed.parameters == 0 {
-            return Ok(());
-        }
-        Err(Error::invalid("there is no parameter $1")
-            .with_sqlstate("42P02")
-            .with_detail(format!("The definition of {what} is kept as text."))
-            .with_hint("Write the value itself."))
-    }
-
-    /// The plan that is kept for this role, made if it must be, with the values bound.
-    pub(super) fn kept_plan(&self, role: Role, plan: Planning<'_>) -> Result<Option<Named>, Error> {
-        if self.has_staged() {
-            return Ok(None);
-        }
-        if let Some((version, given)) = self.bound.given.as_ref().filter(|_| role == Role::Rows)
-            && *version == self.catalog.version()
-        {
-            return Ok(Some(Named::clone(given)));
-        }
-        self.bound.kept_plan(&self.plan_context(), role, plan)
-    }
-
-    /// A plan that is not kept.
-    pub(super) fn plan_now(&self, plan: Planning<'_>) -> Result<Named, Error> {
-        self.bound.plan_now(&self.plan_context(), plan)
     }
 }
 
@@ -241,22 +128,6 @@ impl Bound {
                 context.plan(self.nulls()?, plan).map_err(|_| error)
             }
             planned => planned,
-        }
-    }
-}
-
-/// The one statement of a text.
-///
-/// # Errors
-/// Of parsing; `Invalid` when there are several statements, or none.
-pub(crate) fn parse_one(sql: &str) -> Result<Parsed, Error> {
-    let mut statements = anabranch_sql::parse(sql)?;
-    match (statements.pop(), statements.len()) {
-        (Some(statement), 0) => Ok(statement),
-        (None, _) => Err(Error::invalid("one statement was expected, but there is none").with_sqlstate("42601")),
-        (Some(_), others) => {
-            Err(Error::invalid(format!("one statement was expected, but there are {}", others + 1))
-                .with_sqlstate("42601"))
         }
     }
 }

@@ -1,103 +1,13 @@
-//! What one client of a session has of its own: settings, prepared statements, cursors.
-//!
-//! Law: nothing here is seen by another client. A session without connections has one client.
+//! Clients of a session: each comes with its own, and leaves nothing behind.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU64;
-
-use anabranch_flow::account::Account;
-use anabranch_flow::account::memory::{Hold, MemoryPart};
-use anabranch_sql::files::ReadFile;
 use anabranch_sql::statement::{Access, Scope};
-use anabranch_store::Durability;
-use arrow::array::RecordBatch;
 
-use super::copying::Copying;
-use super::cursor::Cursors;
-use super::subscribe::Buffer;
-use super::variables::Variables;
-use super::{Options, Outcome, Rows, Session};
+use super::outcome::{Outcome, Rows};
+use super::state::Session;
+use super::state::client::{Client, SessionClient, counted};
+use super::state::copying::Copying;
 use crate::error::Error;
-use crate::prepared::Prepared;
 use crate::transaction::{Transaction, TransactionState};
-
-/// Answers of fewer bytes are not counted.
-const COUNTED_BYTES_MIN: usize = 64 << 10;
-
-/// A client's own. The session has it while it serves the client.
-#[derive(Debug)]
-pub(crate) struct Client {
-    /// Its number; 0 is that of a session by itself.
-    pub number: u64,
-    /// What it holds beside dataflows.
-    pub account: Account,
-    /// Cursors, staged rows and those of a COPY, of which the account knows.
-    pub held: Hold,
-    /// The transaction that is open, if one is.
-    pub transaction: Option<Transaction>,
-    /// PostgreSQL's run-time parameters.
-    pub variables: Variables,
-    /// Statements of PREPARE, by name.
-    pub statements: BTreeMap<String, Prepared>,
-    /// Cursors of DECLARE.
-    pub cursors: Cursors,
-    /// The COPY that waits for its client.
-    pub copying: Option<Copying>,
-    /// Whether a SELECT first reads the bounded, unpaced sources behind it to their end.
-    pub wait_for_sources: bool,
-    /// Rounds after which a loop of a query fails that has not come to its end; `None` lets loops
-    /// go on.
-    pub recursion_limit: Option<NonZeroU64>,
-    /// What is held of the changes that it has subscribed to and does not take.
-    pub subscribe_buffer: Buffer,
-    /// When commits count as done.
-    pub durability: Durability,
-    /// What that is again once the open transaction ends, where SET LOCAL has changed it.
-    pub durability_after: Option<Durability>,
-    /// The number of the client's schema of temporary tables, if it has made any.
-    pub temporary: Option<u64>,
-    /// Tables of the files that the statement which runs reads.
-    pub files: BTreeMap<ReadFile, String>,
-}
-
-impl Client {
-    pub fn new(number: u64, account: Account, options: &Options) -> Client {
-        Client {
-            number,
-            held: account.hold(MemoryPart::Held),
-            account,
-            transaction: None,
-            variables: Variables::default(),
-            statements: BTreeMap::new(),
-            cursors: Cursors::default(),
-            copying: None,
-            wait_for_sources: true,
-            recursion_limit: None,
-            subscribe_buffer: Buffer::default(),
-            durability: options.durability,
-            durability_after: None,
-            temporary: None,
-            files: BTreeMap::new(),
-        }
-    }
-}
-
-/// The answer, counted for a client until it is dropped; `None` where the limit leaves no room.
-pub(crate) fn counted(account: &Account, rows: Rows) -> Option<Rows> {
-    let bytes = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
-    if bytes < COUNTED_BYTES_MIN {
-        return Some(rows);
-    }
-    let mut hold = account.hold(MemoryPart::Results);
-    hold.set(bytes).then(|| rows.held_by(hold))
-}
-
-/// What one client of a session has of its own: its transaction, settings, prepared statements and
-/// cursors.
-///
-/// A session has one client; [`Session::as_client`] lets others take its place for a while.
-#[derive(Debug)]
-pub struct SessionClient(Client);
 
 impl Session {
     /// Another client, with the settings that sessions start with.

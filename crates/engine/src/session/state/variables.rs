@@ -1,0 +1,254 @@
+//! PostgreSQL's run-time parameters: what drivers set when they connect.
+//!
+//! Law: each client has its own. What a transaction has set is taken back when it rolls back; `SET
+//! LOCAL` is taken back whenever it ends. A value that would change the meaning or the form of
+//! answers is taken only if answers have it anyway.
+//!
+//! Three parameters act here: `statement_timeout`, `application_name` (shown), and
+//! `default_transaction_read_only`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anabranch_sql::statement::Scope;
+
+use crate::error::Error;
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Takes {
+    /// Any text.
+    Text,
+    /// `on` or `off`.
+    Switch,
+    /// One of these; all mean the default.
+    Only(&'static [&'static str]),
+    /// One of these.
+    Words(&'static [&'static str]),
+    /// Milliseconds, or a number with a unit.
+    Time,
+    /// A whole number in this range.
+    Whole(i64, i64),
+    /// Nothing: the parameter is told, not set.
+    Nothing,
+}
+
+/// A parameter.
+pub(crate) struct Variable {
+    pub(crate) name: &'static str,
+    /// Its value until it is set.
+    pub(crate) default: &'static str,
+    pub(crate) takes: Takes,
+    pub(crate) meaning: &'static str,
+}
+
+macro_rules! variables {
+    ($($name:literal $default:literal $takes:expr, $meaning:literal;)*) => {
+        &[$(Variable { name: $name, default: $default, takes: $takes, meaning: $meaning }),*]
+    };
+}
+
+pub(crate) const UTF8: &[&str] = &["utf8", "utf-8", "unicode"];
+pub(crate) const UTC: &[&str] =
+    &["utc", "gmt", "etc/utc", "etc/gmt", "z", "zulu", "universal", "greenwich", "0", "+0", "+00", "+00:00"];
+pub(crate) const ISO: &[&str] = &["iso", "iso, mdy", "iso, dmy", "iso, ymd", "iso,mdy", "mdy", "iso, us"];
+pub(crate) const LEVELS: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
+pub(crate) const MESSAGES: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error", "fatal", "panic",
+    "info",
+];
+/// The longest timeout: PostgreSQL's, in milliseconds.
+pub(crate) const TIMEOUT_MS_MAX: i64 = i32::MAX as i64;
+
+pub(crate) const VARIABLES: &[Variable] = variables! {
+    "application_name" "" Takes::Text, "the name of the client's program";
+    "bytea_output" "hex" Takes::Only(&["hex"]), "how bytes are shown";
+    "client_encoding" "UTF8" Takes::Only(UTF8), "the encoding of texts between client and server";
+    "client_min_messages" "notice" Takes::Words(MESSAGES), "which notices are sent";
+    "datestyle" "ISO, MDY" Takes::Only(ISO), "how dates are shown";
+    "default_transaction_deferrable" "off" Takes::Only(&["off", "false", "no", "0"]), "has no effect";
+    "default_transaction_isolation" "serializable" Takes::Only(LEVELS), "every level gives the highest";
+    "default_transaction_read_only" "off" Takes::Switch, "whether transactions may only read unless they say otherwise";
+    "default_text_search_config" "pg_catalog.simple" Takes::Text, "has no effect";
+    "extra_float_digits" "1" Takes::Whole(-15, 3), "floats are shown with all digits that tell them apart";
+    "idle_in_transaction_session_timeout" "0" Takes::Time, "how long a transaction may wait for its client";
+    "integer_datetimes" "on" Takes::Nothing, "times are whole microseconds";
+    "intervalstyle" "postgres" Takes::Only(&["postgres"]), "how intervals are shown";
+    "is_superuser" "on" Takes::Nothing, "there are no roles";
+    "jit" "off" Takes::Text, "has no effect";
+    "lock_timeout" "0" Takes::Time, "has no effect: no statement waits for a lock";
+    "max_identifier_length" "63" Takes::Nothing, "has no effect: names may be longer";
+    "row_security" "on" Takes::Switch, "has no effect";
+    "search_path" "public" Takes::Text, "there is one schema, named public";
+    "server_encoding" "UTF8" Takes::Nothing, "the encoding of texts";
+    "server_version" "15.0" Takes::Nothing, "the version of PostgreSQL that answers are compared with";
+    "server_version_num" "150000" Takes::Nothing, "the same as a number";
+    "standard_conforming_strings" "on" Takes::Only(&["on", "true", "yes", "1"]), "a backslash in quotes is one";
+    "statement_timeout" "0" Takes::Time, "how long a statement may run; 0 is for ever";
+    "timezone" "UTC" Takes::Only(UTC), "the zone in which times are shown";
+    "transaction_isolation" "serializable" Takes::Only(LEVELS), "every level gives the highest";
+    "transaction_read_only" "off" Takes::Nothing, "whether the transaction may only read";
+};
+
+/// A client's parameters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Variables {
+    /// Those that are set.
+    pub(crate) set: BTreeMap<&'static str, String>,
+    /// What was set when the open transaction began.
+    pub(crate) before: Option<BTreeMap<&'static str, String>>,
+    /// `SET LOCAL` of the open transaction.
+    pub(crate) local: BTreeMap<&'static str, String>,
+}
+
+pub(crate) fn find(name: &str) -> Option<&'static Variable> {
+    VARIABLES.iter().find(|variable| variable.name.eq_ignore_ascii_case(name))
+}
+
+/// The names of all.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    VARIABLES.iter().map(|variable| variable.name)
+}
+
+/// Whether a parameter is one of a client's.
+pub(crate) fn is_variable(name: &str) -> bool {
+    find(name).is_some()
+}
+
+impl Variables {
+    /// The value of a parameter, as SHOW tells it.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let variable = find(name)?;
+        let set = self.local.get(variable.name).or_else(|| self.set.get(variable.name));
+        Some(set.map_or(variable.default, String::as_str))
+    }
+
+    /// How long a statement may run.
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        // (Most clients set none.)
+        if self.set.is_empty() && self.local.is_empty() {
+            return None;
+        }
+        let millis = parse_time(self.get("statement_timeout")?)?;
+        u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+    }
+
+    /// A transaction begins.
+    pub fn begin(&mut self) {
+        self.before = Some(self.set.clone());
+    }
+
+    /// The transaction has ended.
+    pub fn end(&mut self, is_committed: bool) {
+        self.local.clear();
+        if let Some(before) = self.before.take().filter(|_| !is_committed) {
+            self.set = before;
+        }
+    }
+
+    pub(crate) fn put(&mut self, name: &'static str, value: Option<String>, scope: Scope) {
+        if scope == Scope::Session {
+            self.local.remove(name);
+        }
+        let values = if scope == Scope::Session { &mut self.set } else { &mut self.local };
+        match value {
+            Some(value) => drop(values.insert(name, value)),
+            None => drop(values.remove(name)),
+        }
+    }
+}
+
+/// A value as it is kept and shown.
+pub(crate) fn taken(variable: &Variable, value: &str) -> Result<String, Error> {
+    let name = variable.name;
+    let plain = value.trim().to_lowercase();
+    let refused = |hint: String| {
+        Err(Error::invalid(format!("invalid value for parameter \"{name}\": \"{value}\""))
+            .with_sqlstate("22023")
+            .with_hint(hint))
+    };
+    match variable.takes {
+        Takes::Text => Ok(value.to_owned()),
+        Takes::Switch => parse_bool(name, value).map(|on| if on { "on" } else { "off" }.to_owned()),
+        Takes::Only(words) if words.contains(&plain.as_str()) => Ok(variable.default.to_owned()),
+        Takes::Only(_) => refused(format!("It is always {}; leave the statement out.", variable.default)),
+        Takes::Words(words) if words.contains(&plain.as_str()) => Ok(plain),
+        Takes::Words(words) => refused(format!("Available values: {}.", words.join(", "))),
+        Takes::Whole(least, greatest) => match plain.parse::<i64>() {
+            Ok(n) if (least..=greatest).contains(&n) => Ok(n.to_string()),
+            Ok(n) => Err(Error::invalid(format!(
+                "{n} is outside the valid range for parameter \"{name}\" ({least} .. {greatest})"
+            ))
+            .with_sqlstate("22023")),
+            Err(_) => refused("It takes a whole number.".to_owned()),
+        },
+        Takes::Time => match parse_time(&plain) {
+            Some(millis) if (0..=TIMEOUT_MS_MAX).contains(&millis) => Ok(time_text(millis)),
+            Some(millis) => Err(Error::invalid(format!(
+                "{millis} ms is outside the valid range for parameter \"{name}\" (0 .. {TIMEOUT_MS_MAX})"
+            ))
+            .with_sqlstate("22023")),
+            None => refused(
+                "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".".to_owned(),
+            ),
+        },
+        Takes::Nothing => Ok(String::new()),
+    }
+}
+
+/// Units of times in milliseconds, the longest first.
+pub(crate) const UNITS: [(&str, i64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// Milliseconds, or a number with a unit, as PostgreSQL writes times of settings.
+pub(crate) fn parse_time(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let number: f64 = number.trim().parse().ok()?;
+    let in_millis = match unit.trim() {
+        "" => number,
+        "us" => number / 1000.0,
+        unit => number * UNITS.iter().find(|(name, _)| *name == unit)?.1 as f64,
+    };
+    in_millis.is_finite().then(|| in_millis.round() as i64)
+}
+
+/// A time in the longest unit that divides it.
+pub(crate) fn time_text(millis: i64) -> String {
+    match UNITS.iter().find(|(_, unit)| millis > 0 && millis % unit == 0) {
+        Some((name, unit)) => format!("{}{name}", millis / unit),
+        None => millis.to_string(),
+    }
+}
+
+/// A switch as settings take it.
+pub(crate) fn parse_bool(name: &str, value: &str) -> Result<bool, Error> {
+    match value.to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(Error::invalid(format!("setting \"{name}\" cannot be '{value}'")).with_hint("It takes on or off.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_shown_as_postgresql_does() {
+        for (text, millis, shown) in [
+            ("0", 0, "0"),
+            ("1500", 1_500, "1500ms"),
+            ("1s", 1_000, "1s"),
+            ("1.5min", 90_000, "90s"),
+            ("2 h", 7_200_000, "2h"),
+            ("500us", 1, "1ms"),
+        ] {
+            assert_eq!(parse_time(text), Some(millis), "{text}");
+            assert_eq!(time_text(millis), shown);
+        }
+        for text in ["", "x", "1 fortnight", "s"] {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+    }
+}
