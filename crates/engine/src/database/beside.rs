@@ -1,9 +1,10 @@
 //! What a connection does on its own thread: planning, and answering what is direct.
 //!
 //! Law: a statement means the same wherever it is planned: the plan is made with the catalog of the
-//! version that the engine has noted ([`Latest`]), and the engine takes it only at that version. An
-//! answer is as of a commit that was the last one at some moment after the statement began, and is
-//! given once that commit lasts; so every commit that a client was told of before is in it.
+//! version that the engine has noted ([`Latest`](crate::session::Latest)), and the engine takes it
+//! only at that version. An answer is as of a commit that was the last one at some moment after the
+//! statement began, and is given once that commit lasts; so every commit that a client was told of
+//! before is in it.
 //!
 //! What is answered here: queries that are [direct](crate::direct), over relations that no source
 //! and no clock stands behind, outside transactions, from arrangements that workers publish

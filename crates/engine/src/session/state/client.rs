@@ -94,6 +94,7 @@ pub(crate) fn counted(account: &Account, rows: Rows) -> Option<Rows> {
 /// What one client of a session has of its own: its transaction, settings, prepared statements and
 /// cursors.
 ///
-/// A session has one client; [`Session::as_client`] lets others take its place for a while.
+/// A session has one client; [`Session::as_client`](crate::Session::as_client) lets others take its
+/// place for a while.
 #[derive(Debug)]
 pub struct SessionClient(pub(crate) Client);
