@@ -69,7 +69,8 @@ fn is_comparison(op: Operator) -> bool {
 }
 
 fn is_arithmetic(op: Operator) -> bool {
-    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply)
+    use Operator::{Divide, Minus, Modulo, Multiply, Plus, StringConcat};
+    matches!(op, Plus | Minus | Multiply | Divide | Modulo | StringConcat)
 }
 
 fn is_cast(expr: &Expr) -> bool {

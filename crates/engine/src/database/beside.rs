@@ -20,13 +20,12 @@ use std::time::{Duration, Instant};
 
 use anabranch_batch::{Batch, Time};
 use anabranch_sql::output::shown_schema;
-use anabranch_sql::statement::{ObjectKind, Statement};
+use anabranch_sql::statement::Statement;
 use anabranch_sql::{Parsed, Planner};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
 use super::connection::Connection;
-use crate::catalog::{CLOCK, Object};
 use crate::cluster::{ArrangementId, PeekResult, Shown};
 use crate::direct::{Base, Direct, evaluate_stages, rows_or_error};
 use crate::error::Error;
@@ -34,7 +33,6 @@ use crate::finish::{Wanted, finish};
 use crate::prepared::Prepared;
 use crate::session::{
     BoundParameters, CatalogFacts, EngineMoment, Named, PlanContext, Plans, Role, Rows, command_tag, counted,
-    visible_schema,
 };
 
 /// How long a read waits for workers to publish the last commit.
@@ -123,11 +121,11 @@ impl Connection {
 
     /// The answer of a plan, if it can be had here.
     fn answer_here(&self, facts: &CatalogFacts, named: &Named, moment: &EngineMoment) -> Result<Option<Rows>, Error> {
-        let Named { planned, names, .. } = named;
+        let Named { planned, visible, .. } = named;
         let find = |name: &str| facts.catalog.find(name).filter(|object| object.is_readable());
         let Some(direct) = Direct::of(&planned.plan, find, |_| true) else { return Ok(None) };
         let Base::Arrangement { arranged, keys, columns, .. } = &direct.base else { return Ok(None) };
-        if !is_steady(facts, names) || self.is_in_transaction() {
+        if !named.is_steady || self.is_in_transaction() {
             return Ok(None);
         }
         let Some(found) = self.find_published(arranged.arrangement, moment)? else { return Ok(None) };
@@ -136,10 +134,9 @@ impl Connection {
             let rows: Vec<_> = rows_or_error(result)?.iter().map(|batch| batch.project(columns)).collect();
             evaluate_stages(&direct.stages, rows)
         })?;
-        let schema = visible_schema(planned);
         let wanted =
             Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
-        let rows = Rows::new(schema.clone(), finish(&schema, &read, &wanted)?);
+        let rows = Rows::new(Arc::clone(visible), finish(visible, &read, &wanted)?);
         let account = self.client.lock().unwrap_or_else(PoisonError::into_inner).account.clone();
         // (Where there is no room, the engine says what holds it.)
         let Some(rows) = counted(&account, rows) else { return Ok(None) };
@@ -236,17 +233,9 @@ impl Connection {
         let plan = |planner: &Planner<'_>| planner.plan_query(query);
         let kept = bound.kept_plan(&context, Role::Rows, &plan)?;
         let Some(named) = kept.map_or_else(|| bound.plan_now(&context, &plan).ok(), Some) else { return Ok(None) };
-        let columns = Some(shown_schema(&visible_schema(&named.planned)));
+        let columns = Some(shown_schema(&named.visible));
         let tag = command_tag(&statement.statement);
         let (text, statement) = (Arc::clone(text), Arc::clone(statement));
         Ok(Some((version, Prepared { parameters, columns, tag, text, statement, types, plans })))
     }
-}
-
-/// Whether relations change by commits of tables only: no source has to be read first, and no clock
-/// has to go on.
-fn is_steady(facts: &CatalogFacts, names: &BTreeSet<String>) -> bool {
-    let inputs = facts.catalog.inputs_behind(names);
-    let is_table = |object: &Object| object.kind == ObjectKind::Table;
-    inputs.iter().all(|name| name != CLOCK && facts.catalog.find(name).is_some_and(is_table))
 }

@@ -6,20 +6,36 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use anabranch_sql::statement::ObjectKind;
 use anabranch_sql::{Parameters, Planned, Planner};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use crate::catalog::{Catalog, Planning as PlanningCatalog};
+use crate::catalog::{CLOCK, Catalog, Object, Planning as PlanningCatalog};
 use crate::error::Error;
 use crate::sharing::Sharing;
 
-/// A plan and the relations that its text names, those inside plain views included.
+/// A plan and the relations that its text names, those inside plain views included. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub planned: Planned,
-    pub names: BTreeSet<String>,
+    /// The columns that the query's user asked for.
+    pub visible: SchemaRef,
+    pub names: Arc<BTreeSet<String>>,
+    /// Whether they change by commits of tables only: no source has to be read first, and no clock
+    /// has to go on.
+    pub is_steady: bool,
     /// Functions of the embedding program that it calls.
-    pub functions: BTreeSet<String>,
+    pub functions: Arc<BTreeSet<String>>,
+}
+
+impl Named {
+    fn new(planned: Planned, looked_up: &PlanningCatalog<'_>, catalog: &Catalog) -> Named {
+        let (names, functions) = (Arc::new(looked_up.names()), Arc::new(looked_up.functions()));
+        let is_table = |object: &Object| object.kind == ObjectKind::Table;
+        let changes_by_commits = |name: &String| name != CLOCK && catalog.find(name).is_some_and(is_table);
+        let is_steady = catalog.inputs_behind(names.iter()).iter().all(changes_by_commits);
+        Named { visible: visible_schema(&planned), planned, names, is_steady, functions }
+    }
 }
 
 /// What a plan is made by.
@@ -62,7 +78,7 @@ impl PlanContext<'_> {
     pub fn plan(&self, parameters: Parameters, plan: Planning<'_>) -> Result<Named, Error> {
         let catalog = self.catalog();
         let planner = self.planner(&catalog).with_parameters(parameters);
-        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
+        Ok(Named::new(plan(&planner)?, &catalog, self.catalog))
     }
 
     /// A plan with these parameters that holds at any moment.
@@ -72,7 +88,7 @@ impl PlanContext<'_> {
     pub fn plan_steady(&self, parameters: Parameters, plan: Planning<'_>) -> Result<Named, Error> {
         let catalog = self.catalog();
         let planner = self.planner(&catalog).with_parameters(parameters).steady();
-        Ok(Named { planned: plan(&planner)?, names: catalog.names(), functions: catalog.functions() })
+        Ok(Named::new(plan(&planner)?, &catalog, self.catalog))
     }
 }
 

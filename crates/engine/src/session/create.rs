@@ -246,7 +246,7 @@ impl Session {
     /// A view, installed but not in the catalog yet.
     pub(super) fn view_object(&mut self, create: &CreateView, text: &str) -> Result<Object, Error> {
         let kind = if create.materialized { ObjectKind::MaterializedView } else { ObjectKind::View };
-        let Named { planned, names, functions } = self.plan_created(create)?;
+        let Named { planned, names, functions, .. } = self.plan_created(create)?;
         self.check_lasting(kind, &create.name, &functions)?;
         if names.contains(&create.name) {
             return Err(Error::invalid(format!("{} \"{}\" reads itself", kind_name(kind), create.name))
@@ -265,7 +265,7 @@ impl Session {
         let schema = view_schema(kind, create, &planned.plan)?;
         let mut object = Object {
             query_text: Some(create.query_text.clone()),
-            reads: names,
+            reads: Arc::unwrap_or_clone(names),
             ..Object::new(&name, kind, schema, text.to_string())
         };
         if create.materialized {

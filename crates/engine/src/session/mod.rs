@@ -70,7 +70,7 @@ mod variables;
 mod waiting;
 mod write;
 
-pub(crate) use context::{Named, PlanContext, visible_schema};
+pub(crate) use context::{Named, PlanContext};
 pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub(crate) use latest::{CatalogFacts, EngineMoment, Latest};

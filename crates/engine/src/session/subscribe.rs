@@ -76,7 +76,7 @@ impl Session {
             pending_errors: Vec::new(),
             up_to: subscribe.up_to,
             progress: subscribe.progress,
-            inputs: self.catalog.inputs_behind(&names),
+            inputs: self.catalog.inputs_behind(names.iter()),
             upper: as_of,
             coalesced: Time::MIN,
             ended: false,
