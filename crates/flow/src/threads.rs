@@ -86,7 +86,15 @@ impl<C: Send + 'static> Threads<C> {
         Ok(Threads { queues: Some(queues), handles, failure, guards: Some(guards) })
     }
 
-    /// Puts a command into a worker's queue. A worker that has ended has failed:
+    /// Puts a command into a worker's queue without waking the worker: one that sleeps obeys when
+    /// the next command is sent.
+    pub fn put(&mut self, worker: usize, command: C) {
+        if let Some(queues) = &self.queues {
+            let _ = queues[worker].send(command);
+        }
+    }
+
+    /// Puts a command into a worker's queue, and wakes the worker. A worker that has ended has failed:
     /// [`failure`](Threads::failure) tells.
     pub fn send(&mut self, worker: usize, command: C) {
         if let Some(queues) = &self.queues {

@@ -83,6 +83,8 @@ struct Inner {
     writer: Mutex<LogWriter>,
     synced: Mutex<Synced>,
     changed: Condvar,
+    /// Wakes the thread beside.
+    due: Condvar,
     manifest: Mutex<Manifest>,
     snapshots: Mutex<Snapshots>,
     is_closing: AtomicBool,
@@ -102,8 +104,13 @@ struct Synced {
     is_busy: bool,
     /// Whether something was written since the thread beside looked.
     is_unawaited: bool,
+    /// What is to be called once a sequence is on disk; the thread beside syncs for these.
+    calls: Vec<(u64, Call)>,
     failed: Option<StoreError>,
 }
+
+/// Called with what has become of a commit.
+type Call = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 #[derive(Default)]
 struct Snapshots {
@@ -157,6 +164,25 @@ impl Ticket {
         self.inner.sync_to(self.sequence)
     }
 
+    /// Has `call` called when the commit, and all before it, are on disk: at once if they are, else
+    /// on the thread beside, which syncs once for all that came meanwhile. `call` must not wait.
+    /// Without a thread beside it is called after a wait.
+    ///
+    /// An error in place of that is as for [`wait`](Self::wait).
+    pub fn then(&self, call: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
+        let inner = &self.inner;
+        let mut synced = lock(&inner.synced);
+        let is_kept = inner.options.threads == Threads::Beside && !inner.is_closing.load(Ordering::Acquire);
+        if is_kept && synced.sequence < self.sequence && synced.failed.is_none() {
+            synced.calls.push((self.sequence, Box::new(call)));
+            drop(synced);
+            inner.due.notify_one();
+            return;
+        }
+        drop(synced);
+        call(self.wait());
+    }
+
     /// Whether the commit is on disk.
     pub fn is_durable(&self) -> bool {
         self.inner.synced_sequence.load(Ordering::Acquire) >= self.sequence
@@ -191,9 +217,16 @@ impl Store {
             number => disk.open(&snapshot_name(number)).and_then(|file| file.size()).unwrap_or(0),
         };
         let inner = Arc::new(Inner {
-            synced: Mutex::new(Synced { sequence: end.sequence, is_busy: false, is_unawaited: false, failed: None }),
+            synced: Mutex::new(Synced {
+                sequence: end.sequence,
+                is_busy: false,
+                is_unawaited: false,
+                calls: vec![],
+                failed: None,
+            }),
             synced_sequence: AtomicU64::new(end.sequence),
             changed: Condvar::new(),
+            due: Condvar::new(),
             writer: Mutex::new(writer),
             manifest: Mutex::new(manifest),
             snapshots: Mutex::new(Snapshots { bytes: snapshot_bytes, ..Snapshots::default() }),
@@ -243,7 +276,7 @@ impl Store {
         // Also with full durability: perhaps no caller waits, as for rows of a source.
         let was_noted = std::mem::replace(&mut lock(&inner.synced).is_unawaited, true);
         if !was_noted {
-            inner.changed.notify_all();
+            inner.due.notify_one();
         }
         self.snapshot_if_due();
         Ok(Ticket { inner: inner.clone(), sequence })
@@ -315,7 +348,7 @@ impl Store {
         {
             // Under the lock: the keeper is waiting by then, or sees the flag before it waits.
             let _synced = lock(&inner.synced);
-            inner.changed.notify_all();
+            inner.due.notify_one();
         }
         self.keeper.take().map(JoinHandle::join);
         let running = lock(&inner.snapshots).running.take();
@@ -423,29 +456,46 @@ impl Inner {
         Ok(())
     }
 
-    /// Syncs, a little later, what no caller waits for.
+    /// Syncs for those that are to be called, and, a little later, what no caller waits for.
     fn keep_synced(&self) {
         let mut synced = lock(&self.synced);
         loop {
-            while !synced.is_unawaited && !self.is_closing.load(Ordering::Acquire) {
-                synced = self.changed.wait(synced).unwrap_or_else(PoisonError::into_inner);
-            }
-            if self.is_closing.load(Ordering::Acquire) {
-                return;
+            let is_closing = || self.is_closing.load(Ordering::Acquire);
+            while synced.calls.is_empty() && !synced.is_unawaited && !is_closing() {
+                synced = self.due.wait(synced).unwrap_or_else(PoisonError::into_inner);
             }
             let until = Instant::now() + self.options.relaxed_after;
-            while !self.is_closing.load(Ordering::Acquire) {
+            while synced.calls.is_empty() && !is_closing() {
                 let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
                     break;
                 };
-                synced = self.changed.wait_timeout(synced, left).unwrap_or_else(PoisonError::into_inner).0;
+                synced = self.due.wait_timeout(synced, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if synced.calls.is_empty() && is_closing() {
+                return;
             }
             synced.is_unawaited = false;
             drop(synced);
             let written = lock(&self.writer).sequence();
-            // Those who write next hear of an error.
+            // Those who write next, and those who are called, hear of an error.
             let _ = self.sync_to(written);
+            self.call_synced();
             synced = lock(&self.synced);
+        }
+    }
+
+    /// Calls those whose commits are on disk, or all after a failure.
+    fn call_synced(&self) {
+        let mut synced = lock(&self.synced);
+        let (sequence, failed) = (synced.sequence, synced.failed.clone());
+        let calls: Vec<(u64, Call)> =
+            synced.calls.extract_if(.., |(of, _)| *of <= sequence || failed.is_some()).collect();
+        drop(synced);
+        for (of, call) in calls {
+            match &failed {
+                Some(failed) if of > sequence => call(Err(failed.clone())),
+                _ => call(Ok(())),
+            }
         }
     }
 

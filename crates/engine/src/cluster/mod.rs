@@ -59,6 +59,10 @@ pub struct Cluster {
     next_worker: usize,
     accounts: Accounts,
     tenants: Tenants,
+    /// Whether promises to advance may wait for the next [`flush`](Cluster::flush).
+    defers: bool,
+    /// The promise that waits.
+    deferred: Option<Time>,
 }
 
 enum Workers {
@@ -87,7 +91,7 @@ impl Cluster {
             n => (Workers::Threads(started(n, effort)?), n),
         };
         let (accounts, tenants) = (Accounts::default(), Tenants::default());
-        Ok(Cluster { workers, n_workers, next_worker: 0, accounts, tenants })
+        Ok(Cluster { workers, n_workers, next_worker: 0, accounts, tenants, defers: false, deferred: None })
     }
 
     /// How many workers share the data; at least 1.
@@ -139,7 +143,12 @@ impl Cluster {
     fn push_to(&mut self, worker: usize, input: CollectionId, batch: Batch) {
         // (A batch of few rows takes more than its rows do.)
         let load = self.accounts.load(batch.size_bytes().max(BATCH_BYTES_MIN));
-        self.tell_one(worker, Command::Push { input, batch, load });
+        let push = Command::Push { input, batch, load };
+        match &mut self.workers {
+            // (No worker can do much with rows of a time that is not complete.)
+            Workers::Threads(threads) if self.defers => threads.put(worker, push),
+            _ => self.tell_one(worker, push),
+        }
     }
 
     /// Bytes of rows that were pushed and that some dataflow has not taken in.
@@ -178,7 +187,23 @@ impl Cluster {
     /// Promises, for every input without a time of its own, that no update with a time before
     /// `upper` will be pushed.
     pub fn advance(&mut self, upper: Time) {
-        self.tell(|| Command::Advance { upper });
+        match self.defers {
+            true => self.deferred = Some(upper),
+            false => self.tell(|| Command::Advance { upper }),
+        }
+    }
+
+    /// From now on promises may wait for a [`flush`](Self::flush), which the caller makes before it
+    /// sleeps: commits that come close to each other are one turn of the workers.
+    pub(crate) fn defer(&mut self) {
+        self.defers = true;
+    }
+
+    /// Makes the promise that waits, if one does. Every other command comes after it.
+    pub(crate) fn flush(&mut self) {
+        if let Some(upper) = self.deferred.take() {
+            (0..self.n_workers).for_each(|worker| self.tell_one(worker, Command::Advance { upper }));
+        }
     }
 
     /// Builds a dataflow on all workers.
@@ -542,6 +567,7 @@ impl Cluster {
     }
 
     fn tell(&mut self, command: impl Fn() -> Command) {
+        self.flush();
         for worker in 0..self.n_workers {
             self.tell_one(worker, command());
         }

@@ -516,12 +516,10 @@ impl Connection {
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&mut Session) -> T + Send + 'static) -> Result<T, Error> {
         let interrupt = self.interrupt.clone();
         let client = Arc::clone(&self.client);
-        let (answer, receipt) = self.engine.call(move |session| {
+        self.engine.call_lasting(move |session| {
             let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
-            (session.serve(interrupt, &mut client, work), session.receipt())
-        })?;
-        receipt.wait()?;
-        Ok(answer)
+            session.serve(interrupt, &mut client, work)
+        })
     }
 }
 

@@ -90,6 +90,26 @@ impl Engine {
         answer.recv().map_err(|_| self.gone())
     }
 
+    /// Has `work` done and waits for what it returns, and for all that it may show to last. Those
+    /// that wait are woken once: by the thread that has synced the log for all of them.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call); `Unavailable` when it is unknown whether it lasts.
+    pub fn call_lasting<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Session) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = channel();
+        self.tell(move |session| {
+            let told = work(session);
+            session.receipt().then(move |lasts| {
+                // (The caller has gone, so no answer is missed.)
+                let _ = reply.send(lasts.map(|()| told));
+            });
+        })?;
+        answer.recv().map_err(|_| self.gone())?
+    }
+
     /// Has `work` done, some time.
     ///
     /// # Errors
@@ -146,7 +166,11 @@ fn serve(mut session: Session, queue: &Receiver<Request>, failure: &Mutex<Option
     loop {
         let stops = catch_unwind(AssertUnwindSafe(|| match obey(&mut session, queue, next) {
             Obeyed::Stop => None,
-            Obeyed::Go => Some(take_turn(&mut session)),
+            Obeyed::Go => {
+                let next = take_turn(&mut session);
+                session.flush();
+                Some(next)
+            }
         }));
         match stops {
             Ok(Some(then)) => next = then,

@@ -199,7 +199,13 @@ impl Session {
     /// From now on the session is that of a database, whose connections wait by themselves.
     pub(crate) fn serve_many(&mut self) {
         self.serves_many = true;
+        self.cluster.defer();
         self.note_latest();
+    }
+
+    /// Lets workers know of the last commit.
+    pub(crate) fn flush(&mut self) {
+        self.cluster.flush();
     }
 
     /// Takes down what has failed, so that questions about it are let fall.

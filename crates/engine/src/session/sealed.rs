@@ -121,12 +121,26 @@ pub trait Promise: Send + Sync {
     /// # Errors
     /// When it is unknown whether it will.
     fn wait(&self) -> Result<(), Error>;
+
+    /// Has `call` called when it does, which may be on any thread. `call` does not wait. Unless
+    /// said otherwise, it is called after a wait.
+    fn then(&self, call: Box<dyn FnOnce(Result<(), Error>) + Send>) {
+        call(self.wait());
+    }
 }
 
 impl Receipt {
     /// The receipt of a promise.
     pub fn new(promise: Arc<dyn Promise>) -> Receipt {
         Receipt(Some(promise))
+    }
+
+    /// Has `call` called once everything that was recorded before lasts: at once, if it does.
+    pub(crate) fn then(&self, call: impl FnOnce(Result<(), Error>) + Send + 'static) {
+        match &self.0 {
+            Some(promise) => promise.then(Box::new(call)),
+            None => call(Ok(())),
+        }
     }
 
     /// Returns when everything that was recorded before lasts.

@@ -22,6 +22,8 @@ use crate::pump::Pumping;
 
 /// Runs of the workers in one turn, when they have no thread of their own.
 const WORKER_RUNS_MAX: usize = 64;
+/// A database is quiet when its last commit was so long ago.
+const QUIET_MICROS: i64 = 20_000;
 /// How long sources wait before they look again whether they may go on.
 const HOLD_PAUSE: Duration = Duration::from_millis(2);
 /// Longest sleep while waiting, so that interrupts are seen.
@@ -68,11 +70,23 @@ impl Session {
             }
             self.publish_progress();
             committed?;
+            self.flush();
             return Ok(Step::Working);
         }
-        self.allow_compaction();
+        retry_at = [retry_at, self.compact_when_quiet(now)].into_iter().flatten().min();
         let retry_after = retry_at.map(|at| Duration::from_micros(u64::try_from(at - now).unwrap_or(0)));
         Ok(Step::Idle { retry_after })
+    }
+
+    /// Lets arrangements forget, unless connections commit all the time: then that is done every few
+    /// commits. Tells when to look again.
+    fn compact_when_quiet(&mut self, now: i64) -> Option<i64> {
+        let quiet_from = self.timeline.last().saturating_add(QUIET_MICROS);
+        if self.serves_many && self.timeline.has_unforgotten() && now < quiet_from {
+            return Some(quiet_from);
+        }
+        self.allow_compaction();
+        None
     }
 
     /// Reads all bounded sources to their end, and waits until every view is current.

@@ -50,6 +50,10 @@ impl Promise for Synced {
     fn wait(&self) -> Result<(), Error> {
         Ok(self.0.wait()?)
     }
+
+    fn then(&self, call: Box<dyn FnOnce(Result<(), Error>) + Send>) {
+        self.0.then(move |synced| call(synced.map_err(Error::from)));
+    }
 }
 
 /// What the log holds of a commit. Moves of watermarks follow from facts, and are left out.

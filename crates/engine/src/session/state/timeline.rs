@@ -50,6 +50,11 @@ impl Timeline {
         self.last = last;
     }
 
+    /// Whether there were commits since arrangements were last allowed to forget.
+    pub fn has_unforgotten(&self) -> bool {
+        self.commits_unforgotten > 0
+    }
+
     /// Whether a commit is open.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
