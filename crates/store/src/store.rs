@@ -164,6 +164,11 @@ impl Ticket {
         self.inner.sync_to(self.sequence)
     }
 
+    /// Whether there is a thread beside, so that [`then`](Self::then) returns at once.
+    pub fn calls_back(&self) -> bool {
+        self.inner.options.threads == Threads::Beside
+    }
+
     /// Has `call` called when the commit, and all before it, are on disk: at once if they are, else
     /// on the thread beside, which syncs once for all that came meanwhile. `call` must not wait.
     /// Without a thread beside it is called after a wait.
@@ -172,7 +177,7 @@ impl Ticket {
     pub fn then(&self, call: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
         let inner = &self.inner;
         let mut synced = lock(&inner.synced);
-        let is_kept = inner.options.threads == Threads::Beside && !inner.is_closing.load(Ordering::Acquire);
+        let is_kept = self.calls_back() && !inner.is_closing.load(Ordering::Acquire);
         if is_kept && synced.sequence < self.sequence && synced.failed.is_none() {
             synced.calls.push((self.sequence, Box::new(call)));
             drop(synced);

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::session::{Latest, Session, Step};
+use crate::session::{Latest, Receipt, Session, Step};
 
 /// Stack of the engine's thread. Pages that are not touched take no memory. A build without
 /// optimisation overflowed 2 MB with `NOT IN (correlated subquery) OR ..`.
@@ -101,13 +101,19 @@ impl Engine {
     ) -> Result<T, Error> {
         let (reply, answer) = channel();
         self.tell(move |session| {
-            let told = work(session);
-            session.receipt().then(move |lasts| {
-                // (The caller has gone, so no answer is missed.)
-                let _ = reply.send(lasts.map(|()| told));
-            });
+            let (told, receipt) = (work(session), session.receipt());
+            // (The caller has gone, so no answer is missed.)
+            if !receipt.calls_back() {
+                let _ = reply.send(Ok((told, receipt)));
+                return;
+            }
+            receipt.then(Box::new(move |lasts| {
+                let _ = reply.send(lasts.map(|()| (told, Receipt::default())));
+            }));
         })?;
-        answer.recv().map_err(|_| self.gone())?
+        let (told, receipt) = answer.recv().map_err(|_| self.gone())??;
+        receipt.wait()?;
+        Ok(told)
     }
 
     /// Has `work` done, some time.

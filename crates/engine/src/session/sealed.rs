@@ -114,6 +114,9 @@ impl Sealed {
 #[derive(Clone, Default)]
 pub struct Receipt(Option<Arc<dyn Promise>>);
 
+/// What is called when something lasts, or when it is unknown whether it does.
+pub type LastingCall = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
 /// Something that will last.
 pub trait Promise: Send + Sync {
     /// Returns when it does.
@@ -122,9 +125,14 @@ pub trait Promise: Send + Sync {
     /// When it is unknown whether it will.
     fn wait(&self) -> Result<(), Error>;
 
-    /// Has `call` called when it does, which may be on any thread. `call` does not wait. Unless
-    /// said otherwise, it is called after a wait.
-    fn then(&self, call: Box<dyn FnOnce(Result<(), Error>) + Send>) {
+    /// Whether [`then`](Self::then) returns at once.
+    fn calls_back(&self) -> bool {
+        false
+    }
+
+    /// Has `call` called when it does, on some thread; `call` does not wait. Unless said otherwise
+    /// that is after a wait here.
+    fn then(&self, call: LastingCall) {
         call(self.wait());
     }
 }
@@ -135,10 +143,15 @@ impl Receipt {
         Receipt(Some(promise))
     }
 
-    /// Has `call` called once everything that was recorded before lasts: at once, if it does.
-    pub(crate) fn then(&self, call: impl FnOnce(Result<(), Error>) + Send + 'static) {
+    /// Whether something is waited for that calls back.
+    pub(crate) fn calls_back(&self) -> bool {
+        self.0.as_ref().is_some_and(|promise| promise.calls_back())
+    }
+
+    /// Has `call` called once everything that was recorded before lasts; see [`Promise::then`].
+    pub(crate) fn then(&self, call: LastingCall) {
         match &self.0 {
-            Some(promise) => promise.then(Box::new(call)),
+            Some(promise) => promise.then(call),
             None => call(Ok(())),
         }
     }

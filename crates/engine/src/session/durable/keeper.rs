@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_store::{Commit, Created, Durability, Fact, Store, StoreError, Ticket};
 
 use crate::error::Error;
-use crate::session::sealed::{Promise, Receipt, Recorder, Sealed};
+use crate::session::sealed::{LastingCall, Promise, Receipt, Recorder, Sealed};
 
 /// Keeps what is sealed in a store.
 pub(super) struct Keeper {
@@ -51,7 +51,11 @@ impl Promise for Synced {
         Ok(self.0.wait()?)
     }
 
-    fn then(&self, call: Box<dyn FnOnce(Result<(), Error>) + Send>) {
+    fn calls_back(&self) -> bool {
+        self.0.calls_back()
+    }
+
+    fn then(&self, call: LastingCall) {
         self.0.then(move |synced| call(synced.map_err(Error::from)));
     }
 }
