@@ -115,15 +115,15 @@ def compare(question, arguments, ours, theirs, scripts, clients, writes=None):
 
 
 def subscribers(port, pid, n_subscribers, per_second, seconds):
-    """How far subscribers of one view are behind the commits that change it. Each reads all changes;
-    one of them looks at the clock."""
+    """How far subscribers of one view are behind the commits that change it. Each reads all
+    changes; one of them looks at the clock."""
     psql(port, "CREATE TABLE told (k int PRIMARY KEY, at double precision)",
          "CREATE MATERIALIZED VIEW heard AS SELECT k, at FROM told")
     address = f"postgresql://postgres@127.0.0.1:{port}/postgres"
     copy = "COPY (SUBSCRIBE TO heard) TO STDOUT"
     others = [subprocess.Popen(["psql", "-X", "-q", address, "-c", copy], stdout=subprocess.DEVNULL)
               for _ in range(n_subscribers - 1)]
-    looks = subprocess.Popen(["psql", "-X", "-q", address, "-c", copy], stdout=subprocess.PIPE, bufsize=0)
+    looks = subprocess.Popen(["stdbuf", "-oL", "psql", "-X", "-q", address, "-c", copy], stdout=subprocess.PIPE, bufsize=0)
     time.sleep(2)
     batch, lags = per_second // 20, []
 

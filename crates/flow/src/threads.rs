@@ -94,8 +94,8 @@ impl<C: Send + 'static> Threads<C> {
         }
     }
 
-    /// Puts a command into a worker's queue, and wakes the worker. A worker that has ended has failed:
-    /// [`failure`](Threads::failure) tells.
+    /// Puts a command into a worker's queue, and wakes the worker. A worker that has ended has
+    /// failed: [`failure`](Threads::failure) tells.
     pub fn send(&mut self, worker: usize, command: C) {
         if let Some(queues) = &self.queues {
             let _ = queues[worker].send(command);

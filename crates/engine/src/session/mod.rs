@@ -76,7 +76,7 @@ pub use durable::{DumpOptions, SourceRows, dump, dump_on};
 pub(crate) use latest::{CatalogFacts, EngineMoment, Latest};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, Step, Subscription};
 pub(crate) use parameters::parse_one;
-pub use sealed::{LastingCall, Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
+pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
 pub use state::Session;
 pub(crate) use state::bound::{Bound as BoundParameters, Plans, Role};
 pub use state::client::SessionClient;

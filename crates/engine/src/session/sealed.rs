@@ -115,7 +115,7 @@ impl Sealed {
 pub struct Receipt(Option<Arc<dyn Promise>>);
 
 /// What is called when something lasts, or when it is unknown whether it does.
-pub type LastingCall = Box<dyn FnOnce(Result<(), Error>) + Send>;
+pub(crate) type LastingCall = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 /// Something that will last.
 pub trait Promise: Send + Sync {

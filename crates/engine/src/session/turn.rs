@@ -78,8 +78,8 @@ impl Session {
         Ok(Step::Idle { retry_after })
     }
 
-    /// Lets arrangements forget, unless connections commit all the time: then that is done every few
-    /// commits. Tells when to look again.
+    /// Lets arrangements forget, unless connections commit all the time: then that is done every
+    /// few commits. Tells when to look again.
     fn compact_when_quiet(&mut self, now: i64) -> Option<i64> {
         let quiet_from = self.timeline.last().saturating_add(QUIET_MICROS);
         if self.serves_many && self.timeline.has_unforgotten() && now < quiet_from {
