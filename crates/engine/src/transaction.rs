@@ -163,7 +163,7 @@ pub(crate) fn over_net(scan: &Arc<Plan>, nets: &BTreeMap<String, Batch>) -> Resu
 }
 
 /// Rows as literals of the scan's types, each as often as it is there.
-fn literal_rows(scan: &Plan, rows: &Batch) -> Result<Vec<Vec<ScalarValue>>, Error> {
+pub(crate) fn literal_rows(scan: &Plan, rows: &Batch) -> Result<Vec<Vec<ScalarValue>>, Error> {
     let mut columns = Vec::with_capacity(rows.columns().len());
     for (column, field) in rows.columns().iter().zip(scan.schema.fields()) {
         let column = types::widened(column);

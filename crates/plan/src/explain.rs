@@ -356,14 +356,24 @@ pub fn expression(expr: &Expr) -> String {
         Expr::TryCast(cast) => {
             format!("try_cast({} as {})", expression(&cast.expr), type_name(cast.field.data_type()))
         }
-        // Division of floats that minds zero.
-        Expr::ScalarFunction(call) if call.name() == "float_divide" && call.args.len() == 2 => {
-            let level = precedence(Operator::Divide);
-            format!("{} / {}", operand(&call.args[0], level), operand(&call.args[1], level + 1))
+        Expr::ScalarFunction(call) if let Some(op) = float_operator(call.name()).filter(|_| call.args.len() == 2) => {
+            let level = precedence(op);
+            format!("{} {op} {}", operand(&call.args[0], level), operand(&call.args[1], level + 1))
         }
         Expr::ScalarFunction(call) => format!("{}({})", call.name(), list(call.args.iter().map(expression))),
         other => other.to_string(),
     }
+}
+
+/// The operator that a function of floats is, which minds zero and the end of the type.
+fn float_operator(name: &str) -> Option<Operator> {
+    Some(match name {
+        "float_add" => Operator::Plus,
+        "float_subtract" => Operator::Minus,
+        "float_multiply" => Operator::Multiply,
+        "float_divide" => Operator::Divide,
+        _ => return None,
+    })
 }
 
 const NOT: u8 = 15;
@@ -407,7 +417,7 @@ fn binary_expr(binary: &BinaryExpr) -> String {
 fn operand(expr: &Expr, level: u8) -> String {
     let own = match expr {
         Expr::BinaryExpr(binary) => precedence(binary.op),
-        Expr::ScalarFunction(call) if call.name() == "float_divide" => precedence(Operator::Divide),
+        Expr::ScalarFunction(call) if let Some(op) = float_operator(call.name()) => precedence(op),
         Expr::Not(_) => NOT,
         Expr::IsNull(_)
         | Expr::IsNotNull(_)

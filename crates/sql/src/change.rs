@@ -26,6 +26,7 @@ use crate::passes::plan::optimise;
 use crate::passes::tree::rewrite_expr;
 use crate::planned::{Finish, Planned};
 use crate::planner::Planner;
+use crate::proposed::{PROPOSED, WithProposed};
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
@@ -95,27 +96,31 @@ impl Planner<'_> {
     /// # Errors
     /// As for `UPDATE`; `Invalid` for columns that are not the primary key.
     pub fn plan_conflict(&self, insert: &Insert) -> Result<Planned> {
-        let (names, query) = self.conflict_query(insert)?;
-        self.changed_rows(&insert.table, "INSERT into", query, names)
+        let catalog = WithProposed { inner: self.catalog(), table: &insert.table };
+        let planner = self.over(&catalog);
+        let (names, query) = planner.conflict_query(insert, |target| {
+            // (What the conflict names is checked, whatever the statement gives.)
+            target.proposed(insert, target.schema.fields().len())?;
+            Ok(format!("SELECT 1 FROM {} AS excluded", quoted(PROPOSED)))
+        })?;
+        planner.changed_rows(&insert.table, "INSERT into", query, names)
     }
 
     /// The columns that `ON CONFLICT DO UPDATE` assigns, and the query of the rows: the table's
-    /// columns, then the values.
-    fn conflict_query(&self, insert: &Insert) -> Result<(Vec<String>, Box<ast::Query>)> {
+    /// columns, then the values. `proposed` writes the query of what is excluded.
+    fn conflict_query(
+        &self,
+        insert: &Insert,
+        proposed: impl Fn(&Target) -> Result<String>,
+    ) -> Result<(Vec<String>, Box<ast::Query>)> {
         let table = &insert.table;
         let named = Named { table, alias: insert.alias.as_deref() };
-        let given = match insert.query.body.as_ref() {
-            SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
-            _ => self.plan_query(&*insert.query)?.plan.schema.fields().len(),
-        };
         self.guarded(&insert.query, |context| {
             let target = Target::of(context, table, "INSERT into")?;
             let key: Vec<String> = target.key.iter().map(|at| target.schema.field(*at).name().clone()).collect();
             let (names, values): (Vec<String>, Vec<ast::Expr>) =
                 insert.conflict.iter().filter_map(|conflict| conflict.update.clone()).flatten().unzip();
-            let proposed = target.proposed(insert, given)?;
-            let from = template(&format!("SELECT 1 FROM ({}) AS excluded ({proposed})", insert.query))?;
-            let SetExpr::Select(from) = *from.body else {
+            let SetExpr::Select(from) = *template(&proposed(&target)?)?.body else {
                 return Err(SqlError::internal("a template is a select"));
             };
             let own = named.alias.unwrap_or(table);
@@ -125,6 +130,27 @@ impl Planner<'_> {
                 condition = parse_expr(&format!("({condition}) AND ({selection})"))?;
             }
             Ok((names, all_where(named, from.from, &Some(condition), values)?))
+        })
+    }
+
+    /// As `plan_conflict` reads it, for the types of parameters: the statement's own query, with
+    /// NULL for columns that it leaves out.
+    fn conflict_part(&self, insert: &Insert) -> Result<(Vec<String>, Box<ast::Query>)> {
+        let given = match insert.query.body.as_ref() {
+            SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
+            _ => self.plan_query(&*insert.query)?.plan.schema.fields().len(),
+        };
+        self.conflict_query(insert, |target| {
+            let columns = target.proposed(insert, given)?;
+            let given: Vec<String> = columns.split(", ").map(str::to_string).collect();
+            let left_out = target.schema.fields().iter().filter(|field| !given.contains(&quoted(field.name())));
+            let nulls = left_out
+                .map(|field| format!(", CAST(NULL AS {}) AS {}", sql_name(field.data_type()), quoted(field.name())));
+            let nulls = nulls.collect::<String>();
+            Ok(format!(
+                "SELECT 1 FROM (SELECT given.*{nulls} FROM ({}) AS given ({columns})) AS excluded",
+                insert.query
+            ))
         })
     }
 
@@ -143,7 +169,7 @@ impl Planner<'_> {
     pub(crate) fn parts_of_insert(&self, insert: &Insert) -> Result<Vec<Part>> {
         let mut parts = self.inserted_parts(insert)?;
         if insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()) {
-            let (names, query) = self.conflict_query(insert)?;
+            let (names, query) = self.conflict_part(insert)?;
             parts.push(self.changed_part(&insert.table, query, &names)?);
         }
         parts.extend(self.returned_part(&insert.table, insert.alias.as_deref(), &insert.returning)?);

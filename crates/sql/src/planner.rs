@@ -70,6 +70,16 @@ impl<'a> Planner<'a> {
         Self { round_limit: rounds.map_or(RoundLimit::None, RoundLimit::Error), ..self }
     }
 
+    /// The same planner over another catalog.
+    pub(crate) fn over<'b>(&self, catalog: &'b dyn Catalog) -> Planner<'b> {
+        let Planner { now_micros, chosen, is_steady, round_limit, .. } = *self;
+        Planner { catalog, now_micros, chosen, parameters: self.parameters.clone(), is_steady, round_limit }
+    }
+
+    pub(crate) fn catalog(&self) -> &'a dyn Catalog {
+        self.catalog
+    }
+
     /// The planner without one of the rewrites that [`described`](crate::passes::described) lists:
     /// what the rewrite is for.
     pub fn without(self, pass: &'static str) -> Self {

@@ -29,7 +29,7 @@ const DEEP_BYTES_LEFT: usize = 192 << 20;
 /// Levels that are planned on the caller's stack, and the bytes that must be left of it. (Without
 /// optimisation a call takes several times as much.)
 pub(crate) const SHALLOW_LEVELS_MAX: usize = 64;
-const SHALLOW_BYTES: usize = if cfg!(debug_assertions) { 8 << 20 } else { 1 << 20 };
+const SHALLOW_BYTES: usize = if cfg!(debug_assertions) { 8 << 20 } else { 3 << 19 };
 
 /// Deepest nesting of one statement. Deeper syntax trees could not be dropped on a thread with a
 /// usual stack; and the planner crates ask for the type of each part of a chain, which asks for

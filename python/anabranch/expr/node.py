@@ -89,6 +89,7 @@ class Node(Traced):
                 return made if empty is None else ctx.sql(f"coalesce({made.sql}, {empty})")
             text = call.format(x=argument.sql, d="DISTINCT " if ctx.distinct else "", o=ordered)
             text = modified(ctx, text)
+            text = of_whole_numbers(call, argument, text)
             if empty is not None:
                 text = f"coalesce({text}, {empty})"
             return ctx.sql(text, type(argument) if callable(type) else type)
@@ -98,6 +99,14 @@ class Node(Traced):
     def alias_like(self, other: "Expr") -> "Expr":
         """The same under the name that ``other`` has."""
         return made(self._build, other._out, agg=self._agg, select=self._select, window=self._window, roots=self._roots)
+
+
+def of_whole_numbers(call: str, argument: Sql, text: str) -> str:
+    """A mean of whole numbers as frames have it: in SQL it is a numeric."""
+    wanted = {"avg(": "double precision"}.get(call[:4])
+    if wanted is None or not argument._type or not t.is_integer(argument._type):
+        return text
+    return f"CAST({text} AS {wanted})"
 
 
 class Unfinished:

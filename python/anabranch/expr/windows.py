@@ -8,7 +8,7 @@ from .. import sqltext as q
 from ..durations import parse as parse_duration
 from ..errors import NotSupportedError, ProgrammingError
 from .context import Ctx, Sql, _escape, _flat, direction, listed, spread
-from .node import Node, as_column, made
+from .node import Node, as_column, made, of_whole_numbers
 
 if TYPE_CHECKING:
     from .whole import Expr
@@ -111,7 +111,8 @@ class Windows(Node):
             if ctx.order is None:
                 raise ProgrammingError(f"rows have no order; {what} needs over(order_by=)")
             a = self._build(ctx.plain())
-            return ctx.sql(f"{call.format(x=a.sql)} OVER ({ctx.over} ROWS BETWEEN {frame} AND CURRENT ROW)")
+            text = f"{call.format(x=a.sql)} OVER ({ctx.over} ROWS BETWEEN {frame} AND CURRENT ROW)"
+            return ctx.sql(of_whole_numbers(call, a, text))
         return made(build, self._out, agg=True, select=self._select, roots=self._roots)
 
     def rolling_sum(self, n: int) -> "Expr":

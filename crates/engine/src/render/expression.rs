@@ -314,7 +314,7 @@ fn row_error_message(error: &DataFusionError) -> String {
     if lower.contains("divide by zero") || lower.contains("division by zero") {
         return "division by zero".to_owned();
     }
-    if lower.contains("overflow") && !lower.contains("field overflow") {
+    if lower.contains("overflow") && !lower.contains("field overflow") && !lower.contains("value out of range") {
         return format!("value out of range: {text}");
     }
     in_words(&text)

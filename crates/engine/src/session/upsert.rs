@@ -3,13 +3,17 @@
 //!
 //! Law: one commit; the table's rows as of the last commit decide. Of several proposed rows with
 //! one key DO NOTHING takes the first, DO UPDATE refuses all, as PostgreSQL does. Cost: a lookup of
-//! the proposed keys, and for DO UPDATE a join of the table with them.
+//! the proposed keys, and for DO UPDATE a join of the table with them: the statement's query is
+//! computed once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use anabranch_batch::equal::rows_equal;
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_plan::{Node, Plan};
+use anabranch_sql::PROPOSED;
 use anabranch_sql::statement::Insert;
 use arrow::array::ArrayRef;
 
@@ -18,6 +22,7 @@ use super::keys::check_distinct;
 use super::state::Session;
 use crate::catalog::Object;
 use crate::error::Error;
+use crate::transaction::{literal_rows, substitute};
 
 /// What an insertion does to a table.
 pub(super) struct Upsert {
@@ -56,16 +61,34 @@ impl Session {
         };
         let (mut removed, mut added) = (vec![], vec![]);
         if updates {
+            let names = names.iter().filter(|name| *name != PROPOSED).cloned().collect();
             self.settle_sources(&names)?;
+            let plan = over_proposed(&planned.plan, &proposed)?;
             let width = object.schema.fields().len();
             let (old, new): (Vec<usize>, Vec<usize>) = ((0..width).collect(), (width..2 * width).collect());
-            for rows in self.collect(&planned.plan)? {
+            for rows in self.collect(&plan)? {
                 removed.push(rows.project(&old).flatten());
                 added.push(rows.project(&new).flatten());
             }
         }
         Ok(Upsert { fresh, removed, added })
     }
+}
+
+/// The plan with the proposed rows in place of the relation that stands for them.
+fn over_proposed(plan: &Arc<Plan>, proposed: &[Batch]) -> Result<Arc<Plan>, Error> {
+    let scan = |scan: &Arc<Plan>| {
+        let Node::Scan { relation, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
+        if relation != PROPOSED {
+            return Ok(Arc::clone(scan));
+        }
+        let rows = proposed.iter().map(|batch| literal_rows(scan, &batch.project(columns)));
+        let rows = rows.collect::<Result<Vec<_>, Error>>()?.concat();
+        Ok(Arc::new(Plan { node: Node::Constant { rows }, schema: scan.schema.clone() }))
+    };
+    let mut problem = None;
+    let plan = substitute(plan, &scan, &mut problem);
+    problem.map_or(Ok(plan), Err)
 }
 
 fn refuse_repeated(object: &Object, keys: &Batch) -> Result<(), Error> {

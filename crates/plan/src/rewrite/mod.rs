@@ -26,6 +26,7 @@ mod behind_index;
 mod build;
 mod grouped_join;
 mod keys_once;
+mod numeric_mean;
 mod order;
 mod region;
 mod restrict;

@@ -22,12 +22,14 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema};
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator};
 
 use super::build::{column, field, replace, schema};
+use super::numeric_mean::NumericMean;
 use super::selectivity::cannot_fail;
 use crate::aggregate::{AggregateCall, AggregateFunction};
 use crate::ir::{Node, Plan};
@@ -389,7 +391,7 @@ impl Part {
                 Some(Part::Combined { partial: partial(Count, DataType::Int64), by: Sum })
             }
             Sum => Some(Part::Combined { partial: partial(Sum, room_for_sums(&of_argument()?)?), by: Sum }),
-            Avg if call.output_type == DataType::Float64 => {
+            Avg if call.output_type == DataType::Float64 || call.output_type == numeric::TYPE => {
                 let (argument, of) = slices.whole_number(call.argument?)?;
                 let sum = AggregateCall { argument: Some(argument), ..partial(Sum, room_for_sums(&of)?) };
                 Some(Part::Mean { sum, count: partial(Count, DataType::Int64) })
@@ -449,7 +451,10 @@ fn combined(plan: &Plan, input: Arc<Plan>, n_keys: usize, parts: &[Part]) -> Arc
         let n_partials = part.partials().len();
         project.push(match part {
             Part::Combined { .. } => column(&combined, at),
-            Part::Mean { .. } => quotient(column(&combined, at), column(&combined, at + 1)),
+            Part::Mean { .. } => {
+                let is = plan.schema.field(project.len()).data_type();
+                quotient(column(&combined, at), column(&combined, at + 1), is)
+            }
         });
         at += n_partials;
     }
@@ -457,7 +462,10 @@ fn combined(plan: &Plan, input: Arc<Plan>, n_keys: usize, parts: &[Part]) -> Arc
     Arc::new(Plan { node, schema: plan.schema.clone() })
 }
 
-fn quotient(sum: Expr, count: Expr) -> Expr {
+fn quotient(sum: Expr, count: Expr, is: &DataType) -> Expr {
+    if *is == numeric::TYPE {
+        return NumericMean::udf().call(vec![sum, count]);
+    }
     let float = |expr: Expr| Box::new(Expr::Cast(Cast::new(Box::new(expr), DataType::Float64)));
     // (A mean of nothing is NULL, and NULL is divided by no number.)
     Expr::BinaryExpr(BinaryExpr::new(float(sum), Operator::Divide, float(count)))

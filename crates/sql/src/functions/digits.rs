@@ -36,7 +36,7 @@ pub(crate) fn round_float(expr: Expr, schema: &DFSchema) -> DfResult<Transformed
     }
 }
 
-fn convert(floats: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
+pub(crate) fn convert(floats: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
     let DataType::Decimal128(precision, scale) = *to else {
         return internal_err!("float_to_numeric yields decimals");
     };

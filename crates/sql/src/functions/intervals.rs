@@ -2,10 +2,11 @@
 //! months, days and microseconds; `avg(i)` is that by the number of intervals. So intervals come
 //! and go exactly like integers.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use anabranch_batch::order::interval_length;
-use arrow::array::{ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
     IntervalUnit,
@@ -135,6 +136,62 @@ pub(crate) fn compare_lengths(expr: Expr, schema: &DFSchema) -> DfResult<Transfo
         }
         other => Transformed::no(other),
     })
+}
+
+/// `greatest` and `least` of intervals choose by length.
+pub(crate) fn choose_by_length(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "greatest" | "least")
+                && call.args.iter().all(|arg| arg.get_type(schema).is_ok_and(|is| is == INTERVAL)) =>
+        {
+            let wanted = if call.func.name() == "greatest" { Ordering::Greater } else { Ordering::Less };
+            Ok(Transformed::yes(ExtremeInterval::udf(wanted).call(call.args)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// `interval_greatest(..)` and `interval_least(..)`: of intervals that are as long, the first. NULL
+/// is left out.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ExtremeInterval {
+    wanted: Ordering,
+    signature: Signature,
+}
+
+impl ExtremeInterval {
+    fn udf(wanted: Ordering) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { wanted, signature: Signature::variadic_any(Volatility::Immutable) }))
+    }
+}
+
+impl ScalarUDFImpl for ExtremeInterval {
+    fn name(&self) -> &str {
+        if self.wanted == Ordering::Greater { "interval_greatest" } else { "interval_least" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(INTERVAL)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let columns = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<DfResult<Vec<_>>>()?;
+        let columns: Vec<_> = columns.iter().map(|column| column.as_primitive::<IntervalMonthDayNanoType>()).collect();
+        let chosen = |row: usize| {
+            let values = columns.iter().filter(|column| column.is_valid(row)).map(|column| column.value(row));
+            values.reduce(|best, value| {
+                let is_better = interval_length(&value).cmp(&interval_length(&best)) == self.wanted;
+                if is_better { value } else { best }
+            })
+        };
+        let chosen: IntervalMonthDayNanoArray = (0..args.number_rows).map(chosen).collect();
+        Ok(ColumnarValue::Array(Arc::new(chosen)))
+    }
 }
 
 fn is_comparison(op: Operator) -> bool {

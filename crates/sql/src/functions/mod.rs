@@ -7,6 +7,7 @@
 pub(crate) mod age;
 pub(crate) mod all_elements;
 pub(crate) mod arrays;
+pub(crate) mod at_time_zone;
 pub(crate) mod bounded;
 pub(crate) mod bytea;
 pub(crate) mod cast_to_text;
@@ -21,6 +22,7 @@ mod forms;
 pub mod input;
 pub(crate) mod intervals;
 pub(crate) mod json;
+pub(crate) mod number_casts;
 pub(crate) mod numeric_casts;
 pub mod numerics;
 pub(crate) mod operators;

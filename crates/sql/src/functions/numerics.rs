@@ -28,6 +28,7 @@ use datafusion_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::functions::checked::check_function;
 use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::common_types::{float_of_numbers, plain_of_numbers};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
@@ -588,7 +589,11 @@ impl ScalarUDFImpl for OfNumbers {
         if self.is_ours(&types) {
             return self.compute(&args).map(ColumnarValue::Array);
         }
-        self.inner.invoke_with_args(args)
+        let (rows, given) = (args.number_rows, args.args.clone());
+        let computed = self.inner.invoke_with_args(args)?.to_array(rows)?;
+        let given = given.iter().map(|arg| arg.to_array(rows)).collect::<DfResult<Vec<_>>>()?;
+        check_function(self.inner.name(), &given, &computed)?;
+        Ok(ColumnarValue::Array(computed))
     }
 }
 

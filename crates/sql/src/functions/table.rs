@@ -8,8 +8,9 @@ use datafusion_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
 use crate::functions::age::Age;
 use crate::functions::all_elements::AllElements;
+use crate::functions::at_time_zone::AtTimeZone;
 use crate::functions::bounded::Bounded;
-use crate::functions::checked::{FloatDivide, OneRow};
+use crate::functions::checked::OneRow;
 use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
@@ -47,9 +48,9 @@ const AGGREGATE_ALIASES: [(&str, &str); 3] = [("mean", "avg"), ("every", "bool_a
 impl Functions {
     fn new() -> Self {
         let mut scalar = BTreeMap::new();
-        let scalars = [OneRow::udf(), FloatDivide::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
+        let scalars = [OneRow::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
             .into_iter()
-            .chain([WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
+            .chain([AtTimeZone::udf(), WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
             .chain(text::all())
             .chain(datafusion_functions::all_default_functions())
             .chain(datafusion_functions_nested::all_default_nested_functions())

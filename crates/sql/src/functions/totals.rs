@@ -1,7 +1,8 @@
 //! `sum`, `avg` and other aggregates of numbers: DataFusion's, with the types of PostgreSQL's
 //! numerics. Only their types matter: operators compute them.
 //!
-//! - The mean of numerics is plain `numeric`: its digits depend on the sum.
+//! - The mean of exact numbers is plain `numeric`: its digits depend on the sum.
+//! - The sum of whole numbers is a `bigint`, that of `real` a `real`.
 //! - The sum of decimals is a decimal of ten digits more, where there is room for them, or for so
 //!   many before the point that sums do not reach; else it is plain, as that of plain ones.
 //! - Intervals are summed and averaged too.
@@ -69,6 +70,9 @@ impl AggregateUDFImpl for Total {
             // `numerics::settle_arguments`.)
             [TYPE] => return Ok(arg_types.to_vec()),
             [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
+            [DataType::Int8 | DataType::Int16] if self.is_sum_or_mean() => return Ok(vec![DataType::Int32]),
+            [is] if self.is_sum_or_mean() && is.is_signed_integer() => return Ok(arg_types.to_vec()),
+            [DataType::Float32] if self.name() == "sum" => return Ok(arg_types.to_vec()),
             _ => {}
         }
         let fields: Vec<FieldRef> = arg_types.iter().map(|is| Arc::new(Field::new("", is.clone(), true))).collect();
@@ -83,6 +87,9 @@ impl AggregateUDFImpl for Total {
         }
         match (self.name(), arg_types) {
             (_, [TYPE]) | ("avg", [DataType::Decimal128(..)]) => Ok(TYPE),
+            ("avg", [is]) if is.is_integer() => Ok(TYPE),
+            ("sum", [is]) if is.is_signed_integer() => Ok(DataType::Int64),
+            ("sum", [DataType::Float32]) => Ok(DataType::Float32),
             (_, [DataType::Interval(_)]) => Ok(INTERVAL),
             (_, [DataType::Decimal128(precision, scale)]) => {
                 let (digits, scale) = (i16::from(*precision), i16::from(*scale));

@@ -1,4 +1,4 @@
-//! Documents (`json`, `jsonb`) among texts.
+//! Documents (`json`, `jsonb`), `uuid` and `char(n)` among texts.
 //!
 //! Rows carry documents as text. In a plan the field of such a column is marked, by the key that
 //! Arrow has for types beside its own: a cast to text takes the mark away. The mark decides what
@@ -36,6 +36,19 @@ impl Form {
     }
 }
 
+/// Arrow's name for texts that are kept in another form than they may be written in.
+const UUID: &str = "anabranch.uuid";
+const CHARACTER: &str = "anabranch.character";
+
+/// The limit whose form the texts of a marked field have: literals beside them are read in it.
+pub(crate) fn kept_form_of(field: &Field) -> Option<TextLimit> {
+    match field.metadata().get(KEY)?.as_str() {
+        UUID => Some(TextLimit::Uuid),
+        CHARACTER => Some(TextLimit::Char(u64::MAX)),
+        _ => None,
+    }
+}
+
 /// The form of a marked field.
 pub(crate) fn form_of(field: &Field) -> Option<Form> {
     let name = field.metadata().get(KEY)?;
@@ -55,17 +68,20 @@ pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
 /// A relation's columns as plans see them: without lengths and precisions; documents are marked.
 pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     let plain = without_limits(schema);
-    let form = |field: &Field| match limit_of(field) {
-        Some(TextLimit::Json) => Some(Form::Json),
-        Some(TextLimit::Jsonb) => Some(Form::Jsonb),
-        _ => None,
+    let mark = |field: &Field| match limit_of(field)? {
+        TextLimit::Json => Some(Form::Json.name()),
+        TextLimit::Jsonb => Some(Form::Jsonb.name()),
+        TextLimit::Uuid => Some(UUID),
+        TextLimit::Char(_) => Some(CHARACTER),
+        TextLimit::Varchar(_) => None,
     };
-    if schema.fields().iter().all(|field| form(field).is_none()) {
+    if schema.fields().iter().all(|field| mark(field).is_none()) {
         return plain;
     }
-    let fields = plain.fields().iter().zip(schema.fields()).map(|(plain, given)| match form(given) {
-        Some(form) => form.mark(plain.as_ref().clone()),
-        None => plain.as_ref().clone(),
+    let fields = plain.fields().iter().zip(schema.fields()).map(|(plain, given)| {
+        let marked = |mark: &str| HashMap::from([(KEY.to_string(), mark.to_string())]);
+        let plain = plain.as_ref().clone();
+        mark(given).map_or(plain.clone(), |mark| plain.with_metadata(marked(mark)))
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

@@ -13,7 +13,7 @@ use super::calendar::MICROS_A_SECOND;
 use super::datetime_input::{Moment, Problem, Wanted, Zone, micros_without_zone, read, time_of_day};
 use super::interval::{Interval, Qualifier};
 use super::interval_input::read_interval;
-use crate::passes::expr::time_zones::instant_of;
+use crate::functions::at_time_zone::instant_of;
 use crate::resolve::type_names::sql_name;
 
 const NANOS_A_MICRO: i64 = 1000;

@@ -3,6 +3,7 @@
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, ScalarValue};
+use datafusion_expr::expr::InList;
 use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
@@ -46,6 +47,7 @@ pub(crate) fn resolve_with(expr: &Expr, stand: &dyn Fn(&Column) -> Result<Stand>
             Ok(Transformed::yes(if was == is { expr } else { cast(expr, was) }))
         }
         Expr::Alias(alias) => Ok(Transformed::yes(*alias.expr)),
+        Expr::InList(list) => Ok(with_both_zeros(list)),
         Expr::ScalarSubquery(_)
         | Expr::Exists(_)
         | Expr::InSubquery(_)
@@ -55,6 +57,20 @@ pub(crate) fn resolve_with(expr: &Expr, stand: &dyn Fn(&Column) -> Result<Stand>
         other => Ok(Transformed::no(other)),
     })?;
     Ok(resolved.data)
+}
+
+/// The list with the zeros of floats that it lacks: 0 is -0, but lists are looked up by their bits.
+#[inline(never)]
+fn with_both_zeros(mut list: InList) -> Transformed<Expr> {
+    let other = |element: &Expr| match element {
+        Expr::Literal(ScalarValue::Float64(Some(zero)), _) if *zero == 0.0 => Some(ScalarValue::Float64(Some(-zero))),
+        Expr::Literal(ScalarValue::Float32(Some(zero)), _) if *zero == 0.0 => Some(ScalarValue::Float32(Some(-zero))),
+        _ => None,
+    };
+    let zeros: Vec<Expr> = list.list.iter().filter_map(other).map(|zero| Expr::Literal(zero, None)).collect();
+    let is_changed = !zeros.is_empty();
+    list.list.extend(zeros);
+    if is_changed { Transformed::yes(Expr::InList(list)) } else { Transformed::no(Expr::InList(list)) }
 }
 
 fn correlated(expr: &Expr) -> SqlError {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_plan::explain::explain;
 use anabranch_sql::passes::{Described, Loss, TABLES, described};
 use anabranch_sql::statement::{ObjectKind, Statement};
-use anabranch_sql::{Catalog, Planned, Planner, Relation, parse};
+use anabranch_sql::{Catalog, Planned, Planner, Relation, parse, planned_columns};
 use anabranch_testing::model::{Inputs, evaluate};
 use arrow::datatypes::Schema;
 
@@ -36,7 +36,7 @@ impl Tables {
                     let relation = Relation {
                         name: table.name.clone(),
                         kind: ObjectKind::Table,
-                        schema: Arc::new(Schema::new(table.columns)),
+                        schema: planned_columns(&Arc::new(Schema::new(table.columns))),
                         primary_key: table.primary_key,
                         watermark: None,
                         watermark_relation: None,

@@ -29,7 +29,7 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let is_text = |is: &DataType| is_text(is) || is.is_null();
-    let form = |side: &Expr| side.to_field(schema).ok().and_then(|(_, field)| form_of(&field));
+    let form = |side: &Expr| form_of_value(side, schema);
     let (left_form, right_form) = (form(&expr.left), form(&expr.right));
     let is_document = left_form.is_some() || right_form.is_some();
     let both = |name: &str| Some(call(name, vec![expr.left.clone(), expr.right.clone()]));
@@ -74,6 +74,22 @@ pub(crate) fn plan(
             return Err(SqlError::unsupported(what, hint).into());
         }
     })
+}
+
+/// The form of the documents that a value is one of.
+fn form_of_value(value: &Expr, schema: &DFSchema) -> Option<Form> {
+    let marked = value.to_field(schema).ok().and_then(|(_, field)| form_of(&field));
+    let of_chosen = || match value {
+        Expr::Case(case) => {
+            let mut chosen = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            chosen.find_map(|value| form_of_value(value, schema))
+        }
+        Expr::ScalarFunction(call) if matches!(call.func.name(), "coalesce" | "nullif") => {
+            call.args.iter().find_map(|value| form_of_value(value, schema))
+        }
+        _ => None,
+    };
+    marked.or_else(of_chosen)
 }
 
 /// Whether both sides are documents: a literal in quotes is one beside one.

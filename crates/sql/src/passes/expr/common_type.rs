@@ -168,7 +168,7 @@ fn groups(expr: &mut Expr) -> Vec<(Use, Vec<&mut Expr>)> {
             vec![(Use::Listed, std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect())]
         }
         Expr::ScalarFunction(call) => match call.func.name() {
-            "greatest" | "least" => vec![(Use::Chosen, call.args.iter_mut().collect())],
+            "greatest" | "least" | "make_array" => vec![(Use::Chosen, call.args.iter_mut().collect())],
             _ => Vec::new(),
         },
         Expr::Case(case) => {

@@ -2,12 +2,12 @@
 //! in the table of `expr`.
 
 use anabranch_batch::numeric::TYPE;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
-use crate::functions::checked::FloatDivide;
+use crate::functions::checked::{FloatArithmetic, FloatVerb};
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
 use crate::functions::extract::{Extract, Part, has_parts};
 use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_number, is_text};
@@ -112,7 +112,7 @@ pub(super) fn settle_rounding(expr: Expr, schema: &DFSchema) -> DfResult<Transfo
     Ok(Transformed::yes(RoundTo::udf(expr.get_type(schema)?).call(vec![value.clone(), places])))
 }
 
-/// `date_part('second', moment)`, which is a float.
+/// `date_part('hour', moment)`, which is a float.
 pub(super) fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(call) = &expr else {
         return Ok(Transformed::no(expr));
@@ -122,8 +122,12 @@ pub(super) fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Tran
     };
     match name.try_as_str().flatten().and_then(Part::named) {
         Some(part) if has_parts(&moment.get_type(schema)?) => {
-            let extracted = Extract::udf(part).call(vec![moment.clone()]);
-            Ok(Transformed::yes(cast(extracted, DataType::Float64)))
+            let is_date = moment.get_type(schema)? == DataType::Date32;
+            let moment = match is_date {
+                true => cast(moment.clone(), DataType::Timestamp(TimeUnit::Microsecond, None)),
+                false => moment.clone(),
+            };
+            Ok(Transformed::yes(cast(Extract::udf(part).call(vec![moment]), DataType::Float64)))
         }
         _ => Ok(Transformed::no(expr)),
     }
@@ -143,6 +147,13 @@ pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             let clash =
                 (is_text(&l) && is_number(&r) && !literal(left)) || (is_number(&l) && is_text(&r) && !literal(right));
             if clash {
+                let (l, r) = (crate::resolve::type_names::sql_name(&l), crate::resolve::type_names::sql_name(&r));
+                return plan_err!("operator does not exist: {l} {op} {r}");
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ Operator::Modulo, right }) => {
+            let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
+            if l.is_floating() || r.is_floating() {
                 let (l, r) = (crate::resolve::type_names::sql_name(&l), crate::resolve::type_names::sql_name(&r));
                 return plan_err!("operator does not exist: {l} {op} {r}");
             }
@@ -240,27 +251,19 @@ pub(super) fn checked_negation(expr: Expr, schema: &DFSchema) -> DfResult<Transf
     Ok(Transformed::yes(Expr::BinaryExpr(difference)))
 }
 
-pub(super) fn checked_division(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = &expr else {
+/// Sums, differences, products and quotients of floats, which fail where PostgreSQL's do.
+pub(super) fn checked_floats(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr else {
         return Ok(Transformed::no(expr));
     };
+    let Some(verb) = FloatVerb::of(*op) else { return Ok(Transformed::no(expr)) };
     let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(Transformed::no(expr));
     };
-    let floats = (l.is_floating() || r.is_floating()) && l.is_numeric() && r.is_numeric();
-    if !floats || is_nonzero(right) {
+    if !(l.is_floating() || r.is_floating()) || !l.is_numeric() || !r.is_numeric() {
         return Ok(Transformed::no(expr));
     }
-    let quotient = FloatDivide::udf().call(vec![left.as_ref().clone(), right.as_ref().clone()]);
-    let single = l == DataType::Float32 && r == DataType::Float32;
-    Ok(Transformed::yes(if single { cast(quotient, DataType::Float32) } else { quotient }))
-}
-
-fn is_nonzero(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(value, _) => {
-            matches!(value.cast_to(&DataType::Float64), Ok(ScalarValue::Float64(Some(n))) if n != 0.0)
-        }
-        _ => false,
-    }
+    let is_single = l == DataType::Float32 && r == DataType::Float32;
+    let computed = FloatArithmetic::udf(verb, is_single).call(vec![left.as_ref().clone(), right.as_ref().clone()]);
+    Ok(Transformed::yes(computed))
 }

@@ -15,6 +15,7 @@ pub(crate) mod conform;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct_on;
 pub(crate) mod guarded_rules;
+mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;
 pub(crate) mod outer_joins;

@@ -16,6 +16,7 @@ use crate::passes::plan::clock::Clock;
 use crate::passes::plan::guarded_rules::{
     HeldBack, Prepared, contains_null_equality, filters_a_total, has_keys_equal_in_null,
 };
+use crate::passes::plan::list_tests::join_lists;
 use crate::passes::plan::subqueries::constants_absent;
 
 /// What becomes of a rule of DataFusion.
@@ -89,9 +90,9 @@ const RULES: &[Pass<Change>] = &[
     },
     Pass {
         name: "simplify_expressions",
-        run: Change::Prepared(check_folding),
-        gives: "sums of whole numbers without columns that fail beyond their type",
-        reason: "the rule folds constants modulo the width of their type",
+        run: Change::Prepared(|plan| join_lists(check_folding(plan)?)),
+        gives: "sums of whole numbers without columns that fail beyond their type; one list in place of two",
+        reason: "the rule folds constants modulo the width of their type, and takes IN () for false where x is NULL",
         example: "SELECT length('a') + 2147483647::integer AS q FROM w",
         without: Loss::Refusal,
     },

@@ -51,6 +51,20 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
+/// Two plans, each with its literals in quotes read as values of the other's columns.
+pub(crate) fn read_beside(left: LogicalPlan, right: LogicalPlan) -> DfResult<(LogicalPlan, LogicalPlan)> {
+    let (of_left, of_right) = (types_of(&left), types_of(&right));
+    let read = |mut plan: LogicalPlan, of: &[DataType], other: &[DataType]| -> DfResult<LogicalPlan> {
+        for at in 0..of.len().min(other.len()) {
+            if of[at].is_string() && is_read_from_text(&other[at]) {
+                plan = with_literal_read(&plan, at, &other[at])?.unwrap_or(plan);
+            }
+        }
+        Ok(plan)
+    };
+    Ok((read(left, &of_left, &of_right)?, read(right, &of_right, &of_left)?))
+}
+
 /// Exact numbers beside floats in a UNION are floats, and dates beside timestamps are timestamps,
 /// as in PostgreSQL; DataFusion would make decimals of all, or nanoseconds.
 pub(crate) fn match_branches(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
@@ -81,13 +95,29 @@ pub(crate) fn match_values(node: LogicalPlan) -> DfResult<Transformed<LogicalPla
     let LogicalPlan::Values(values) = node else { return Ok(Transformed::no(node)) };
     let mut rows = values.values.clone();
     let mut is_changed = false;
-    for (at, field) in values.schema.fields().iter().enumerate().filter(|(_, field)| field.data_type().is_decimal()) {
+    for (at, field) in values.schema.fields().iter().enumerate() {
+        let is = field.data_type();
+        if !is.is_decimal() && !is.is_temporal() {
+            continue;
+        }
         let given = |value: &Expr| match value {
             Expr::Cast(cast) if cast.field.data_type() == field.data_type() => cast.expr.as_ref().clone(),
             other => other.clone(),
         };
-        let is = |row: &Vec<Expr>| given(&row[at]).get_type(&values.schema);
-        let types = values.values.iter().map(is).collect::<DfResult<Vec<_>>>()?;
+        let type_of = |row: &Vec<Expr>| given(&row[at]).get_type(&values.schema);
+        let types = values.values.iter().map(type_of).collect::<DfResult<Vec<_>>>()?;
+        if is.is_temporal() {
+            // (What is computed of moments may have another type since it was settled.)
+            let settled = types.iter().find(|of| !of.is_null()).filter(|first| first.is_temporal() && *first != is);
+            if let Some(settled) = settled.filter(|first| types.iter().all(|of| of.is_null() || of == *first)) {
+                rows.iter_mut().for_each(|row| {
+                    let value = given(&row[at]);
+                    row[at] = cast(value, settled.clone());
+                });
+                is_changed = true;
+            }
+            continue;
+        }
         if let Some(float) = float_among(&types) {
             rows.iter_mut().for_each(|row| row[at] = cast(given(&row[at]), float.clone()));
             is_changed = true;

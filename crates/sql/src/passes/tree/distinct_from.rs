@@ -5,7 +5,7 @@
 //! between `AND`s and `OR`s, and put together anew. Parentheses are nodes of their own in the
 //! syntax tree, so nothing in them is moved.
 
-use datafusion_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use datafusion_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
 use crate::error::Result;
 
@@ -20,6 +20,31 @@ pub(super) fn end_operand(expr: &mut Expr) -> Result<()> {
         *expr = row.together();
     }
     Ok(())
+}
+
+/// `x IS DISTINCT FROM 'text'` as `(x = 'text') IS NOT TRUE`: a comparison reads the text as a
+/// value of the type of *x*.
+///
+/// # Errors
+/// None.
+pub(super) fn compare_literal(expr: &mut Expr) -> Result<()> {
+    let (left, right, is_distinct) = match expr {
+        Expr::IsDistinctFrom(left, right) => (left, right, true),
+        Expr::IsNotDistinctFrom(left, right) => (left, right, false),
+        _ => return Ok(()),
+    };
+    if is_text(left) == is_text(right) {
+        return Ok(());
+    }
+    let inner = |side: &Expr| Box::new(Expr::Nested(Box::new(side.clone())));
+    let equal = Expr::BinaryOp { left: inner(left), op: BinaryOperator::Eq, right: inner(right) };
+    let equal = Box::new(Expr::Nested(Box::new(equal)));
+    *expr = Expr::Nested(Box::new(if is_distinct { Expr::IsNotTrue(equal) } else { Expr::IsTrue(equal) }));
+    Ok(())
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
 fn joins(op: &BinaryOperator) -> bool {

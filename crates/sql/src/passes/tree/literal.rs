@@ -7,6 +7,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::Result;
+use crate::functions::at_time_zone::AT_TIME_ZONE;
 use crate::functions::numerics::NEGATIVE;
 use crate::resolve::types::text_limit;
 
@@ -45,7 +46,11 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if !is_literal(inner) => {
             let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
-            *expr = negated(inner);
+            *expr = called(NEGATIVE, vec![inner]);
+        }
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            let take = |part: &mut Expr| std::mem::replace(part, Expr::value(ast::Value::Null));
+            *expr = called(AT_TIME_ZONE, vec![take(timestamp), take(time_zone)]);
         }
         Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(close_slice),
         _ => {}
@@ -61,15 +66,16 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-/// `-x` as a function, which takes plain numerics too.
-fn negated(value: Expr) -> Expr {
+/// An operator as a function of ours: `-x` takes plain numerics too, and `AT TIME ZONE` has
+/// PostgreSQL's types.
+fn called(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(ast::Function {
-        name: ast::ObjectName::from(vec![ast::Ident::new(NEGATIVE)]),
+        name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(ast::FunctionArgumentList {
             duplicate_treatment: None,
-            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
+            args: args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect(),
             clauses: vec![],
         }),
         filter: None,

@@ -76,14 +76,25 @@ const SYSTEM: &[Pass<Hooks>] = &[
 ];
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
-const OPERANDS: &[Pass<Hooks>] = &[Pass {
+const OPERANDS: &[Pass<Hooks>] = &[END_OPERANDS, LITERAL_OPERANDS];
+
+const LITERAL_OPERANDS: Pass<Hooks> = Pass {
+    name: "IS DISTINCT FROM a literal in quotes",
+    run: Hooks { expr: Some(|expr, _| distinct_from::compare_literal(expr)), ..NONE },
+    gives: "(x = 'text') IS NOT TRUE, whose literal is read as a value of the type of x",
+    reason: "DataFusion finds no common type of a boolean, or an interval, and a text",
+    example: "SELECT (k > 0) IS DISTINCT FROM 'true' AS q FROM w",
+    without: Loss::Failure,
+};
+
+const END_OPERANDS: Pass<Hooks> = Pass {
     name: "end operands of IS DISTINCT FROM",
     run: Hooks { expr: Some(|expr, _| distinct_from::end_operand(expr)), ..NONE },
     gives: "IS DISTINCT FROM whose operand ends before AND and OR",
     reason: "the parser takes all that follows for the operand",
     example: "SELECT k FROM t WHERE x IS DISTINCT FROM 10 AND k < 3",
     without: Loss::Failure,
-}];
+};
 
 /// Tests of subqueries. They run before the walk that makes scalar subqueries of one row.
 const TESTS: &[Pass<Hooks>] = &[

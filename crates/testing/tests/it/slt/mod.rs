@@ -132,5 +132,6 @@ files!(
     unnesting,
     untyped,
     upsert,
+    values,
     windows,
 );
