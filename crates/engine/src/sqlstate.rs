@@ -47,6 +47,8 @@ const PHRASES: &[(&str, &str)] = &[
     ("cannot change a row a second time", "21000"),
     ("more than one row returned", "21000"),
     ("joins a row of table", "21000"),
+    ("that a value may have", "54000"),
+    ("requested length too large", "54000"),
     ("value too long", "22001"),
     ("invalid input syntax", "22P02"),
     ("malformed array literal", "22P02"),

@@ -9,6 +9,7 @@
 //! order. NaN is greater than every number. Arguments that tie in the order asked for are ordered
 //! by their own value, ascending, so that the answer is a function of the contents.
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -87,7 +88,15 @@ impl Ordered {
         let mut walk = self.trace.walk();
         let results = match &self.function {
             Function::StringAgg(separator) => {
-                strings(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), separator)
+                let lists = self.lists(&mut walk, keys, &queries);
+                let (texts, too_long) = strings(&lists, &self.arguments(&walk), separator, TEXT_BYTES_MAX);
+                for (entry, of) in queries.of_pairs.iter().enumerate() {
+                    if let Some(n_bytes) = too_long.get(&(*of as usize)) {
+                        let limit = format!("longer than the {TEXT_BYTES_MAX} that a value may have");
+                        outcome.fail(entry, format!("string_agg: a text of {n_bytes} bytes is {limit}"));
+                    }
+                }
+                texts
             }
             Function::ArrayAgg => {
                 arrays(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
@@ -247,15 +256,33 @@ pub(super) fn picked(places: &[Option<Place>], sources: &[ArrayRef]) -> ArrayRef
     gather::interleave(&sources, &picks)[0].clone()
 }
 
-/// Concatenations of the texts of each list.
-fn strings(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], separator: &str) -> ArrayRef {
+/// Most bytes of a text, as in PostgreSQL: a gigabyte less its header.
+const TEXT_BYTES_MAX: usize = 0x3fff_ffff - 4;
+
+/// Concatenations of the texts of each list, and the lengths of those that would be longer than
+/// `bytes_max`, by list; NULL stands in their place, and nothing is allocated for them.
+fn strings(
+    lists: &[Vec<(Place, Diff)>],
+    sources: &[ArrayRef],
+    separator: &str,
+    bytes_max: usize,
+) -> (ArrayRef, BTreeMap<usize, usize>) {
     let places: Vec<Option<Place>> = lists.iter().flatten().map(|&(place, _)| Some(place)).collect();
     let texts = cast(&picked(&places, sources), &DataType::Utf8View).expect("the argument is text");
     let mut texts = texts.as_string_view().iter().flatten();
     let mut results = StringViewBuilder::with_capacity(lists.len());
     let mut joined = String::new();
-    for list in lists {
+    let mut too_long = BTreeMap::new();
+    for (at, list) in lists.iter().enumerate() {
         joined.clear();
+        let bytes = |(&(_, count), text): (&(Place, Diff), &str)| count as usize * (text.len() + separator.len());
+        let n_bytes: usize = list.iter().zip(texts.clone()).map(bytes).sum::<usize>().saturating_sub(separator.len());
+        if n_bytes > bytes_max {
+            texts.by_ref().take(list.len()).for_each(drop);
+            too_long.insert(at, n_bytes);
+            results.append_null();
+            continue;
+        }
         for &(_, count) in list {
             let text = texts.next().expect("NULL arguments were left out");
             for _ in 0..count {
@@ -266,7 +293,7 @@ fn strings(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], separator: &str) 
         joined.truncate(joined.len().saturating_sub(separator.len()));
         results.append_option((!list.is_empty()).then_some(joined.as_str()));
     }
-    Arc::new(results.finish())
+    (Arc::new(results.finish()), too_long)
 }
 
 /// Lists of the values of each list.
@@ -344,4 +371,23 @@ fn means<T: ArrowPrimitiveType>(
     let (lower, upper) = (lower.as_primitive::<T>(), upper.as_primitive::<T>());
     let means: PrimitiveArray<T> = binary(lower, upper, mean).expect("both columns have one entry per list");
     Arc::new(means.with_data_type(lower.data_type().clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringViewArray;
+
+    use super::*;
+
+    /// A text of 3.2 GB once came out, whose length was told as a negative number.
+    #[test]
+    fn texts_beyond_the_bound_are_not_made() {
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["abc", "de", "f"]));
+        let lists = vec![vec![((0, 0), 2), ((0, 1), 1)], vec![((0, 2), 3)], vec![]];
+        let (joined, too_long) = strings(&lists, std::slice::from_ref(&texts), ", ", 11);
+        let joined = joined.as_string_view().iter().collect::<Vec<_>>();
+        assert_eq!((joined, too_long), (vec![None, Some("f, f, f"), None], BTreeMap::from([(0, 12)])));
+        let (joined, too_long) = strings(&lists, &[texts], ", ", 12);
+        assert_eq!((joined.as_string_view().value(0), too_long.len()), ("abc, abc, de", 0));
+    }
 }

@@ -1,4 +1,4 @@
-//! `repeat`: DataFusion's, with PostgreSQL's bound on the length of a text.
+//! `repeat`, `lpad` and `rpad`: DataFusion's, with PostgreSQL's bound on the length of a text.
 //!
 //! Law: a text that would be longer than a gigabyte is an error, before anything is allocated.
 //! Cost: one look at the lengths.
@@ -14,6 +14,9 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImp
 /// Most bytes of a text: a gigabyte less its header.
 const TEXT_BYTES_MAX: i128 = 0x3fff_ffff - 4;
 
+/// Most bytes of a character in UTF-8.
+const CHARACTER_BYTES_MAX: i128 = 4;
+
 /// A function whose second argument says how long its result is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bounded {
@@ -24,7 +27,7 @@ impl Bounded {
     /// The function with its bound, or as it is if it needs none.
     pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         match function.name() {
-            "repeat" => Arc::new(ScalarUDF::from(Self { inner: function })),
+            "repeat" | "lpad" | "rpad" => Arc::new(ScalarUDF::from(Self { inner: function })),
             _ => function,
         }
     }
@@ -35,6 +38,10 @@ impl Bounded {
         let counts = counts.as_primitive::<Int64Type>();
         let Some(greatest) = max(counts) else { return Ok(()) };
         let fits = |count: i64, bytes: i128| i128::from(count) * bytes <= TEXT_BYTES_MAX;
+        if self.inner.name() != "repeat" {
+            // (A character may take so many bytes, and PostgreSQL counts them all.)
+            return if fits(greatest, CHARACTER_BYTES_MAX) { Ok(()) } else { exec_err!("requested length too large") };
+        }
         let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
         let texts = texts.as_string_view();
         let longest = texts.lengths().max().unwrap_or_default();
