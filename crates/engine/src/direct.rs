@@ -192,7 +192,8 @@ fn equalities<'a>(scan: &Plan, columns: &[usize], filter: &'a [Expr]) -> Vec<(us
     fixed
 }
 
-fn conjuncts(expr: &Expr) -> Vec<&Expr> {
+/// The conditions that all hold.
+pub(crate) fn conjuncts(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::BinaryExpr(binary) if binary.op == Operator::And => {
             let mut all = conjuncts(&binary.left);

@@ -55,6 +55,7 @@ pub mod frame;
 pub mod functions;
 pub mod graphs;
 mod interrupt;
+mod look_up;
 pub mod nearest;
 mod prepared;
 mod pump;

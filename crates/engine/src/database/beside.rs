@@ -60,14 +60,41 @@ impl Connection {
     /// Those of the answer. What is wrong with the statement itself is left to the engine to tell.
     pub(super) fn begin_here(&mut self, statement: &Statement, bound: BoundParameters) -> Result<Here, Error> {
         let moment = self.engine.latest().moment();
-        let Some((facts, named)) = self.plan_here(statement, &bound, &moment)? else { return Ok(Here::Planned(bound)) };
-        if let Statement::Select { as_of: None, .. } = statement
-            && let Some(rows) = self.answer_here(&facts, &named, &moment)?
+        let reads_now = matches!(statement, Statement::Select { as_of: None, .. });
+        if reads_now
+            && let Some((named, key)) = bound.look_up(moment.version)
+            && let Some(rows) = self.look_up(&named, &key, &moment)?
         {
             self.answered_here += 1;
             return Ok(Here::Answered(rows));
         }
+        let Some((facts, named)) = self.plan_here(statement, &bound, &moment)? else { return Ok(Here::Planned(bound)) };
+        if reads_now && let Some(rows) = self.answer_here(&facts, &named, &moment)? {
+            self.answered_here += 1;
+            return Ok(Here::Answered(rows));
+        }
         Ok(Here::Planned(bound.given(moment.version, Arc::new(named))))
+    }
+
+    /// The answer of a look-up, if it can be had here.
+    fn look_up(&self, named: &Named, key: &[ArrayRef], moment: &EngineMoment) -> Result<Option<Rows>, Error> {
+        let Named { planned, visible, look_up: Some(look_up), .. } = named else { return Ok(None) };
+        let account = {
+            let client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+            if client.transaction.is_some() || client.temporary.is_some() || !client.files.is_empty() {
+                return Ok(None);
+            }
+            client.account.clone()
+        };
+        let Some(found) = self.find_published(look_up.arrangement, moment)? else { return Ok(None) };
+        let rows = rows_or_error(self.read(&found, Some(key))?)?;
+        let rows: Vec<Batch> = rows.iter().map(|batch| batch.project(&look_up.columns)).collect();
+        let wanted =
+            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
+        let rows = Rows::new(Arc::clone(visible), finish(visible, &rows, &wanted)?);
+        let Some(rows) = counted(&account, rows) else { return Ok(None) };
+        found.moment.receipt.wait()?;
+        Ok(Some(rows))
     }
 
     /// The plan of a statement's rows, with the catalog that it was made with; `None` where the

@@ -12,6 +12,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 
 use crate::catalog::{CLOCK, Catalog, Object, Planning as PlanningCatalog};
 use crate::error::Error;
+use crate::look_up::LookUp;
 use crate::sharing::Sharing;
 
 /// A plan and the relations that its text names, those inside plain views included. Cheap to clone.
@@ -24,6 +25,8 @@ pub(crate) struct Named {
     /// Whether they change by commits of tables only: no source has to be read first, and no clock
     /// has to go on.
     pub is_steady: bool,
+    /// The look-up that it is, if it is one and steady.
+    pub look_up: Option<Arc<LookUp>>,
     /// Functions of the embedding program that it calls.
     pub functions: Arc<BTreeSet<String>>,
 }
@@ -34,7 +37,8 @@ impl Named {
         let is_table = |object: &Object| object.kind == ObjectKind::Table;
         let changes_by_commits = |name: &String| name != CLOCK && catalog.find(name).is_some_and(is_table);
         let is_steady = catalog.inputs_behind(names.iter()).iter().all(changes_by_commits);
-        Named { visible: visible_schema(&planned), planned, names, is_steady, functions }
+        let look_up = is_steady.then(|| LookUp::of(&planned.plan, catalog)).flatten().map(Arc::new);
+        Named { visible: visible_schema(&planned), planned, names, is_steady, look_up, functions }
     }
 }
 

@@ -152,3 +152,50 @@ fn transactions_and_temporary_tables_are_left_to_the_engine() {
     assert!(one.execute("SELECT 1 / 0").is_err());
     assert_eq!(fail(&mut one, "SELECT v FROM t WHERE k = 1").sqlstate(), "25P02");
 }
+
+#[test]
+fn prepared_look_ups_find_what_the_engine_finds() {
+    let database = database(2);
+    let (mut reader, mut writer) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut writer, "CREATE TABLE t (a int, b text, d numeric(6, 2), f float, n numeric, PRIMARY KEY (a, b));
+        CREATE INDEX by_d ON t (d); CREATE INDEX by_f ON t (f); CREATE INDEX by_n ON t (n);
+        INSERT INTO t VALUES (1, 'x', 1.50, 0.0, 1.0), (1, 'y', 1.50, '-0', 1), (2, 'x', NULL, 'NaN', 2), (3, '', 7, 3, 1)");
+    let questions = [
+        ("SELECT d, a FROM t WHERE b = $2 AND $1 = a", vec![ScalarValue::from(1), ScalarValue::from("y")]),
+        ("SELECT b FROM t WHERE a = $1 AND b = 'x'", vec![ScalarValue::from(2)]),
+        ("SELECT a, b FROM t WHERE d = $1 ORDER BY b DESC LIMIT 1", vec![ScalarValue::from("1.5")]),
+        ("SELECT a, b FROM t WHERE f = $1 ORDER BY b", vec![ScalarValue::from(0.0)]),
+        ("SELECT a FROM t WHERE f = $1", vec![ScalarValue::from(f64::NAN)]),
+        ("SELECT a, b FROM t WHERE n = $1 ORDER BY a, b", vec![ScalarValue::from("1.000")]),
+        ("SELECT a FROM t WHERE d = $1", vec![ScalarValue::Null]),
+        ("SELECT a + 1 FROM t WHERE a = $1 AND b = $2", vec![ScalarValue::from(1), ScalarValue::from("x")]),
+        ("SELECT a FROM t WHERE a = $1 AND b = $2 AND d = 9", vec![ScalarValue::from(1), ScalarValue::from("x")]),
+        ("SELECT a FROM t WHERE a = $1 AND a = $2 AND b = 'x'", vec![ScalarValue::from(1), ScalarValue::from(2)]),
+    ];
+    for (sql, values) in &questions {
+        let prepared = reader.prepare(sql, &[]).unwrap();
+        // The engine answers inside a transaction.
+        run(&mut reader, "BEGIN");
+        let Outcome::Rows(expected) = reader.run(&prepared, values).unwrap() else { panic!() };
+        run(&mut reader, "COMMIT");
+        let before = reader.answered_here();
+        for _ in 0..100 {
+            let Outcome::Rows(rows) = reader.run(&prepared, values).unwrap() else { panic!() };
+            assert_eq!(lines(&rows), lines(&expected), "{sql}");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(reader.answered_here() > before, "{sql} is never answered here");
+    }
+    // A change of the same form is no look-up, and the past is not the present.
+    let update = reader.prepare("UPDATE t SET d = d WHERE a = $1 AND b = 'x'", &[]).unwrap();
+    let Outcome::Done { tag, .. } = reader.run(&update, &[ScalarValue::from(1)]).unwrap() else { panic!() };
+    assert_eq!(tag, "UPDATE 1");
+    run(&mut writer, "SET retain_history = '1 hour'");
+    let time = ask(&mut reader, "SHOW TIME")[0].split(' ').next().unwrap().to_owned();
+    run(&mut writer, "DELETE FROM t WHERE a = 2");
+    let past = reader.prepare(&format!("SELECT b FROM t WHERE a = $1 AND b = 'x' AS OF {time}"), &[]).unwrap();
+    for _ in 0..5 {
+        let Outcome::Rows(rows) = reader.run(&past, &[ScalarValue::from(2)]).unwrap() else { panic!() };
+        assert_eq!(lines(&rows), ["x"]);
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_sql::Parameters;
 use anabranch_sql::input::convert;
+use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
@@ -33,7 +34,7 @@ pub(crate) struct Plans {
     /// The catalog's version at which they were made.
     version: u64,
     /// `None` where the plan depends on the values.
-    by_role: BTreeMap<Role, Option<Named>>,
+    by_role: BTreeMap<Role, Option<Arc<Named>>>,
 }
 
 /// What stands for parameters while a statement runs.
@@ -97,13 +98,23 @@ impl Bound {
         if plans.version != version {
             *plans = Plans { version, by_role: BTreeMap::new() };
         }
-        let kept = plans.by_role.entry(role).or_insert_with(|| self.plan_for_all(context, plan));
+        let kept = plans.by_role.entry(role).or_insert_with(|| self.plan_for_all(context, plan).map(Arc::new));
         let Some(kept) = kept else { return Ok(None) };
-        let mut named = kept.clone();
+        let mut named = Named::clone(kept);
         if let Some(values) = &self.values {
             named.planned.plan = bind(&named.planned.plan, values)?;
         }
         Ok(Some(named))
+    }
+
+    /// The look-up that the statement is, if it was planned at that version of the catalog, and its
+    /// key.
+    pub fn look_up(&self, version: u64) -> Option<(Arc<Named>, Vec<ArrayRef>)> {
+        let plans = self.plans.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = plans.by_role.get(&Role::Rows).filter(|_| plans.version == version)?.clone()?;
+        drop(plans);
+        let key = named.look_up.as_ref()?.key(self.values.as_deref()?)?;
+        Some((named, key))
     }
 
     /// The plan for all values at any moment, if there is one. Why there is none, planning with the
