@@ -12,13 +12,15 @@
 //! kept and not looked at. Otherwise the key is looked at in the round, and in each later round in
 //! which its least value was, or may be, another one: these wait in the *agenda*.
 //!
-//! Cost: a table probe and a place among the key's values for each update; a walk of the values up
-//! to the least for each key and round that is looked at. Nothing is sorted by key.
+//! Cost: a table probe for each update; a place among the key's values for each value that a round
+//! changes; a walk of the values up to the least for each key and round that is looked at. Updates
+//! wait, and go to their keys' values sorted by key and value: the values of a key are a fetch from
+//! memory, and neighbours that propose the same value are one change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times};
+use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{DataType, Decimal64Type, Int64Type};
@@ -31,6 +33,11 @@ use crate::aggregate::group_table::{GroupTable, Touched};
 
 /// Rows that are looked up together.
 const PORTION_ROWS: usize = 1 << 16;
+/// Rows that wait for their round, at most: for each key, and at least. (A row that waits takes a
+/// few hundredths of what the values of a key take.)
+const WAITING_PER_KEY: usize = 4;
+const WAITING_MIN: usize = 1 << 16;
+const WAITING_MAX: usize = 1 << 23;
 
 /// The least values of all rounds of all epochs.
 #[derive(Clone)]
@@ -44,6 +51,9 @@ pub(super) struct Least {
     born: Vec<u32>,
     /// Keys that were there before the epoch, and whose least value it may change.
     touched: HashMap<u32, TouchedKey>,
+    /// Rows of the round that are not among the values yet, with their keys.
+    waiting: Vec<Waiting>,
+    waiting_keys: Vec<Columns>,
     /// Keys whose least value may change in the round that is being absorbed.
     due: Vec<(u32, Place)>,
     /// The same for later rounds.
@@ -51,6 +61,15 @@ pub(super) struct Least {
     kept: KeptRows,
     /// Slots that had no values at some moment of the epoch, with their hashes.
     vacant: Vec<(u32, u64)>,
+}
+
+/// A row that waits; its place is one of the keys that wait.
+#[derive(Clone, Copy)]
+struct Waiting {
+    slot: u32,
+    place: Place,
+    value: Value,
+    diff: Diff,
 }
 
 /// Steps in order of rounds.
@@ -124,6 +143,8 @@ impl Least {
             is_born: Vec::new(),
             born: Vec::new(),
             touched: HashMap::new(),
+            waiting: Vec::new(),
+            waiting_keys: Vec::new(),
             due: Vec::new(),
             agenda: BTreeMap::new(),
             kept: KeptRows::default(),
@@ -145,37 +166,66 @@ impl Least {
         let batch = batch.with_key(&self.spec.key);
         let hashes = &batch.key().expect("the batch was just keyed").hashes;
         let keys: Columns = self.spec.key.iter().map(|&column| batch.column(column).clone()).collect();
-        let Touched { of_row, slot, first_row } = self.keys.touch(&keys, hashes);
+        let Touched { of_row, slot, .. } = self.keys.touch(&keys, hashes);
         let n_slots = self.keys.n_slots().max(self.values.len());
         self.values.resize_with(n_slots, Values::new);
         self.is_born.resize(n_slots, false);
         self.steps.resize(n_slots);
 
         let values = self.spec.values_of(batch.column(self.spec.value));
-        let mut is_due = vec![false; slot.len()];
-        for (row, &index) in of_row.iter().enumerate() {
+        let block = self.waiting_keys.len() as u32;
+        self.waiting.extend(of_row.iter().enumerate().map(|(row, &index)| {
             let value = match values.is_null(row) {
                 true => Value { is_null: true, number: 0 },
                 false => Value { is_null: false, number: self.spec.ordered(values.value(row)) },
             };
-            let index = index as usize;
-            is_due[index] |= self.take(slot[index], value, round, batch.diffs().get(row));
+            let (slot, diff) = (slot[index as usize], batch.diffs().get(row));
+            Waiting { slot, place: (block, row as u32), value, diff }
+        }));
+        self.waiting_keys.push(keys);
+        if self.waiting.len() >= (WAITING_PER_KEY * n_slots).clamp(WAITING_MIN, WAITING_MAX) {
+            self.settle(round);
         }
-        let mut rows = Vec::new();
-        let first_due = self.due.len();
-        for (index, (&slot, &row)) in slot.iter().zip(&first_row).enumerate() {
+    }
+
+    /// Puts the rows that wait among the values of their keys.
+    fn settle(&mut self, round: Time) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_unstable_by_key(|row| (row.slot, row.value));
+        let (mut due, mut empty) = (Vec::new(), Vec::new());
+        for rows in waiting.chunk_by(|a, b| a.slot == b.slot) {
+            let Waiting { slot, place, .. } = rows[0];
+            let mut is_due = false;
+            for equal in rows.chunk_by(|a, b| a.value == b.value) {
+                let diff: Diff = equal.iter().map(|row| row.diff).sum();
+                is_due |= diff != 0 && self.take(slot, equal[0].value, round, diff);
+            }
+            if is_due {
+                due.push((slot, place));
+            }
             if self.values[slot as usize].is_empty() {
-                self.vacant.push((slot, hashes[row as usize]));
-            }
-            if is_due[index] {
-                self.due.push((slot, (0, rows.len() as u32)));
-                rows.push(row);
+                empty.push((slot, place));
             }
         }
-        if !rows.is_empty() {
+        if let Some(keys) = self.keys_of(&empty) {
+            let hashes = hash::hash_columns(&keys, empty.len());
+            self.vacant.extend(empty.iter().map(|(slot, _)| *slot).zip(hashes));
+        }
+        if let Some(keys) = self.keys_of(&due) {
+            let rows: Vec<u32> = (0..due.len() as u32).collect();
             let block = self.kept.keep(&keys, &rows);
-            self.due[first_due..].iter_mut().for_each(|(_, place)| place.0 = block);
+            self.due.extend(due.iter().zip(rows).map(|((slot, _), row)| (*slot, (block, row))));
         }
+        self.waiting_keys.clear();
+        waiting.clear();
+        self.waiting = waiting;
+    }
+
+    /// The keys of some of the rows that wait; `None` without rows.
+    fn keys_of(&self, rows: &[(u32, Place)]) -> Option<Columns> {
+        let sources: Vec<&[ArrayRef]> = self.waiting_keys.iter().map(|keys| &**keys).collect();
+        let places: Vec<Place> = rows.iter().map(|(_, place)| *place).collect();
+        (!places.is_empty()).then(|| gather::interleave(&sources, &places))
     }
 
     /// Takes a change of a value. Returns whether the key must be looked at.
@@ -206,6 +256,7 @@ impl Least {
 
     /// All changes of the round are absorbed. Returns what the round changes.
     pub fn finish(&mut self, round: Time) -> Option<Batch> {
+        self.settle(round);
         let mut due = std::mem::take(&mut self.due);
         due.extend(self.agenda.remove(&round).unwrap_or_default());
         due.sort_unstable();
@@ -242,7 +293,8 @@ impl Least {
     pub fn size_bytes(&self) -> usize {
         let values = self.values.iter().map(Values::size_bytes).sum::<usize>();
         let slots = self.values.capacity() * size_of::<Values>() + self.is_born.capacity();
-        self.keys.size_bytes() + values + slots + self.steps.size_bytes()
+        let waiting = self.waiting.capacity() * size_of::<Waiting>();
+        self.keys.size_bytes() + values + slots + self.steps.size_bytes() + waiting
     }
 
     /// The next round in which something may change.
@@ -254,6 +306,8 @@ impl Least {
     pub fn close(&mut self) {
         self.agenda.clear();
         self.kept.clear();
+        // (The most rows of a round wait in the first epoch.)
+        self.waiting.shrink_to(WAITING_MIN);
         std::mem::take(&mut self.born).into_iter().for_each(|slot| self.is_born[slot as usize] = false);
         for (slot, touched) in self.touched.drain() {
             if touched.new != touched.old {
