@@ -138,7 +138,7 @@ impl Planner<'_> {
     fn conflict_part(&self, insert: &Insert) -> Result<(Vec<String>, Box<ast::Query>)> {
         let given = match insert.query.body.as_ref() {
             SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
-            _ => self.plan_query(&*insert.query)?.plan.schema.fields().len(),
+            _ => self.plan_query(&insert.query)?.plan.schema.fields().len(),
         };
         self.conflict_query(insert, |target| {
             let columns = target.proposed(insert, given)?;

@@ -52,7 +52,7 @@ pub(super) struct Least {
     /// Keys that were there before the epoch, and whose least value it may change.
     touched: HashMap<u32, TouchedKey>,
     /// Rows of the round that are not among the values yet, with their keys.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingProposal>,
     waiting_keys: Vec<Columns>,
     /// Keys whose least value may change in the round that is being absorbed.
     due: Vec<(u32, Place)>,
@@ -65,7 +65,7 @@ pub(super) struct Least {
 
 /// A row that waits; its place is one of the keys that wait.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct WaitingProposal {
     slot: u32,
     place: Place,
     value: Value,
@@ -180,7 +180,7 @@ impl Least {
                 false => Value { is_null: false, number: self.spec.ordered(values.value(row)) },
             };
             let (slot, diff) = (slot[index as usize], batch.diffs().get(row));
-            Waiting { slot, place: (block, row as u32), value, diff }
+            WaitingProposal { slot, place: (block, row as u32), value, diff }
         }));
         self.waiting_keys.push(keys);
         if self.waiting.len() >= (WAITING_PER_KEY * n_slots).clamp(WAITING_MIN, WAITING_MAX) {
@@ -194,7 +194,7 @@ impl Least {
         waiting.sort_unstable_by_key(|row| (row.slot, row.value));
         let (mut due, mut empty) = (Vec::new(), Vec::new());
         for rows in waiting.chunk_by(|a, b| a.slot == b.slot) {
-            let Waiting { slot, place, .. } = rows[0];
+            let WaitingProposal { slot, place, .. } = rows[0];
             let mut is_due = false;
             for equal in rows.chunk_by(|a, b| a.value == b.value) {
                 let diff: Diff = equal.iter().map(|row| row.diff).sum();
@@ -293,7 +293,7 @@ impl Least {
     pub fn size_bytes(&self) -> usize {
         let values = self.values.iter().map(Values::size_bytes).sum::<usize>();
         let slots = self.values.capacity() * size_of::<Values>() + self.is_born.capacity();
-        let waiting = self.waiting.capacity() * size_of::<Waiting>();
+        let waiting = self.waiting.capacity() * size_of::<WaitingProposal>();
         self.keys.size_bytes() + values + slots + self.steps.size_bytes() + waiting
     }
 
