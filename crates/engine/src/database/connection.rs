@@ -114,10 +114,10 @@ impl Connection {
     /// Whatever is wrong with the statement, as far as it shows before it runs.
     pub fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
         self.interrupt.clear();
-        if let Some((version, known)) = self.remembered.get(sql, types) {
-            if self.engine.latest().moment().version == version {
-                return Ok(known.clone());
-            }
+        if let Some((version, known)) = self.remembered.get(sql, types)
+            && self.engine.latest().moment().version == version
+        {
+            return Ok(known.clone());
         }
         let (text, statement, given) = (Arc::from(sql), Arc::new(parse_one(sql)?), types.to_vec());
         let (version, prepared) = match self.prepare_here(&text, &statement, types)? {
