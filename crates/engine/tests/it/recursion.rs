@@ -1,6 +1,12 @@
 //! Recursive queries that have no end, beside others.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use anabranch_engine::frame::{Rows, UserAggregate};
+use anabranch_engine::functions::Function;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::{DataType, Int64Type};
 
 use crate::support::{ask, fail, run, with_workers};
 
@@ -132,6 +138,76 @@ fn a_loop_in_a_loop_follows_single_changes() {
             let mut answer: Vec<String> = answer.into_iter().map(ToOwned::to_owned).collect();
             answer.sort();
             assert_eq!(found, answer, "{change}");
+        }
+    });
+}
+
+/// The least of whole numbers, as a user would write it.
+struct Nearest;
+
+impl UserAggregate for Nearest {
+    type State = Option<i64>;
+
+    fn name(&self) -> &str {
+        "nearest"
+    }
+
+    fn output_type(&self, _arguments: &[DataType]) -> Result<DataType, String> {
+        Ok(DataType::Int64)
+    }
+
+    fn initial(&self) -> Option<i64> {
+        None
+    }
+
+    fn accumulate(&self, states: &mut [Option<i64>], rows: &Rows<'_>) -> Result<(), String> {
+        let values = rows.column(0).as_primitive::<Int64Type>();
+        for (state, row) in rows.iter().filter(|(_, row)| values.is_valid(*row)) {
+            let value = values.value(row);
+            states[state] = Some(states[state].map_or(value, |least| least.min(value)));
+        }
+        Ok(())
+    }
+
+    fn compute(&self, states: &[&Option<i64>]) -> Result<ArrayRef, String> {
+        Ok(Arc::new(states.iter().map(|state| **state).collect::<Int64Array>()))
+    }
+}
+
+#[test]
+fn aggregates_of_users_and_the_first_rows_of_groups_stand_in_loops() {
+    with_workers(|session| {
+        session.register_function("nearest", Function::aggregate(Nearest, 1));
+        run(session, "CREATE TABLE edges (a bigint, b bigint, w bigint)");
+        let ways = |view: &str, chosen: &str| {
+            format!(
+                "CREATE MATERIALIZED VIEW {view} AS WITH MUTUALLY RECURSIVE d (node bigint, cost bigint) AS (
+                     WITH c AS (SELECT 0::bigint AS node, 0::bigint AS cost
+                         UNION ALL SELECT e.b, d.cost + e.w FROM d JOIN edges e ON e.a = d.node)
+                     {chosen}) SELECT node, cost FROM d"
+            )
+        };
+        run(session, &ways("by_min", "SELECT node, min(cost) FROM c GROUP BY node"));
+        run(session, &ways("by_user", "SELECT node, nearest(cost) FROM c GROUP BY node"));
+        run(session, &ways("by_first", "SELECT DISTINCT ON (node) node, cost FROM c ORDER BY node, cost"));
+        let mut seed = 7u64;
+        for turn in 0..25 {
+            let mut below = |n: u64| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (seed >> 33) % n
+            };
+            run(session, &format!("INSERT INTO edges VALUES ({}, {}, {})", below(8), below(8), 1 + below(9)));
+            if turn % 3 == 2 {
+                run(session, &format!("DELETE FROM edges WHERE a = {} AND w > {}", below(8), below(6)));
+            }
+            let expected = ask(session, "SELECT * FROM by_min ORDER BY node");
+            for view in ["by_user", "by_first"] {
+                assert_eq!(
+                    ask(session, &format!("SELECT * FROM {view} ORDER BY node")),
+                    expected,
+                    "{view}, turn {turn}"
+                );
+            }
         }
     });
 }
