@@ -33,10 +33,11 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
 use crate::account::memory::{Gauge, MemoryPart};
+use crate::advancing::Advancing;
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, send};
 use crate::exchange::Route;
-use crate::line::{Advancing, Feed, Frontiers, Line, Link, Meeting, Pulled};
+use crate::line::{Feed, Frontiers, Line, Link, Meeting, Pulled, Working};
 use crate::opening::{Edges, Open, Opening};
 use crate::parcel::Parcel;
 use crate::recall::Recalling;
@@ -120,9 +121,9 @@ impl<'s> Chain<'s> {
         Chain::of_feed(scope, kind, as_of, edges, open)
     }
 
-    fn into_line(self, opening: &mut Opening<'s>, interest: FrontierInterest) -> Line {
-        let is_timed = self.links.iter().any(|link| matches!(link, Link::Timed(_)));
-        let interest = if is_timed { FrontierInterest::Always } else { interest };
+    pub(crate) fn into_line(self, opening: &mut Opening<'s>, interest: FrontierInterest) -> Line {
+        let looks = self.interest() != FrontierInterest::Never;
+        let interest = if looks { FrontierInterest::Always } else { interest };
         Line { feeds: open_all(self.heads, opening, interest), links: self.links }
     }
 
@@ -149,9 +150,16 @@ impl<'s> Chain<'s> {
     ) -> Chain<'s> {
         let mut chain = self.by_key(key);
         let advancing = Advancing::new(tactic, chain.as_of, chain.scope.worker().clone());
-        chain.links.push(Link::Timed(advancing));
+        chain.links.push(Link::Tactic(Working::Timed(advancing)));
         chain.placed_by = key_out;
         chain.called(kind)
+    }
+
+    /// Then a link behind which the place of rows is not known.
+    pub(crate) fn linked(mut self, kind: &'static str, link: Link) -> Chain<'s> {
+        self.links.push(link);
+        self.placed_by = None;
+        self.called(kind)
     }
 
     /// What stands here is the end of an operator of the dataflow: its rows, time and bytes are
@@ -166,9 +174,10 @@ impl<'s> Chain<'s> {
         let count = self.links.pop_if(|last| matches!(last, Link::Count(_)));
         let last = self.links.pop_if(|last| last.recalls());
         let origin: Option<Rc<dyn Origin>> = match last {
-            Some(Link::Timed(last)) => {
+            Some(Link::Tactic(Working::Timed(last))) => {
                 let recalling = Recalling::new(last.tactic);
-                self.links.push(Link::Timed(Advancing { tactic: Box::new(recalling.clone()), ..last }));
+                let last = Advancing { tactic: Box::new(recalling.clone()), ..last };
+                self.links.push(Link::Tactic(Working::Timed(last)));
                 Some(Rc::new(recalling))
             }
             _ => None,
@@ -281,13 +290,13 @@ impl<'s> Chain<'s> {
         self.as_of
     }
 
-    /// When the end is an edge: functions of batches do not look at frontiers, and tactics only
-    /// while something waits.
+    pub(crate) fn scope(&self) -> Scope<'s> {
+        self.scope.clone()
+    }
+
+    /// When the end is an edge.
     fn interest(&self) -> FrontierInterest {
-        match self.links.iter().any(|link| matches!(link, Link::Timed(_))) {
-            true => FrontierInterest::IfCapability,
-            false => FrontierInterest::Never,
-        }
+        self.links.iter().map(Link::interest).fold(FrontierInterest::Never, closer)
     }
 
     /// An operator with the inputs of the feeds, and the steps for it. `interest` is that of edges;
@@ -316,6 +325,15 @@ impl<'s> Chain<'s> {
             meter: scope.worker().meter(kind),
             gauge: Gauge::new(scope.worker().account().clone(), MemoryPart::State),
         }
+    }
+}
+
+/// The interest of two links in one frontier.
+fn closer(left: FrontierInterest, right: FrontierInterest) -> FrontierInterest {
+    match (left, right) {
+        (FrontierInterest::Always, _) | (_, FrontierInterest::Always) => FrontierInterest::Always,
+        (FrontierInterest::IfCapability, _) | (_, FrontierInterest::IfCapability) => FrontierInterest::IfCapability,
+        (FrontierInterest::Never, FrontierInterest::Never) => FrontierInterest::Never,
     }
 }
 
@@ -348,7 +366,7 @@ pub fn timed<'s>(
     let inputs: Vec<Chain<'s>> = inputs.into_iter().map(|(chain, key)| chain.by_key(key)).collect();
     let scope = inputs.first().expect("a tactic has an input").scope.clone();
     let edges = Edges::of_any(inputs.iter().map(Chain::edges));
-    let tactic = Advancing::new(tactic, as_of, scope.worker().clone());
+    let tactic = Working::Timed(Advancing::new(tactic, as_of, scope.worker().clone()));
     let open: Open<'s> = Box::new(move |opening| {
         let lines = inputs.into_iter().map(|chain| chain.into_line(opening, FrontierInterest::Always));
         Box::new(Meeting { lines: lines.collect(), tactic })

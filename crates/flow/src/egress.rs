@@ -12,13 +12,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anabranch_batch::{Batch, END, Time, Times};
-use timely::dataflow::channels::pact::Pipeline;
-use timely::dataflow::operators::generic::operator::Operator;
 
-use crate::drive::frontier_of;
-use crate::parcel::Parcel;
+use crate::chain::Chain;
 use crate::pending::split_at;
-use crate::scope::Stream;
 
 /// What leaves.
 #[derive(Clone, Debug)]
@@ -43,27 +39,19 @@ pub struct Egress {
 /// Shared between the dataflow and the worker.
 pub type EgressRef = Rc<RefCell<Egress>>;
 
-/// Collects the events of a stream.
-pub fn egress(stream: Stream<'_>) -> EgressRef {
+/// Collects the events at the end of a chain.
+pub fn egress(chain: Chain<'_>) -> EgressRef {
     let shared = Rc::new(RefCell::new(Egress { items: Vec::new(), upper: Time::MIN }));
     let target = Rc::clone(&shared);
     let mut waiting: Vec<Batch> = Vec::new();
-    let account = stream.scope().worker().account().clone();
-    stream.into_timely().sink(Pipeline, "Egress", move |(input, frontier)| {
-        if account.failure().is_some() {
-            return;
-        }
+    chain.into_end("Egress".to_owned(), None, move |turn, _| {
         let mut target = target.borrow_mut();
-        input.for_each(|_capability, parcel| match std::mem::take(parcel) {
-            Parcel::Empty => {}
-            Parcel::Rows(batch) => waiting.push(batch.compact()),
-            Parcel::Errors(batch) => target.items.push(Item::Errors(batch)),
-        });
-        let upper = frontier_of(frontier);
-        if upper > target.upper {
-            release(&mut waiting, upper, &mut target.items);
-            target.upper = upper;
-            target.items.push(Item::Frontier(upper));
+        waiting.extend(turn.out.rows);
+        target.items.extend(turn.out.errors.into_iter().map(Item::Errors));
+        if turn.upto > target.upper {
+            release(&mut waiting, turn.upto, &mut target.items);
+            target.upper = turn.upto;
+            target.items.push(Item::Frontier(turn.upto));
         }
     });
     shared

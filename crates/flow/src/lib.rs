@@ -8,8 +8,8 @@
 //! Reading order: [`tactic`] (what a verb is to the run time), [`parcel`], [`exchange`], [`relay`],
 //! [`import`] and [`runs`] (how rows enter a dataflow), [`hidden`], [`line`] and [`chain`] (steps
 //! that are scheduled as one; `opening` connects them), [`drive`] (frontiers, and the right to
-//! send), [`arrange`], [`sink`] and [`egress`] (how rows leave), [`events`] and [`paced`] (drivers
-//! of verbs on events); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`]
+//! send), [`arrange`], [`sink`] and [`egress`] (how rows leave), [`events`] and [`paced`] (verbs on
+//! events as links); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`]
 //! and [`threads`] (the loop), [`limit`] (state that leaves), [`account`] (which dataflow has
 //! failed), [`steps`] (how long turns take).
 //!
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod advancing;
 pub mod arrange;
 pub mod chain;
 mod counting;

@@ -127,7 +127,7 @@ pub(crate) fn render<'s>(
         Egress::Changes(bounds) => Some(capture(renderer.chain(physical.root), physical.types.len(), bounds)),
         _ => None,
     };
-    let events = (wanted == Egress::Events).then(|| egress(renderer.stream(physical.root)));
+    let events = (wanted == Egress::Events).then(|| egress(renderer.chain(physical.root)));
     Rendered { exports, capture, events }
 }
 
@@ -172,10 +172,6 @@ impl<'s> Renderer<'s, '_, '_> {
         }
     }
 
-    fn stream(&mut self, step: StepId) -> Stream<'s> {
-        self.chain(step).into_stream()
-    }
-
     fn arranged(&self, step: StepId) -> Arranged<'s> {
         match &self.built[step.0] {
             Built::Arranged(reader, Some(runs)) => Arranged { reader: reader.clone(), runs: runs.clone() },
@@ -191,10 +187,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 let (reader, runs) = self.arrange(id, *input, layout(key, types));
                 return Built::Arranged(reader, runs);
             }
-            // (Verbs on events are operators of their own, and a count would be one more.)
-            step @ (Step::ImportStream { .. } | Step::Constant { .. } | Step::Union { .. } | Step::Temporal { .. }) => {
-                self.chain_of(step)
-            }
+            step @ (Step::ImportStream { .. } | Step::Constant { .. } | Step::Union { .. }) => self.chain_of(step),
             step => self.chain_of(step).counted(id.0),
         };
         match self.users[id.0] {
@@ -297,8 +290,8 @@ impl<'s> Renderer<'s, '_, '_> {
                 unreachable!("it is a step of a loop")
             }
             Step::Temporal { verb, inputs } => {
-                let inputs = inputs.iter().map(|input| self.stream(*input)).collect();
-                Chain::of_stream(verb.render(inputs, self.options.effort), as_of)
+                let inputs = inputs.iter().map(|input| self.chain(*input)).collect();
+                verb.render(inputs, self.options.effort)
             }
         }
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use anabranch_arrangement::{MergeEffort, NullKeys};
 use anabranch_batch::{Batch, END, Time, types};
+use anabranch_flow::chain::Chain;
+use anabranch_flow::events::{self, Reach};
 use anabranch_flow::tactic::{Output, Timed};
-use anabranch_flow::{Stream, chain, events};
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::custom::CustomOperator;
@@ -200,20 +201,25 @@ impl TemporalStep {
         }
     }
 
-    /// The operator.
-    pub(super) fn render<'s>(&self, mut inputs: Vec<Stream<'s>>, effort: MergeEffort) -> Stream<'s> {
+    /// The inputs, and the verb behind them.
+    pub(super) fn render<'s>(&self, mut inputs: Vec<Chain<'s>>, effort: MergeEffort) -> Chain<'s> {
         let hold = self.hold();
+        let reach: Reach = Box::new(move |frontier| hold.apply(frontier));
         if let Some((name, apply)) = self.stateless() {
             let input = inputs.pop().expect("a verb has its input");
             return match hold {
-                Hold::Same => chain::stateless(input, name, apply),
-                _ => events::stateless(input, name, move |frontier| hold.apply(frontier), apply),
+                Hold::Same => input.then(name, apply),
+                _ => input.then_reaching(name, reach, apply),
             };
         }
-        let Remembering { name, routes, tactic } =
+        let Remembering { name, mut routes, tactic } =
             self.of_one(effort).or_else(|| self.of_two()).or_else(|| self.of_user()).expect("a verb is one of these");
-        let inputs = inputs.into_iter().zip(routes).collect();
-        events::events(inputs, name, move |frontier| hold.apply(frontier), tactic)
+        if let ([_], [_]) = (&inputs[..], &routes[..])
+            && let (Some(input), Some(route)) = (inputs.pop(), routes.pop())
+        {
+            return input.then_events(name, route, reach, tactic);
+        }
+        events::events(inputs.into_iter().zip(routes).collect(), name, reach, tactic)
     }
 
     /// What is done to each batch, for verbs that remember nothing.
